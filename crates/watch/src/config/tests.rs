@@ -196,7 +196,7 @@ fn what_an_imported_file_cannot_be() {
 
 #[test]
 fn the_examples_of_the_guide_are_read_and_it_names_every_key() {
-    let guide = include_str!("../../../../docs/guide/watch.md");
+    let guide = include_str!("../../../../docs/guide/monitoring.md");
     let blocks: Vec<&str> = guide.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(blocks.len() >= 4, "{}", blocks.len());
     for block in blocks {

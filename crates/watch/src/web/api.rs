@@ -75,7 +75,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         match Json::<T>::from_request(request, state).await {
             Ok(Json(value)) => Ok(Self(value)),
             Err(rejection) => {
-                let remedy = "send JSON as docs/guide/watch-api.md describes it, with `content-type: application/json`";
+                let remedy = "send JSON as docs/guide/monitoring-api.md describes it, with `content-type: application/json`";
                 Err(Refusal::new(rejection.status(), "invalid", rejection.body_text(), remedy))
             }
         }
@@ -92,7 +92,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
         match Query::<T>::from_request_parts(parts, state).await {
             Ok(Query(value)) => Ok(Self(value)),
             Err(rejection) => {
-                let remedy = "use the parameters that docs/guide/watch-api.md describes";
+                let remedy = "use the parameters that docs/guide/monitoring-api.md describes";
                 Err(Refusal::new(rejection.status(), "invalid", rejection.body_text(), remedy))
             }
         }
