@@ -2,7 +2,7 @@
 //! sentence for people. Over a real connection, since what reads heads is given nothing else.
 
 use mcproof_client::auth::metadata_hint;
-use mcproof_client::transport::{Errand, Network};
+use mcproof_client::transport::{HttpCall, Network};
 use mcproof_report::escape;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener};
@@ -52,7 +52,7 @@ pub fn check(bytes: &[u8]) {
     world.replies.send(bytes.to_vec()).expect("the server lives");
     let network = Network::default();
     let asks = async {
-        let errand = Errand::connect(&world.url, &network).await?;
+        let errand = HttpCall::connect(&world.url, &network).await?;
         errand.send("POST", &[("content-type".to_owned(), "application/json".to_owned())], b"{}".to_vec()).await
     };
     let answered = world.runtime.block_on(async { tokio::time::timeout(PATIENCE, asks).await });

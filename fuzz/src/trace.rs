@@ -4,7 +4,9 @@
 //! the revision.
 
 use mcproof_contract as contract;
-use mcproof_record::{CheckReport, Direction, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Take, Transcript};
+use mcproof_record::{
+    CheckReport, Conversation, Direction, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Transcript,
+};
 use mcproof_report::{Style, check as shown};
 use mcproof_rules as rules;
 use std::sync::LazyLock;
@@ -16,7 +18,7 @@ static RULES: LazyLock<Vec<&'static rules::Rule>> = LazyLock::new(|| rules::sele
 /// If a property does not hold.
 pub fn check(bytes: &[u8]) {
     let takes = match serde_json::from_slice::<CheckReport>(bytes) {
-        Ok(report) => report.takes,
+        Ok(report) => report.conversations,
         Err(_) => match std::str::from_utf8(bytes) {
             Ok(text) => vec![conversation(text)],
             Err(_) => return,
@@ -26,17 +28,17 @@ pub fn check(bytes: &[u8]) {
     let written = serde_json::to_vec(&report).expect("a report has text keys only");
     let read: CheckReport = serde_json::from_slice(&written).expect("what was written is read");
     assert_eq!(read, report, "read as it was written");
-    let again = rules::report("fuzzed".to_owned(), &RULES, read.takes, false);
-    assert_eq!(again.rulings, report.rulings, "judged alike");
+    let again = rules::report("fuzzed".to_owned(), &RULES, read.conversations, false);
+    assert_eq!(again.rules, report.rules, "judged alike");
     let text = shown::render(&report, &Style::default());
     let hostile = text.chars().find(|character| character.is_control() && *character != '\n');
     assert_eq!(hostile, None, "{text:?}");
     // A trace is a contract where it shows enough.
-    let _ = contract::of_check(&report.takes);
+    let _ = contract::of_check(&report.conversations);
 }
 
 /// A conversation as its lines tell it.
-fn conversation(text: &str) -> Take {
+fn conversation(text: &str) -> Conversation {
     let mut lines = text.lines();
     let mut words = lines.next().unwrap_or_default().split(' ');
     let transport = words.next().filter(|word| ["stdio", "http", "sse"].contains(word)).unwrap_or("stdio");
@@ -47,7 +49,7 @@ fn conversation(text: &str) -> Take {
     let Told { frames, probes, .. } = told;
     let transcript = Transcript { frames, dropped: 0 };
     let (name, transport, revision) = (name.to_owned(), transport.to_owned(), revision.to_owned());
-    Take { name, transport, revision, opened: Opened::Yes, probes, sdks: Vec::new(), ending: None, transcript }
+    Conversation { name, transport, revision, opened: Opened::Yes, probes, sdks: Vec::new(), ending: None, transcript }
 }
 
 struct Told {

@@ -216,7 +216,7 @@ fn bounded(command: &mut Command, folder: &Path) -> Result<Did, String> {
 fn findings_of(report: &str) -> Value {
     let Ok(report) = serde_json::from_str::<Value>(report) else { return Value::Null };
     let mut found = BTreeMap::new();
-    for ruling in report["rulings"].as_array().into_iter().flatten() {
+    for ruling in report["rules"].as_array().into_iter().flatten() {
         for finding in ruling["judged"]["findings"].as_array().into_iter().flatten() {
             let key = (finding["severity"].to_string(), ruling["rule"].to_string(), finding["message"].to_string());
             found.insert(key, json!({"severity": finding["severity"], "rule": ruling["rule"], "message": finding["message"]}));

@@ -185,7 +185,7 @@ fn findings(report: &Value) -> Vec<Value> {
     for gap in report["gaps"].as_array().into_iter().flatten() {
         found.push(json!({ "rule": "inconclusive", "severity": "error", "message": gap["message"], "explained": false }));
     }
-    for ruling in report["rulings"].as_array().into_iter().flatten() {
+    for ruling in report["rules"].as_array().into_iter().flatten() {
         for finding in ruling["judged"]["findings"].as_array().into_iter().flatten() {
             let explained = finding["defect"].is_object() || finding["cause"].is_string();
             let (severity, message) = (&finding["severity"], &finding["message"]);

@@ -105,7 +105,7 @@ fn check(program: &Path, start: &Value, runs: usize) -> Result<Row, String> {
 fn findings(report: &[u8], code: Option<i32>) -> Vec<String> {
     let Ok(report) = serde_json::from_slice::<Value>(report) else { return vec![format!("no report, exit code {code:?}")] };
     let mut found = Vec::new();
-    for ruling in report["rulings"].as_array().into_iter().flatten() {
+    for ruling in report["rules"].as_array().into_iter().flatten() {
         let rule = ruling["rule"].as_str().unwrap_or_default();
         for finding in ruling["judged"]["findings"].as_array().into_iter().flatten() {
             found.push(format!("{} {rule}", finding["severity"].as_str().unwrap_or_default()));

@@ -2,7 +2,7 @@
 
 use crate::probes::LEFT_OUT;
 use mcproof_client::jsonrpc::holds_more_values;
-use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, ProbeOutcome, Probed, Take};
+use mcproof_record::{Conversation, Direction, ExchangeId, Frame, FrameBody, FrameId, ProbeOutcome, Probed};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -24,9 +24,9 @@ pub const USUAL_PROBES: [&str; 12] = [
     "set-log-level",
 ];
 
-/// One take of a check, ready to be judged.
-pub struct Conversation<'a> {
-    pub take: &'a Take,
+/// One conversation of a check, ready to be judged.
+pub struct ConversationView<'a> {
+    pub conversation: &'a Conversation,
     /// Every JSON value that either side sent, in order. What is no JSON is only among the frames.
     pub said: Vec<Said<'a>>,
     pub exchanges: BTreeMap<ExchangeId, HttpExchange<'a>>,
@@ -163,10 +163,10 @@ pub fn read_json(bytes: &[u8]) -> serde_json::Result<Option<Value>> {
     }
 }
 
-impl<'a> Conversation<'a> {
-    pub fn new(take: &'a Take) -> Self {
-        let mut conversation = Self {
-            take,
+impl<'a> ConversationView<'a> {
+    pub fn new(conversation: &'a Conversation) -> Self {
+        let mut view = Self {
+            conversation,
             said: Vec::new(),
             exchanges: BTreeMap::new(),
             unread: None,
@@ -175,11 +175,11 @@ impl<'a> Conversation<'a> {
             nameless: BTreeMap::new(),
             questions: BTreeMap::new(),
         };
-        for frame in in_time(take) {
-            conversation.take_in(frame);
+        for frame in in_time(conversation) {
+            view.take_in(frame);
         }
-        conversation.index();
-        conversation
+        view.index();
+        view
     }
 
     fn index(&mut self) {
@@ -276,20 +276,20 @@ impl<'a> Conversation<'a> {
     }
 
     pub fn frames(&self) -> &'a [Frame] {
-        in_time(self.take)
+        in_time(self.conversation)
     }
 
     /// Why a part of what is usually tried was left out of this conversation, if it was.
     pub fn left_out(&self) -> Option<&str> {
-        left_out(self.take)?.subject.as_deref()
+        left_out(self.conversation)?.subject.as_deref()
     }
 
     pub fn is_modern(&self) -> bool {
-        revision_is_modern(&self.take.revision)
+        revision_is_modern(&self.conversation.revision)
     }
 
     pub fn is_over(&self, transport: &str) -> bool {
-        self.take.transport == transport
+        self.conversation.transport == transport
     }
 
     /// Messages of the server, arrays (batches) as they are.
@@ -325,12 +325,12 @@ impl<'a> Conversation<'a> {
 
     /// Every time that this was tried.
     pub fn probes<'c>(&'c self, probe: &str) -> impl Iterator<Item = Asked<'a, 'c>> {
-        self.take.probes.iter().filter(move |probed| probed.probe == probe).map(|probed| self.asked(probed))
+        self.conversation.probes.iter().filter(move |probed| probed.probe == probe).map(|probed| self.asked(probed))
     }
 
     /// The only time that this was tried.
     pub fn probe<'c>(&'c self, probe: &str) -> Option<Asked<'a, 'c>> {
-        self.take.probes.iter().find(|probed| probed.probe == probe).map(|probed| self.asked(probed))
+        self.conversation.probes.iter().find(|probed| probed.probe == probe).map(|probed| self.asked(probed))
     }
 
     /// What went out and came back for a probe.
@@ -497,14 +497,14 @@ impl<'a> Conversation<'a> {
 }
 
 /// The frames for which there was time: what a server does while it is not waited for says nothing.
-fn in_time(take: &Take) -> &[Frame] {
-    let frames = &take.transcript.frames;
-    let end = left_out(take).map_or(frames.len(), |probed| frames.partition_point(|frame| frame.id < probed.first));
+fn in_time(conversation: &Conversation) -> &[Frame] {
+    let frames = &conversation.transcript.frames;
+    let end = left_out(conversation).map_or(frames.len(), |probed| frames.partition_point(|frame| frame.id < probed.first));
     &frames[..end]
 }
 
-fn left_out(take: &Take) -> Option<&Probed> {
-    take.probes.iter().find(|probed| probed.probe == LEFT_OUT)
+fn left_out(conversation: &Conversation) -> Option<&Probed> {
+    conversation.probes.iter().find(|probed| probed.probe == LEFT_OUT)
 }
 
 /// Whether HTTP carried a message, and not something of its own: has any of the members that messages have.
@@ -621,7 +621,7 @@ mod tests {
     /// The ids of the messages in an event, as it stands.
     fn check(event: &str, expected: &[u64]) {
         let take = example::read(&format!("> GET /sse\n< 200 content-type: text/event-stream\n<~ {event}"), "sse", "2025-11-25");
-        let conversation = Conversation::new(&take);
+        let conversation = ConversationView::new(&take);
         let found: Vec<u64> = conversation.from_server().filter_map(|said| said.id()?.as_u64()).collect();
         assert_eq!(found, expected, "{event}");
     }

@@ -4,8 +4,8 @@
 use crate::wording::shortened;
 use mcproof_client::jsonrpc::{Flaw, Malformed};
 use mcproof_client::{
-    Bound, CallFailure, Closed, ConnectFailure, Exit, Fault, FaultKind, HttpHead, ListFailure, Session, SseFailure, StartFailure, Tap,
-    Target, TaskFailure, Unanswered,
+    Bound, CallFailure, Closed, ConnectFailure, Exit, Fault, HttpHead, ListFailure, Session, SseFailure, StartFailure, Tap, Target,
+    TaskFailure, Unanswered, ViolationKind,
 };
 use mcproof_record::{Diagnostic, Direction, Evidence, ExchangeId, FrameBody, FrameId, Raw, Transcript};
 
@@ -18,7 +18,7 @@ const PERMISSION_DENIED: i32 = 13;
 
 /// Who reads the diagnostic: decides whether a hint names keys or flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asker {
+pub enum Audience {
     /// A suite: its keys.
     Suite,
     /// A test library that drives sessions: the members of its requests.
@@ -29,7 +29,7 @@ pub enum Asker {
     Monitor,
 }
 
-impl Asker {
+impl Audience {
     pub fn hint(self, suite: &str, driver: &str, command_line: &str) -> Option<String> {
         Some(match self {
             // Both describe servers with the same keys.
@@ -93,29 +93,29 @@ pub struct Scene {
     pub faults: Vec<Fault>,
     /// How the server's process ended, if mcproof started it and it has ended.
     pub exit: Option<Exit>,
-    pub asker: Asker,
+    pub asker: Audience,
 }
 
 impl Scene {
     /// Waits briefly for the last output of a server that is exiting.
-    pub async fn of(session: &Session, tap: &Tap, asker: Asker) -> Self {
+    pub async fn of(session: &Session, tap: &Tap, asker: Audience) -> Self {
         session.settle().await;
         Self { transcript: tap.transcript(), faults: session.faults(), exit: session.exit(), asker }
     }
 }
 
 /// The diagnostic of a session that could not be opened.
-pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Transcript, asker: Asker) -> Diagnostic {
+pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Transcript, asker: Audience) -> Diagnostic {
     use ConnectFailure as F;
     let by_hand = || target.command().map(|command| format!("run `{}` in a terminal to see its output", shell_line(command)));
     let fixed = |text: &str| Some(text.to_owned());
-    let flags = |flags: &str, members: &str| asker.hint(if asker == Asker::Monitor { members } else { flags }, members, flags);
+    let flags = |flags: &str, members: &str| asker.hint(if asker == Audience::Monitor { members } else { flags }, members, flags);
     let skip_discover = |flag: &str| match was_requested(transcript, "server/discover") && was_requested(transcript, "initialize") {
         true => format!("; {flag} skips `server/discover`, in case the server cannot handle it"),
         false => String::new(),
     };
     let slow_start = || {
-        if asker == Asker::Monitor {
+        if asker == Audience::Monitor {
             return fixed(LONGER);
         }
         asker.hint(
@@ -147,7 +147,7 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
         F::Start(_) => ("server-not-started", by_hand()),
         F::Exited { .. } => {
             let one_at_a_time =
-                if asker == Asker::Suite { "; use --jobs 1 if the server cannot run more than once at the same time" } else { "" };
+                if asker == Audience::Suite { "; use --jobs 1 if the server cannot run more than once at the same time" } else { "" };
             let hint = missing_piece(transcript, |name| asker.variable(name)).or_else(by_hand);
             ("server-exited", hint.map(|hint| hint + one_at_a_time))
         }
@@ -232,7 +232,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
                 message += &format!("; meanwhile {}", describe_fault(fault, &scene.transcript));
                 ("no-answer", fault_hint(fault, &scene.transcript, scene.asker))
             }
-            None if scene.asker == Asker::Monitor => ("no-answer", Some(LONGER.to_owned())),
+            None if scene.asker == Audience::Monitor => ("no-answer", Some(LONGER.to_owned())),
             None => {
                 let hint = scene.asker.hint(
                     "raise `timeouts.request`, or `timeout` of the step, if the server needs longer",
@@ -343,28 +343,28 @@ pub fn names_fault(diagnostic: &Diagnostic) -> bool {
 }
 
 /// The diagnostic of something that no conforming server sends.
-pub fn of_fault(fault: &Fault, transcript: &Transcript, asker: Asker) -> Diagnostic {
+pub fn of_fault(fault: &Fault, transcript: &Transcript, asker: Audience) -> Diagnostic {
     let mut diagnostic = Diagnostic::error(code_of_kind(&fault.kind), describe_fault(fault, transcript));
     diagnostic.hint = fault_hint(fault, transcript, asker);
     diagnostic.evidence(transcript.around(Some(fault.frame), FRAMES, 0))
 }
 
-fn code_of_kind(kind: &FaultKind) -> &'static str {
+fn code_of_kind(kind: &ViolationKind) -> &'static str {
     match kind {
-        FaultKind::Malformed(malformed) => bound_of_malformed(&malformed.flaw).map_or("not-a-message", code_of_bound),
-        FaultKind::UnknownId(_) => "unknown-id",
-        FaultKind::TextForNumber(_) => "id-of-another-type",
-        FaultKind::NotWaitedFor(_) => "answered-twice",
-        FaultKind::NoId(_) => "answer-without-id",
-        FaultKind::OtherEvent(_) => "sse-event-name",
-        FaultKind::UnfinishedEvent => "sse-event-unfinished",
-        FaultKind::EventWithoutData(_) => "event-without-data",
-        FaultKind::AnswerOffStream => "answer-off-stream",
-        FaultKind::OtherMediaType(_) => "other-media-type",
-        FaultKind::UnknownRevision(_) => "unknown-revision",
-        FaultKind::UnfinishedLine => "line-unfinished",
-        FaultKind::NotificationRefused { .. } => "notification-refused",
-        FaultKind::TooManyRequests { .. } => "too-many-requests",
+        ViolationKind::Malformed(malformed) => bound_of_malformed(&malformed.flaw).map_or("not-a-message", code_of_bound),
+        ViolationKind::UnknownId(_) => "unknown-id",
+        ViolationKind::TextForNumber(_) => "id-of-another-type",
+        ViolationKind::NotWaitedFor(_) => "answered-twice",
+        ViolationKind::NoId(_) => "answer-without-id",
+        ViolationKind::OtherEvent(_) => "sse-event-name",
+        ViolationKind::UnfinishedEvent => "sse-event-unfinished",
+        ViolationKind::EventWithoutData(_) => "event-without-data",
+        ViolationKind::AnswerOffStream => "answer-off-stream",
+        ViolationKind::OtherMediaType(_) => "other-media-type",
+        ViolationKind::UnknownRevision(_) => "unknown-revision",
+        ViolationKind::UnfinishedLine => "line-unfinished",
+        ViolationKind::NotificationRefused { .. } => "notification-refused",
+        ViolationKind::TooManyRequests { .. } => "too-many-requests",
     }
 }
 
@@ -381,7 +381,7 @@ fn finish(mut diagnostic: Diagnostic, hint: Option<String>, transcript: &Transcr
 fn describe_fault(fault: &Fault, transcript: &Transcript) -> String {
     let line = line_of(fault, transcript);
     match &fault.kind {
-        FaultKind::Malformed(malformed) => match line {
+        ViolationKind::Malformed(malformed) => match line {
             Some(line) => format!("the server wrote a line on stdout that is not an MCP message ({malformed}): {}", excerpt(&line)),
             None => format!("the server sent something that is not an MCP message: {malformed}"),
         },
@@ -389,8 +389,8 @@ fn describe_fault(fault: &Fault, transcript: &Transcript) -> String {
     }
 }
 
-fn fault_hint(fault: &Fault, transcript: &Transcript, asker: Asker) -> Option<String> {
-    let FaultKind::Malformed(Malformed { flaw, .. }) = &fault.kind else { return kind_hint(&fault.kind).map(str::to_owned) };
+fn fault_hint(fault: &Fault, transcript: &Transcript, asker: Audience) -> Option<String> {
+    let ViolationKind::Malformed(Malformed { flaw, .. }) = &fault.kind else { return kind_hint(&fault.kind).map(str::to_owned) };
     let line = line_of(fault, transcript);
     if let (Flaw::NotJson(_), Some(remedy)) = (flaw, http_form(fault, transcript)) {
         return Some(remedy.to_owned());
@@ -410,28 +410,28 @@ fn fault_hint(fault: &Fault, transcript: &Transcript, asker: Asker) -> Option<St
 }
 
 /// The remedy for a kind of fault, where it does not depend on the data.
-fn kind_hint(kind: &FaultKind) -> Option<&'static str> {
+fn kind_hint(kind: &ViolationKind) -> Option<&'static str> {
     Some(match kind {
-        FaultKind::Malformed(_) | FaultKind::NotWaitedFor(_) => return None,
-        FaultKind::UnknownId(_) | FaultKind::TextForNumber(_) | FaultKind::NoId(_) => {
+        ViolationKind::Malformed(_) | ViolationKind::NotWaitedFor(_) => return None,
+        ViolationKind::UnknownId(_) | ViolationKind::TextForNumber(_) | ViolationKind::NoId(_) => {
             "set the `id` of each response to that of its request, with the same type: 1 is not \"1\""
         }
-        FaultKind::OtherEvent(_) => "send messages as events without a name, or with `event: message`",
-        FaultKind::UnfinishedEvent => "end each event with a blank line (two line feeds after its `data:` line), and flush the stream",
-        FaultKind::EventWithoutData(line) if line.trim_start().starts_with(['{', '[']) => {
+        ViolationKind::OtherEvent(_) => "send messages as events without a name, or with `event: message`",
+        ViolationKind::UnfinishedEvent => "end each event with a blank line (two line feeds after its `data:` line), and flush the stream",
+        ViolationKind::EventWithoutData(line) if line.trim_start().starts_with(['{', '[']) => {
             "write `data: ` before the message, or respond with plain JSON and `Content-Type: application/json`"
         }
-        FaultKind::EventWithoutData(_) => {
+        ViolationKind::EventWithoutData(_) => {
             "begin the line with `data: `, in lowercase: the fields of an event stream are data, event, id, and retry"
         }
-        FaultKind::UnknownRevision(_) => {
+        ViolationKind::UnknownRevision(_) => {
             "respond to `initialize` with a revision that the client supports, preferably the one that it requests"
         }
-        FaultKind::OtherMediaType(_) => "set `Content-Type: application/json`",
-        FaultKind::AnswerOffStream => "respond to the POST with 202 and no body, and send the message on the event stream",
-        FaultKind::UnfinishedLine => "end each message with a line feed, and flush the stream",
-        FaultKind::NotificationRefused { .. } => "respond to a notification with 202 and no body",
-        FaultKind::TooManyRequests { .. } => "read the client's responses to earlier requests before sending more",
+        ViolationKind::OtherMediaType(_) => "set `Content-Type: application/json`",
+        ViolationKind::AnswerOffStream => "respond to the POST with 202 and no body, and send the message on the event stream",
+        ViolationKind::UnfinishedLine => "end each message with a line feed, and flush the stream",
+        ViolationKind::NotificationRefused { .. } => "respond to a notification with 202 and no body",
+        ViolationKind::TooManyRequests { .. } => "read the client's responses to earlier requests before sending more",
     })
 }
 
@@ -563,7 +563,7 @@ fn missing_variable(line: &str) -> Option<&str> {
     words.find(|word| is_name(word) && !is_code(word)).filter(|_| complains)
 }
 
-fn http_hint(head: &HttpHead, excerpt: &str, asker: Asker) -> Option<String> {
+fn http_hint(head: &HttpHead, excerpt: &str, asker: Audience) -> Option<String> {
     let kind = head.header("content-type").unwrap_or_default();
     Some(match head.status {
         301 | 302 | 307 | 308 => "the server redirects: use the URL in its `Location` header".into(),

@@ -13,19 +13,21 @@
 //! - `~ 6000`: milliseconds pass
 
 use mcproof_client::transport::EventParser;
-use mcproof_record::{Direction, Ending, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Raw, Take, Transcript};
+use mcproof_record::{
+    Conversation, Direction, Ending, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Raw, Transcript,
+};
 use std::time::Duration;
 
 /// Reads an example as a take over a transport and in a revision.
 ///
 /// # Panics
 /// A line is in none of the forms: examples are part of the program.
-pub fn read(text: &str, transport: &str, revision: &str) -> Take {
+pub fn read(text: &str, transport: &str, revision: &str) -> Conversation {
     let mut reader = Reader { frames: Vec::new(), probes: Vec::new(), exchange: None, exchanges: 0, at: Duration::ZERO, ending: None };
     text.lines().map(str::trim).filter(|line| !line.is_empty()).for_each(|line| reader.line(line));
     reader.end_probe();
     let transcript = Transcript { frames: reader.frames, dropped: 0 };
-    Take {
+    Conversation {
         name: "example".into(),
         transport: transport.into(),
         revision: revision.into(),

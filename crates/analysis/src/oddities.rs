@@ -1,7 +1,7 @@
 //! Oddities: what a server did wrong and clients tolerate. Reported as warnings, or as errors with `--strict`. Knows sessions,
 //! not the requests in them.
 
-use crate::diagnosis::{self, Asker};
+use crate::diagnosis::{self, Audience};
 use mcproof_client::Session;
 use mcproof_record::{Diagnostic, ProbeVerdict, Severity};
 
@@ -9,24 +9,24 @@ use mcproof_record::{Diagnostic, ProbeVerdict, Severity};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Oddities {
     #[default]
-    Told,
-    Refused,
+    Warn,
+    Fail,
 }
 
 impl Oddities {
     /// The severity of the diagnostic of an oddity.
     pub fn severity(self) -> Severity {
         match self {
-            Self::Told => Severity::Warning,
-            Self::Refused => Severity::Error,
+            Self::Warn => Severity::Warning,
+            Self::Fail => Severity::Error,
         }
     }
 
     /// The verdict on a server that works apart from an oddity.
     pub fn verdict(self) -> ProbeVerdict {
         match self {
-            Self::Told => ProbeVerdict::Warning,
-            Self::Refused => ProbeVerdict::Unhealthy,
+            Self::Warn => ProbeVerdict::Warning,
+            Self::Fail => ProbeVerdict::Unhealthy,
         }
     }
 }
@@ -40,7 +40,7 @@ pub struct Odd {
 }
 
 impl Odd {
-    pub fn of(session: &Session, asker: Asker, oddities: Oddities) -> Self {
+    pub fn of(session: &Session, asker: Audience, oddities: Oddities) -> Self {
         let faults = session.faults();
         let mut kinds: Vec<Diagnostic> = Vec::new();
         if !faults.is_empty() {

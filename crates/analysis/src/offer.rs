@@ -1,6 +1,6 @@
 //! Whether a protocol revision can be requested in an era. Knows names, not the wire.
 
-use crate::diagnosis::Asker;
+use crate::diagnosis::Audience;
 use crate::did_you_mean;
 use mcproof_client::revision::{LEGACY, MODERN};
 use mcproof_client::{Era, EraChoice};
@@ -8,7 +8,7 @@ use mcproof_record::Diagnostic;
 
 /// The diagnostic of a revision that cannot be requested in an era. With the legacy era chosen explicitly, any text can be sent in
 /// the handshake, to test how a server responds to it: an unknown revision alone belongs to no era.
-pub fn flaw_of_offer(version: &str, era: EraChoice, asker: Asker) -> Option<Diagnostic> {
+pub fn check_revision(version: &str, era: EraChoice, asker: Audience) -> Option<Diagnostic> {
     match (Era::of(version), era) {
         (Some(Era::Modern), EraChoice::Legacy) | (Some(Era::Legacy), EraChoice::Modern) => {
             let of = if version == MODERN { Era::Modern } else { Era::Legacy };
@@ -39,7 +39,7 @@ mod tests {
     #[test]
     fn an_unknown_revision_is_accepted_only_with_the_legacy_era() {
         let check = |version: &str, era: EraChoice, expected: Option<(&str, &str)>| {
-            let found = flaw_of_offer(version, era, Asker::CommandLine).map(|found| (found.message, found.hint.unwrap_or_default()));
+            let found = check_revision(version, era, Audience::CommandLine).map(|found| (found.message, found.hint.unwrap_or_default()));
             assert_eq!(found, expected.map(|(message, hint)| (message.to_owned(), hint.to_owned())), "{version} {era}");
         };
         let any = "(with --era legacy, any text is accepted)";

@@ -9,7 +9,7 @@ pub const LEFT_OUT: &str = "left-out";
 /// Begins the ids of requests that are posted as they stand: only their HTTP response is waited for.
 pub const POSTED: &str = "http ";
 /// Starts the progress token of requests that go out a few at a time, and are given up after a while of our choosing.
-pub const FLOCK_TOKEN: &str = "mcproof-flock-";
+pub const PARALLEL_TOKEN: &str = "mcproof-flock-";
 /// Of the last count, after a rest.
 pub const AT_REST: &str = "at-rest";
 /// Calls between two counts.

@@ -2,10 +2,10 @@
 //! survive is started again for what comes next.
 
 use super::explorer::Explorer;
-use super::{Inquiry, process};
+use super::{CheckOptions, process};
 use mcproof_analysis::probes::CONTROL;
 use mcproof_client::{EraChoice, TransportKind, WaitFor};
-use mcproof_record::Take;
+use mcproof_record::Conversation;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -52,8 +52,8 @@ fn line(message: &Value) -> Vec<u8> {
 const NAME: &str = "abuse";
 
 /// Begins with a conversation that is under way, if there is one. Over stdio the last process is ended as by a supervisor.
-pub(super) async fn explore<'a>(inquiry: &'a Inquiry, era: EraChoice, mut under_way: Option<Explorer<'a>>) -> Vec<Take> {
-    let mut takes = Vec::new();
+pub(super) async fn explore<'a>(inquiry: &'a CheckOptions, era: EraChoice, mut under_way: Option<Explorer<'a>>) -> Vec<Conversation> {
+    let mut conversations = Vec::new();
     let (mut next, mut is_repeated) = (0, false);
     loop {
         let opened = match under_way.take() {
@@ -63,16 +63,16 @@ pub(super) async fn explore<'a>(inquiry: &'a Inquiry, era: EraChoice, mut under_
         let mut explorer = match opened {
             Ok(explorer) => explorer.with_brief_shutdown(),
             Err(failed) => {
-                takes.push(failed.0);
-                return takes;
+                conversations.push(failed.0);
+                return conversations;
             }
         };
         let abuses = abuses(&explorer);
         // Whoever is not well before says nothing by being ill afterwards.
         let mut is_alive = explorer.is_alive_after(CONTROL).await;
         if !is_alive {
-            takes.push(explorer.end().await);
-            return takes;
+            conversations.push(explorer.end().await);
+            return conversations;
         }
         while let (true, Some((probe, messages))) = (is_alive, abuses.get(next)) {
             abuse(&mut explorer, probe, messages).await;
@@ -87,9 +87,9 @@ pub(super) async fn explore<'a>(inquiry: &'a Inquiry, era: EraChoice, mut under_
         if is_last && is_alive && explorer.kind() == TransportKind::Stdio {
             process::terminate(&mut explorer).await;
         }
-        takes.push(explorer.end().await);
+        conversations.push(explorer.end().await);
         if is_last {
-            return takes;
+            return conversations;
         }
     }
 }

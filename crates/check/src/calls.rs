@@ -1,12 +1,12 @@
 //! Calls of the tools that may be called, with arguments made from their schemas and with wrong ones.
 
 use super::explorer::{Explorer, ParallelOutcome, ParallelRequest};
-use super::{Inquiry, Permission, SAMPLED, growth, tasks};
+use super::{CheckOptions, Permission, SAMPLED, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::UNANSWERED_CALL;
-use mcproof_analysis::{Conversation, named};
+use mcproof_analysis::{ConversationView, named};
 use mcproof_client::{EraChoice, Session, TransportKind};
-use mcproof_record::Take;
+use mcproof_record::Conversation;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -66,9 +66,9 @@ impl Tools {
         Self(first.into_iter().filter_map(Callable::of).collect())
     }
 
-    pub(super) fn in_takes(takes: &[Take], permission: &Permission) -> Self {
-        let listed = takes.iter().find_map(|take| {
-            let conversation = Conversation::new(take);
+    pub(super) fn in_takes(conversations: &[Conversation], permission: &Permission) -> Self {
+        let listed = conversations.iter().find_map(|take| {
+            let conversation = ConversationView::new(take);
             let tools: Vec<Value> = conversation.tools().into_iter().map(|(tool, _)| tool.clone()).collect();
             (!tools.is_empty()).then_some(tools)
         });
@@ -107,7 +107,7 @@ const NAME: &str = "caller";
 
 /// A client that calls tools as they should be called, and as a model gets it wrong. `None` if nothing may be called. What it finds
 /// that may be called is told as soon as it is known.
-pub(super) async fn explore(inquiry: &Inquiry, mut explorer: Explorer<'_>, tell: impl FnOnce(Tools)) -> Option<Take> {
+pub(super) async fn explore(inquiry: &CheckOptions, mut explorer: Explorer<'_>, tell: impl FnOnce(Tools)) -> Option<Conversation> {
     let listed = list(&mut explorer).await;
     let tools = Tools::of(&listed, &inquiry.calls);
     tell(tools.clone());
@@ -140,46 +140,46 @@ pub(super) async fn explore(inquiry: &Inquiry, mut explorer: Explorer<'_>, tell:
 }
 
 /// One who is about to call. `None` if there is no conversation in this era.
-pub(super) async fn open(inquiry: &Inquiry, era: EraChoice) -> Option<Explorer<'_>> {
+pub(super) async fn open(inquiry: &CheckOptions, era: EraChoice) -> Option<Explorer<'_>> {
     Explorer::open_in(inquiry, NAME, era).await.ok()
 }
 
 /// Calls with unusual arguments, in a conversation of their own.
-pub(super) async fn explore_unusual_calls(inquiry: &Inquiry, era: EraChoice, tools: &Tools) -> Vec<Take> {
-    let (mut takes, last) = try_each_odd(inquiry, era, tools, None).await;
+pub(super) async fn explore_unusual_calls(inquiry: &CheckOptions, era: EraChoice, tools: &Tools) -> Vec<Conversation> {
+    let (mut conversations, last) = try_each_odd(inquiry, era, tools, None).await;
     if let Some(explorer) = last {
-        takes.push(explorer.end().await);
+        conversations.push(explorer.end().await);
     }
-    takes
+    conversations
 }
 
 /// The same in a conversation that is under way. The last one goes on if the server is well.
 pub(super) async fn try_odd<'a>(
-    inquiry: &'a Inquiry,
+    inquiry: &'a CheckOptions,
     era: EraChoice,
     tools: &Tools,
     explorer: Explorer<'a>,
-) -> (Vec<Take>, Option<Explorer<'a>>) {
-    let (mut takes, last) = try_each_odd(inquiry, era, tools, Some(explorer)).await;
+) -> (Vec<Conversation>, Option<Explorer<'a>>) {
+    let (mut conversations, last) = try_each_odd(inquiry, era, tools, Some(explorer)).await;
     match last {
         Some(explorer) if explorer.probe_count() > 0 => {
             let (take, well) = explorer.hand_over().await;
-            takes.push(take);
-            (takes, well)
+            conversations.push(take);
+            (conversations, well)
         }
-        untried => (takes, untried),
+        untried => (conversations, untried),
     }
 }
 
 /// Tries what is unusual in one conversation after the other, as long as there is time: a server that does not survive gets a new
 /// one for what comes next. Begins with a conversation that is under way, if there is one, and leaves the last one open.
 async fn try_each_odd<'a>(
-    inquiry: &'a Inquiry,
+    inquiry: &'a CheckOptions,
     era: EraChoice,
     tools: &Tools,
     under_way: Option<Explorer<'a>>,
-) -> (Vec<Take>, Option<Explorer<'a>>) {
-    let (odd, mut takes) = (odd_calls(&tools.0), Vec::new());
+) -> (Vec<Conversation>, Option<Explorer<'a>>) {
+    let (odd, mut conversations) = (odd_calls(&tools.0), Vec::new());
     let mut explorer = under_way.map(|explorer| explorer.renamed(NAME));
     if let (Some(explorer), false) = (&mut explorer, odd.is_empty()) {
         // The judges read in the same conversation what the tools claim.
@@ -198,7 +198,7 @@ async fn try_each_odd<'a>(
         let current = match explorer.take() {
             Some(open) if is_apart || open.is_over() => {
                 let (take, still) = open.hand_over().await;
-                takes.push(take);
+                conversations.push(take);
                 still
             }
             current => current,
@@ -210,11 +210,11 @@ async fn try_each_odd<'a>(
                 let mut fresh = match Explorer::open_in(inquiry, NAME, era).await {
                     Ok(fresh) => fresh,
                     Err(failed) => {
-                        takes.push(failed.0);
-                        return (takes, None);
+                        conversations.push(failed.0);
+                        return (conversations, None);
                     }
                 };
-                // What a start takes is not taken from what is tried on the server.
+                // What a start conversations is not taken from what is tried on the server.
                 until += began.elapsed();
                 if !is_apart {
                     list(&mut fresh).await;
@@ -225,10 +225,10 @@ async fn try_each_odd<'a>(
         if survives(&mut current, unusual, &calls, until).await {
             explorer = Some(current);
         } else {
-            takes.push(current.end().await);
+            conversations.push(current.end().await);
         }
     }
-    (takes, explorer)
+    (conversations, explorer)
 }
 
 /// All tools. A session of the modern era over HTTP learns from them which arguments go into headers.
@@ -295,7 +295,7 @@ async fn wait_for(explorer: &mut Explorer<'_>, mut silent: Vec<&Callable>) {
     }
 }
 
-/// Calls a tool by itself, so that it is known how long that takes, and cancels further calls of it in their midst, if that is long
+/// Calls a tool by itself, so that it is known how long that conversations, and cancels further calls of it in their midst, if that is long
 /// enough; true if nothing is left to try. A modern client over HTTP cancels by leaving, and hears nothing any more.
 async fn cancel(explorer: &mut Explorer<'_>, tool: &Callable) -> bool {
     if explorer.is_modern() && explorer.kind() == TransportKind::Http {

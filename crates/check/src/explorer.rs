@@ -3,14 +3,15 @@
 
 use super::budget::Waits;
 use super::padding::without_padding;
-use super::{FLOCK_TOKEN, Inquiry};
+use super::{CheckOptions, PARALLEL_TOKEN};
 use futures_util::StreamExt as _;
 use mcproof_analysis::probes::LEFT_OUT;
 use mcproof_client::{
-    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraChoice, Headers, HttpAnswer, HttpQuestion, ListenFailure, Patience,
-    ProcessSignal, Reply, Session, Spelling, SseFailure, Tap, Target, TransportKind, WaitFor, ask_elsewhere, open_bare, open_session,
+    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraChoice, Headers, ListenFailure, ProcessSignal, RawHttpRequest,
+    RawHttpResponse, Reply, Session, ShutdownTimeouts, Spelling, SseFailure, Tap, Target, TransportKind, WaitFor, open_bare, open_session,
+    request_elsewhere,
 };
-use mcproof_record::{Direction, Ending, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Take, Transcript};
+use mcproof_record::{Conversation, Direction, Ending, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Transcript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -21,7 +22,7 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 /// How long a server may take to end after its stdin was closed, and after SIGTERM, before that is reported.
-pub(super) const SHUTDOWN: Patience = Patience { end_of_input: Duration::from_secs(5), terminate: Duration::from_secs(5) };
+pub(super) const SHUTDOWN: ShutdownTimeouts = ShutdownTimeouts { end_of_input: Duration::from_secs(5), terminate: Duration::from_secs(5) };
 
 /// The time for a server to respond after invalid input, in addition to what a slow server gets.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(4);
@@ -60,7 +61,7 @@ const AT_ONCE: usize = 6;
 const LONGEST_WAIT_FOR_START_SLOT: Duration = Duration::from_secs(1);
 
 /// For the shutdown of a server where its manner is not judged.
-const BRIEF_SHUTDOWN: Patience = Patience { end_of_input: Duration::from_millis(500), terminate: Duration::from_secs(1) };
+const BRIEF_SHUTDOWN: ShutdownTimeouts = ShutdownTimeouts { end_of_input: Duration::from_millis(500), terminate: Duration::from_secs(1) };
 
 /// How long a start may take by default.
 const LONGEST_START: Duration = Duration::from_secs(30);
@@ -72,10 +73,11 @@ const MISLED: Duration = Duration::from_secs(1);
 const POSTED: Duration = Duration::from_millis(2500);
 
 /// For the end of a server where no time is left.
-const SHUTDOWN_WITHOUT_TIME: Patience = Patience { end_of_input: Duration::from_millis(200), terminate: Duration::from_millis(300) };
+const SHUTDOWN_WITHOUT_TIME: ShutdownTimeouts =
+    ShutdownTimeouts { end_of_input: Duration::from_millis(200), terminate: Duration::from_millis(300) };
 
 pub(super) struct Explorer<'a> {
-    pub(super) inquiry: &'a Inquiry,
+    pub(super) inquiry: &'a CheckOptions,
     session: Session,
     tap: Tap,
     name: &'static str,
@@ -93,7 +95,7 @@ pub(super) struct Explorer<'a> {
     parallel_requests_sent: usize,
     /// A call was given up that the server may still be busy with.
     unfinished_work: bool,
-    patience: Patience,
+    patience: ShutdownTimeouts,
     /// How long it took until there was a session.
     pace: Duration,
     frame_range: FrameRange,
@@ -103,7 +105,7 @@ pub(super) struct Explorer<'a> {
 
 /// A failed `server/discover`.
 pub(super) struct FailedDiscovery<'a> {
-    pub(super) take: Take,
+    pub(super) take: Conversation,
     pub(super) failure: ConnectFailure,
     /// The conversation, if there is one: its server still runs.
     pub(super) still: Option<Explorer<'a>>,
@@ -132,10 +134,10 @@ pub(super) type ResponseOutcome = Option<Result<Value, i64>>;
 impl<'a> Explorer<'a> {
     /// With a handshake of the era. A failed handshake yields a take as well.
     pub(super) async fn open(
-        inquiry: &'a Inquiry,
+        inquiry: &'a CheckOptions,
         name: &'static str,
         options: ConnectOptions,
-    ) -> Result<Self, Box<(Take, ConnectFailure)>> {
+    ) -> Result<Self, Box<(Conversation, ConnectFailure)>> {
         let offered = match (&options.protocol_version, options.era) {
             (Some(version), _) => version.clone(),
             (None, EraChoice::Modern) => mcproof_client::revision::MODERN.to_owned(),
@@ -152,11 +154,11 @@ impl<'a> Explorer<'a> {
     }
 
     async fn try_to_open(
-        inquiry: &'a Inquiry,
+        inquiry: &'a CheckOptions,
         name: &'static str,
         offered: &str,
         options: &ConnectOptions,
-    ) -> Result<Self, Box<(Take, ConnectFailure)>> {
+    ) -> Result<Self, Box<(Conversation, ConnectFailure)>> {
         let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
         if inquiry.budget.left().is_zero() {
             let failure = no_time();
@@ -188,7 +190,7 @@ impl<'a> Explorer<'a> {
     /// In the modern era, over stdio. A server that refuses to be discovered may be asked something else.
     /// Once `give_up` completes, a missing response is a failure.
     pub(super) async fn discover(
-        inquiry: &'a Inquiry,
+        inquiry: &'a CheckOptions,
         name: &'static str,
         give_up: impl Future<Output = ()>,
     ) -> Result<Self, FailedDiscovery<'a>> {
@@ -247,14 +249,19 @@ impl<'a> Explorer<'a> {
         Some(explorer)
     }
 
-    fn opened(inquiry: &'a Inquiry, session: Session, tap: Tap, name: &'static str, pace: Duration) -> Self {
+    fn opened(inquiry: &'a CheckOptions, session: Session, tap: Tap, name: &'static str, pace: Duration) -> Self {
         let revision = session.handshake().protocol_version.clone();
-        inquiry.made_with.look(&session);
+        inquiry.detected_sdks.look(&session);
         Self { patience: SHUTDOWN, pace, ..Self::of(inquiry, session, tap, name, revision, Opened::Yes) }
     }
 
     /// Without a handshake.
-    pub(super) async fn bare(inquiry: &'a Inquiry, name: &'static str, kind: TransportKind, version: &str) -> Result<Self, ConnectFailure> {
+    pub(super) async fn bare(
+        inquiry: &'a CheckOptions,
+        name: &'static str,
+        kind: TransportKind,
+        version: &str,
+    ) -> Result<Self, ConnectFailure> {
         let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
         if inquiry.budget.left().is_zero() {
             return Err(no_time());
@@ -264,7 +271,7 @@ impl<'a> Explorer<'a> {
         Ok(Self { turn, ..Self::of(inquiry, session, tap, name, version.to_owned(), Opened::Bare) })
     }
 
-    fn of(inquiry: &'a Inquiry, session: Session, tap: Tap, name: &'static str, revision: String, opened: Opened) -> Self {
+    fn of(inquiry: &'a CheckOptions, session: Session, tap: Tap, name: &'static str, revision: String, opened: Opened) -> Self {
         let (probes, patience, pace) = (Vec::new(), BRIEF_SHUTDOWN, Duration::ZERO);
         let frame_range = FrameRange { begun: FrameId(0), greeted: tap.mark(), parted: tap.mark() };
         let (waits, until) = match is_beside_others(inquiry) {
@@ -293,7 +300,11 @@ impl<'a> Explorer<'a> {
     }
 
     /// In an era that the server speaks.
-    pub(super) async fn open_in(inquiry: &'a Inquiry, name: &'static str, era: EraChoice) -> Result<Self, Box<(Take, ConnectFailure)>> {
+    pub(super) async fn open_in(
+        inquiry: &'a CheckOptions,
+        name: &'static str,
+        era: EraChoice,
+    ) -> Result<Self, Box<(Conversation, ConnectFailure)>> {
         Self::open(inquiry, name, ConnectOptions { era, ..inquiry.options.clone() }).await
     }
 
@@ -393,12 +404,12 @@ impl<'a> Explorer<'a> {
         matches!(self.kind(), TransportKind::Stdio | TransportKind::InMemory) || self.session.takes_connections(self.sign_of_life()).await
     }
 
-    fn scaled_to_pace(&self, patience: Patience) -> Patience {
+    fn scaled_to_pace(&self, patience: ShutdownTimeouts) -> ShutdownTimeouts {
         if self.left_out.is_some() || self.time_left().is_zero() {
             return SHUTDOWN_WITHOUT_TIME;
         }
         let more = self.pace.min(SLOWEST_PACE) * SLOWNESS;
-        Patience { end_of_input: patience.end_of_input + more, terminate: patience.terminate + more }
+        ShutdownTimeouts { end_of_input: patience.end_of_input + more, terminate: patience.terminate + more }
     }
 
     /// Whether no more requests can be sent.
@@ -474,7 +485,7 @@ impl<'a> Explorer<'a> {
     /// A POST of a message with the headers of the caller's and no others, their names in this spelling. Over HTTP only.
     pub(super) async fn post(&mut self, probe: &str, subject: &str, message: &Value, headers: Headers, spelling: Spelling) {
         let body = message.to_string().into_bytes();
-        let http_request = HttpQuestion { method: "POST".into(), path: None, headers, body, ..HttpQuestion::default() };
+        let http_request = RawHttpRequest { method: "POST".into(), path: None, headers, body, ..RawHttpRequest::default() };
         let method = message["method"].as_str().unwrap_or_default();
         let Some(patience) = self.patience(method) else { return };
         let first = self.tap.mark();
@@ -595,7 +606,7 @@ impl<'a> Explorer<'a> {
     }
 
     /// An HTTP request beside the protocol.
-    pub(super) async fn http(&mut self, probe: &str, subject: Option<&str>, http_request: &HttpQuestion) -> Option<HttpAnswer> {
+    pub(super) async fn http(&mut self, probe: &str, subject: Option<&str>, http_request: &RawHttpRequest) -> Option<RawHttpResponse> {
         let patience = self.patience(&http_request.method)?.min(HTTP);
         let first = self.tap.mark();
         let outcome = self.session.ask_over_http(http_request, patience).await?;
@@ -603,7 +614,7 @@ impl<'a> Explorer<'a> {
     }
 
     /// An HTTP request that this client gives up by itself, answered or not.
-    pub(super) async fn http_within(&mut self, probe: &str, http_request: &HttpQuestion, patience: Duration) -> Option<HttpAnswer> {
+    pub(super) async fn http_within(&mut self, probe: &str, http_request: &RawHttpRequest, patience: Duration) -> Option<RawHttpResponse> {
         if !self.may_send() {
             return None;
         }
@@ -614,7 +625,7 @@ impl<'a> Explorer<'a> {
 
     /// An HTTP request that this client leaves alone at once: after the other tasks had so many turns, which is sooner than
     /// any clock could tell.
-    pub(super) async fn http_left(&mut self, probe: &str, http_request: &HttpQuestion, turns: usize) {
+    pub(super) async fn http_left(&mut self, probe: &str, http_request: &RawHttpRequest, turns: usize) {
         if !self.may_send() {
             return;
         }
@@ -632,7 +643,7 @@ impl<'a> Explorer<'a> {
     }
 
     /// Two HTTP requests on one connection.
-    pub(super) async fn http_in_row(&mut self, probe: &str, http_requests: [&HttpQuestion; 2]) -> Option<HttpAnswer> {
+    pub(super) async fn http_in_row(&mut self, probe: &str, http_requests: [&RawHttpRequest; 2]) -> Option<RawHttpResponse> {
         let patience = self.patience(&http_requests[0].method)?.min(HTTP);
         let first = self.tap.mark();
         let outcome = self.session.ask_in_row(http_requests, patience).await?;
@@ -640,12 +651,12 @@ impl<'a> Explorer<'a> {
     }
 
     /// An HTTP request to whatever place, which gets nothing of this session.
-    pub(super) async fn http_elsewhere(&mut self, probe: &str, url: &Url, http_request: &HttpQuestion) -> Option<HttpAnswer> {
+    pub(super) async fn http_elsewhere(&mut self, probe: &str, url: &Url, http_request: &RawHttpRequest) -> Option<RawHttpResponse> {
         if !self.may_send() {
             return None;
         }
         let first = self.tap.mark();
-        let outcome = ask_elsewhere(url, http_request, &self.inquiry.options, &self.tap, ELSEWHERE).await;
+        let outcome = request_elsewhere(url, http_request, &self.inquiry.options, &self.tap, ELSEWHERE).await;
         self.conclude_http(probe, Some(url.as_str()), first, outcome, None)
     }
 
@@ -655,9 +666,9 @@ impl<'a> Explorer<'a> {
         probe: &str,
         subject: Option<&str>,
         first: FrameId,
-        outcome: Result<HttpAnswer, CallFailure>,
+        outcome: Result<RawHttpResponse, CallFailure>,
         waited_for: Option<&str>,
-    ) -> Option<HttpAnswer> {
+    ) -> Option<RawHttpResponse> {
         let (response, outcome) = match outcome {
             Ok(response) => {
                 self.silent_in_row = 0;
@@ -789,7 +800,7 @@ impl<'a> Explorer<'a> {
                 return (index, None);
             }
             let mut params = request.params.clone();
-            params["_meta"]["progressToken"] = json!(format!("{FLOCK_TOKEN}{}", base + index));
+            params["_meta"]["progressToken"] = json!(format!("{PARALLEL_TOKEN}{}", base + index));
             let outcome = session.request(request.method, params.as_object().cloned(), patience).await;
             (index, Some((outcome, started.elapsed())))
         };
@@ -822,7 +833,7 @@ impl<'a> Explorer<'a> {
 
     /// The frames of the parallel requests since a frame, by the number in their progress token.
     fn frames_of_parallel_requests(&self, first: FrameId) -> BTreeMap<usize, FrameId> {
-        let start = format!("\"progressToken\":\"{FLOCK_TOKEN}").into_bytes();
+        let start = format!("\"progressToken\":\"{PARALLEL_TOKEN}").into_bytes();
         let sent = (first.0..self.tap.mark().0).filter_map(|id| self.tap.frame(FrameId(id)));
         let number = |bytes: &[u8]| {
             let rest = &bytes[memchr::memmem::find(bytes, &start)? + start.len()..];
@@ -876,17 +887,17 @@ impl<'a> Explorer<'a> {
     }
 
     /// What was tried so far, as a take. The conversation goes on, as another take, unless the server is not well: then it ends.
-    pub(super) async fn hand_over(mut self) -> (Take, Option<Self>) {
+    pub(super) async fn hand_over(mut self) -> (Conversation, Option<Self>) {
         if self.is_over() || self.unfinished_work || !self.may_send() {
             return (self.end().await, None);
         }
-        let take = Take { transcript: self.frame_range.of(self.tap.transcript()), ..self.take() };
+        let take = Conversation { transcript: self.frame_range.of(self.tap.transcript()), ..self.take() };
         self.frame_range.parted = self.tap.mark();
         (take, Some(self))
     }
 
     /// Ends the conversation, and the server if it is ours.
-    pub(super) async fn end(mut self) -> Take {
+    pub(super) async fn end(mut self) -> Conversation {
         self.session.settle().await;
         if !self.session.settle_posts(POSTED.min(self.time_left())).await {
             // The frames show how long that was.
@@ -909,12 +920,12 @@ impl<'a> Explorer<'a> {
     }
 
     /// What was tried since the last take.
-    fn take(&mut self) -> Take {
+    fn take(&mut self) -> Conversation {
         self.may_send();
         if let Some(first) = self.left_out {
             self.probes.push(left_out(self.inquiry, first));
         }
-        Take {
+        Conversation {
             name: self.name.into(),
             transport: self.kind().to_string(),
             revision: self.revision.clone(),
@@ -953,7 +964,7 @@ enum CutShort {
 }
 
 /// With what is left of the check's time.
-fn in_time(inquiry: &Inquiry, options: &ConnectOptions) -> (ConnectOptions, CutShort) {
+fn in_time(inquiry: &CheckOptions, options: &ConnectOptions) -> (ConnectOptions, CutShort) {
     let most = options.timeout.unwrap_or(LONGEST_START);
     // Where conversations follow one another, another may want to try.
     let left = if is_beside_others(inquiry) { inquiry.budget.left() } else { inquiry.budget.left() / 2 };
@@ -966,7 +977,7 @@ fn in_time(inquiry: &Inquiry, options: &ConnectOptions) -> (ConnectOptions, CutS
 }
 
 /// Over stdio conversations are held at the same time, if the server can run more than once; over HTTP one after the other.
-fn is_beside_others(inquiry: &Inquiry) -> bool {
+fn is_beside_others(inquiry: &CheckOptions) -> bool {
     matches!(inquiry.target, Target::Stdio(_)) && !inquiry.budget.is_one_at_a_time()
 }
 
@@ -994,7 +1005,7 @@ pub(super) fn timed_out(failure: &ConnectFailure) -> bool {
     matches!(failure, ConnectFailure::Unanswered { failure: CallFailure::TimedOut { .. }, .. } | ConnectFailure::SseTimedOut { .. })
 }
 
-fn left_out(inquiry: &Inquiry, first: FrameId) -> Probed {
+fn left_out(inquiry: &CheckOptions, first: FrameId) -> Probed {
     left_out_because(inquiry.budget.reason(), first)
 }
 
@@ -1007,7 +1018,7 @@ pub(super) fn left_out_because(reason: String, first: FrameId) -> Probed {
 struct FrameRange {
     /// Earlier ones are of another conversation with the same process.
     begun: FrameId,
-    /// Those between these two are in takes of their own; what is before them is the handshake.
+    /// Those between these two are in conversations of their own; what is before them is the handshake.
     greeted: FrameId,
     parted: FrameId,
 }
@@ -1029,7 +1040,7 @@ async fn turn() -> Option<SemaphorePermit<'static>> {
 
 /// Ends a session, and says how the server went that it had started. Nothing is said of one that had ended before, unless it
 /// has left something behind.
-pub(super) async fn end(session: Session, tap: &Tap, patience: Patience) -> (Option<Ending>, Transcript) {
+pub(super) async fn end(session: Session, tap: &Tap, patience: ShutdownTimeouts) -> (Option<Ending>, Transcript) {
     let was_over = session.exit().is_some();
     let report = session.close_within(patience).await;
     let ending = Ending {
@@ -1041,14 +1052,14 @@ pub(super) async fn end(session: Session, tap: &Tap, patience: Patience) -> (Opt
 }
 
 /// The take of a conversation that did not come about.
-fn unopened(inquiry: &Inquiry, name: &str, revision: String, failure: &ConnectFailure, tap: &Tap, cut: CutShort) -> Take {
+fn unopened(inquiry: &CheckOptions, name: &str, revision: String, failure: &ConnectFailure, tap: &Tap, cut: CutShort) -> Conversation {
     let is_starting = matches!(failure, ConnectFailure::NotListening { .. } | ConnectFailure::NotLocated { .. });
     let is_late = cut == CutShort::Yes && (is_starting || timed_out(failure));
     let transcript = tap.transcript();
     if exited_before_output(&transcript) {
         inquiry.budget.died_at_start();
     }
-    Take {
+    Conversation {
         name: name.into(),
         transport: transport_after(inquiry, failure).to_string(),
         revision,
@@ -1061,7 +1072,7 @@ fn unopened(inquiry: &Inquiry, name: &str, revision: String, failure: &ConnectFa
 }
 
 /// What the conversation would have been over, had it come about.
-pub(super) fn transport_of(inquiry: &Inquiry) -> TransportKind {
+pub(super) fn transport_of(inquiry: &CheckOptions) -> TransportKind {
     match &inquiry.target {
         Target::Stdio(_) => TransportKind::Stdio,
         Target::Http { kind, .. } => kind.unwrap_or(TransportKind::Http),
@@ -1069,7 +1080,7 @@ pub(super) fn transport_of(inquiry: &Inquiry) -> TransportKind {
 }
 
 /// The same, where the failure tells more: a stream that begins wrongly is a stream.
-fn transport_after(inquiry: &Inquiry, failure: &ConnectFailure) -> TransportKind {
+fn transport_after(inquiry: &CheckOptions, failure: &ConnectFailure) -> TransportKind {
     use SseFailure::{BadEndpoint, Ended, Flawed, OtherEvent};
     match failure {
         ConnectFailure::Sse(Ended(_) | Flawed(_) | OtherEvent(_) | BadEndpoint(_)) => TransportKind::Sse,

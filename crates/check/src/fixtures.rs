@@ -6,11 +6,11 @@ mod tasks;
 
 use super::calls;
 use super::explorer::{Explorer, ParallelRequest};
-use super::{DetectedServer, Inquiry};
-use mcproof_analysis::Conversation;
+use super::{CheckOptions, DetectedServer};
+use mcproof_analysis::ConversationView;
 use mcproof_analysis::probes::fixtures::{EMBEDDED, ENTERED, ENTERED_IN_FORM, OF_TEMPLATE, PROMPTED, SAMPLED, TEMPLATE};
 use mcproof_client::{Answers, ConnectOptions, Elicitation, EraChoice, Sampling, Session, TransportKind};
-use mcproof_record::Take;
+use mcproof_record::Conversation;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -53,8 +53,8 @@ const RECONNECTION: Duration = Duration::from_secs(7);
 const CHANGE: Duration = Duration::from_secs(1);
 
 /// Conversations with a server that has fixtures; none with any other.
-pub(super) async fn explore(inquiry: &Inquiry, found: DetectedServer, takes: &[Take]) -> Vec<Take> {
-    if !takes.iter().any(has_fixtures) {
+pub(super) async fn explore(inquiry: &CheckOptions, found: DetectedServer, conversations: &[Conversation]) -> Vec<Conversation> {
+    if !conversations.iter().any(has_fixtures) {
         return Vec::new();
     }
     let legacy = async { if found.is_legacy { Some(in_era(inquiry, EraChoice::Legacy).await) } else { None } };
@@ -66,8 +66,8 @@ pub(super) async fn explore(inquiry: &Inquiry, found: DetectedServer, takes: &[T
     [legacy, modern].into_iter().flatten().collect()
 }
 
-fn has_fixtures(take: &Take) -> bool {
-    let conversation = Conversation::new(take);
+fn has_fixtures(take: &Conversation) -> bool {
+    let conversation = ConversationView::new(take);
     let is_fixture = |item: &Value| {
         let name = ["name", "uri", "uriTemplate"].iter().filter_map(|key| item.get(key)?.as_str());
         name.into_iter().any(|name| name.starts_with("test_") || name.starts_with("test://") || tasks::TOOLS.contains(&name))
@@ -81,7 +81,7 @@ fn has_fixtures(take: &Take) -> bool {
     lists.into_iter().any(|(method, key)| conversation.listed(method, key).any(|(items, _)| items.iter().any(is_fixture)))
 }
 
-async fn in_era(inquiry: &Inquiry, era: EraChoice) -> Take {
+async fn in_era(inquiry: &CheckOptions, era: EraChoice) -> Conversation {
     // A legacy server is told at the handshake what it may ask later.
     let options = ConnectOptions { era, later_answers: every_answer(), ..inquiry.options.clone() };
     let mut explorer = match Explorer::open(inquiry, "fixtures", options).await {
@@ -160,7 +160,7 @@ async fn legacy(explorer: &mut Explorer<'_>, offered: &Offered) {
     }
     plain(explorer, offered).await;
     for (tool, arguments, values) in asking_tools() {
-        explorer.session().answer_with(Answers { elicitation: Some(Elicitation::Accept(object(values))), ..every_answer() });
+        explorer.session().set_client_responses(Answers { elicitation: Some(Elicitation::Accept(object(values))), ..every_answer() });
         call(explorer, offered, "fixture", tool, arguments).await;
     }
     if explorer.declares("resources/subscribe") && offered.resources.iter().any(|uri| uri == WATCHED) {
@@ -195,7 +195,7 @@ fn asking_tools() -> [(&'static str, Value, Value); 4] {
 async fn modern(explorer: &mut Explorer<'_>, offered: &Offered) {
     plain(explorer, offered).await;
     call(explorer, offered, "fixture-without-capability", "test_missing_capability", json!({})).await;
-    explorer.session().answer_with(every_answer());
+    explorer.session().set_client_responses(every_answer());
     for tool in SILENT_CALLS {
         call(explorer, offered, "fixture-silent", tool, json!({})).await;
     }

@@ -6,7 +6,7 @@ use super::explorer::Explorer;
 use mcproof_analysis::probes::AT_REST;
 use mcproof_analysis::probes::GROWTH_CALLS as CALLS;
 use mcproof_analysis::probes::GROWTH_ROUNDS as ROUNDS;
-use mcproof_client::{TransportKind, transport::Census};
+use mcproof_client::{TransportKind, transport::ResourceUsage};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -56,7 +56,7 @@ async fn call(explorer: &mut Explorer<'_>, tool: &Callable, until: Instant) -> b
 
 /// Processes and open file descriptors, where the system tells.
 fn count(explorer: &mut Explorer<'_>, probe: &str, tool: &Callable) -> Option<(usize, usize)> {
-    let Census { processes, descriptors, .. } = explorer.session().census()?;
+    let ResourceUsage { processes, descriptors, .. } = explorer.session().census()?;
     let (processes, descriptors) = (processes.values().sum(), descriptors.values().sum());
     explorer.record_observation(
         probe,

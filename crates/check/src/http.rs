@@ -13,27 +13,27 @@ mod sessions;
 pub(crate) mod streams;
 
 use super::explorer::Explorer;
-use super::{DetectedServer, Inquiry};
+use super::{CheckOptions, DetectedServer};
 use mcproof_client::revision::LEGACY;
 use mcproof_client::{ConnectOptions, EraChoice, Target, TransportKind};
-use mcproof_record::{Opened, Take};
+use mcproof_record::{Conversation, Opened};
 use question::Questions;
 
 /// In each era that the server speaks. What it may not survive comes last.
-pub(super) async fn explore(inquiry: &Inquiry, found: DetectedServer) -> Vec<Take> {
-    let mut takes = if found.kind == TransportKind::Sse { streams::explore(inquiry).await } else { Vec::new() };
+pub(super) async fn explore(inquiry: &CheckOptions, found: DetectedServer) -> Vec<Conversation> {
+    let mut conversations = if found.kind == TransportKind::Sse { streams::explore(inquiry).await } else { Vec::new() };
     let eras = [(found.is_legacy, EraChoice::Legacy), (found.is_modern, EraChoice::Modern)];
     for (_, era) in eras.into_iter().filter(|(is_spoken, _)| *is_spoken) {
-        takes.push(talk_in(inquiry, found, era).await);
+        conversations.push(talk_in(inquiry, found, era).await);
     }
     // A server that died is not to die once more.
-    if found.kind == TransportKind::Http && found.is_legacy && takes.iter().all(|take| take.opened == Opened::Yes) {
-        takes.extend(streams::explore(inquiry).await);
+    if found.kind == TransportKind::Http && found.is_legacy && conversations.iter().all(|take| take.opened == Opened::Yes) {
+        conversations.extend(streams::explore(inquiry).await);
     }
-    takes
+    conversations
 }
 
-async fn talk_in(inquiry: &Inquiry, found: DetectedServer, era: EraChoice) -> Take {
+async fn talk_in(inquiry: &CheckOptions, found: DetectedServer, era: EraChoice) -> Conversation {
     let mut explorer = match Explorer::open(inquiry, "http", ConnectOptions { era, ..inquiry.options.clone() }).await {
         Ok(explorer) => explorer,
         Err(failed) => return failed.0,
@@ -53,7 +53,7 @@ async fn talk_in(inquiry: &Inquiry, found: DetectedServer, era: EraChoice) -> Ta
 }
 
 /// A server that let nobody in: where it sends those who want to get in, and what it lets in instead.
-pub(super) async fn explore_without_handshake(inquiry: &Inquiry) -> Option<Take> {
+pub(super) async fn explore_without_handshake(inquiry: &CheckOptions) -> Option<Conversation> {
     let Target::Http { .. } = inquiry.target else { return None };
     let version = inquiry.options.protocol_version.as_deref().unwrap_or(LEGACY[0]);
     let mut explorer = Explorer::bare(inquiry, "outside", TransportKind::Http, version).await.ok()?;

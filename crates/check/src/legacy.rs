@@ -1,9 +1,9 @@
 //! A client of the legacy era: the handshake, everything that it may ask, and the versions that it may offer.
 
 use super::explorer::{Explorer, ResponseOutcome};
-use super::{EraOutcome, EraSupport, Inquiry, features, tour};
+use super::{CheckOptions, EraOutcome, EraSupport, features, tour};
 use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, TransportKind};
-use mcproof_record::{Opened, Take};
+use mcproof_record::{Conversation, Opened};
 use serde_json::json;
 
 /// No revision of the protocol.
@@ -11,33 +11,33 @@ const UNKNOWN_VERSION: &str = "1999-01-01";
 
 const NEWEST: &str = mcproof_client::revision::LEGACY[0];
 
-pub(super) async fn explore(inquiry: &Inquiry, eras: &EraSupport) -> EraOutcome {
+pub(super) async fn explore(inquiry: &CheckOptions, eras: &EraSupport) -> EraOutcome {
     let options = ConnectOptions { era: EraChoice::Legacy, ..inquiry.options.clone() };
     let opened = Explorer::open(inquiry, "legacy", options).await;
     eras.report_legacy(opened.is_ok());
     match opened {
         Ok(explorer) => {
             let kind = Some(explorer.kind());
-            EraOutcome { takes: vec![main(explorer).await], kind, failure: None }
+            EraOutcome { conversations: vec![main(explorer).await], kind, failure: None }
         }
         Err(failed) => {
             let (mut take, failure) = *failed;
             if let ConnectFailure::Refused { .. } = failure {
                 take.opened = Opened::OtherEra;
             }
-            EraOutcome { takes: vec![take], kind: None, failure: Some(failure) }
+            EraOutcome { conversations: vec![take], kind: None, failure: Some(failure) }
         }
     }
 }
 
-async fn main(mut explorer: Explorer<'_>) -> Take {
+async fn main(mut explorer: Explorer<'_>) -> Conversation {
     tour::take(&mut explorer).await;
     features::set_log_level(&mut explorer).await;
     explorer.end().await
 }
 
 /// Asks for the tools before the handshake, and shakes hands then.
-pub(super) async fn early(inquiry: &Inquiry, kind: TransportKind) -> Option<Take> {
+pub(super) async fn early(inquiry: &CheckOptions, kind: TransportKind) -> Option<Conversation> {
     let mut explorer = Explorer::bare(inquiry, "early", kind, NEWEST).await.ok()?;
     if !explorer.is_reachable().await {
         return None;
@@ -59,19 +59,20 @@ const STRANGER: &str = "unknown version";
 
 /// Over stdio, one who knows no order, and offers a revision that does not exist, in the process that refused to be modern.
 /// It goes on as any client that the server agreed with. `None` if they did not agree.
-pub(super) async fn agree<'a>(inquiry: &Inquiry, refused: Explorer<'a>) -> Option<(Vec<Take>, Explorer<'a>)> {
+pub(super) async fn agree<'a>(inquiry: &CheckOptions, refused: Explorer<'a>) -> Option<(Vec<Conversation>, Explorer<'a>)> {
     let mut explorer = refused.restarted_as(STRANGER);
     ask_early(&mut explorer).await;
     let mut explorer = explorer.propose("unknown-version", UNKNOWN_VERSION).await?;
     explorer.record_also_as("early-request-after");
     let offered = explorer.revision().to_owned();
     let (take, well) = explorer.hand_over().await;
-    let strangers = std::iter::once(Take { opened: Opened::Bare, ..take }).chain(take_up(inquiry, TransportKind::Stdio, &offered).await);
+    let strangers =
+        std::iter::once(Conversation { opened: Opened::Bare, ..take }).chain(take_up(inquiry, TransportKind::Stdio, &offered).await);
     Some((strangers.collect(), well?))
 }
 
 /// The same over stdio for whom nobody left a process. Where that does not go well, each has a process of its own.
-pub(super) async fn strangers(inquiry: &Inquiry) -> Vec<Take> {
+pub(super) async fn strangers(inquiry: &CheckOptions) -> Vec<Conversation> {
     let kind = TransportKind::Stdio;
     if let Ok(mut explorer) = Explorer::bare(inquiry, STRANGER, kind, NEWEST).await {
         ask_early(&mut explorer).await;
@@ -89,14 +90,14 @@ pub(super) async fn strangers(inquiry: &Inquiry) -> Vec<Take> {
 }
 
 /// Offers a revision that does not exist, and then the one that the server offers instead.
-pub(super) async fn versions(inquiry: &Inquiry, kind: TransportKind) -> Vec<Take> {
+pub(super) async fn versions(inquiry: &CheckOptions, kind: TransportKind) -> Vec<Conversation> {
     let Ok(mut explorer) = Explorer::bare(inquiry, STRANGER, kind, NEWEST).await else { return Vec::new() };
     let offered = offered(explorer.initialize("unknown-version", UNKNOWN_VERSION).await);
-    let mut takes = vec![explorer.end().await];
+    let mut conversations = vec![explorer.end().await];
     if let Some(offered) = offered {
-        takes.extend(take_up(inquiry, kind, &offered).await);
+        conversations.extend(take_up(inquiry, kind, &offered).await);
     }
-    takes
+    conversations
 }
 
 /// What the server offered instead.
@@ -105,7 +106,7 @@ fn offered(answer: ResponseOutcome) -> Option<String> {
 }
 
 /// Offers what the server offered in place of a revision that does not exist. The main conversation began with the newest.
-async fn take_up(inquiry: &Inquiry, kind: TransportKind, offered: &str) -> Option<Take> {
+async fn take_up(inquiry: &CheckOptions, kind: TransportKind, offered: &str) -> Option<Conversation> {
     if offered == NEWEST || !mcproof_client::revision::LEGACY.contains(&offered) {
         return None;
     }

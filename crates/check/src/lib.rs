@@ -27,14 +27,14 @@ mod transport;
 pub use budget::Budget;
 pub use permission::Permission;
 
-use crate::sdk::MadeWith;
+use crate::sdk::DetectedSdks;
 use calls::Tools;
 use explorer::Explorer;
-use mcproof_analysis::Conversation;
+use mcproof_analysis::ConversationView;
 use mcproof_analysis::probes::EXPLORED_IN_PART as SAMPLED;
-use mcproof_analysis::probes::FLOCK_TOKEN;
+use mcproof_analysis::probes::PARALLEL_TOKEN;
 use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, EraChoice, Session, TapBounds, Target, TransportKind, Unanswered};
-use mcproof_record::{Direction, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Take};
+use mcproof_record::{Conversation, Direction, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use served::Served;
 use std::time::Duration;
 use tokio::sync::{SetOnce, oneshot};
@@ -49,7 +49,7 @@ const LEAST_FOR_ANOTHER: Duration = Duration::from_secs(1);
 
 /// What to check, and what is allowed.
 #[derive(Clone)]
-pub struct Inquiry {
+pub struct CheckOptions {
     pub target: Target,
     pub options: ConnectOptions,
     /// Never to be recorded.
@@ -65,20 +65,20 @@ pub struct Inquiry {
     pub as_browser: bool,
     /// Other instances of the same server.
     pub replicas: Vec<Url>,
-    pub made_with: MadeWith,
+    pub detected_sdks: DetectedSdks,
 }
 
 /// What came of it.
 pub struct Explored {
-    pub takes: Vec<Take>,
+    pub conversations: Vec<Conversation>,
     /// Set if no conversation came about at all.
     pub unreachable: Option<ConnectFailure>,
 }
 
 /// What was on the wire of a session so far, as a conversation that rules can judge. What nobody tried is untestable.
-pub fn take_of(session: &Session) -> Take {
+pub fn take_of(session: &Session) -> Conversation {
     let handshake = session.handshake();
-    Take {
+    Conversation {
         name: handshake.era.to_string(),
         transport: handshake.transport.to_string(),
         revision: handshake.protocol_version.clone(),
@@ -113,15 +113,15 @@ impl DetectedServer {
 /// Talks to the server until everything has been tried that may be. Over stdio clients share a process only as long as it is well,
 /// because some servers cannot be talked to in both eras, and some do not survive. Over HTTP one process that we start serves
 /// all clients but those that may be its end.
-pub async fn explore(inquiry: &Inquiry) -> Explored {
+pub async fn explore(inquiry: &CheckOptions) -> Explored {
     inquiry.budget.begin();
     let mut explored = explore_all(inquiry).await;
-    let sdks = inquiry.made_with.told().await;
-    explored.takes.iter_mut().for_each(|take| take.sdks.clone_from(&sdks));
+    let sdks = inquiry.detected_sdks.told().await;
+    explored.conversations.iter_mut().for_each(|take| take.sdks.clone_from(&sdks));
     explored
 }
 
-async fn explore_all(inquiry: &Inquiry) -> Explored {
+async fn explore_all(inquiry: &CheckOptions) -> Explored {
     match &inquiry.target {
         Target::Stdio(_) => {
             let explored = explore_pipes(inquiry).await;
@@ -130,7 +130,7 @@ async fn explore_all(inquiry: &Inquiry) -> Explored {
                 return explored;
             }
             // A server that locks a file or listens on a port cannot run twice at the same time, which nobody forbids it.
-            let alone = Inquiry { budget: inquiry.budget.one_at_a_time(), ..inquiry.clone() };
+            let alone = CheckOptions { budget: inquiry.budget.one_at_a_time(), ..inquiry.clone() };
             explore_one_by_one(&alone).await
         }
         Target::Http { .. } => explore_web(inquiry).await,
@@ -138,7 +138,7 @@ async fn explore_all(inquiry: &Inquiry) -> Explored {
 }
 
 /// Whether two clients get through the handshake at the same time, each with a process of its own.
-async fn run_side_by_side(inquiry: &Inquiry) -> bool {
+async fn run_side_by_side(inquiry: &CheckOptions) -> bool {
     let open = || Explorer::open(inquiry, "side by side", inquiry.options.clone());
     let (one, other) = tokio::join!(open(), open());
     let are_both_open = one.is_ok() && other.is_ok();
@@ -149,42 +149,42 @@ async fn run_side_by_side(inquiry: &Inquiry) -> bool {
 }
 
 /// Over stdio, with one process after the other.
-async fn explore_one_by_one(inquiry: &Inquiry) -> Explored {
-    let HandshakeOutcome { mut takes, found, unreachable } =
+async fn explore_one_by_one(inquiry: &CheckOptions) -> Explored {
+    let HandshakeOutcome { mut conversations, found, unreachable } =
         converse(inquiry, &EraSupport::default(), &mut None, oneshot::channel().0).await;
     if let Some(found) = found {
-        let tested = fixtures::explore(inquiry, found, &takes).await;
-        takes.extend(tested);
-        let tools = Tools::in_takes(&takes, &inquiry.calls);
-        takes.extend(state::explore(inquiry, found.era(), &tools).await);
-        explore_in_sequence(inquiry, found, &mut takes).await;
+        let tested = fixtures::explore(inquiry, found, &conversations).await;
+        conversations.extend(tested);
+        let tools = Tools::in_takes(&conversations, &inquiry.calls);
+        conversations.extend(state::explore(inquiry, found.era(), &tools).await);
+        explore_in_sequence(inquiry, found, &mut conversations).await;
     }
-    Explored { takes, unreachable }
+    Explored { conversations, unreachable }
 }
 
 /// What may be the end of a server, each in a conversation of its own, one after the other.
-async fn explore_in_sequence(inquiry: &Inquiry, found: DetectedServer, takes: &mut Vec<Take>) {
+async fn explore_in_sequence(inquiry: &CheckOptions, found: DetectedServer, conversations: &mut Vec<Conversation>) {
     for era in [EraChoice::Modern, EraChoice::Legacy].into_iter().filter(|era| found.speaks(*era)) {
         let mut tools = None;
         if let Some(explorer) = calls::open(inquiry, era).await {
-            takes.extend(calls::explore(inquiry, explorer, |told| tools = Some(told)).await);
+            conversations.extend(calls::explore(inquiry, explorer, |told| tools = Some(told)).await);
         }
         if let (Some(tools), true) = (tools, era == found.era()) {
-            takes.extend(calls::explore_unusual_calls(inquiry, era, &tools).await);
+            conversations.extend(calls::explore_unusual_calls(inquiry, era, &tools).await);
         }
     }
     if found.is_legacy {
-        takes.extend(legacy::early(inquiry, found.kind).await);
+        conversations.extend(legacy::early(inquiry, found.kind).await);
     }
-    takes.extend(abuse::explore(inquiry, found.era(), None).await);
-    if !takes.iter().any(process::was_terminated) {
-        takes.extend(process::explore(inquiry, found.era()).await);
+    conversations.extend(abuse::explore(inquiry, found.era(), None).await);
+    if !conversations.iter().any(process::was_terminated) {
+        conversations.extend(process::explore(inquiry, found.era()).await);
     }
 }
 
 /// Over stdio, everything at once: each conversation begins as soon as it is known what it depends on, and none waits for the
 /// end of another.
-async fn explore_pipes(inquiry: &Inquiry) -> Explored {
+async fn explore_pipes(inquiry: &CheckOptions) -> Explored {
     let eras = EraSupport::default();
     let (report_legacy, legacy_tools) = oneshot::channel();
     let (report_modern, modern_tools) = oneshot::channel();
@@ -214,15 +214,15 @@ async fn explore_pipes(inquiry: &Inquiry) -> Explored {
         Some(explore_side_conversations(inquiry, era, refused.await, tools).await)
     };
     let conversed = async {
-        let HandshakeOutcome { takes, found, unreachable } = converse(inquiry, &eras, &mut None, hand_on).await;
+        let HandshakeOutcome { conversations, found, unreachable } = converse(inquiry, &eras, &mut None, hand_on).await;
         let tested = match found {
-            Some(found) => fixtures::explore(inquiry, found, &takes).await,
+            Some(found) => fixtures::explore(inquiry, found, &conversations).await,
             None => Vec::new(),
         };
-        let tools = Tools::in_takes(&takes, &inquiry.calls);
-        (takes, tested, tools, unreachable)
+        let tools = Tools::in_takes(&conversations, &inquiry.calls);
+        (conversations, tested, tools, unreachable)
     };
-    let (called, (mut takes, tested, tools, unreachable), aside, called_modern) =
+    let (called, (mut conversations, tested, tools, unreachable), aside, called_modern) =
         tokio::join!(biased; called, conversed, aside, called_modern);
     let spoken = if unreachable.is_none() { eras.spoken().await } else { None };
     if let Some(SideConversations { strange, observed, odd, abused }) = aside {
@@ -232,28 +232,28 @@ async fn explore_pipes(inquiry: &Inquiry) -> Explored {
             (observed, _) => observed.unwrap_or_default(),
         };
         let called_modern = called_modern.into_iter().collect();
-        takes.extend([strange, abused, called_modern, observed, tested, odd].into_iter().flatten());
+        conversations.extend([strange, abused, called_modern, observed, tested, odd].into_iter().flatten());
     }
-    takes.extend(called);
-    if let (Some(era), false) = (spoken, takes.iter().any(process::was_terminated)) {
-        takes.extend(process::explore(inquiry, era).await);
+    conversations.extend(called);
+    if let (Some(era), false) = (spoken, conversations.iter().any(process::was_terminated)) {
+        conversations.extend(process::explore(inquiry, era).await);
     }
-    Explored { takes, unreachable }
+    Explored { conversations, unreachable }
 }
 
 /// What nobody is waiting for.
 struct SideConversations {
-    strange: Vec<Take>,
+    strange: Vec<Conversation>,
     /// `None` if the tools are not known.
-    observed: Option<Vec<Take>>,
-    odd: Vec<Take>,
-    abused: Vec<Take>,
+    observed: Option<Vec<Conversation>>,
+    odd: Vec<Conversation>,
+    abused: Vec<Conversation>,
 }
 
 /// All in the process that refused to be modern, one after the other, as long as it is there and well; otherwise each in its own,
 /// at the same time.
 async fn explore_side_conversations<'a>(
-    inquiry: &'a Inquiry,
+    inquiry: &'a CheckOptions,
     era: EraChoice,
     refused: Option<Explorer<'a>>,
     tools: impl Future<Output = Option<Tools>>,
@@ -322,12 +322,12 @@ impl EraSupport {
 }
 
 /// Over HTTP, one thing after the other.
-async fn explore_web(inquiry: &Inquiry) -> Explored {
+async fn explore_web(inquiry: &CheckOptions) -> Explored {
     let mut served = match Served::start(inquiry).await {
         Ok(served) => served,
         Err(failed) => {
             let (take, failure) = *failed;
-            return Explored { takes: vec![take], unreachable: Some(failure).filter(is_unreachable) };
+            return Explored { conversations: vec![take], unreachable: Some(failure).filter(is_unreachable) };
         }
     };
     let mut reached = served.as_ref().map_or_else(|| inquiry.clone(), |served| served.inquiry.clone());
@@ -337,39 +337,39 @@ async fn explore_web(inquiry: &Inquiry) -> Explored {
     let mut settled = inquiry.clone();
     transport::set(&mut settled.target, kind);
     let inquiry = &settled;
-    let HandshakeOutcome { mut takes, found, unreachable } =
+    let HandshakeOutcome { mut conversations, found, unreachable } =
         converse(&reached, &EraSupport::default(), &mut served, oneshot::channel().0).await;
-    let tools = Tools::in_takes(&takes, &inquiry.calls);
+    let tools = Tools::in_takes(&conversations, &inquiry.calls);
     if let Some(found) = found {
         revive(&mut served).await;
-        takes.extend(state::explore(&reached, found.era(), &tools).await);
-        let tested = fixtures::explore(&reached, found, &takes).await;
-        takes.extend(tested);
+        conversations.extend(state::explore(&reached, found.era(), &tools).await);
+        let tested = fixtures::explore(&reached, found, &conversations).await;
+        conversations.extend(tested);
     }
     if let Some(served) = served {
-        takes.extend(served.end(found).await);
+        conversations.extend(served.end(found).await);
     }
-    let Some(found) = found else { return Explored { takes, unreachable } };
+    let Some(found) = found else { return Explored { conversations, unreachable } };
     // What these do to a server is judged by what they see of it. If it does not start again, they say so.
     let served = Served::start(inquiry).await.unwrap_or_default();
-    takes.extend(http::explore(&reached, found).await);
-    takes.extend(replicas::explore(&reached, found).await);
+    conversations.extend(http::explore(&reached, found).await);
+    conversations.extend(replicas::explore(&reached, found).await);
     if let Some(served) = served {
         served.end(Some(found)).await;
     }
-    explore_in_sequence(inquiry, found, &mut takes).await;
-    Explored { takes, unreachable }
+    explore_in_sequence(inquiry, found, &mut conversations).await;
+    Explored { conversations, unreachable }
 }
 
 /// What came of the handshakes, and of what follows upon them.
 struct HandshakeOutcome {
-    takes: Vec<Take>,
+    conversations: Vec<Conversation>,
     found: Option<DetectedServer>,
     unreachable: Option<ConnectFailure>,
 }
 
 async fn converse<'a>(
-    inquiry: &'a Inquiry,
+    inquiry: &'a CheckOptions,
     eras: &EraSupport,
     served: &mut Option<Served>,
     hand_on: oneshot::Sender<Explorer<'a>>,
@@ -384,7 +384,7 @@ async fn converse<'a>(
             let mut legacy = legacy::explore(inquiry, eras).await;
             revive(served).await;
             if let (Some(kind), None) = (legacy.kind, &legacy.failure) {
-                legacy.takes.extend(legacy::versions(inquiry, kind).await);
+                legacy.conversations.extend(legacy::versions(inquiry, kind).await);
                 revive(served).await;
             }
             (legacy, modern::explore(inquiry, eras, hand_on).await)
@@ -395,18 +395,18 @@ async fn converse<'a>(
         _ => None,
     };
     distinguish_eras(&mut legacy, &mut modern);
-    let is_late = |talked: &EraOutcome| talked.failure.as_ref().is_some_and(explorer::timed_out) && sent_nothing(&talked.takes);
-    if is_late(&legacy) && modern.failure.is_some() && sent_nothing(&modern.takes) {
-        legacy.takes.iter_mut().for_each(mark_slow_start_as_not_judged);
+    let is_late = |talked: &EraOutcome| talked.failure.as_ref().is_some_and(explorer::timed_out) && sent_nothing(&talked.conversations);
+    if is_late(&legacy) && modern.failure.is_some() && sent_nothing(&modern.conversations) {
+        legacy.conversations.iter_mut().for_each(mark_slow_start_as_not_judged);
     }
     let (is_legacy, is_modern) = (legacy.failure.is_none(), modern.failure.is_none());
     let found = legacy.kind.or(modern.kind).map(|kind| DetectedServer { kind, is_legacy, is_modern });
-    let mut takes = legacy.takes;
-    takes.extend(modern.takes.into_iter().map(|take| if is_legacy { of_both_eras(take) } else { take }));
+    let mut conversations = legacy.conversations;
+    conversations.extend(modern.conversations.into_iter().map(|take| if is_legacy { of_both_eras(take) } else { take }));
     if unreachable.is_none() && !is_legacy && !is_modern {
-        takes.extend(http::explore_without_handshake(inquiry).await);
+        conversations.extend(http::explore_without_handshake(inquiry).await);
     }
-    HandshakeOutcome { takes, found, unreachable }
+    HandshakeOutcome { conversations, found, unreachable }
 }
 
 /// A server that we started may not have survived the last client.
@@ -417,7 +417,7 @@ async fn revive(served: &mut Option<Served>) {
 }
 
 /// Notes that the server speaks earlier revisions as well, which allows it to take what lacks modern metadata for theirs.
-fn of_both_eras(mut take: Take) -> Take {
+fn of_both_eras(mut take: Conversation) -> Conversation {
     let nothing = FrameId(0);
     let probe = "speaks-legacy".to_owned();
     take.probes.push(Probed { probe, subject: None, first: nothing, end: nothing, outcome: ProbeOutcome::Done });
@@ -429,7 +429,7 @@ fn of_both_eras(mut take: Take) -> Take {
 fn distinguish_eras(legacy: &mut EraOutcome, modern: &mut EraOutcome) {
     // One that is discovered, names its legacy versions only, and speaks them, does not claim to be modern.
     if legacy.failure.is_none() && matches!(modern.failure, Some(ConnectFailure::NoCommonVersion { .. })) {
-        modern.takes.iter_mut().for_each(|take| take.opened = Opened::OtherEra);
+        modern.conversations.iter_mut().for_each(|take| take.opened = Opened::OtherEra);
     }
     let (Some(old), Some(new)) = (&legacy.failure, &modern.failure) else {
         // A modern server without a word for legacy clients.
@@ -437,7 +437,7 @@ fn distinguish_eras(legacy: &mut EraOutcome, modern: &mut EraOutcome) {
             (&legacy.failure, &modern.failure)
             && head.status < 500
         {
-            legacy.takes.iter_mut().for_each(|take| take.opened = Opened::OtherEra);
+            legacy.conversations.iter_mut().for_each(|take| take.opened = Opened::OtherEra);
         }
         return;
     };
@@ -446,11 +446,11 @@ fn distinguish_eras(legacy: &mut EraOutcome, modern: &mut EraOutcome) {
         return;
     }
     // One that was discovered is modern, whatever it named, and does not have to know `initialize`, which lacks metadata.
-    let is_discovered = modern.takes.iter().any(|take| Conversation::new(take).handshake().is_some());
+    let is_discovered = modern.conversations.iter().any(|take| ConversationView::new(take).handshake().is_some());
     let is_modern = matches!(old, ConnectFailure::Refused { error, .. }
         if MODERN_CODES.contains(&error.code) || is_discovered && IGNORANT_CODES.contains(&error.code));
     let (reason, theirs) = if is_modern { (new.to_string(), modern) } else { (old.to_string(), legacy) };
-    for take in theirs.takes.iter_mut().filter(|take| take.opened == Opened::OtherEra) {
+    for take in theirs.conversations.iter_mut().filter(|take| take.opened == Opened::OtherEra) {
         take.opened = Opened::No { reason: reason.clone() };
     }
 }
@@ -472,17 +472,17 @@ fn is_unreachable(failure: &ConnectFailure) -> bool {
 }
 
 /// Whether a server has said nothing at all where its client listens, and has not ended by itself.
-fn sent_nothing(takes: &[Take]) -> bool {
+fn sent_nothing(conversations: &[Conversation]) -> bool {
     let is_said = |frame: &Frame| match &frame.body {
         FrameBody::Stderr { .. } | FrameBody::Closed { .. } => false,
         FrameBody::Exited { code, .. } => code.is_some(),
         _ => frame.direction == Direction::FromServer,
     };
-    !takes.iter().flat_map(|take| &take.transcript.frames).any(is_said)
+    !conversations.iter().flat_map(|take| &take.transcript.frames).any(is_said)
 }
 
 /// A server that has said nothing by the end of the connect timeout may be broken, or still be starting: nobody can tell which.
-fn mark_slow_start_as_not_judged(take: &mut Take) {
+fn mark_slow_start_as_not_judged(take: &mut Conversation) {
     if let Opened::No { reason } = &take.opened {
         let reason = format!("{reason}: the server has not said anything, and may still be starting");
         take.probes.push(explorer::left_out_because(reason.clone(), FrameId(0)));
@@ -492,7 +492,7 @@ fn mark_slow_start_as_not_judged(take: &mut Take) {
 
 /// What one era's main conversation brought.
 struct EraOutcome {
-    takes: Vec<Take>,
+    conversations: Vec<Conversation>,
     kind: Option<TransportKind>,
     failure: Option<ConnectFailure>,
 }

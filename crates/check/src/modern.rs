@@ -3,9 +3,9 @@
 use super::calls::Tools;
 use super::explorer::{Explorer, FailedDiscovery, ResponseOutcome};
 use super::features::NO_RESOURCE;
-use super::{EraOutcome, EraSupport, Inquiry, modern_headers, tour};
+use super::{CheckOptions, EraOutcome, EraSupport, modern_headers, tour};
 use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Spelling, Target, TransportKind, revision};
-use mcproof_record::{Opened, Take};
+use mcproof_record::{Conversation, Opened};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
@@ -14,7 +14,7 @@ use tokio::time::sleep;
 pub(super) const UNKNOWN_VERSION: &str = "1900-01-01";
 
 /// The process of a server that is not modern is handed on, to whoever wants to talk with it in another way.
-pub(super) async fn explore<'a>(inquiry: &'a Inquiry, eras: &EraSupport, hand_on: oneshot::Sender<Explorer<'a>>) -> EraOutcome {
+pub(super) async fn explore<'a>(inquiry: &'a CheckOptions, eras: &EraSupport, hand_on: oneshot::Sender<Explorer<'a>>) -> EraOutcome {
     // What a server remembers of a discovery may outlast the connection: over HTTP nothing may come before this.
     let unprepared = match &inquiry.target {
         Target::Http { launch: None, kind, .. } if *kind != Some(TransportKind::Sse) => unprepared(inquiry).await,
@@ -37,7 +37,7 @@ pub(super) async fn explore<'a>(inquiry: &'a Inquiry, eras: &EraSupport, hand_on
             let first = tour::LISTS.iter().find(|(_, _, capability)| explorer.declares(capability)).copied();
             let logs = explorer.declares("logging");
             let reads = explorer.declares("resources");
-            let (takes, stateless) = match kind {
+            let (conversations, stateless) = match kind {
                 TransportKind::Stdio | TransportKind::InMemory => {
                     let touring = async {
                         tour::take(&mut explorer).await;
@@ -52,20 +52,24 @@ pub(super) async fn explore<'a>(inquiry: &'a Inquiry, eras: &EraSupport, hand_on
                     (explorer.end().await, stateless(inquiry, eras, kind, first, logs, reads).await)
                 }
             };
-            EraOutcome { takes: std::iter::once(takes).chain(stateless).chain(unprepared).collect(), kind: Some(kind), failure: None }
+            EraOutcome {
+                conversations: std::iter::once(conversations).chain(stateless).chain(unprepared).collect(),
+                kind: Some(kind),
+                failure: None,
+            }
         }
         Err(FailedDiscovery { mut take, failure, mut still }) => {
-            let mut takes = Vec::new();
+            let mut conversations = Vec::new();
             match &failure {
                 ConnectFailure::BadResult { .. } | ConnectFailure::NoCommonVersion { .. } => {}
                 // Only modern servers know these errors.
                 ConnectFailure::Refused { error, .. } if matches!(error.code, -32022..=-32020) => {
-                    takes.extend(spellings(inquiry).await);
+                    conversations.extend(spellings(inquiry).await);
                 }
                 // A legacy server answers with any error, or not at all. A modern one without discovery does as well: only
                 // another request tells them apart.
                 _ => match undiscovered(inquiry, &failure, &mut still).await {
-                    Some(other) => takes.push(other),
+                    Some(other) => conversations.push(other),
                     None => {
                         take.opened = Opened::OtherEra;
                         // Nobody may want it.
@@ -77,14 +81,14 @@ pub(super) async fn explore<'a>(inquiry: &'a Inquiry, eras: &EraSupport, hand_on
                     }
                 },
             }
-            takes.insert(0, take);
-            EraOutcome { takes, kind: None, failure: Some(failure) }
+            conversations.insert(0, take);
+            EraOutcome { conversations, kind: None, failure: Some(failure) }
         }
     }
 }
 
 /// Over once a server that speaks the legacy era has kept this client waiting for much longer than the other one.
-async fn is_of_other_era(inquiry: &Inquiry, eras: &EraSupport) {
+async fn is_of_other_era(inquiry: &CheckOptions, eras: &EraSupport) {
     if let (true, Some(patience)) = (eras.is_legacy().await, inquiry.budget.other_era()) {
         return sleep(patience).await;
     }
@@ -92,14 +96,14 @@ async fn is_of_other_era(inquiry: &Inquiry, eras: &EraSupport) {
 }
 
 /// A request before any discovery.
-async fn unprepared(inquiry: &Inquiry) -> Option<Take> {
+async fn unprepared(inquiry: &CheckOptions) -> Option<Conversation> {
     let mut explorer = Explorer::bare(inquiry, "unprepared", TransportKind::Http, revision::MODERN).await.ok()?;
     explorer.send_request("first-message", Some("tools/list"), "tools/list", json!({})).await;
     Some(explorer.end().await)
 }
 
 /// Whether a server that refuses everything does so because of the spelling of headers.
-async fn spellings(inquiry: &Inquiry) -> Option<Take> {
+async fn spellings(inquiry: &CheckOptions) -> Option<Conversation> {
     let kind = super::explorer::transport_of(inquiry);
     if kind != TransportKind::Http {
         return None;
@@ -110,7 +114,7 @@ async fn spellings(inquiry: &Inquiry) -> Option<Take> {
 }
 
 /// A conversation with a server that is modern although it refused to be discovered.
-async fn undiscovered(inquiry: &Inquiry, failure: &ConnectFailure, still: &mut Option<Explorer<'_>>) -> Option<Take> {
+async fn undiscovered(inquiry: &CheckOptions, failure: &ConnectFailure, still: &mut Option<Explorer<'_>>) -> Option<Conversation> {
     let ConnectFailure::Refused { .. } = failure else { return None };
     // The process that refused is as good as another one to hear that it is not modern.
     if let Some(refused) = still.as_mut()
@@ -140,13 +144,13 @@ fn is_modern(answer: &Result<Value, i64>) -> bool {
 
 /// Requests without a discovery before them, which have to be understood each by itself.
 async fn stateless(
-    inquiry: &Inquiry,
+    inquiry: &CheckOptions,
     eras: &EraSupport,
     kind: TransportKind,
     first: Option<(&str, &str, &str)>,
     logs: bool,
     reads: bool,
-) -> Option<Take> {
+) -> Option<Conversation> {
     let mut explorer = Explorer::bare(inquiry, "stateless", kind, revision::MODERN).await.ok()?;
     let mut listed = None;
     if let Some((method, ..)) = first {

@@ -1,11 +1,11 @@
 //! A supervisor: ends the server, if it is ours, by SIGTERM. Over stdio that may be the end of any conversation.
 
-use super::Inquiry;
+use super::CheckOptions;
 use super::explorer::Explorer;
 use mcproof_client::{EraChoice, ProcessSignal};
-use mcproof_record::Take;
+use mcproof_record::Conversation;
 
-pub(super) async fn explore(inquiry: &Inquiry, era: EraChoice) -> Vec<Take> {
+pub(super) async fn explore(inquiry: &CheckOptions, era: EraChoice) -> Vec<Conversation> {
     if inquiry.target.command().is_none() {
         return Vec::new();
     }
@@ -25,6 +25,6 @@ pub(super) async fn terminate(explorer: &mut Explorer<'_>) {
 
 const TERMINATE: &str = "terminate";
 
-pub(super) fn was_terminated(take: &Take) -> bool {
+pub(super) fn was_terminated(take: &Conversation) -> bool {
     take.probes.iter().any(|probed| probed.probe == TERMINATE)
 }

@@ -1,33 +1,33 @@
 //! A client behind a balancer without affinity: asks another instance of the server what it would have asked the first.
 
 use super::explorer::Explorer;
-use super::{DetectedServer, Inquiry};
-use crate::sdk::MadeWith;
+use super::{CheckOptions, DetectedServer};
+use crate::sdk::DetectedSdks;
 use mcproof_client::{ConnectOptions, EraChoice, Target, TransportKind};
-use mcproof_record::Take;
+use mcproof_record::Conversation;
 use serde_json::{Value, json};
 use url::Url;
 
 /// The conversation with an instance that was never introduced.
 pub(super) const REPLICA: &str = "replica";
 
-pub(super) async fn explore(inquiry: &Inquiry, found: DetectedServer) -> Vec<Take> {
-    let mut takes = Vec::new();
+pub(super) async fn explore(inquiry: &CheckOptions, found: DetectedServer) -> Vec<Conversation> {
+    let mut conversations = Vec::new();
     if found.kind != TransportKind::Http {
-        return takes;
+        return conversations;
     }
     for url in &inquiry.replicas {
         for (era, speaks) in [(EraChoice::Modern, found.is_modern), (EraChoice::Legacy, found.is_legacy)] {
             if speaks {
-                takes.extend(hop(inquiry, era, url).await);
+                conversations.extend(hop(inquiry, era, url).await);
             }
         }
     }
-    takes
+    conversations
 }
 
 /// Begins at the first instance, and goes on at the other one, as if it were the same.
-async fn hop(inquiry: &Inquiry, era: EraChoice, url: &Url) -> Vec<Take> {
+async fn hop(inquiry: &CheckOptions, era: EraChoice, url: &Url) -> Vec<Conversation> {
     let mut first = match Explorer::open(inquiry, "replica's twin", ConnectOptions { era, ..inquiry.options.clone() }).await {
         Ok(explorer) => explorer,
         Err(failed) => return vec![failed.0],
@@ -39,12 +39,12 @@ async fn hop(inquiry: &Inquiry, era: EraChoice, url: &Url) -> Vec<Take> {
     let headers = first.session().headers();
     let version = first.session().handshake().protocol_version.clone();
     let has_session = headers.iter().any(|(name, _)| name == "mcp-session-id");
-    let mut takes = Vec::new();
+    let mut conversations = Vec::new();
     if let (false, Target::Http { endpoint, .. }) = (has_session, &inquiry.target) {
         let mut endpoint = endpoint.clone();
         endpoint.url = url.clone();
         let target = Target::Http { endpoint, kind: Some(TransportKind::Http), launch: None, locate: None };
-        let elsewhere = Inquiry {
+        let elsewhere = CheckOptions {
             target,
             options: inquiry.options.clone(),
             secrets: inquiry.secrets.clone(),
@@ -54,7 +54,7 @@ async fn hop(inquiry: &Inquiry, era: EraChoice, url: &Url) -> Vec<Take> {
             calls: inquiry.calls.clone(),
             as_browser: inquiry.as_browser,
             replicas: Vec::new(),
-            made_with: MadeWith::default(),
+            detected_sdks: DetectedSdks::default(),
         };
         if let Ok(mut second) = Explorer::bare(&elsewhere, REPLICA, TransportKind::Http, &version).await {
             second.session().set_headers(headers);
@@ -62,9 +62,9 @@ async fn hop(inquiry: &Inquiry, era: EraChoice, url: &Url) -> Vec<Take> {
             if let Some(cursor) = cursor {
                 second.send_request("replica-next-page", Some(url.as_str()), "tools/list", json!({ "cursor": cursor })).await;
             }
-            takes.push(second.end().await);
+            conversations.push(second.end().await);
         }
     }
-    takes.insert(0, first.end().await);
-    takes
+    conversations.insert(0, first.end().await);
+    conversations
 }

@@ -17,11 +17,11 @@ const LONGEST: Duration = Duration::from_millis(100);
 
 /// What the server of a check is made with: looked up once, beside the conversations.
 #[derive(Clone, Debug, Default)]
-pub struct MadeWith {
+pub struct DetectedSdks {
     looking: Arc<Mutex<Option<JoinHandle<Vec<Sdk>>>>>,
 }
 
-impl MadeWith {
+impl DetectedSdks {
     /// Looks at the processes of a server that has got through its handshake, unless somebody has done so.
     pub(crate) fn look(&self, session: &Session) {
         let mut looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);

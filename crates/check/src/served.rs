@@ -2,30 +2,35 @@
 //! conversation of its own.
 
 use super::explorer::{SHUTDOWN, end};
-use super::{DetectedServer, Inquiry};
+use super::{CheckOptions, DetectedServer};
 use mcproof_client::{ConnectFailure, Session, Tap, Target, TransportKind, open_bare, revision};
-use mcproof_record::{Opened, Take};
+use mcproof_record::{Conversation, Opened};
 use tokio::time::Instant;
 
 pub(super) struct Served {
     /// Reaches the server that runs, and starts none.
-    pub(super) inquiry: Inquiry,
+    pub(super) inquiry: CheckOptions,
     /// As it was given.
-    started: Inquiry,
+    started: CheckOptions,
     /// Nothing is said over it.
     session: Option<Session>,
     tap: Tap,
-    takes: Vec<Take>,
+    conversations: Vec<Conversation>,
 }
 
 impl Served {
     /// `None` if there is no server to be started and left running.
-    pub(super) async fn start(inquiry: &Inquiry) -> Result<Option<Self>, Box<(Take, ConnectFailure)>> {
+    pub(super) async fn start(inquiry: &CheckOptions) -> Result<Option<Self>, Box<(Conversation, ConnectFailure)>> {
         let Target::Http { endpoint, kind, launch: Some(_), locate } = &inquiry.target else { return Ok(None) };
         let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
         let target = Target::Http { endpoint: endpoint.clone(), kind: *kind, launch: None, locate: locate.clone() };
-        let mut served =
-            Self { inquiry: Inquiry { target, ..inquiry.clone() }, started: inquiry.clone(), session: None, tap, takes: Vec::new() };
+        let mut served = Self {
+            inquiry: CheckOptions { target, ..inquiry.clone() },
+            started: inquiry.clone(),
+            session: None,
+            tap,
+            conversations: Vec::new(),
+        };
         match served.open().await {
             Ok(()) => Ok(Some(served)),
             Err(failure) => {
@@ -33,7 +38,7 @@ impl Served {
                 let transcript = served.tap.transcript();
                 let transport = kind.unwrap_or(TransportKind::Http).to_string();
                 let revision = revision::LEGACY[0].to_owned();
-                let take = Take {
+                let take = Conversation {
                     name: "server".into(),
                     transport,
                     revision,
@@ -49,10 +54,10 @@ impl Served {
     }
 
     async fn open(&mut self) -> Result<(), ConnectFailure> {
-        let Inquiry { target, options, made_with, .. } = &self.started;
+        let CheckOptions { target, options, detected_sdks, .. } = &self.started;
         let began = Instant::now();
         let session = open_bare(target, TransportKind::Http, revision::LEGACY[0], options, &self.tap).await?;
-        made_with.look(&session);
+        detected_sdks.look(&session);
         self.session = Some(session);
         // Later starts get several times as long.
         self.started.budget.started(began.elapsed());
@@ -71,7 +76,7 @@ impl Served {
     async fn finish(&mut self, session: Session) {
         session.settle().await;
         let (ending, transcript) = end(session, &self.tap, SHUTDOWN).await;
-        self.takes.push(Take {
+        self.conversations.push(Conversation {
             name: "server".into(),
             transport: TransportKind::Http.to_string(),
             revision: revision::LEGACY[0].to_owned(),
@@ -84,15 +89,15 @@ impl Served {
     }
 
     /// Ends the server. `found` says what it has turned out to be.
-    pub(super) async fn end(mut self, found: Option<DetectedServer>) -> Vec<Take> {
+    pub(super) async fn end(mut self, found: Option<DetectedServer>) -> Vec<Conversation> {
         if let Some(session) = self.session.take() {
             self.finish(session).await;
         }
-        for take in &mut self.takes {
+        for take in &mut self.conversations {
             let Some(found) = found else { continue };
             take.transport = found.kind.to_string();
             take.revision = if found.is_legacy { revision::LEGACY[0] } else { revision::MODERN }.to_owned();
         }
-        self.takes
+        self.conversations
     }
 }

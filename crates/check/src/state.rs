@@ -4,11 +4,11 @@
 //! A clock must not look like a change: an observer counts only if it said the same twice before the call, and if what it
 //! says afterwards stays the same for longer than a clock would let it.
 
-use super::Inquiry;
+use super::CheckOptions;
 use super::calls::{Callable, Tools};
 use super::explorer::{Explorer, ParallelRequest, ResponseOutcome};
 use mcproof_client::EraChoice;
-use mcproof_record::Take;
+use mcproof_record::Conversation;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -32,7 +32,7 @@ pub(super) const LOOK: &str = "observe";
 /// Of this kind of conversation.
 const NAME: &str = "observer";
 
-pub(super) async fn explore(inquiry: &Inquiry, era: EraChoice, tools: &Tools) -> Vec<Take> {
+pub(super) async fn explore(inquiry: &CheckOptions, era: EraChoice, tools: &Tools) -> Vec<Conversation> {
     let Some(claims) = Claims::of(tools) else { return Vec::new() };
     match Explorer::open_in(inquiry, NAME, era).await {
         Ok(mut explorer) => {
@@ -63,7 +63,7 @@ fn hint(tool: &Callable, name: &str) -> bool {
 }
 
 /// In a conversation that is under way. It goes on if the server is well.
-pub(super) async fn observe_in<'a>(explorer: Explorer<'a>, tools: &Tools) -> (Vec<Take>, Option<Explorer<'a>>) {
+pub(super) async fn observe_in<'a>(explorer: Explorer<'a>, tools: &Tools) -> (Vec<Conversation>, Option<Explorer<'a>>) {
     let Some(claims) = Claims::of(tools) else { return (Vec::new(), Some(explorer)) };
     let mut explorer = explorer.renamed(NAME);
     observe(&mut explorer, &claims).await;

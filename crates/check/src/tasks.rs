@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 /// The one revision that has them.
 const REVISION: &str = "2025-11-25";
-/// What is asked for, in milliseconds: longer than this conversation takes.
+/// What is asked for, in milliseconds: longer than this conversation conversations.
 const TTL: u64 = 60_000;
 /// How long the end of a task is waited for.
 const WORK: Duration = Duration::from_secs(5);

@@ -2,11 +2,11 @@
 //! basic/transports, backward compatibility); what an HTTP+SSE server responds to that attempt is no violation, so the attempt is
 //! made here, aside from the conversations that are judged.
 
-use super::Inquiry;
+use super::CheckOptions;
 use super::explorer::end;
-use mcproof_analysis::Conversation;
-use mcproof_client::{ConnectOptions, EraChoice, Patience, Tap, Target, TransportKind, open_session, revision};
-use mcproof_record::{Opened, Take};
+use mcproof_analysis::ConversationView;
+use mcproof_client::{ConnectOptions, EraChoice, ShutdownTimeouts, Tap, Target, TransportKind, open_session, revision};
+use mcproof_record::{Conversation, Opened};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -14,10 +14,11 @@ use tokio::time::sleep;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Enough for the end of a session; the server goes on.
-const BRIEF_SHUTDOWN: Patience = Patience { end_of_input: Duration::from_millis(500), terminate: Duration::from_millis(500) };
+const BRIEF_SHUTDOWN: ShutdownTimeouts =
+    ShutdownTimeouts { end_of_input: Duration::from_millis(500), terminate: Duration::from_millis(500) };
 
 /// The transport of a URL; `None` where it was given, or where nothing tells.
-pub(super) async fn settle(inquiry: &Inquiry) -> Option<TransportKind> {
+pub(super) async fn settle(inquiry: &CheckOptions) -> Option<TransportKind> {
     let Target::Http { kind: None, .. } = &inquiry.target else { return None };
     let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
     let options = ConnectOptions { era: EraChoice::Legacy, ..inquiry.options.clone() };
@@ -41,7 +42,7 @@ pub(super) async fn settle(inquiry: &Inquiry) -> Option<TransportKind> {
 
 /// Whether a GET, which follows only upon a POST that was refused, got an event stream.
 fn begins_stream(tap: &Tap) -> bool {
-    let take = Take {
+    let take = Conversation {
         name: String::new(),
         transport: TransportKind::Http.to_string(),
         revision: revision::LEGACY[0].to_owned(),
@@ -51,7 +52,7 @@ fn begins_stream(tap: &Tap) -> bool {
         sdks: Vec::new(),
         transcript: tap.transcript(),
     };
-    let conversation = Conversation::new(&take);
+    let conversation = ConversationView::new(&take);
     conversation.exchanges.values().any(|exchange| {
         exchange.method == "GET" && exchange.status() == Some(200) && exchange.media_type().as_deref() == Some("text/event-stream")
     })

@@ -252,7 +252,7 @@ impl AuthArgs {
         let user = Arc::new(Browser::new(person, callback, guardian.clone()));
         Ok(Authorization {
             scopes: self.scopes(),
-            store: self.keeper()?.map(TokenStore::kept_by).unwrap_or_default(),
+            store: self.keeper()?.map(TokenStore::persisted_by).unwrap_or_default(),
             timeout: self.auth_timeout.unwrap_or(IN_A_BROWSER),
             ..Authorization::new(identity, Grant::Code { user })
         })

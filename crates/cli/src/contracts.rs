@@ -9,7 +9,7 @@ use crate::oddities;
 use crate::target::{Resolved, TargetArgs};
 use mcproof_analysis::diagnosis::of_list_failure;
 use mcproof_client::{
-    CallFailure, ConnectFailure, Era, EraChoice, Patience, Session, Tap, Target, TransportKind, Unanswered, open_session,
+    CallFailure, ConnectFailure, Era, EraChoice, Session, ShutdownTimeouts, Tap, Target, TransportKind, Unanswered, open_session,
 };
 use mcproof_contract::{self as contract, CaptureFailure, Captured, Profile, Visitor};
 use mcproof_record::{CheckReport, Contract, ContractLock, Diagnostic, Transcript};
@@ -165,7 +165,7 @@ async fn visit_all(
             oddities::warn(&session);
         }
         let conforms = oddities::judge(&session, resolved.oddities);
-        session.close_within(Patience::default()).await;
+        session.close_within(ShutdownTimeouts::default()).await;
         let Captured { contract, transport: kind } = captured?;
         conforms?;
         transport = Some(kind);
@@ -233,9 +233,9 @@ pub(crate) fn read(path: &Path) -> Result<Saved, Failure> {
             let transcript: Transcript = serde_json::from_value(document).map_err(damaged)?;
             contract::of_trace(transcript).map(|(visitor, contract)| Contracts::from([(visitor.key(None), contract)]))
         }
-        Some(document) if document.get("takes").is_some() => {
+        Some(document) if document.get("conversations").is_some() => {
             let report: CheckReport = serde_json::from_value(document).map_err(damaged)?;
-            contract::of_check(&report.takes)
+            contract::of_check(&report.conversations)
         }
         _ => return read_lock(path, &text).map(Saved::Lock),
     };
@@ -246,7 +246,7 @@ pub(crate) fn read(path: &Path) -> Result<Saved, Failure> {
 pub(crate) fn read_lock(path: &Path, text: &str) -> Result<ContractLock, Failure> {
     contract::parse(text).map_err(|failure| {
         let hint = match failure {
-            contract::LockFailure::Newer { .. } => "update mcproof",
+            contract::LockError::Newer { .. } => "update mcproof",
             _ => "restore it from version control, or remove it and run `mcproof lock` again",
         };
         Failure::bad_input("bad-lock", format!("{} {failure}", path.display())).hint(hint)

@@ -7,7 +7,7 @@ use crate::output;
 use crate::settings;
 use crate::target::Resolved;
 use crate::wire;
-use mcproof_client::{Patience, Session, Tap, open_session};
+use mcproof_client::{Session, ShutdownTimeouts, Tap, open_session};
 use mcproof_record::{FORMAT_VERSION, Frame};
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -120,8 +120,8 @@ async fn converse(resolved: &Resolved, tap: &Tap, work: impl AsyncFnOnce(&Sessio
     };
     let session = opened.map_err(|failure| diagnosis::of_connect_failure(&failure, tap, resolved))?;
     let (outcome, patience) = tokio::select! {
-        outcome = work(&session) => (outcome, Patience::default()),
-        exit = interrupts.next() => (Ok(exit), Patience::SHORT),
+        outcome = work(&session) => (outcome, ShutdownTimeouts::default()),
+        exit = interrupts.next() => (Ok(exit), ShutdownTimeouts::SHORT),
     };
     let outcome = outcome.map_err(|failure| failure.redacted(tap));
     tokio::select! {

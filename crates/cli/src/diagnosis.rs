@@ -3,13 +3,13 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::target::Resolved;
-use mcproof_analysis::diagnosis::{self, Asker, Scene};
+use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_client::{ConnectFailure, Session, Tap};
 use mcproof_record::Diagnostic;
 
 /// Why no session could be opened.
 pub(crate) fn of_connect_failure(failure: &ConnectFailure, tap: &Tap, resolved: &Resolved) -> Failure {
-    let mut diagnostic = diagnosis::of_connect_failure(failure, &resolved.target, &tap.transcript(), Asker::CommandLine);
+    let mut diagnostic = diagnosis::of_connect_failure(failure, &resolved.target, &tap.transcript(), Audience::CommandLine);
     explain_launch(&mut diagnostic, failure, resolved);
     Failure::new(exit_of(failure), diagnostic.map_text(|text| tap.redacted(text)))
 }
@@ -31,5 +31,5 @@ pub(crate) fn exit_of(failure: &ConnectFailure) -> Exit {
 
 /// What is known besides a failed request.
 pub(crate) async fn scene(session: &Session) -> Scene {
-    Scene::of(session, session.tap(), Asker::CommandLine).await
+    Scene::of(session, session.tap(), Audience::CommandLine).await
 }

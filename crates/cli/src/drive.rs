@@ -26,7 +26,7 @@ use crate::output;
 use callbacks::Callbacks;
 use envelope::Incoming;
 use error::DriveError;
-use mcproof_client::{Cancellation, Canceller, Guardian, Patience};
+use mcproof_client::{Canceler, Cancellation, Guardian, ShutdownTimeouts};
 use mcproof_record::drive::{CancelParams, HelloParams, HelloResult, METHODS, Nothing, PROTOCOL};
 use mcproof_report::{Charset, Color, Style};
 use outlet::Outlet;
@@ -59,7 +59,7 @@ struct Drive {
     /// Whether a task has begun that was not polled yet: no question overtakes it.
     has_begun: Cell<bool>,
     /// The requests in flight, by their ids.
-    running: RefCell<HashMap<Value, Canceller>>,
+    running: RefCell<HashMap<Value, Canceler>>,
     /// Told when the driver has asked for the end, and everything has ended.
     over: Notify,
 }
@@ -98,12 +98,12 @@ pub(crate) async fn serve(network: &NetworkArgs) -> Result<Exit, Failure> {
             biased;
             line = lines.next() => match line {
                 Some(line) => drive.accept(&line),
-                None => break (Exit::Passed, Patience::SHORT),
+                None => break (Exit::Passed, ShutdownTimeouts::SHORT),
             },
-            exit = interrupts.next() => break (exit, Patience::SHORT),
-            () = drive.over.notified() => break (Exit::Passed, Patience::SHORT),
+            exit = interrupts.next() => break (exit, ShutdownTimeouts::SHORT),
+            () = drive.over.notified() => break (Exit::Passed, ShutdownTimeouts::SHORT),
             _ = look.tick() => if nix::unistd::getppid() != parent || outlet.is_closed() {
-                break (Exit::Passed, Patience::SHORT);
+                break (Exit::Passed, ShutdownTimeouts::SHORT);
             },
         }
     };
@@ -176,7 +176,7 @@ impl Drive {
 
     fn begin(self: &Rc<Self>, id: Value, job: Job) {
         self.has_begun.set(true);
-        let (canceller, cancellation) = Canceller::new();
+        let (canceller, cancellation) = Canceler::new();
         self.running.borrow_mut().insert(id.clone(), canceller);
         let drive = Rc::clone(self);
         tokio::task::spawn_local(async move {
@@ -229,7 +229,7 @@ impl Drive {
             "close" => context.done(Box::pin(self.close(read(params)?)).await?),
             "shutdown" => {
                 let nothing: Nothing = read(params)?;
-                Box::pin(self.end(Patience::default())).await;
+                Box::pin(self.end(ShutdownTimeouts::default())).await;
                 context.done(nothing)
             }
             _ => Err(DriveError::no_method(method)),
@@ -250,7 +250,7 @@ impl Drive {
     }
 
     /// Ends everything that was started.
-    async fn end(&self, patience: Patience) {
+    async fn end(&self, patience: ShutdownTimeouts) {
         tokio::join!(self.close_all(patience), self.stop_all(patience));
     }
 }

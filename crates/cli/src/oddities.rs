@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::settings;
-use mcproof_analysis::diagnosis::Asker;
+use mcproof_analysis::diagnosis::Audience;
 use mcproof_analysis::oddities::{Odd, Oddities};
 use mcproof_client::Session;
 use mcproof_record::Diagnostic;
@@ -25,13 +25,13 @@ pub(crate) struct StrictArgs {
 
 impl StrictArgs {
     pub(crate) fn oddities(self) -> Oddities {
-        if self.strict { Oddities::Refused } else { Oddities::Told }
+        if self.strict { Oddities::Fail } else { Oddities::Warn }
     }
 }
 
 /// Tells what was odd so far.
 pub(crate) fn warn(session: &Session) {
-    let Odd { kinds, count } = Odd::of(session, Asker::CommandLine, Oddities::Told);
+    let Odd { kinds, count } = Odd::of(session, Audience::CommandLine, Oddities::Warn);
     let (style, told) = (settings::style(), kinds.len().min(KINDS_TOLD));
     for kind in kinds.into_iter().take(told) {
         let kind = kind.map_text(|text| session.tap().redacted(text));
@@ -45,7 +45,7 @@ pub(crate) fn warn(session: &Session) {
 /// # Errors
 /// Something was odd, and who asks is strict.
 pub(crate) fn judge(session: &Session, oddities: Oddities) -> Result<(), Failure> {
-    let count = if oddities == Oddities::Refused { session.faults().len() } else { 0 };
+    let count = if oddities == Oddities::Fail { session.faults().len() } else { 0 };
     let message = match count {
         0 => return Ok(()),
         1 => "the server sent a message that some clients reject".to_owned(),

@@ -14,11 +14,11 @@ use crate::settings;
 use crate::suggest;
 use clap::{Args as _, FromArgMatches as _};
 use config::{Folder, Known};
-use mcproof_analysis::diagnosis::Asker;
+use mcproof_analysis::diagnosis::Audience;
 use mcproof_analysis::oddities::Oddities;
-use mcproof_analysis::offer::flaw_of_offer;
-use mcproof_check::sdk::MadeWith;
-use mcproof_check::{Budget, Inquiry, Permission};
+use mcproof_analysis::offer::check_revision;
+use mcproof_check::sdk::DetectedSdks;
+use mcproof_check::{Budget, CheckOptions, Permission};
 use mcproof_client::{
     ConnectOptions, Destinations, Endpoint, EraChoice, Guardian, Launch, ListedHost, Network, Reading, Startup, Surroundings, TapBounds,
     Target, TransportKind, inherited_secrets,
@@ -153,9 +153,9 @@ impl Resolved {
     }
 
     /// The options of a check: an outage is reported, not awaited, and oddities are judged, not tolerated.
-    pub(crate) fn inquiry(self, calls: Permission) -> Inquiry {
+    pub(crate) fn inquiry(self, calls: Permission) -> CheckOptions {
         let Self { target, options, secrets, timeout, tap, .. } = self;
-        Inquiry {
+        CheckOptions {
             target,
             options: ConnectOptions { startup: Startup::Over, reading: Reading::Strict, ..options },
             secrets,
@@ -165,7 +165,7 @@ impl Resolved {
             calls,
             as_browser: false,
             replicas: Vec::new(),
-            made_with: MadeWith::default(),
+            detected_sdks: DetectedSdks::default(),
         }
     }
 
@@ -246,7 +246,7 @@ impl TargetArgs {
             secrets.extend(inherited_secrets(&settings::variables()));
         }
         let tap = self.network.limits().tap_bounds();
-        Ok(Resolved { target, options, secrets, timeout: self.timeout, trace: self.trace.clone(), tap, oddities: Oddities::Told })
+        Ok(Resolved { target, options, secrets, timeout: self.timeout, trace: self.trace.clone(), tap, oddities: Oddities::Warn })
     }
 
     /// The restriction of configuration files, if any.
@@ -400,7 +400,7 @@ fn parse_era(text: &str) -> Result<EraChoice, String> {
 
 /// Checks that a session can offer this revision.
 pub(crate) fn check_offer(version: Option<&str>, era: EraChoice) -> Result<(), Failure> {
-    let flaw = version.and_then(|version| flaw_of_offer(version, era, Asker::CommandLine));
+    let flaw = version.and_then(|version| check_revision(version, era, Audience::CommandLine));
     flaw.map_or(Ok(()), |flaw| Err(Failure::new(Exit::BadInput, flaw)))
 }
 

@@ -304,6 +304,6 @@ fn a_profile_may_disturb_the_wire_and_say_how_often_to_try() {
     check(text, &["--profile", "bad-network"], 0, &["1 passed"]);
     check(text, &["--profile", "worse-network"], 1, &["1 failed", "`faults` dropped the answer to `tools/call echo`"]);
     check(text, &["--profile", "thorough"], 0, &["1 passed"]);
-    let patient = text.replace("expect: { $text: hi }", "no_answer: true");
+    let patient = text.replace("expect: { $text: hi }", "no_response: true");
     check(&patient, &["--profile", "patient"], 1, &["the breaker stays open"]);
 }

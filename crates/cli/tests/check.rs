@@ -193,7 +193,7 @@ fn a_server_that_says_nothing_may_be_slow_to_start_which_is_no_verdict() {
         let report: Value = serde_json::from_str(&stdout).unwrap();
         assert_eq!(code, Some(3), "{stderr}");
         assert!(report["gaps"][0]["message"].as_str().unwrap().contains(why), "{}", report["gaps"]);
-        assert!(report["rulings"].as_array().unwrap().iter().all(|ruling| ruling["judged"]["verdict"] != "broken"));
+        assert!(report["rules"].as_array().unwrap().iter().all(|ruling| ruling["judged"]["verdict"] != "broken"));
     }
 }
 

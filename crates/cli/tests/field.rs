@@ -25,7 +25,7 @@ const OF_THE_MACHINE: &str = "http-listens-on-loopback";
 /// What a server does when it happens to be slow: these wait for a cluster and for a network that are not there, and go on when
 /// that is cancelled.
 const MATTERS_OF_TIME: [(&str, &str); 2] =
-    [("context7", "cancelled-request-is-not-answered"), ("kubernetes", "cancelled-request-is-not-answered")];
+    [("context7", "canceled-request-gets-no-response"), ("kubernetes", "canceled-request-gets-no-response")];
 
 fn main() -> ExitCode {
     let mut words: Vec<String> = std::env::args().collect();
@@ -62,12 +62,12 @@ fn known(name: &str, transport: &str, is_renewing: bool) -> Result<(), Failed> {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("field-{name}-{transport}.json"));
     words.extend(["--reporter".into(), "terminal".into(), "--reporter".into(), format!("json={}", file.display())]);
     check(transport, &words, &command)?;
-    made_with(&Peer::named(name).0["sdk"], &serde_json::from_slice(&std::fs::read(&file)?)?)
+    detected_sdks(&Peer::named(name).0["sdk"], &serde_json::from_slice(&std::fs::read(&file)?)?)
 }
 
 /// It is known by what it runs from, however it was started. Other SDKs may be installed beside its own.
-fn made_with(package: &Value, report: &Value) -> Result<(), Failed> {
-    let sdks = &report["takes"][0]["sdks"];
+fn detected_sdks(package: &Value, report: &Value) -> Result<(), Failed> {
+    let sdks = &report["conversations"][0]["sdks"];
     let is_found = sdks.as_array().into_iter().flatten().any(|sdk| sdk["package"] == *package && sdk["version"].is_string());
     if is_found { Ok(()) } else { Err(format!("{package} was not found: {sdks}").into()) }
 }

@@ -194,7 +194,7 @@ fn contracts(lock: &str) -> Value {
 
 /// What a check tells, whatever its severity.
 fn findings(report: &Value) -> BTreeSet<String> {
-    let rulings = report["rulings"].as_array().unwrap();
+    let rulings = report["rules"].as_array().unwrap();
     let told = |ruling: &Value| {
         let findings = ruling["judged"]["findings"].as_array().cloned().unwrap_or_default();
         findings.into_iter().map(|finding| format!("{}: {}", ruling["rule"], finding["message"])).collect::<Vec<_>>()

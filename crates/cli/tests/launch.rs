@@ -92,7 +92,7 @@ fn rules_about_hosts_are_judged_when_asked_for() {
     let check_shop = |arguments: &[&str]| {
         let found = run(folder.path(), &[&["check", "--json", "--timeout", "5s"], arguments, &["--", MCPROOF, "demo", "shop"]].concat());
         let report: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
-        let rulings = report["rulings"].as_array().unwrap().iter().filter(|ruling| ruling["area"] == "hosts").count();
+        let rulings = report["rules"].as_array().unwrap().iter().filter(|ruling| ruling["area"] == "hosts").count();
         (rulings, String::from_utf8(found.stderr).unwrap())
     };
     let (without, said) = check_shop(&["--only", "tools"]);

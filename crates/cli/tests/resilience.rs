@@ -7,8 +7,8 @@ mod peers;
 mod running;
 
 use mcproof_client::{
-    ConnectOptions, Deadline, Disturbance, Endpoint, EraChoice, FaultInjector, FaultRule, Launch, Schedule, Session, Tap, Target, Toward,
-    TransportKind, open_session,
+    ConnectOptions, Deadline, Endpoint, EraChoice, FaultDirection, FaultInjector, FaultRule, InjectedFault, Launch, Schedule, Session, Tap,
+    Target, TransportKind, open_session,
 };
 use mcproof_record::{AuditLine, FrameBody};
 use peers::Peer;
@@ -34,7 +34,7 @@ fn a_fault_that_nobody_expects_fails_the_test_and_is_told() {
     let dropped = "`faults` dropped the answer to `tools/call echo` (request";
     check_fault(
         "{ drop: true, tool: echo }",
-        &["✗ FAIL [stdio, sse]", "✗ FAIL [http]", "no answer to `tools/call` within 2 s", dropped, "`no_answer`"],
+        &["✗ FAIL [stdio, sse]", "✗ FAIL [http]", "no answer to `tools/call` within 2 s", dropped, "`no_response`"],
     );
     check_fault("{ reset: true, method: tools/call }", &["3 failed", "`faults` closed the pipes in place of the answer to"]);
 }
@@ -76,7 +76,7 @@ fn an_injected_fault_is_the_likely_cause_of_what_follows_it() {
     check_blame(elsewhere, "stdio", "answers", "server-or-suite", "still answers `ping`");
     // What hit an earlier test that shares the server is no cause.
     let shared = format!(
-        "isolation: file\nfaults: {{ drop: true, tool: echo }}\n{TRACKER}tests:\n  - {{ name: a, steps: [{{ call: echo, with: {{ message: hi }}, no_answer: timeout }}] }}\n  - {{ name: b, steps: [{{ call: nope }}] }}\n"
+        "isolation: file\nfaults: {{ drop: true, tool: echo }}\n{TRACKER}tests:\n  - {{ name: a, steps: [{{ call: echo, with: {{ message: hi }}, no_response: timeout }}] }}\n  - {{ name: b, steps: [{{ call: nope }}] }}\n"
     );
     let ran = run_suite(&shared, &["--transport", "stdio", "--jobs", "1", "--json"]);
     let verdicts: Vec<(Value, Value)> = ran
@@ -156,12 +156,12 @@ fn an_attempt_that_had_to_be_repeated_passed_nothing() {
 
 #[test]
 fn an_open_breaker_has_a_diagnosis_of_its_own() {
-    let expected = "{ call: echo, with: { message: hi }, no_answer: true }";
+    let expected = "{ call: echo, with: { message: hi }, no_response: true }";
     let text = tracker(&format!(
         "faults: {{ status: 500, tool: echo }}\n    breaker: {{ failures: 2, open: 60s }}\n    steps: [{expected}, {expected}, {ECHO}]"
     ));
     check(&text, &["--transport", "http,sse"], 1, &["2 failed", "`tools/call` was not sent: 2 requests in a row got no answer"]);
-    let answered = tracker("steps: [{ call: echo, with: { message: hi }, no_answer: timeout }]");
+    let answered = tracker("steps: [{ call: echo, with: { message: hi }, no_response: timeout }]");
     check(&answered, &[], 1, &["3 failed", "expected that no answer comes, found one"]);
 }
 
@@ -198,14 +198,14 @@ async fn echo(session: &Session, message: &str) -> Value {
 async fn answers_overtake_each_other_and_come_twice_without_blame_for_the_server() {
     let rule = |disturbance, schedule| FaultRule {
         disturbance,
-        toward: Toward::Client,
+        toward: FaultDirection::Client,
         method: None,
         tool: Some("echo".into()),
         schedule,
         seed: 1,
     };
     for over in [TransportKind::Stdio, TransportKind::Http, TransportKind::Sse] {
-        let (session, injector) = disturbed(over, rule(Disturbance::Reorder, Schedule::First(1))).await;
+        let (session, injector) = disturbed(over, rule(InjectedFault::Reorder, Schedule::First(1))).await;
         let (first, second) = tokio::join!(echo(&session, "one"), echo(&session, "two"));
         assert_eq!((&first["content"][0]["text"], &second["content"][0]["text"]), (&json!("one"), &json!("two")), "{over}");
         assert_eq!(injector.hits(), [1], "{over}: {:#?}", session.tap().transcript());
@@ -213,7 +213,7 @@ async fn answers_overtake_each_other_and_come_twice_without_blame_for_the_server
         session.close().await;
     }
     for over in [TransportKind::Stdio, TransportKind::Sse] {
-        let (session, injector) = disturbed(over, rule(Disturbance::Duplicate, Schedule::Always)).await;
+        let (session, injector) = disturbed(over, rule(InjectedFault::Duplicate, Schedule::Always)).await;
         echo(&session, "one").await;
         // The answer to this one comes after the second answer to the first.
         echo(&session, "two").await;

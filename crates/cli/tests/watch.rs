@@ -580,7 +580,7 @@ fn a_saved_probe_is_judged_again_without_its_server() {
     let ran = run(folder.path(), &["probe", "--replay", "noisy.json", "--json"]);
     let shown: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(ran.code, Some(1), "{shown:#}");
-    assert!(shown["rulings"].as_array().unwrap().iter().any(|ruling| ruling["rule"].as_str().unwrap().contains("stdout")), "{shown:#}");
+    assert!(shown["rules"].as_array().unwrap().iter().any(|ruling| ruling["rule"].as_str().unwrap().contains("stdout")), "{shown:#}");
     // The evidence of a monitor has the report beside the transcript.
     let trace: Value = serde_json::from_str(&std::fs::read_to_string(folder.path().join("good.json")).unwrap()).unwrap();
     let ran = run(folder.path(), &["probe", "--json", "--", MCPROOF, "demo", "no-such-demo"]);

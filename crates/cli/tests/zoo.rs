@@ -156,7 +156,7 @@ fn caught(animal: &zoo::Animal, transport: &'static str, era: Era, table: &Mutex
 fn praised(server: &str, transport: &'static str, eras: &[&str]) -> Result<(), Failed> {
     let checked = check(server, transport, eras);
     let said: Vec<String> = checked.findings.iter().map(|(severity, rule, message)| format!("{severity} {rule}: {message}")).collect();
-    let untestable: Vec<String> = checked.report["rulings"]
+    let untestable: Vec<String> = checked.report["rules"]
         .as_array()
         .into_iter()
         .flatten()
@@ -218,7 +218,7 @@ fn check(name: &str, transport: &str, eras: &[&str]) -> Checked {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut findings = Vec::new();
-    for ruling in report["rulings"].as_array().into_iter().flatten() {
+    for ruling in report["rules"].as_array().into_iter().flatten() {
         // What follows from another finding is one with it.
         for finding in ruling["judged"]["findings"].as_array().into_iter().flatten().filter(|finding| finding["cause"].is_null()) {
             findings.push((text(&finding["severity"]), text(&ruling["rule"]), text(&finding["message"])));

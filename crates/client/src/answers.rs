@@ -4,7 +4,7 @@
 
 mod callback;
 
-pub use callback::{Callback, Consulted};
+pub use callback::{Callback, CallbackResponse};
 
 use crate::jsonrpc::RpcError;
 use serde_json::{Map, Value, json};
@@ -104,7 +104,7 @@ impl Answers {
     }
 
     /// What to wait for, where a callback covers the method.
-    pub(crate) fn consult(&self, method: &str, params: &Value) -> Option<Consulted> {
+    pub(crate) fn consult(&self, method: &str, params: &Value) -> Option<CallbackResponse> {
         let callback = self.callback.as_ref().filter(|callback| callback.covers(method))?;
         Some((callback.ask)(method.to_owned(), params.clone()))
     }

@@ -24,7 +24,7 @@ pub use challenge::metadata_hint;
 pub use discovery::{Document, identifies, resource_locations, server_locations};
 pub use secret::Secret;
 pub use store::TokenStore;
-pub use stored_token::{ClientMethod, Keeper, Kept};
+pub use stored_token::{ClientMethod, Kept, TokenPersistence};
 pub use user_agent::{AuthorizationPage, Headless, UserAgent, Visit};
 
 pub(crate) use assertion::random_text;

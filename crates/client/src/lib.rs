@@ -11,19 +11,20 @@ pub mod session;
 mod tap;
 pub mod transport;
 
-pub use answers::{Answers, Callback, Consulted, Elicitation, HostedTasks, Sampling};
+pub use answers::{Answers, Callback, CallbackResponse, Elicitation, HostedTasks, Sampling};
 pub use revision::{Era, EraChoice, ParseChoiceError, TransportKind};
 pub use secrets::inherited_secrets;
 pub use session::{
-    CallFailure, Called, Cancellation, Canceller, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Farewell, Fault, Handshake,
-    Headers, HttpAnswer, HttpQuestion, ListFailure, Listed, ListenFailure, Locate, Notification, NotificationFailure, Reading, Reads,
-    Reply, Sent, Session, Startup, Subscription, SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState,
-    TaskStatus, Terms, WaitFor, ask_elsewhere, check_param_headers, open_bare, open_in_memory, open_relayed, open_session,
+    CallFailure, Called, Canceler, Cancellation, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Fault, Handshake, Headers,
+    ListFailure, Listed, ListenFailure, Notification, NotificationFailure, RawHttpRequest, RawHttpResponse, Reading, Reads, Reply, Sent,
+    Session, SessionEnd, Startup, Subscription, SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState,
+    TaskStatus, UrlFinder, WaitFor, WaitOptions, check_param_headers, open_bare, open_in_memory, open_relayed, open_session,
+    request_elsewhere,
 };
 pub use tap::{Tap, TapBounds};
 pub use transport::{
-    Bound, Broken, Carrier, Census, Closed, Destinations, Dialed, Disturbance, Endpoint, Errand, ErrandAnswer, Exit, FaultInjector,
-    FaultKind, FaultRule, Guardian, HttpHead, JsonLimits, Launch, Limits, ListedHost, Network, NoHost, Patience, ProcessSignal, Program,
-    Proxies, Proxy, ProxyVariables, Schedule, Shortcut, ShutdownReport, Spelling, SseFailure, Stage, StartFailure, Surroundings, Tls,
-    TlsFailure, Toward, Unanswered, UnknownSignal, Verification, run_command,
+    Bound, Broken, Carrier, Closed, ConnectionTiming, Destinations, DirectChannel, Endpoint, Exit, FaultDirection, FaultInjector,
+    FaultRule, Guardian, HttpCall, HttpCallResponse, HttpHead, InjectedFault, JsonLimits, Launch, Limits, ListedHost, Network, NoHost,
+    ProcessSignal, Program, Proxies, Proxy, ProxyVariables, ResourceUsage, Schedule, ShutdownReport, ShutdownTimeouts, Spelling,
+    SseFailure, Stage, StartFailure, Surroundings, Tls, TlsFailure, Unanswered, UnknownSignal, Verification, ViolationKind, run_command,
 };

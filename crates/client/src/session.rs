@@ -29,13 +29,13 @@ pub use listing::{ListFailure, Listed};
 pub use notifications::{Notification, NotificationFailure};
 pub use open::{open_in_memory, open_relayed, open_session};
 pub use param_headers::check_param_headers;
-pub use raw::{HttpAnswer, HttpQuestion, Reads, WaitFor, ask_elsewhere};
-pub use renew::Farewell;
+pub use raw::{RawHttpRequest, RawHttpResponse, Reads, WaitFor, request_elsewhere};
+pub use renew::SessionEnd;
 pub use sent::Sent;
 pub use subscription::{ListenFailure, Subscription, SubscriptionEnd, SubscriptionFailure};
-pub use target::{ConnectOptions, Locate, Reading, Startup, Target};
+pub use target::{ConnectOptions, Reading, Startup, Target, UrlFinder};
 pub use task::{Called, Task, TaskEnd, TaskFailure, TaskState, TaskStatus};
-pub use wait_options::{Cancellation, Canceller, Deadline, Terms};
+pub use wait_options::{Canceler, Cancellation, Deadline, WaitOptions};
 
 pub(crate) use history_bounds::BacklogSlot;
 
@@ -45,7 +45,7 @@ use crate::auth::AuthorizationFailure;
 use crate::jsonrpc::{Malformed, RpcError};
 use crate::revision::{Era, TransportKind};
 use crate::transport::{
-    Closed, Endpoint, Exit, FaultKind, HttpHead, Patience, Process, Resume, ShutdownReport, Stage, StdinUse, Unanswered,
+    Closed, Endpoint, Exit, HttpHead, Process, Resume, ShutdownReport, ShutdownTimeouts, Stage, StdinUse, Unanswered, ViolationKind,
 };
 use dispatcher::Dispatcher;
 use handshake::Offer;
@@ -128,7 +128,7 @@ pub enum CallFailure {
     #[error("the response is not a valid message: {0}")]
     NotAnAnswer(Malformed),
     #[error("the response is {0}")]
-    Lost(FaultKind),
+    Lost(ViolationKind),
     #[error("server wants authorization (status {}), which failed: {failure}", .head.status)]
     Unauthorized { head: Arc<HttpHead>, failure: AuthorizationFailure },
     #[error("{0}")]
@@ -186,7 +186,7 @@ pub struct Session {
     /// Legacy: which tools may be called as tasks, once tools have been listed.
     task_support: Mutex<TaskSupport>,
     tap: Tap,
-    patience: Patience,
+    patience: ShutdownTimeouts,
     answering: Responder,
 }
 
@@ -236,8 +236,9 @@ impl Session {
         let mut faults = self.dispatcher.faults();
         if self.tap.is_disturbed() {
             // An error without an id is how a server answers a request that we mutilated.
-            let ours =
-                |fault: &Fault| matches!(fault.kind, FaultKind::UnfinishedLine | FaultKind::NoId(_)) || self.tap.is_excused(fault.frame);
+            let ours = |fault: &Fault| {
+                matches!(fault.kind, ViolationKind::UnfinishedLine | ViolationKind::NoId(_)) || self.tap.is_excused(fault.frame)
+            };
             faults.retain(|fault| !ours(fault));
         }
         faults
@@ -253,11 +254,16 @@ impl Session {
     ///
     /// # Errors
     /// No response came: the deadline passed, the connection ended, or the HTTP response carried none.
-    pub async fn request(&self, method: &str, params: Option<Map<String, Value>>, terms: impl Into<Terms>) -> Result<Reply, CallFailure> {
+    pub async fn request(
+        &self,
+        method: &str,
+        params: Option<Map<String, Value>>,
+        terms: impl Into<WaitOptions>,
+    ) -> Result<Reply, CallFailure> {
         self.request_once(method, params.map(Json::from), terms.into()).await.map(Reply::read)
     }
 
-    async fn request_once(&self, method: &str, params: Option<JsonObject>, terms: Terms) -> Result<Reply<Json>, CallFailure> {
+    async fn request_once(&self, method: &str, params: Option<JsonObject>, terms: WaitOptions) -> Result<Reply<Json>, CallFailure> {
         let again = self.wire.has_session().then(|| (params.clone(), terms.clone()));
         let outcome = self.send(method, params, terms, TOO_LATE).await;
         match (&outcome, again) {
@@ -294,7 +300,7 @@ impl Session {
         }
     }
 
-    async fn send(&self, method: &str, params: Option<JsonObject>, terms: Terms, reason: &str) -> Result<Reply<Json>, CallFailure> {
+    async fn send(&self, method: &str, params: Option<JsonObject>, terms: WaitOptions, reason: &str) -> Result<Reply<Json>, CallFailure> {
         self.wire.ask(&self.dispatcher, self.outgoing(method, params), terms, self.handshake.era, reason).await
     }
 
@@ -307,7 +313,7 @@ impl Session {
     /// From here on, what the server requests is answered like this, and what this leaves out is refused. In the modern era the
     /// requests from here on also declare it. A legacy server was told at the handshake, once and for all, what it may ask:
     /// what this adds to [`ConnectOptions::later_answers`] it will not ask for.
-    pub fn answer_with(&self, answers: Answers) {
+    pub fn set_client_responses(&self, answers: Answers) {
         self.policies.set(answers);
     }
 
@@ -340,7 +346,7 @@ impl Session {
     }
 
     /// Like [`Session::close`] with other patience.
-    pub async fn close_within(self, patience: Patience) -> ShutdownReport {
+    pub async fn close_within(self, patience: ShutdownTimeouts) -> ShutdownReport {
         let Self { wire, spawned, answering, .. } = self;
         answering.end().await;
         if let Some(wire) = Arc::into_inner(wire) {

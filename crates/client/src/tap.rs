@@ -2,7 +2,7 @@
 //! Knows no messages.
 
 use crate::redaction::{Redactor, Tail};
-use crate::transport::Dialed;
+use crate::transport::ConnectionTiming;
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Json, Raw, Transcript};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ struct TapInner {
     exchanges: AtomicU64,
     excused: Mutex<ExcusedFrames>,
     /// What it took to make the first connections.
-    dialed: Mutex<Vec<Dialed>>,
+    dialed: Mutex<Vec<ConnectionTiming>>,
     /// Whether anything was ever excused: most taps never look further.
     is_disturbed: AtomicBool,
 }
@@ -252,11 +252,11 @@ impl Tap {
     }
 
     /// What it took to make the connections, in the order in which that was over. Of many only the first are there.
-    pub fn connections(&self) -> Vec<Dialed> {
+    pub fn connections(&self) -> Vec<ConnectionTiming> {
         self.shared.dialed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn keep_dialed(&self, dialed: Dialed) {
+    pub(crate) fn keep_dialed(&self, dialed: ConnectionTiming) {
         let mut kept = self.shared.dialed.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < MAX_CONNECTION_TIMINGS {
             kept.push(dialed);

@@ -28,21 +28,21 @@ mod tls;
 mod uppercase_headers;
 
 pub use command::run_command;
-pub use connection_timing::Dialed;
+pub use connection_timing::ConnectionTiming;
 pub use destinations::{Destinations, ListedHost, NoHost};
-pub use direct_channel::{Carrier, Shortcut};
-pub use faults::{Disturbance, FaultInjector, FaultRule, Schedule, Toward};
+pub use direct_channel::{Carrier, DirectChannel};
+pub use faults::{FaultDirection, FaultInjector, FaultRule, InjectedFault, Schedule};
 pub use guardian::Guardian;
 pub use http::Endpoint;
-pub use http_exchange::{Errand, ErrandAnswer};
+pub use http_exchange::{HttpCall, HttpCallResponse};
 pub use limits::{Bound, Broken, JsonLimits, Limits};
 pub use lines::{Line, LineReader};
 pub use pool::{AddressFailure, NOT_HTTP, Spelling};
-pub use process::{Exit, Launch, Patience, ShutdownReport, StartFailure, Surroundings};
+pub use process::{Exit, Launch, ShutdownReport, ShutdownTimeouts, StartFailure, Surroundings};
 pub use programs::Program;
 pub use progress::Stage;
 pub use proxy::{Proxies, Proxy, ProxyVariables};
-pub use resource_usage::Census;
+pub use resource_usage::ResourceUsage;
 pub use signal::{ProcessSignal, UnknownSignal};
 pub use sse_events::{Event, EventParser};
 pub use tls::{Tls, TlsFailure, Verification};
@@ -131,7 +131,7 @@ impl Purpose {
                     && !(200..300).contains(&head.status)
                     && !wants_authorization(head)
                 {
-                    inbox.fault(head.frame, FaultKind::NotificationRefused { status: head.status });
+                    inbox.fault(head.frame, ViolationKind::NotificationRefused { status: head.status });
                 }
                 // Nobody waits any more when the deadline has passed.
                 let _ = done.send(unanswered);
@@ -172,20 +172,20 @@ pub(crate) trait Inbox: Send + Sync + 'static {
     fn line_begun(&self, note: &dyn Fn() -> FrameId);
 
     /// An event has begun and its end lets wait. `note` records that, and says what is wrong with it so far.
-    fn event_begun(&self, exchange: ExchangeId, note: &dyn Fn() -> (FrameId, FaultKind));
+    fn event_begun(&self, exchange: ExchangeId, note: &dyn Fn() -> (FrameId, ViolationKind));
 
     /// What had begun there has ended.
     fn event_ended(&self, exchange: ExchangeId);
 
     /// A message that came, but in a way in which clients do not take it. `content` is what it seems to be, `request` is as in
     /// [`Inbox::message`].
-    fn lost(&self, frame: FrameId, kind: FaultKind, content: &[u8], request: Option<&RequestId>);
+    fn lost(&self, frame: FrameId, kind: ViolationKind, content: &[u8], request: Option<&RequestId>);
 
     /// Whether what one client or another takes is a response.
     fn is_tolerant(&self) -> bool;
 
     /// Something that no conforming server sends.
-    fn fault(&self, frame: FrameId, kind: FaultKind);
+    fn fault(&self, frame: FrameId, kind: ViolationKind);
 
     /// Whether this request still waits for its response.
     fn waits_for(&self, request: &RequestId) -> bool;
@@ -199,7 +199,7 @@ pub(crate) trait Inbox: Send + Sync + 'static {
 
 /// Something that no conforming server sends.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FaultKind {
+pub enum ViolationKind {
     #[error("{0}")]
     Malformed(Malformed),
     #[error("a response with id {0}, which was never requested")]
@@ -230,7 +230,7 @@ pub enum FaultKind {
     TooManyRequests { most: usize },
 }
 
-impl FaultKind {
+impl ViolationKind {
     /// With no more of the server's own text than a person reads: faults are kept, and their texts may be huge.
     pub(crate) fn shortened(self) -> Self {
         let id = |id: RequestId| match id {

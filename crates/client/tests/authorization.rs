@@ -7,8 +7,8 @@
 mod world;
 
 use mcproof_client::auth::{
-    Authorization, AuthorizationPage, Credential, DynamicRegistration, Grant, Headless, Identity, IdentityProvider, Keeper, Kept,
-    Registered, Secret, SigningAlgorithm, SigningKey, TokenStore, UserAgent, Visit,
+    Authorization, AuthorizationPage, Credential, DynamicRegistration, Grant, Headless, Identity, IdentityProvider, Kept, Registered,
+    Secret, SigningAlgorithm, SigningKey, TokenPersistence, TokenStore, UserAgent, Visit,
 };
 use mcproof_client::{EraChoice, TransportKind};
 use serde_json::{Value, json};
@@ -553,7 +553,7 @@ async fn a_header_of_the_user_goes_before_any_token() {
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<Kept>>>);
 
-impl Keeper for Memory {
+impl TokenPersistence for Memory {
     fn recall(&self, server: &Url) -> Option<Kept> {
         self.0.lock().unwrap().iter().rfind(|kept| kept.server == *server).cloned()
     }
@@ -593,7 +593,7 @@ async fn a_kept_token_serves_later_sessions_and_is_renewed_for_them() {
     };
     let world = World::new(wish).await;
     let memory = Memory::default();
-    let with_memory = |authorization: Authorization| Authorization { store: TokenStore::kept_by(memory.clone()), ..authorization };
+    let with_memory = |authorization: Authorization| Authorization { store: TokenStore::persisted_by(memory.clone()), ..authorization };
     world.open(Some(&with_memory(code())), EraChoice::Auto).await.unwrap();
     let absent = || {
         let user = Nobody(Url::parse("http://localhost:3000/callback").unwrap());

@@ -8,7 +8,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use mcproof_client::{
-    ConnectOptions, Endpoint, EraChoice, Errand, Network, Proxies, Proxy, Session, Tap, Target, Tls, Verification, open_session,
+    ConnectOptions, Endpoint, EraChoice, HttpCall, Network, Proxies, Proxy, Session, Tap, Target, Tls, Verification, open_session,
 };
 use mcproof_record::FrameBody;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
@@ -431,7 +431,7 @@ async fn an_errand_goes_the_same_ways_and_says_nothing_before_it_is_sent() {
         let served = Serving { alpn, ..Serving::new(authority.issue(&["localhost"], |_| {})) }.start().await;
         let network = Network { tls: trusting(&authority), ..Network::default() };
         let url = Url::parse(&format!("https://localhost:{}/hook?key=1", served.port)).unwrap();
-        let errand = Errand::connect(&url, &network).await.unwrap();
+        let errand = HttpCall::connect(&url, &network).await.unwrap();
         assert!(served.requests.lock().unwrap().is_empty());
         let headers = [("content-type".to_owned(), "application/json".to_owned())];
         let answer = errand.send("POST", &headers, br#"{"id":7}"#.to_vec()).await.unwrap();
@@ -439,13 +439,13 @@ async fn an_errand_goes_the_same_ways_and_says_nothing_before_it_is_sent() {
         assert!(String::from_utf8(answer.body).unwrap().contains("\"id\":7"));
         let uri = served.requests.lock().unwrap()[0].1.clone();
         assert!(uri.ends_with("/hook?key=1"), "{uri}");
-        let refused = Errand::connect(&url, &Network::default()).await.err().unwrap().to_string();
+        let refused = HttpCall::connect(&url, &Network::default()).await.err().unwrap().to_string();
         assert!(refused.contains("does not trust"), "{refused}");
     }
     let (port, heads) = proxy(Some("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")).await;
     let proxies = Proxies::Always(Proxy::parse(&format!("127.0.0.1:{port}")).unwrap());
     let url = Url::parse("http://ann:pa%3Ass@server.example:8080/ping").unwrap();
-    let errand = Errand::connect(&url, &Network { proxies, ..Network::default() }).await.unwrap();
+    let errand = HttpCall::connect(&url, &Network { proxies, ..Network::default() }).await.unwrap();
     assert_eq!(errand.send("GET", &[], Vec::new()).await.unwrap().status, 204);
     let head = heads.lock().unwrap()[0].clone();
     assert_eq!(head[0], "get http://server.example:8080/ping http/1.1");

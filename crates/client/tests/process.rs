@@ -3,7 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use mcproof_client::{ConnectFailure, ConnectOptions, Era, EraChoice, Launch, Patience, ProcessSignal, Session, Tap, Target, open_session};
+use mcproof_client::{
+    ConnectFailure, ConnectOptions, Era, EraChoice, Launch, ProcessSignal, Session, ShutdownTimeouts, Tap, Target, open_session,
+};
 use std::time::{Duration, Instant};
 
 /// `answer N` answers `initialize` with id N, `discovered N` the question for the era, `list N` that for tools, `no N` refuses any.
@@ -20,7 +22,7 @@ fn script(body: &str) -> Target {
 }
 
 fn options() -> ConnectOptions {
-    let patience = Patience { end_of_input: Duration::from_millis(300), terminate: Duration::from_millis(300) };
+    let patience = ShutdownTimeouts { end_of_input: Duration::from_millis(300), terminate: Duration::from_millis(300) };
     ConnectOptions { timeout: Some(Duration::from_secs(4)), patience, ..ConnectOptions::default() }
 }
 

@@ -18,7 +18,7 @@ pub use capture::{CaptureFailure, Captured, ToolsSeen, capture, changes_told, co
 pub use diff::{Extent, Side, diff};
 pub use hash::{full_hash, tools_hash};
 pub use kept::kept;
-pub use lock::{LockFailure, parse, write};
+pub use lock::{LockError, parse, write};
 pub use profile::{ParseProfileError, Profile, Visitor};
 pub(crate) use trace::legacy_revision;
 pub use trace::{TraceFailure, of_check, of_trace};

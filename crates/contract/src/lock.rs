@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Why a text is no lock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LockFailure {
+pub enum LockError {
     #[error("is no JSON: {reason}")]
     NoJson { reason: String },
     #[error("is no lock: it has no `contracts`")]
@@ -29,21 +29,21 @@ pub fn write(lock: &ContractLock) -> String {
 ///
 /// # Errors
 /// The text is something else, is newer, or was changed by hand without its hashes.
-pub fn parse(text: &str) -> Result<ContractLock, LockFailure> {
-    let value: Value = serde_json::from_str(text).map_err(|error| LockFailure::NoJson { reason: error.to_string() })?;
+pub fn parse(text: &str) -> Result<ContractLock, LockError> {
+    let value: Value = serde_json::from_str(text).map_err(|error| LockError::NoJson { reason: error.to_string() })?;
     if !value.get("contracts").is_some_and(Value::is_object) {
-        return Err(LockFailure::NoLock);
+        return Err(LockError::NoLock);
     }
     match value.get("version").and_then(Value::as_u64) {
-        Some(found) if found > u64::from(FORMAT_VERSION) => return Err(LockFailure::Newer { found }),
+        Some(found) if found > u64::from(FORMAT_VERSION) => return Err(LockError::Newer { found }),
         Some(1..) => {}
-        _ => return Err(LockFailure::Damaged { reason: "it has no `version`".into() }),
+        _ => return Err(LockError::Damaged { reason: "it has no `version`".into() }),
     }
-    let lock: ContractLock = serde_json::from_value(value).map_err(|error| LockFailure::Damaged { reason: error.to_string() })?;
+    let lock: ContractLock = serde_json::from_value(value).map_err(|error| LockError::Damaged { reason: error.to_string() })?;
     for (key, contract) in &lock.contracts {
         let tools = super::tools_hash(contract.tools.as_deref().unwrap_or_default());
         if contract.hashes.tools != tools || contract.hashes.full != super::full_hash(contract) {
-            return Err(LockFailure::Changed { key: key.clone() });
+            return Err(LockError::Changed { key: key.clone() });
         }
     }
     Ok(lock)

@@ -11,9 +11,11 @@ pub use replay::take_of;
 
 use crate::{ToolsSeen, changes_told, tools_hash};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
-use mcproof_analysis::diagnosis::{self, Asker, Scene};
+use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_analysis::oddities::{Odd, Oddities};
-use mcproof_client::{ConnectFailure, ConnectOptions, Handshake, Patience, Reading, Session, StartFailure, Tap, Target, open_session};
+use mcproof_client::{
+    ConnectFailure, ConnectOptions, Handshake, Reading, Session, ShutdownTimeouts, StartFailure, Tap, Target, open_session,
+};
 use mcproof_record::{Contract, ProbeReport, ProbeVerdict, ProbedHandshake};
 use phases::Course;
 use serde_json::Value;
@@ -37,7 +39,7 @@ pub struct ProbePlan {
     /// What becomes of what not every client takes.
     pub oddities: Oddities,
     /// Whose words a next step has to use.
-    pub asker: Asker,
+    pub asker: Audience,
 }
 
 /// How much of what a server offers is looked at.
@@ -66,7 +68,7 @@ const MOST_KINDS: usize = 3;
 pub async fn probe(plan: &ProbePlan, tap: &Tap, now: SystemTime) -> Probed {
     let (probed, session) = visit(plan, None, tap, now).await;
     if let Some(session) = session {
-        session.close_within(Patience::default()).await;
+        session.close_within(ShutdownTimeouts::default()).await;
     }
     probed
 }

@@ -2,10 +2,10 @@
 
 use super::capture::{handshake_of, lists, of_parts};
 use super::profile::{Profile, Visitor};
-use mcproof_analysis::Conversation;
+use mcproof_analysis::ConversationView;
 use mcproof_client::revision::MODERN;
 use mcproof_client::{Era, Handshake, TransportKind};
-use mcproof_record::{Contract, Opened, Take, Transcript};
+use mcproof_record::{Contract, Conversation, Opened, Transcript};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub enum TraceFailure {
 /// # Errors
 /// There is too little in it.
 pub fn of_trace(transcript: Transcript) -> Result<(Visitor, Contract), TraceFailure> {
-    let mut take = Take {
+    let mut take = Conversation {
         name: "trace".into(),
         transport: String::new(),
         revision: MODERN.into(),
@@ -34,7 +34,7 @@ pub fn of_trace(transcript: Transcript) -> Result<(Visitor, Contract), TraceFail
         sdks: Vec::new(),
         transcript,
     };
-    if let Some(revision) = legacy_revision(&Conversation::new(&take)) {
+    if let Some(revision) = legacy_revision(&ConversationView::new(&take)) {
         take.revision = revision;
     }
     shown(&take).map(|shown| (shown.visitor, shown.contract))
@@ -45,7 +45,7 @@ pub fn of_trace(transcript: Transcript) -> Result<(Visitor, Contract), TraceFail
 ///
 /// # Errors
 /// None shows any.
-pub fn of_check(takes: &[Take]) -> Result<BTreeMap<String, Contract>, TraceFailure> {
+pub fn of_check(takes: &[Conversation]) -> Result<BTreeMap<String, Contract>, TraceFailure> {
     let mut all: BTreeMap<String, Shown> = BTreeMap::new();
     let mut failure = TraceFailure::NoHandshake;
     for take in takes.iter().filter(|take| take.opened == Opened::Yes) {
@@ -70,9 +70,9 @@ struct Shown {
     lists: usize,
 }
 
-fn shown(take: &Take) -> Result<Shown, TraceFailure> {
+fn shown(take: &Conversation) -> Result<Shown, TraceFailure> {
     let era = if take.revision.as_str() < MODERN { Era::Legacy } else { Era::Modern };
-    let conversation = Conversation::new(take);
+    let conversation = ConversationView::new(take);
     let (result, _) = conversation.handshake().filter(|(result, _)| result.is_object()).ok_or(TraceFailure::NoHandshake)?;
     let handshake = Handshake {
         era,
@@ -98,13 +98,13 @@ fn shown(take: &Take) -> Result<Shown, TraceFailure> {
 }
 
 /// The revision that `initialize` was answered with, if it was.
-pub(crate) fn legacy_revision(conversation: &Conversation<'_>) -> Option<String> {
+pub(crate) fn legacy_revision(conversation: &ConversationView<'_>) -> Option<String> {
     let answers = conversation.requests().filter(|(request, _)| request.method() == Some("initialize"));
     let version = |answer: &Value| answer.pointer("/result/protocolVersion").and_then(Value::as_str).map(str::to_owned);
     answers.filter_map(|(_, answer)| version(&answer?.value)).next_back()
 }
 
-fn declares_nothing(conversation: &Conversation<'_>) -> bool {
+fn declares_nothing(conversation: &ConversationView<'_>) -> bool {
     let places = ["/capabilities", "/_meta/io.modelcontextprotocol~1clientCapabilities"];
     let declared = conversation.from_client().flat_map(|said| places.iter().filter_map(|place| said.param(place)));
     declared.filter_map(Value::as_object).all(serde_json::Map::is_empty)
@@ -112,7 +112,7 @@ fn declares_nothing(conversation: &Conversation<'_>) -> bool {
 
 /// The items of all pages of a list, as it was read last from the first page to the last one. Cursors that no page has told
 /// are somebody's experiments.
-fn last_listed(conversation: &Conversation<'_>, method: &str, key: &str) -> Option<Vec<Value>> {
+fn last_listed(conversation: &ConversationView<'_>, method: &str, key: &str) -> Option<Vec<Value>> {
     let mut whole: Option<Vec<Value>> = None;
     let mut begun: Option<(Vec<Value>, &Value)> = None;
     for (request, answer) in conversation.requests().filter(|(request, _)| request.method() == Some(method)) {

@@ -2,7 +2,7 @@
 
 use crate::called::CallResult;
 use crate::failure::Failure;
-use mcproof_analysis::diagnosis::{self, Asker, Scene};
+use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_client::{ConnectFailure, ConnectOptions, Endpoint, Launch, ListFailure, Reply, Session, Tap, Target, TransportKind};
 use mcproof_record::Diagnostic;
 use mcproof_report::{Style, diagnostic};
@@ -190,7 +190,7 @@ impl Client {
     }
 
     async fn scene(&self) -> Scene {
-        Scene::of(&self.session, self.session.tap(), Asker::Suite).await
+        Scene::of(&self.session, self.session.tap(), Audience::Suite).await
     }
 
     /// Everything that was on the wire so far, a line for each frame.
@@ -213,7 +213,7 @@ impl Deref for Client {
 }
 
 pub(crate) fn explain(failure: &ConnectFailure, target: &Target, tap: &Tap) -> Failure {
-    Failure::new(diagnosis::of_connect_failure(failure, target, &tap.transcript(), Asker::Suite))
+    Failure::new(diagnosis::of_connect_failure(failure, target, &tap.transcript(), Audience::Suite))
 }
 
 pub(crate) fn endpoint(url: &str) -> Result<Endpoint, Failure> {

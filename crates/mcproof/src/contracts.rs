@@ -2,11 +2,11 @@
 
 use crate::client::Client;
 use crate::failure::{Failure, rendered};
-use mcproof_check::sdk::MadeWith;
-use mcproof_check::{Budget, Explored, Inquiry, Permission, explore, take_of};
+use mcproof_check::sdk::DetectedSdks;
+use mcproof_check::{Budget, CheckOptions, Explored, Permission, explore, take_of};
 use mcproof_client::{ConnectOptions, TapBounds, Target};
 use mcproof_contract::{self as contract, CaptureFailure};
-use mcproof_record::{Diagnostic, Severity, Take};
+use mcproof_record::{Conversation, Diagnostic, Severity};
 use mcproof_report::{Style, check, contract as shown};
 use mcproof_rules as rules;
 use std::path::Path;
@@ -66,7 +66,7 @@ pub async fn assert_check(target: Target, options: ConnectOptions) -> Result<(),
     let name = target.command().map_or_else(|| "the server".to_owned(), |command| command.join(" "));
     let timeout = std::time::Duration::from_secs(30);
     let calls = Permission::default();
-    let inquiry = Inquiry {
+    let inquiry = CheckOptions {
         target,
         options,
         secrets,
@@ -76,7 +76,7 @@ pub async fn assert_check(target: Target, options: ConnectOptions) -> Result<(),
         calls,
         as_browser: false,
         replicas: Vec::new(),
-        made_with: MadeWith::default(),
+        detected_sdks: DetectedSdks::default(),
     };
     let of_thread = inquiry.clone();
     let (sender, explored) = oneshot::channel();
@@ -89,20 +89,20 @@ pub async fn assert_check(target: Target, options: ConnectOptions) -> Result<(),
     let resources = |error: String| Failure::new(Diagnostic::error("no-resources", format!("no system resources: {error}")));
     started.map_err(|error| resources(error.to_string()))?;
     let explored = explored.await.map_err(|error| resources(error.to_string()))?;
-    let Explored { takes, unreachable } = explored.map_err(|error| resources(error.to_string()))?;
+    let Explored { conversations, unreachable } = explored.map_err(|error| resources(error.to_string()))?;
     if let Some(failure) = unreachable {
-        let transcript = takes.into_iter().next().map(|take| take.transcript).unwrap_or_default();
-        let asker = mcproof_analysis::diagnosis::Asker::Suite;
+        let transcript = conversations.into_iter().next().map(|take| take.transcript).unwrap_or_default();
+        let asker = mcproof_analysis::diagnosis::Audience::Suite;
         return Err(Failure::new(mcproof_analysis::diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, asker)));
     }
-    judge(takes, &name);
+    judge(conversations, &name);
     Ok(())
 }
 
 #[track_caller]
-fn judge(takes: Vec<Take>, target: &str) {
+fn judge(conversations: Vec<Conversation>, target: &str) {
     let rules = rules::select(&[], &[]).expect("no rule was named");
-    let report = rules::report(target.to_owned(), &rules, takes, false);
+    let report = rules::report(target.to_owned(), &rules, conversations, false);
     let broken: Vec<String> = report
         .findings()
         .filter(|(_, finding)| finding.severity >= Severity::Error)

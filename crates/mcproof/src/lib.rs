@@ -27,8 +27,8 @@ pub use client::Client;
 pub use contracts::assert_check;
 pub use failure::Failure;
 pub use mcproof_client::{
-    Answers, CallFailure, ConnectFailure, ConnectOptions, Deadline, Disturbance, Elicitation, Era, EraChoice, FaultInjector, FaultRule,
-    Handshake, Reply, Sampling, Schedule, Session, Tap, Target, Toward,
+    Answers, CallFailure, ConnectFailure, ConnectOptions, Deadline, Elicitation, Era, EraChoice, FaultDirection, FaultInjector, FaultRule,
+    Handshake, InjectedFault, Reply, Sampling, Schedule, Session, Tap, Target,
 };
 pub use mcproof_macros::test;
 pub use program::{Program, Server, Transport};

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use mcproof::{Client, ConnectOptions, Disturbance, Era, EraChoice, FaultInjector, FaultRule, Schedule, Toward};
+use mcproof::{Client, ConnectOptions, Era, EraChoice, FaultDirection, FaultInjector, FaultRule, InjectedFault, Schedule};
 use mcproof_demo::{DemoName, DemoOptions, serve_stream};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -41,8 +41,8 @@ async fn both_eras_work_over_a_pair_of_streams() {
 #[tokio::test]
 async fn faults_hit_a_server_in_memory_as_well() {
     let rule = FaultRule {
-        disturbance: Disturbance::Duplicate,
-        toward: Toward::Client,
+        disturbance: InjectedFault::Duplicate,
+        toward: FaultDirection::Client,
         method: None,
         tool: Some("echo".into()),
         schedule: Schedule::First(1),

@@ -7,7 +7,7 @@ use std::fmt;
 /// One conversation that a check held, by one kind of client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Take {
+pub struct Conversation {
     /// What the client was like: `legacy`, `modern`, `browser`, `abuse`.
     pub name: String,
     /// `stdio`, `http`, `sse` or `in-memory`.
@@ -112,12 +112,12 @@ pub enum ProbeOutcome {
 /// What a check says about one rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Ruling {
+pub struct RuleResult {
     /// Id of the rule.
     pub rule: String,
     pub area: String,
     /// The law in one sentence: a lowercase fragment without a final dot.
-    pub law: String,
+    pub requirement: String,
     pub judged: Judged,
 }
 
@@ -146,14 +146,14 @@ pub struct Finding {
     /// Error where a law says MUST, warning where it says SHOULD, note for what is legal and breaks known clients.
     pub severity: Severity,
     /// `MUST`, `SHOULD`, `security` or `portability`.
-    pub keyword: String,
+    pub level: String,
     /// Why it counts for less than its keyword says, where it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lenience: Option<String>,
+    pub tolerance: Option<String>,
     /// One sentence: a lowercase fragment without a final dot.
     pub message: String,
     /// Position in the report's takes.
-    pub take: usize,
+    pub conversation: usize,
     pub frames: Vec<FrameId>,
     /// Where the law stands.
     pub source: String,
@@ -181,7 +181,7 @@ pub struct Gap {
     pub hint: String,
     /// Position in the report's takes of the conversation that shows it, where one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub take: Option<usize>,
+    pub conversation: Option<usize>,
 }
 
 /// What a gap is about.
@@ -218,13 +218,13 @@ pub struct CheckReport {
     /// `500 of 2000 resources were read`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sampled: Vec<String>,
-    pub rulings: Vec<Ruling>,
-    pub takes: Vec<Take>,
+    pub rules: Vec<RuleResult>,
+    pub conversations: Vec<Conversation>,
 }
 
 impl CheckReport {
     /// How the check ended, if findings that `counts` accepts make it fail.
-    pub fn conclusion(&self, counts: impl Fn(&Ruling, &Finding) -> bool) -> Conclusion {
+    pub fn conclusion(&self, counts: impl Fn(&RuleResult, &Finding) -> bool) -> Conclusion {
         if self.findings().any(|(ruling, finding)| !finding.accepted && counts(ruling, finding)) {
             Conclusion::Failed
         } else if self.gaps.is_empty() {
@@ -237,15 +237,17 @@ impl CheckReport {
     /// The gaps that no error explains: whoever reads of the error knows why its conversation did not come about.
     pub fn unexplained_gaps(&self) -> impl Iterator<Item = &Gap> {
         // What no version of an SDK is without counts one step less than the error that it is.
-        let was_error = |finding: &Finding| finding.defect.is_some() && finding.lenience.is_some() && finding.severity == Severity::Warning;
+        let was_error =
+            |finding: &Finding| finding.defect.is_some() && finding.tolerance.is_some() && finding.severity == Severity::Warning;
         let is_error = move |finding: &Finding| (finding.severity == Severity::Error || was_error(finding)) && !finding.accepted;
-        let explains = move |gap: &Gap| self.findings().any(|(_, finding)| is_error(finding) && Some(finding.take) == gap.take);
+        let explains =
+            move |gap: &Gap| self.findings().any(|(_, finding)| is_error(finding) && Some(finding.conversation) == gap.conversation);
         self.gaps.iter().filter(move |gap| !explains(gap))
     }
 
     /// Every finding with the ruling that it belongs to.
-    pub fn findings(&self) -> impl Iterator<Item = (&Ruling, &Finding)> {
-        self.rulings.iter().flat_map(|ruling| {
+    pub fn findings(&self) -> impl Iterator<Item = (&RuleResult, &Finding)> {
+        self.rules.iter().flat_map(|ruling| {
             let findings = match &ruling.judged {
                 Judged::Broken { findings } => findings.as_slice(),
                 _ => &[],
@@ -281,7 +283,7 @@ impl Baseline {
     /// Marks what is accepted, and gives what was accepted and is found no more.
     pub fn apply(&self, report: &mut CheckReport) -> Vec<Acceptance> {
         let mut stale = self.accepted.clone();
-        for ruling in &mut report.rulings {
+        for ruling in &mut report.rules {
             let Judged::Broken { findings } = &mut ruling.judged else { continue };
             for finding in findings {
                 let is_same =
@@ -296,7 +298,7 @@ impl Baseline {
     /// Accepts everything that a check found, with the reasons that were given before.
     #[must_use]
     pub fn renewed(&self, report: &CheckReport) -> Self {
-        let accept = |(ruling, finding): (&Ruling, &Finding)| {
+        let accept = |(ruling, finding): (&RuleResult, &Finding)| {
             let known = self.accepted.iter().find(|known| known.rule == ruling.rule && known.message == finding.message);
             let reason = known.map(|known| known.reason.clone()).unwrap_or_default();
             Acceptance { rule: ruling.rule.clone(), message: finding.message.clone(), reason }
@@ -326,13 +328,13 @@ pub fn without_numbers(text: &str) -> String {
 pub struct RulePage {
     pub id: String,
     pub area: String,
-    pub law: String,
+    pub requirement: String,
     /// In the order of the revisions.
     pub sources: Vec<RuleSource>,
     /// Where it can be broken, in words.
     pub transports: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lenience: Option<String>,
+    pub tolerance: Option<String>,
     pub why: String,
     pub remedy: String,
     /// SDK, and what to change there.
@@ -349,7 +351,7 @@ pub struct RuleSource {
     /// First and last revision that have it.
     pub first: String,
     pub last: String,
-    pub keyword: String,
+    pub level: String,
     /// Empty where practice alone demands it.
     pub url: String,
 }
@@ -362,10 +364,10 @@ mod tests {
     fn report(message: &str) -> CheckReport {
         let finding = Finding {
             severity: Severity::Error,
-            keyword: "MUST".into(),
-            lenience: None,
+            level: "MUST".into(),
+            tolerance: None,
             message: message.into(),
-            take: 0,
+            conversation: 0,
             frames: Vec::new(),
             source: String::new(),
             remedy: String::new(),
@@ -373,8 +375,16 @@ mod tests {
             defect: None,
             accepted: false,
         };
-        let ruling = Ruling { rule: "r".into(), area: "a".into(), law: "l".into(), judged: Judged::Broken { findings: vec![finding] } };
-        CheckReport { version: 1, target: "t".into(), gaps: Vec::new(), sampled: Vec::new(), rulings: vec![ruling], takes: Vec::new() }
+        let ruling =
+            RuleResult { rule: "r".into(), area: "a".into(), requirement: "l".into(), judged: Judged::Broken { findings: vec![finding] } };
+        CheckReport {
+            version: 1,
+            target: "t".into(),
+            gaps: Vec::new(),
+            sampled: Vec::new(),
+            rules: vec![ruling],
+            conversations: Vec::new(),
+        }
     }
 
     #[test]
@@ -403,9 +413,9 @@ mod tests {
             "name": "legacy", "transport": "stdio", "revision": "2025-11-25", "opened": { "state": "yes" }, "probes": [],
             "transcript": transcript,
         });
-        assert_eq!(serde_json::from_value::<Take>(take.clone()).unwrap().sdks, []);
+        assert_eq!(serde_json::from_value::<Conversation>(take.clone()).unwrap().sdks, []);
         // And one without any is written as before.
-        assert_eq!(serde_json::to_value(serde_json::from_value::<Take>(take.clone()).unwrap()).unwrap(), take);
+        assert_eq!(serde_json::to_value(serde_json::from_value::<Conversation>(take.clone()).unwrap()).unwrap(), take);
     }
 
     #[test]

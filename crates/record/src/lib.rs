@@ -23,8 +23,8 @@ mod summary;
 
 pub use audit::AuditLine;
 pub use check::{
-    Acceptance, Baseline, CheckReport, Conclusion, Defect, Ending, Finding, Gap, GapKind, Judged, Opened, ProbeOutcome, Probed, RulePage,
-    RuleSource, Ruling, Sdk, Take, without_numbers,
+    Acceptance, Baseline, CheckReport, Conclusion, Conversation, Defect, Ending, Finding, Gap, GapKind, Judged, Opened, ProbeOutcome,
+    Probed, RulePage, RuleResult, RuleSource, Sdk, without_numbers,
 };
 pub use contract::{ChangeLevel, Contract, ContractChange, ContractDiff, ContractHashes, ContractLock, LockedTarget};
 pub use coverage::{Coverage, CoveredItem, ItemKind};

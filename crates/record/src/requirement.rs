@@ -1,4 +1,4 @@
-//! The normative sentences of the specification, and who judges each of them. Plain data; the table itself belongs to the engine.
+//! The normative sentences of the specification, and who judges each of them. Plain data; the table itself is in `rules`.
 
 /// A sentence with a keyword of RFC 2119. Not its text: page, anchor and first words find it in the specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub struct Requirement {
     pub table: &'static str,
     /// Page and anchor below the revision.
     pub place: &'static str,
-    pub keyword: &'static str,
+    pub level: &'static str,
     pub words: &'static str,
     pub owner: RequirementOwner,
     /// What there is to add to the reason.

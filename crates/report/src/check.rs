@@ -6,7 +6,7 @@ use crate::diagnostic;
 use crate::style::{BOLD, DIM, Style, count};
 use mcproof_record::{
     CaseId, CaseOutcome, CasePlan, CheckReport, Diagnostic, Event, Evidence, FORMAT_VERSION, Finding, Frame, FrameBody, Gap, Judged,
-    Ruling, SessionTranscript, Severity, Summary, Verdict, fold,
+    RuleResult, SessionTranscript, Severity, Summary, Verdict, fold,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const MOST_RULES: usize = 24;
 
 /// Everything that a check found, the worst first.
 pub fn render(report: &CheckReport, style: &Style) -> String {
-    let mut findings: Vec<(&Ruling, &Finding)> = report.findings().filter(|(_, finding)| is_told(finding)).collect();
+    let mut findings: Vec<(&RuleResult, &Finding)> = report.findings().filter(|(_, finding)| is_told(finding)).collect();
     // What others follow from comes first.
     findings.sort_by_key(|(ruling, finding)| std::cmp::Reverse((!consequences(report, &ruling.rule).is_empty(), finding.severity)));
     let mut text = String::new();
@@ -53,7 +53,7 @@ pub(crate) fn is_open(finding: &Finding) -> bool {
 }
 
 /// The findings that follow from one of this rule.
-fn consequences<'r>(report: &'r CheckReport, cause: &str) -> Vec<&'r Ruling> {
+fn consequences<'r>(report: &'r CheckReport, cause: &str) -> Vec<&'r RuleResult> {
     let follows = |finding: &Finding| finding.cause.as_deref() == Some(cause) && !finding.accepted;
     report.findings().filter(|(_, finding)| follows(finding)).map(|(ruling, _)| ruling).collect()
 }
@@ -68,8 +68,8 @@ pub(crate) fn followed_by(report: &CheckReport, cause: &str) -> Option<String> {
 }
 
 /// A finding in the form in which all failures are told.
-pub fn diagnosed(report: &CheckReport, ruling: &Ruling, finding: &Finding) -> Diagnostic {
-    let take = &report.takes[finding.take];
+pub fn diagnosed(report: &CheckReport, ruling: &RuleResult, finding: &Finding) -> Diagnostic {
+    let take = &report.conversations[finding.conversation];
     let cited = take.transcript.frames.iter().filter(|frame| finding.frames.contains(&frame.id));
     let (talk, mut frames): (Vec<&Frame>, Vec<&Frame>) = cited.partition(|frame| matches!(frame.body, FrameBody::Stderr { .. }));
     frames.truncate(MOST_FRAMES);
@@ -78,14 +78,14 @@ pub fn diagnosed(report: &CheckReport, ruling: &Ruling, finding: &Finding) -> Di
         _ => String::new(),
     };
     let evidence = Evidence { omitted: 0, frames: frames.into_iter().cloned().collect(), stderr: talk.iter().map(line).collect() };
-    let message = format!("{} ({} {}, {})", finding.message, take.transport, take.revision, finding.keyword);
+    let message = format!("{} ({} {}, {})", finding.message, take.transport, take.revision, finding.level);
     let mut hint = match (&finding.cause, &finding.defect) {
         (Some(cause), _) => format!("follows from `{cause}`: mend that first"),
         (None, Some(defect)) => format!("a known defect of {}, not your code; {}", defect.sdk, defect.advice),
         (None, None) => finding.remedy.clone(),
     };
-    if let Some(lenience) = &finding.lenience {
-        hint += &format!("; only a {}, because {lenience}", defects::word(finding.severity));
+    if let Some(tolerance) = &finding.tolerance {
+        hint += &format!("; only a {}, because {tolerance}", defects::word(finding.severity));
     }
     let diagnostic = Diagnostic { severity: finding.severity, ..Diagnostic::error(&ruling.rule, message) };
     diagnostic.hint(hint).evidence(evidence)
@@ -93,7 +93,7 @@ pub fn diagnosed(report: &CheckReport, ruling: &Ruling, finding: &Finding) -> Di
 
 /// What keeps a check from a verdict, in the form in which all failures are told.
 pub fn missing(report: &CheckReport, gap: &Gap) -> Diagnostic {
-    let evidence = gap.take.map(|take| report.takes[take].transcript.tail(MOST_FRAMES, MOST_FRAMES)).unwrap_or_default();
+    let evidence = gap.conversation.map(|take| report.conversations[take].transcript.tail(MOST_FRAMES, MOST_FRAMES)).unwrap_or_default();
     Diagnostic::error(INCONCLUSIVE, format!("inconclusive: {}", gap.message)).hint(gap.hint.clone()).evidence(evidence)
 }
 
@@ -103,7 +103,7 @@ pub(crate) const INCONCLUSIVE: &str = "inconclusive";
 /// What was looked at only in part, and the rules that could not be tested, by reason.
 pub(crate) fn untested(report: &CheckReport, style: &Style) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for ruling in &report.rulings {
+    for ruling in &report.rules {
         if let Judged::Untestable { why } = &ruling.judged {
             match reasons.iter_mut().find(|(known, _)| known == why) {
                 Some((_, rules)) => rules.push(&ruling.rule),
@@ -130,7 +130,7 @@ pub(crate) fn untested(report: &CheckReport, style: &Style) -> String {
 /// 3 not tested, 20 not applicable`
 pub(crate) fn counted(report: &CheckReport) -> String {
     let found = |severity| report.findings().filter(|(_, finding)| finding.severity == severity && is_told(finding)).count() as u64;
-    let ruled = |wanted: fn(&Judged) -> bool| report.rulings.iter().filter(|ruling| wanted(&ruling.judged)).count() as u64;
+    let ruled = |wanted: fn(&Judged) -> bool| report.rules.iter().filter(|ruling| wanted(&ruling.judged)).count() as u64;
     let accepted = report.findings().filter(|(_, finding)| finding.accepted).count();
     let of_sdks: String = defects::counted(report).into_iter().map(|counted| format!("; {counted}")).collect();
     let following = report.findings().filter(|(_, finding)| !finding.accepted && finding.cause.is_some()).count();
@@ -150,7 +150,7 @@ pub(crate) fn counted(report: &CheckReport) -> String {
 
 /// The check as a run: the rules of an area are the tests of a suite.
 pub fn as_run(report: &CheckReport, duration: Duration) -> Vec<Event> {
-    let transports: BTreeSet<&str> = report.takes.iter().map(|take| take.transport.as_str()).collect();
+    let transports: BTreeSet<&str> = report.conversations.iter().map(|take| take.transport.as_str()).collect();
     let transport = transports.into_iter().collect::<Vec<_>>().join("+");
     let id = |index: usize| CaseId(u32::try_from(index).unwrap_or(u32::MAX));
     let plan = |index: usize, suite: &str, name: String| CasePlan {
@@ -163,20 +163,18 @@ pub fn as_run(report: &CheckReport, duration: Duration) -> Vec<Event> {
         tags: Vec::new(),
         servers: vec![report.target.clone()],
     };
-    let test_of = |ruling: &Ruling| format!("{}: {}", ruling.rule, ruling.law);
-    let rules = report.rulings.iter().enumerate().map(|(index, ruling)| plan(index, &ruling.area, test_of(ruling)));
-    let enough = plan(report.rulings.len(), "check", "enough was seen for a verdict".into());
+    let test_of = |ruling: &RuleResult| format!("{}: {}", ruling.rule, ruling.requirement);
+    let rules = report.rules.iter().enumerate().map(|(index, ruling)| plan(index, &ruling.area, test_of(ruling)));
+    let enough = plan(report.rules.len(), "check", "enough was seen for a verdict".into());
     let judged = sufficient(report, enough.id);
     // What an SDK explains stands after everything else, in a suite of its own.
     let groups = defects::by_sdk(report);
     let known = groups.iter().flat_map(|group| group.defects.iter().map(|known| (defects::title(group.sdk), known)));
-    let known: Vec<(CasePlan, &Known<'_>)> = (report.rulings.len() + 1..)
-        .zip(known)
-        .map(|(index, (suite, known))| (plan(index, &suite, test_of(known.ruling)), known))
-        .collect();
+    let known: Vec<(CasePlan, &Known<'_>)> =
+        (report.rules.len() + 1..).zip(known).map(|(index, (suite, known))| (plan(index, &suite, test_of(known.ruling)), known)).collect();
     let cases = rules.chain([enough]).chain(known.iter().map(|(plan, _)| plan.clone())).collect();
     let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases, left_out: 0, seed: None }, Event::CaseFinished(judged)];
-    events.extend(report.rulings.iter().enumerate().map(|(index, ruling)| Event::CaseFinished(outcome(report, ruling, id(index)))));
+    events.extend(report.rules.iter().enumerate().map(|(index, ruling)| Event::CaseFinished(outcome(report, ruling, id(index)))));
     events.extend(known.iter().map(|(plan, known)| Event::CaseFinished(broken(report, known.ruling, &known.findings, plan.id))));
     let mut summary = Summary::default();
     events.iter().for_each(|event| fold(&mut summary, event));
@@ -191,7 +189,7 @@ fn sufficient(report: &CheckReport, id: CaseId) -> CaseOutcome {
     CaseOutcome { diagnostics, ..CaseOutcome::new(id, verdict, Duration::ZERO) }
 }
 
-fn outcome(report: &CheckReport, ruling: &Ruling, id: CaseId) -> CaseOutcome {
+fn outcome(report: &CheckReport, ruling: &RuleResult, id: CaseId) -> CaseOutcome {
     let skipped = |code: &str, why: &str| {
         let note = Diagnostic { severity: Severity::Note, ..Diagnostic::error(code, why) };
         CaseOutcome { diagnostics: vec![note], ..CaseOutcome::new(id, Verdict::Skipped, Duration::ZERO) }
@@ -221,11 +219,13 @@ fn outcome(report: &CheckReport, ruling: &Ruling, id: CaseId) -> CaseOutcome {
 }
 
 /// What came of a rule that these findings break; none, if all of them are accepted.
-fn broken(report: &CheckReport, ruling: &Ruling, findings: &[&Finding], id: CaseId) -> CaseOutcome {
+fn broken(report: &CheckReport, ruling: &RuleResult, findings: &[&Finding], id: CaseId) -> CaseOutcome {
     let verdict = if findings.iter().any(|finding| finding.severity == Severity::Error) { Verdict::Fail } else { Verdict::Pass };
-    let takes: BTreeSet<usize> = findings.iter().map(|finding| finding.take).collect();
-    let transcript =
-        |take: usize| SessionTranscript { server: report.takes[take].name.clone(), transcript: report.takes[take].transcript.clone() };
+    let takes: BTreeSet<usize> = findings.iter().map(|finding| finding.conversation).collect();
+    let transcript = |take: usize| SessionTranscript {
+        server: report.conversations[take].name.clone(),
+        transcript: report.conversations[take].transcript.clone(),
+    };
     let mut diagnostics: Vec<Diagnostic> = findings.iter().map(|finding| diagnosed(report, ruling, finding)).collect();
     diagnostics.sort_by_key(|diagnostic| std::cmp::Reverse(diagnostic.severity));
     CaseOutcome { diagnostics, transcripts: takes.into_iter().map(transcript).collect(), ..CaseOutcome::new(id, verdict, Duration::ZERO) }

@@ -3,7 +3,7 @@
 
 use crate::check::is_open;
 use crate::style::{BOLD, DIM, RED, Style, YELLOW, count};
-use mcproof_record::{CheckReport, Defect, Finding, Ruling, Sdk, Severity};
+use mcproof_record::{CheckReport, Defect, Finding, RuleResult, Sdk, Severity};
 
 /// Rows that one defect may take.
 const MOST_ROWS: usize = 4;
@@ -16,7 +16,7 @@ pub(crate) struct OfSdk<'r> {
 
 /// One known defect. It may show in several findings of its rule.
 pub(crate) struct Known<'r> {
-    pub(crate) ruling: &'r Ruling,
+    pub(crate) ruling: &'r RuleResult,
     pub(crate) defect: &'r Defect,
     /// The worst first.
     pub(crate) findings: Vec<&'r Finding>,
@@ -27,11 +27,11 @@ impl Known<'_> {
         self.findings[0].severity
     }
 
-    /// What helps, and that it counts for less than its keyword says, where it does.
+    /// What helps, and that it counts for less than its level says, where it does.
     pub(crate) fn advice(&self) -> String {
-        let Finding { severity, keyword, lenience, .. } = self.findings[0];
-        let lenience = lenience.as_ref().map(|_| format!("; a {keyword} that counts as a {} without --strict", word(*severity)));
-        format!("{}{}", self.defect.advice, lenience.unwrap_or_default())
+        let Finding { severity, level, tolerance, .. } = self.findings[0];
+        let tolerance = tolerance.as_ref().map(|_| format!("; a {level} that counts as a {} without --strict", word(*severity)));
+        format!("{}{}", self.defect.advice, tolerance.unwrap_or_default())
     }
 
     /// Rule and message, and how many other findings are the same defect.

@@ -19,7 +19,7 @@ const ROWS: usize = 4;
 const GENERAL: &[&str] = &[
     "address-taken",
     "answer-without-id",
-    "answered-before-cancelled",
+    "response-before-cancel",
     "answered-twice",
     "bad-url",
     "body-too-large",

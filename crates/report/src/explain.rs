@@ -16,16 +16,16 @@ const MOST_ROWS: usize = 40;
 
 /// The page as Markdown.
 pub fn markdown(page: &RulePage) -> String {
-    let RulePage { id, area, law, transports, why, remedy, bad, good, .. } = page;
-    let mut text = format!("# {id}\n\n{}\n\n", sentence(law));
+    let RulePage { id, area, requirement, transports, why, remedy, bad, good, .. } = page;
+    let mut text = format!("# {id}\n\n{}\n\n", sentence(requirement));
     for source in &page.sources {
         let revisions = if source.first == source.last { source.first.clone() } else { format!("{} to {}", source.first, source.last) };
         let place = if source.url.is_empty() { String::new() } else { format!(": <{}>", source.url) };
-        text += &format!("- **{}** in {revisions}{place}\n", source.keyword);
+        text += &format!("- **{}** in {revisions}{place}\n", source.level);
     }
     text += &format!("- area `{area}`, on {transports}\n");
-    if let Some(lenience) = &page.lenience {
-        text += &format!("- by default a warning at most, because {lenience}; `--strict` makes it what the specification says\n");
+    if let Some(tolerance) = &page.tolerance {
+        text += &format!("- by default a warning at most, because {tolerance}; `--strict` makes it what the specification says\n");
     }
     text += &format!("\n## Why it matters\n\n{}\n\n## What to change\n\n{}\n", sentence(why), sentence(remedy));
     for (sdk, change) in &page.sdks {
@@ -45,11 +45,11 @@ pub fn index(pages: &[RulePage]) -> String {
     for page in pages {
         if page.area != area {
             area = &page.area;
-            write!(text, "\n## {area}\n\n| rule | keyword | law |\n|---|---|---|\n").expect("a String takes all text");
+            write!(text, "\n## {area}\n\n| rule | level | requirement |\n|---|---|---|\n").expect("a String takes all text");
         }
-        let mut keywords: Vec<&str> = page.sources.iter().map(|source| source.keyword.as_str()).collect();
-        keywords.dedup();
-        writeln!(text, "| [{0}]({0}.md) | {1} | {2} |", page.id, keywords.join(", "), page.law.replace('|', "\\|"))
+        let mut levels: Vec<&str> = page.sources.iter().map(|source| source.level.as_str()).collect();
+        levels.dedup();
+        writeln!(text, "| [{0}]({0}.md) | {1} | {2} |", page.id, levels.join(", "), page.requirement.replace('|', "\\|"))
             .expect("a String takes all text");
     }
     text
@@ -95,7 +95,7 @@ pub fn list(pages: &[RulePage], style: &Style) -> String {
     for area in areas {
         text += &format!("{}{}\n", if text.is_empty() { "" } else { "\n" }, style.paint(BOLD, area));
         for page in pages.iter().filter(|page| page.area == area) {
-            text += &format!("  {:<widest$}  {}\n", page.id, style.line(&page.law, style.width.saturating_sub(widest + 4).max(20)));
+            text += &format!("  {:<widest$}  {}\n", page.id, style.line(&page.requirement, style.width.saturating_sub(widest + 4).max(20)));
         }
     }
     text

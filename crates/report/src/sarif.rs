@@ -1,14 +1,14 @@
 //! The result of a check as SARIF 2.1.0, which code scanning services read. The format is a JSON document without behaviour,
 //! so it is written as one; the libraries for it generate their types at build time, at many times the cost of this file.
 
-use mcproof_record::{CheckReport, Finding, Gap, Judged, Ruling, Severity, without_numbers};
+use mcproof_record::{CheckReport, Finding, Gap, Judged, RuleResult, Severity, without_numbers};
 use serde_json::{Value, json};
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
 /// `file` is where findings are shown: services want one, and a server on a wire has none.
 pub fn document(report: &CheckReport, file: &str) -> Value {
-    let found = report.rulings.iter().enumerate();
+    let found = report.rules.iter().enumerate();
     let mut found: Vec<_> =
         found.flat_map(|(index, ruling)| findings(ruling).iter().map(move |finding| (index, ruling, finding))).collect();
     // What an SDK explains stands after everything else, each SDK by itself.
@@ -18,7 +18,7 @@ pub fn document(report: &CheckReport, file: &str) -> Value {
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [{
-            "tool": { "driver": { "name": "mcproof", "semanticVersion": env!("CARGO_PKG_VERSION"), "rules": report.rulings.iter().map(rule).collect::<Vec<_>>() } },
+            "tool": { "driver": { "name": "mcproof", "semanticVersion": env!("CARGO_PKG_VERSION"), "rules": report.rules.iter().map(rule).collect::<Vec<_>>() } },
             "results": results,
             "invocations": [{ "executionSuccessful": report.gaps.is_empty(), "toolExecutionNotifications": report.gaps.iter().map(notification).collect::<Vec<_>>() }],
         }],
@@ -30,18 +30,18 @@ fn notification(gap: &Gap) -> Value {
     json!({ "level": "error", "message": { "text": format!("inconclusive: {}", gap.message) }, "descriptor": { "id": "inconclusive" } })
 }
 
-fn findings(ruling: &Ruling) -> &[Finding] {
+fn findings(ruling: &RuleResult) -> &[Finding] {
     match &ruling.judged {
         Judged::Broken { findings } => findings,
         _ => &[],
     }
 }
 
-fn rule(ruling: &Ruling) -> Value {
+fn rule(ruling: &RuleResult) -> Value {
     let first = findings(ruling).first();
     let mut rule = json!({
         "id": ruling.rule,
-        "shortDescription": { "text": ruling.law },
+        "shortDescription": { "text": ruling.requirement },
         "properties": { "tags": [ruling.area] },
     });
     if let Some(finding) = first {
@@ -53,13 +53,13 @@ fn rule(ruling: &Ruling) -> Value {
     rule
 }
 
-fn result(report: &CheckReport, index: usize, ruling: &Ruling, finding: &Finding, file: &str) -> Value {
+fn result(report: &CheckReport, index: usize, ruling: &RuleResult, finding: &Finding, file: &str) -> Value {
     let level = match finding.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
         Severity::Note => "note",
     };
-    let take = &report.takes[finding.take];
+    let take = &report.conversations[finding.conversation];
     let mut result = json!({
         "ruleId": ruling.rule,
         "ruleIndex": index,
@@ -70,7 +70,7 @@ fn result(report: &CheckReport, index: usize, ruling: &Ruling, finding: &Finding
             "logicalLocations": [{ "name": report.target, "kind": "resource" }],
         }],
         "partialFingerprints": { "mcproof/v1": format!("{}:{}", ruling.rule, without_numbers(&finding.message)) },
-        "properties": { "frames": finding.frames, "take": take.name },
+        "properties": { "frames": finding.frames, "conversation": take.name },
     });
     if let Some(cause) = &finding.cause {
         result["properties"]["cause"] = json!(cause);

@@ -1,11 +1,11 @@
 //! Which message of the server belongs to which of ours, also where its id does not tell; and what ended a conversation.
 //! Interprets, but judges nothing.
 
-use super::law::Violation;
 use super::robustness::UNREADABLE;
+use super::rule_definition::Violation;
 use mcproof_analysis::probes::POSTED;
 use mcproof_analysis::wording::shortened;
-use mcproof_analysis::{Conversation, HttpExchange, Said, read_json};
+use mcproof_analysis::{ConversationView, HttpExchange, Said, read_json};
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,7 +78,7 @@ impl Heard<'_> {
 }
 
 /// Messages of the server, those of an array one by one. What is only JSON (a log, a body beside the protocol) is none.
-pub(super) fn messages<'c>(conversation: &'c Conversation<'_>) -> impl Iterator<Item = Heard<'c>> {
+pub(super) fn messages<'c>(conversation: &'c ConversationView<'_>) -> impl Iterator<Item = Heard<'c>> {
     let asking: BTreeSet<ExchangeId> = {
         let asked = conversation.from_client().filter(|asked| each(&asked.value).any(is_message));
         asked.filter_map(|asked| asked.exchange).collect()
@@ -102,7 +102,7 @@ pub(super) fn each(value: &Value) -> impl Iterator<Item = &Value> {
 
 /// Over HTTP messages are events, and bodies that answer messages, as the exchanges that are `asking` have. A refusal may say
 /// what it likes.
-fn carries_messages(conversation: &Conversation<'_>, asking: &BTreeSet<ExchangeId>, said: &Said<'_>) -> bool {
+fn carries_messages(conversation: &ConversationView<'_>, asking: &BTreeSet<ExchangeId>, said: &Said<'_>) -> bool {
     let Some(exchange) = said.exchange.and_then(|id| conversation.exchanges.get(&id)) else { return true };
     if matches!(said.frame.body, FrameBody::SseEvent { .. }) {
         return true;
@@ -112,7 +112,7 @@ fn carries_messages(conversation: &Conversation<'_>, asking: &BTreeSet<ExchangeI
 }
 
 impl<'c> Pairing<'c> {
-    pub(super) fn of(conversation: &'c Conversation<'_>) -> Self {
+    pub(super) fn of(conversation: &'c ConversationView<'_>) -> Self {
         let (mut requests, mut notifications) = (Vec::new(), Vec::new());
         for said in conversation.from_client() {
             for value in each(&said.value).filter(|value| value.get("method").is_some()) {
@@ -146,7 +146,7 @@ impl<'c> Pairing<'c> {
         let guess = Guess { conversation, requests: &requests, notifications: &notifications, unreadable, blank };
         for (index, reply) in replies.iter_mut().enumerate().filter(|(_, reply)| reply.meaning == Meaning::Stray) {
             // What it answers may be among the frames that were not kept.
-            let meaning = match conversation.take.transcript.dropped {
+            let meaning = match conversation.conversation.transcript.dropped {
                 0 => guess.meaning(reply, &answered),
                 _ => Meaning::Excused,
             };
@@ -218,7 +218,7 @@ fn meaning_by_id(
 
 /// What is known when an id does not tell.
 struct Guess<'c, 'a, 'r> {
-    conversation: &'c Conversation<'a>,
+    conversation: &'c ConversationView<'a>,
     requests: &'r [Request<'c>],
     notifications: &'r [(FrameId, Option<ExchangeId>)],
     unreadable: Option<FrameId>,
@@ -291,18 +291,19 @@ impl Guess<'_, '_, '_> {
 const METHOD_NOT_FOUND: i64 = -32601;
 
 /// The first thing that we said and that a server may fail to read: it cannot give back an id that it has not found.
-fn first_unreadable(conversation: &Conversation<'_>) -> Option<FrameId> {
+fn first_unreadable(conversation: &ConversationView<'_>) -> Option<FrameId> {
     let sent = conversation.frames().iter().filter(|frame| frame.direction == Direction::ToServer);
     let mut bodies = sent.filter_map(|frame| match &frame.body {
         FrameBody::Line { bytes, .. } | FrameBody::HttpRequest { body: bytes, .. } => Some((frame.id, bytes.as_bytes())),
         _ => None,
     });
     let garbled = bodies.find(|(_, bytes)| !bytes.trim_ascii().is_empty() && serde_json::from_slice::<Value>(bytes).is_err());
-    let strange = conversation.take.probes.iter().find(|probed| UNREADABLE.contains(&probed.probe.as_str())).map(|probed| probed.first);
+    let strange =
+        conversation.conversation.probes.iter().find(|probed| UNREADABLE.contains(&probed.probe.as_str())).map(|probed| probed.first);
     [garbled.map(|(frame, _)| frame), strange].into_iter().flatten().min()
 }
 
-fn first_blank_line(conversation: &Conversation<'_>) -> Option<FrameId> {
+fn first_blank_line(conversation: &ConversationView<'_>) -> Option<FrameId> {
     let mut sent = conversation.frames().iter().filter(|frame| frame.direction == Direction::ToServer);
     let blank = sent.find(|frame| matches!(&frame.body, FrameBody::Line { bytes, .. } if bytes.as_bytes().trim_ascii().is_empty()));
     blank.map(|frame| frame.id)
@@ -310,19 +311,19 @@ fn first_blank_line(conversation: &Conversation<'_>) -> Option<FrameId> {
 
 /// Where a client began to send what a server has to survive: probes after which somebody looked whether it is still there,
 /// and bodies over HTTP that may not be readable. What comes of that is judged by rules of its own.
-pub(super) fn first_abuse(conversation: &Conversation<'_>) -> Option<FrameId> {
+pub(super) fn first_abuse(conversation: &ConversationView<'_>) -> Option<FrameId> {
     let is_abuse = |probe: &str| is_looked_after(conversation, probe) || CARELESS_BODIES.contains(&probe);
-    conversation.take.probes.iter().find(|probed| is_abuse(&probed.probe)).map(|probed| probed.first)
+    conversation.conversation.probes.iter().find(|probed| is_abuse(&probed.probe)).map(|probed| probed.first)
 }
 
-fn is_looked_after(conversation: &Conversation<'_>, probe: &str) -> bool {
-    conversation.take.probes.iter().any(|probed| probed.probe.strip_suffix("-after") == Some(probe))
+fn is_looked_after(conversation: &ConversationView<'_>, probe: &str) -> bool {
+    conversation.conversation.probes.iter().any(|probed| probed.probe.strip_suffix("-after") == Some(probe))
 }
 
 /// Whether a server ended upon something that it has to survive, so that a rule of its own says so.
-pub(super) fn died_of_abuse(conversation: &Conversation<'_>, death: &Death) -> bool {
+pub(super) fn died_of_abuse(conversation: &ConversationView<'_>, death: &Death) -> bool {
     let is_careless = |probed: &Probed| CARELESS_BODIES.contains(&probed.probe.as_str()) || probed.probe == CANCELS_NOTHING;
-    let mut before = conversation.take.probes.iter().filter(|probed| probed.first <= death.frame);
+    let mut before = conversation.conversation.probes.iter().filter(|probed| probed.first <= death.frame);
     // That the connection is gone may be seen before what it means.
     let is_end =
         |probed: &Probed| is_looked_after(conversation, &probed.probe) || is_careless(probed) && probed.outcome == ProbeOutcome::Gone;
@@ -330,7 +331,7 @@ pub(super) fn died_of_abuse(conversation: &Conversation<'_>, death: &Death) -> b
 }
 
 /// Something that the server wrote and that no client can read as a message, so that whatever it was meant for is missing.
-pub(super) fn garbled(conversation: &Conversation<'_>) -> Option<FrameId> {
+pub(super) fn garbled(conversation: &ConversationView<'_>) -> Option<FrameId> {
     let is_json = |bytes: &[u8]| read_json(bytes).is_ok_and(|value| value.is_some_and(|value| value.is_object() || value.is_array()));
     let unread = |frame: &&Frame| match &frame.body {
         FrameBody::Line { bytes, unterminated } => {
@@ -367,8 +368,8 @@ pub(super) struct Death {
 }
 
 /// `None` where the conversation lasted until we ended it, and where it never began.
-pub(super) fn death(conversation: &Conversation<'_>) -> Option<Death> {
-    if matches!(conversation.take.opened, Opened::No { .. } | Opened::OtherEra) {
+pub(super) fn death(conversation: &ConversationView<'_>) -> Option<Death> {
+    if matches!(conversation.conversation.opened, Opened::No { .. } | Opened::OtherEra) {
         return None;
     }
     let stream = || conversation.exchanges.values().find(|exchange| exchange.method == "GET").filter(|_| conversation.is_over("sse"));
@@ -406,7 +407,7 @@ fn is_end_of_ours(frame: &Frame) -> bool {
 }
 
 /// From some request on nothing came any more: nobody is there.
-fn silent_http(conversation: &Conversation<'_>) -> Option<Death> {
+fn silent_http(conversation: &ConversationView<'_>) -> Option<Death> {
     if !conversation.is_over("http") && !conversation.is_over("sse") {
         return None;
     }

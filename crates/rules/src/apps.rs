@@ -2,8 +2,8 @@
 //! Source: ext-apps, 2026-01-26. A host that does not know the extension sees plain tools and resources.
 
 use super::flaws::{Flaw, told};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, named, revisions};
-use super::{Answer, Asked, Conversation};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, named, revisions};
+use super::{Answer, Asked, ConversationView};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mcproof_analysis::probes::{APP_SCHEME as SCHEME, READ_APP, page_of};
@@ -22,16 +22,17 @@ macro_rules! page {
     };
 }
 
-const CONTENT: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: page!("content-requirements") }];
+const CONTENT: &[RequirementSource] =
+    &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: page!("content-requirements") }];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "app-uri-is-ui",
         area: Area::Apps,
-        law: "the page that a tool names in `_meta.ui.resourceUri` has a URI that begins with `ui://`",
-        laws: CONTENT,
+        requirement: "the page that a tool names in `_meta.ui.resourceUri` has a URI that begins with `ui://`",
+        sources: CONTENT,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(uris_are_ui),
         why: "hosts take nothing else for a page of an app, and show the text of the result alone",
         remedy: "register the page under a `ui://` URI, and name that URI in the tool",
@@ -47,12 +48,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"weather","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://weather/page"}}}]}}"#,
     },
     Rule {
-        id: "app-page-can-be-read",
+        id: "app-page-is-readable",
         area: Area::Apps,
-        law: "the page that a tool names exists, so that `resources/read` gives it",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: page!("behavior") }],
+        requirement: "the page that a tool names exists, so that `resources/read` gives it",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: page!("behavior") }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(page_can_be_read),
         why: "the host has nothing to show, and some show an empty frame instead of the result",
         remedy: "register the page as a resource with the URI that the tool names; it need not be listed",
@@ -69,10 +70,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "app-page-has-mime-type",
         area: Area::Apps,
-        law: "the contents of an app's page have the MIME type `text/html;profile=mcp-app`",
-        laws: CONTENT,
+        requirement: "the contents of an app's page have the MIME type `text/html;profile=mcp-app`",
+        sources: CONTENT,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(page_has_mime_type),
         why: "hosts look at the type before they show what came from a server, and refuse any other one",
         remedy: "set `mimeType` in the contents that `resources/read` gives, not in the list alone",
@@ -89,10 +90,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "app-page-is-html",
         area: Area::Apps,
-        law: "an app's page is an HTML5 document: it is UTF-8, and begins with `<!doctype html>`",
-        laws: CONTENT,
+        requirement: "an app's page is an HTML5 document: it is UTF-8, and begins with `<!doctype html>`",
+        sources: CONTENT,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(page_is_html),
         why: "without the doctype browsers lay it out as pages of the nineties, each in its own way; anything that is not HTML is shown as text",
         remedy: "send the whole built page; a fragment has to be put into a document",
@@ -109,10 +110,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "app-tool-has-content",
         area: Area::Apps,
-        law: "a tool with a page gives `content` all the same",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: page!("server-behavior") }],
+        requirement: "a tool with a page gives `content` all the same",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: page!("server-behavior") }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(tools_have_content),
         why: "the model reads `content` and not the page, and hosts without the extension show nothing else",
         remedy: "say in a text what the page shows",
@@ -129,12 +130,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"Sun"}]}}"#,
     },
     Rule {
-        id: "app-tools-are-negotiated",
+        id: "app-tools-need-declared-extension",
         area: Area::Apps,
-        law: "tools with a page are offered to clients that declare the extension",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: page!("server-behavior") }],
+        requirement: "tools with a page are offered to clients that declare the extension",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: page!("server-behavior") }],
         on: On::Any,
-        lenience: Some("a client without the extension does not look at `_meta.ui`, so that the same tool serves both"),
+        tolerance: Some("a client without the extension does not look at `_meta.ui`, so that the same tool serves both"),
         judge: Judge::Together(tools_are_negotiated),
         why: "a tool that works only with its page is offered to clients that cannot show the page",
         remedy: "look whether the client declares `io.modelcontextprotocol/ui`, and leave `_meta.ui` and tools for pages alone out if not",
@@ -158,7 +159,7 @@ fn name(tool: &Value) -> &str {
     tool.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-fn uris_are_ui(conversations: &[&Conversation<'_>]) -> Judgement {
+fn uris_are_ui(conversations: &[&ConversationView<'_>]) -> Judgment {
     let (mut seen, mut flaws) = (0, Vec::new());
     for (position, conversation) in conversations.iter().enumerate() {
         for (tool, frame) in conversation.tools() {
@@ -173,22 +174,22 @@ fn uris_are_ui(conversations: &[&Conversation<'_>]) -> Judgement {
         }
     }
     match seen {
-        0 => Judgement::NotApplicable(NO_APPS.into()),
-        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+        0 => Judgment::NotApplicable(NO_APPS.into()),
+        _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
 }
 
 /// Whether the server has apps, as far as a conversation tells.
-fn without_apps(conversation: &Conversation<'_>) -> Judgement {
+fn without_apps(conversation: &ConversationView<'_>) -> Judgment {
     let lists = || conversation.requests().any(|(request, answer)| request.method() == Some("tools/list") && answer.is_some());
     match conversation.tools().iter().any(|(tool, _)| page_of(tool).is_some()) {
-        true => Judgement::NotTried("no page of an app was read".into()),
-        false if lists() => Judgement::NotApplicable(NO_APPS.into()),
-        false => Judgement::NotTried("no tools were listed".into()),
+        true => Judgment::NotTried("no page of an app was read".into()),
+        false if lists() => Judgment::NotApplicable(NO_APPS.into()),
+        false => Judgment::NotTried("no tools were listed".into()),
     }
 }
 
-fn page_can_be_read(conversation: &Conversation<'_>) -> Judgement {
+fn page_can_be_read(conversation: &ConversationView<'_>) -> Judgment {
     let asked: Vec<Asked<'_, '_>> = conversation.probes(READ_APP).collect();
     if asked.is_empty() {
         return without_apps(conversation);
@@ -205,11 +206,11 @@ fn page_can_be_read(conversation: &Conversation<'_>) -> Judgement {
         let got = if let Answer::Result { .. } = first.answer { "no contents".to_owned() } else { first.answer.describe() };
         Violation::new(format!("reading {}, which a tool names, got {got}", named(&names)), first.frames())
     });
-    Judgement::of(violation.into_iter().collect(), answered, "no page of an app was read in time")
+    Judgment::of(violation.into_iter().collect(), answered, "no page of an app was read in time")
 }
 
 /// The contents of pages that were read, and what is wrong with one of them.
-fn flaw_of_pages(conversation: &Conversation<'_>, flaw: impl Fn(&Value) -> Option<String>) -> Judgement {
+fn flaw_of_pages(conversation: &ConversationView<'_>, flaw: impl Fn(&Value) -> Option<String>) -> Judgment {
     let asked: Vec<Asked<'_, '_>> = conversation.probes(READ_APP).collect();
     if asked.is_empty() {
         return without_apps(conversation);
@@ -224,12 +225,12 @@ fn flaw_of_pages(conversation: &Conversation<'_>, flaw: impl Fn(&Value) -> Optio
         }
     }
     violations.truncate(MOST_TOLD);
-    Judgement::of(violations, seen, "no page of an app was read")
+    Judgment::of(violations, seen, "no page of an app was read")
 }
 
 const MOST_TOLD: usize = 3;
 
-fn page_has_mime_type(conversation: &Conversation<'_>) -> Judgement {
+fn page_has_mime_type(conversation: &ConversationView<'_>) -> Judgment {
     flaw_of_pages(conversation, |content| match content.get("mimeType").and_then(Value::as_str) {
         Some(found) if is_type_of_apps(found) => None,
         Some(found) => Some(format!("has the MIME type `{}`", excerpt(found))),
@@ -245,7 +246,7 @@ fn is_type_of_apps(found: &str) -> bool {
     kind.eq_ignore_ascii_case(known) && parameters.split(';').any(|parameter| parameter.eq_ignore_ascii_case(profile))
 }
 
-fn page_is_html(conversation: &Conversation<'_>) -> Judgement {
+fn page_is_html(conversation: &ConversationView<'_>) -> Judgment {
     flaw_of_pages(conversation, |content| {
         let text = content.get("text").and_then(Value::as_str).map(|text| text.as_bytes().to_vec());
         // Invalid Base64 is reported by `content-is-base64`.
@@ -270,7 +271,7 @@ fn without_comments(text: &str) -> &str {
     rest
 }
 
-fn tools_have_content(conversations: &[&Conversation<'_>]) -> Judgement {
+fn tools_have_content(conversations: &[&ConversationView<'_>]) -> Judgment {
     let (mut has_apps, mut seen, mut flaws) = (false, 0, Vec::new());
     for (position, conversation) in conversations.iter().enumerate() {
         let tools = conversation.tools();
@@ -289,21 +290,21 @@ fn tools_have_content(conversations: &[&Conversation<'_>]) -> Judgement {
         }
     }
     match (has_apps, seen) {
-        (false, _) => Judgement::NotApplicable(NO_APPS.into()),
-        (true, 0) => Judgement::Untestable("no tool with a page was called; `--call NAME` allows those that are not read-only".into()),
-        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+        (false, _) => Judgment::NotApplicable(NO_APPS.into()),
+        (true, 0) => Judgment::Untestable("no tool with a page was called; `--call NAME` allows those that are not read-only".into()),
+        _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
 }
 
 /// Whether the client of a request declared the extension: in its handshake, or in the request itself.
-fn is_declared(conversation: &Conversation<'_>, request: &Value) -> bool {
+fn is_declared(conversation: &ConversationView<'_>, request: &Value) -> bool {
     let handshake = conversation.from_client().find(|said| said.method() == Some("initialize"));
     let of_handshake = handshake.and_then(|said| said.param("/capabilities"));
     let of_request = request.pointer("/params/_meta/io.modelcontextprotocol~1clientCapabilities");
     [of_handshake, of_request].into_iter().flatten().any(|all| all.get("extensions").is_some_and(|all| all.get(EXTENSION).is_some()))
 }
 
-fn tools_are_negotiated(conversations: &[&Conversation<'_>]) -> Judgement {
+fn tools_are_negotiated(conversations: &[&ConversationView<'_>]) -> Judgment {
     let (mut seen, mut flaws) = (0, Vec::new());
     for (position, conversation) in conversations.iter().enumerate() {
         let listed = conversation.requests().filter(|(request, _)| request.method() == Some("tools/list"));
@@ -320,8 +321,8 @@ fn tools_are_negotiated(conversations: &[&Conversation<'_>]) -> Judgement {
         }
     }
     match seen {
-        0 => Judgement::NotApplicable(NO_APPS.into()),
-        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+        0 => Judgment::NotApplicable(NO_APPS.into()),
+        _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a server asks of the user and of the model: forms, pages, samples; in a request of its own, or in a result with `input_required`.
 //! Source: client/elicitation and client/sampling.
 
-use super::Conversation;
+use super::ConversationView;
 use super::answers::messages;
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::FrameId;
 use regex::Regex;
@@ -11,22 +11,30 @@ use serde_json::Value;
 use std::sync::LazyLock;
 use url::Url;
 
-const SECRETS: &[Law] = &[
-    Law { revisions: "2025-06-18"..="2025-06-18", keyword: Keyword::Must, source: "client/elicitation#security-considerations" },
-    Law { revisions: revisions::SINCE_2025_11, keyword: Keyword::Must, source: "client/elicitation#form-mode-security" },
+const SECRETS: &[RequirementSource] = &[
+    RequirementSource {
+        revisions: "2025-06-18"..="2025-06-18",
+        level: RequirementLevel::Must,
+        source: "client/elicitation#security-considerations",
+    },
+    RequirementSource {
+        revisions: revisions::SINCE_2025_11,
+        level: RequirementLevel::Must,
+        source: "client/elicitation#form-mode-security",
+    },
 ];
-const fn since_2025_11(keyword: Keyword, source: &'static str) -> Law {
-    Law { revisions: revisions::SINCE_2025_11, keyword, source }
+const fn since_2025_11(keyword: RequirementLevel, source: &'static str) -> RequirementSource {
+    RequirementSource { revisions: revisions::SINCE_2025_11, level: keyword, source }
 }
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        id: "form-asks-no-secrets",
+        id: "form-requests-no-secrets",
         area: Area::Security,
-        law: "a form asks for no passwords, keys, tokens or numbers of cards",
-        laws: SECRETS,
+        requirement: "a form asks for no passwords, keys, tokens or numbers of cards",
+        sources: SECRETS,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(forms_ask_no_secrets),
         why: "what is entered into a form passes the client, its logs and often the model",
         remedy: "ask in URL mode, so that the user enters it on a page of yours that the client does not see",
@@ -41,10 +49,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "form-has-no-links",
         area: Area::Security,
-        law: "the texts of a form have no URLs to click on",
-        laws: &[since_2025_11(Keyword::Should, "client/elicitation#safe-url-handling")],
+        requirement: "the texts of a form have no URLs to click on",
+        sources: &[since_2025_11(RequirementLevel::Should, "client/elicitation#safe-url-handling")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(forms_have_no_links),
         why: "a link in a form leads users away without the consent that URL mode asks for, and clients show it as plain text",
         remedy: "ask in URL mode, with the address in `url`",
@@ -59,10 +67,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "elicitation-url-is-https",
         area: Area::Security,
-        law: "the page that a user is sent to is served over HTTPS",
-        laws: &[since_2025_11(Keyword::Should, "client/elicitation#safe-url-handling")],
+        requirement: "the page that a user is sent to is served over HTTPS",
+        sources: &[since_2025_11(RequirementLevel::Should, "client/elicitation#safe-url-handling")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(pages_are_https),
         why: "what the user enters on a page without TLS can be read by everybody on the way",
         remedy: "serve the page over HTTPS, and send its `https://` address; only on this machine, plain HTTP will do",
@@ -77,10 +85,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sampling-context-is-declared",
         area: Area::Capabilities,
-        law: "a server asks for the context of servers only if the client has declared `sampling.context`",
-        laws: &[since_2025_11(Keyword::Should, "client/sampling#capabilities")],
+        requirement: "a server asks for the context of servers only if the client has declared `sampling.context`",
+        sources: &[since_2025_11(RequirementLevel::Should, "client/sampling#capabilities")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(sampling_context_is_declared),
         why: "`thisServer` and `allServers` are deprecated: most clients ignore them, so that the model does not see what the server relies on",
         remedy: "leave `includeContext` out, and put what the model has to know into the messages",
@@ -105,7 +113,7 @@ pub(super) struct Question<'c> {
 }
 
 /// Requests of the server, those inside of results, and the pages that an error sends the user to.
-pub(super) fn questions<'c>(conversation: &'c Conversation<'_>) -> Vec<Question<'c>> {
+pub(super) fn questions<'c>(conversation: &'c ConversationView<'_>) -> Vec<Question<'c>> {
     let mut all = Vec::new();
     for heard in messages(conversation) {
         let inside = heard.value.pointer("/result/inputRequests").and_then(Value::as_object);
@@ -124,7 +132,7 @@ pub(super) fn questions<'c>(conversation: &'c Conversation<'_>) -> Vec<Question<
 }
 
 /// What the client declared last: in the handshake, or with a request.
-fn declared_before<'c>(conversation: &'c Conversation<'_>, frame: FrameId) -> &'c Value {
+fn declared_before<'c>(conversation: &'c ConversationView<'_>, frame: FrameId) -> &'c Value {
     let declared = |value: &'c Value| {
         value
             .pointer("/params/capabilities")
@@ -134,13 +142,13 @@ fn declared_before<'c>(conversation: &'c Conversation<'_>, frame: FrameId) -> &'
     before.filter_map(|said| declared(&said.value)).next_back().unwrap_or(&Value::Null)
 }
 
-pub(super) fn judged(questions: &[Question<'_>], kind: &str, wrong: impl Fn(&Question<'_>) -> Option<String>) -> Judgement {
+pub(super) fn judged(questions: &[Question<'_>], kind: &str, wrong: impl Fn(&Question<'_>) -> Option<String>) -> Judgment {
     let asked: Vec<_> = questions.iter().filter(|question| question.method == kind).collect();
     let violations: Vec<Violation> =
         asked.iter().filter_map(|question| Some(Violation::new(wrong(question)?, [question.frame]))).take(1).collect();
     match asked.len() {
-        0 => Judgement::NotApplicable("the server asked for nothing of the kind".into()),
-        seen => Judgement::of(violations, seen, ""),
+        0 => Judgment::NotApplicable("the server asked for nothing of the kind".into()),
+        seen => Judgment::of(violations, seen, ""),
     }
 }
 
@@ -169,7 +177,7 @@ fn fields<'c>(question: &Question<'c>) -> impl Iterator<Item = (&'c String, &'c 
     properties.into_iter().flatten()
 }
 
-fn forms_ask_no_secrets(conversation: &Conversation<'_>) -> Judgement {
+fn forms_ask_no_secrets(conversation: &ConversationView<'_>) -> Judgment {
     judged(&questions(conversation), ELICITATION, |question| {
         let is_secret = |(name, field): &(&String, &Value)| {
             is_secret_name(name) || field.get("title").and_then(Value::as_str).is_some_and(is_secret_name)
@@ -179,7 +187,7 @@ fn forms_ask_no_secrets(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn forms_have_no_links(conversation: &Conversation<'_>) -> Judgement {
+fn forms_have_no_links(conversation: &ConversationView<'_>) -> Judgment {
     judged(&questions(conversation), ELICITATION, |question| {
         let message = question.params.get("message");
         let of_fields = fields(question).flat_map(|(_, field)| ["title", "description"].map(|key| field.get(key)));
@@ -189,7 +197,7 @@ fn forms_have_no_links(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn pages_are_https(conversation: &Conversation<'_>) -> Judgement {
+fn pages_are_https(conversation: &ConversationView<'_>) -> Judgment {
     judged(&questions(conversation), ELICITATION, |question| {
         let url = Url::parse(question.params.get("url").filter(|_| !is_form(question))?.as_str()?).ok()?;
         let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
@@ -197,7 +205,7 @@ fn pages_are_https(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn sampling_context_is_declared(conversation: &Conversation<'_>) -> Judgement {
+fn sampling_context_is_declared(conversation: &ConversationView<'_>) -> Judgment {
     judged(&questions(conversation), SAMPLING, |question| {
         let context = question.params.get("includeContext")?.as_str().filter(|context| *context != "none")?;
         let is_declared = question.capabilities.pointer("/sampling/context").is_some();

@@ -2,8 +2,8 @@
 //! Source: basic/authorization; RFC 9728, RFC 8414.
 
 use super::http::{evidence, told};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
-use super::{Asked, Conversation, HttpExchange};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Asked, ConversationView, HttpExchange};
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::auth::{identifies, metadata_hint};
@@ -11,12 +11,20 @@ use mcproof_record::FrameId;
 use serde_json::Value;
 use url::Url;
 
-const DISCOVERY: &[Law] = &[
-    Law { revisions: "2025-06-18"..="2025-06-18", keyword: Keyword::Must, source: "basic/authorization#authorization-server-location" },
-    Law { revisions: "2025-11-25"..="2025-11-25", keyword: Keyword::Must, source: "basic/authorization#authorization-server-location" },
-    Law {
+const DISCOVERY: &[RequirementSource] = &[
+    RequirementSource {
+        revisions: "2025-06-18"..="2025-06-18",
+        level: RequirementLevel::Must,
+        source: "basic/authorization#authorization-server-location",
+    },
+    RequirementSource {
+        revisions: "2025-11-25"..="2025-11-25",
+        level: RequirementLevel::Must,
+        source: "basic/authorization#authorization-server-location",
+    },
+    RequirementSource {
         revisions: revisions::MODERN,
-        keyword: Keyword::Must,
+        level: RequirementLevel::Must,
         source: "basic/authorization/authorization-server-discovery#authorization-server-location",
     },
 ];
@@ -25,26 +33,26 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unauthorized-names-metadata",
         area: Area::Security,
-        law: "a 401 tells where the metadata of the resource is, or it is at its well-known place",
-        laws: &[
-            Law {
+        requirement: "a 401 tells where the metadata of the resource is, or it is at its well-known place",
+        sources: &[
+            RequirementSource {
                 revisions: "2025-06-18"..="2025-06-18",
-                keyword: Keyword::Must,
+                level: RequirementLevel::Must,
                 source: "basic/authorization#authorization-server-location",
             },
-            Law {
+            RequirementSource {
                 revisions: "2025-11-25"..="2025-11-25",
-                keyword: Keyword::Must,
+                level: RequirementLevel::Must,
                 source: "basic/authorization#protected-resource-metadata-discovery-requirements",
             },
-            Law {
+            RequirementSource {
                 revisions: revisions::MODERN,
-                keyword: Keyword::Must,
+                level: RequirementLevel::Must,
                 source: "basic/authorization/authorization-server-discovery#protected-resource-metadata-discovery-requirements",
             },
         ],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(unauthorized_names_metadata),
         why: "a client that does not learn where to sign in cannot; its user sees that the server failed",
         remedy: "answer with `WWW-Authenticate: Bearer resource_metadata=\"…\"`, and serve the document that it names",
@@ -67,10 +75,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "resource-metadata-is-valid",
         area: Area::Security,
-        law: "the metadata of the resource is JSON with `resource` and at least one of `authorization_servers`",
-        laws: DISCOVERY,
+        requirement: "the metadata of the resource is JSON with `resource` and at least one of `authorization_servers`",
+        sources: DISCOVERY,
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(resource_metadata_is_valid),
         why: "the client knows that it needs a token, and not from whom",
         remedy: "serve both members (RFC 9728, section 2)",
@@ -95,10 +103,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "resource-metadata-matches-url",
         area: Area::Security,
-        law: "`resource` is the URL of the server, or leads to it",
-        laws: DISCOVERY,
+        requirement: "`resource` is the URL of the server, or leads to it",
+        sources: DISCOVERY,
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(resource_metadata_matches_url),
         why: "a client must not ask for a token for something else than it talks to, and gives up",
         remedy: "tell the URL that clients use, with the scheme and the host that the proxy in front has",
@@ -123,22 +131,26 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "authorization-server-has-metadata",
         area: Area::Security,
-        law: "the authorization server serves its metadata, for the issuer that was named",
-        laws: &[
-            Law { revisions: "2025-06-18"..="2025-06-18", keyword: Keyword::Must, source: "basic/authorization#server-metadata-discovery" },
-            Law {
+        requirement: "the authorization server serves its metadata, for the issuer that was named",
+        sources: &[
+            RequirementSource {
+                revisions: "2025-06-18"..="2025-06-18",
+                level: RequirementLevel::Must,
+                source: "basic/authorization#server-metadata-discovery",
+            },
+            RequirementSource {
                 revisions: "2025-11-25"..="2025-11-25",
-                keyword: Keyword::Must,
+                level: RequirementLevel::Must,
                 source: "basic/authorization#authorization-server-metadata-discovery",
             },
-            Law {
+            RequirementSource {
                 revisions: revisions::MODERN,
-                keyword: Keyword::Must,
+                level: RequirementLevel::Must,
                 source: "basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery",
             },
         ],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(authorization_server_has_metadata),
         why: "without it a client does not know where to sign in, nor where to get the token",
         remedy: "serve the document at `/.well-known/oauth-authorization-server` (RFC 8414) or `/.well-known/openid-configuration`",
@@ -168,23 +180,23 @@ pub(super) const RULES: &[Rule] = &[
             < {"issuer":"http://127.0.0.1:3000"}"#,
     },
     Rule {
-        id: "authorization-server-offers-pkce",
+        id: "authorization-server-supports-pkce",
         area: Area::Security,
-        law: "the authorization server says that it supports PKCE with S256",
-        laws: &[
-            Law {
+        requirement: "the authorization server says that it supports PKCE with S256",
+        sources: &[
+            RequirementSource {
                 revisions: "2025-11-25"..="2025-11-25",
-                keyword: Keyword::Must,
+                level: RequirementLevel::Must,
                 source: "basic/authorization#authorization-code-protection",
             },
-            Law {
+            RequirementSource {
                 revisions: revisions::MODERN,
-                keyword: Keyword::Must,
+                level: RequirementLevel::Must,
                 source: "basic/authorization/security-considerations#authorization-code-protection",
             },
         ],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(authorization_server_offers_pkce),
         why: "clients must refuse to go on without it: a code that is caught on the way could be used by others",
         remedy: "add `\"code_challenge_methods_supported\": [\"S256\"]` to the metadata",
@@ -209,13 +221,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "invalid-token-gets-401",
         area: Area::Security,
-        law: "a token that is not valid is answered with 401",
-        laws: &[
-            Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/authorization#token-handling" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/authorization#token-handling" },
+        requirement: "a token that is not valid is answered with 401",
+        sources: &[
+            RequirementSource {
+                revisions: revisions::SESSIONS,
+                level: RequirementLevel::Must,
+                source: "basic/authorization#token-handling",
+            },
+            RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic/authorization#token-handling" },
         ],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(invalid_token_gets_401),
         why: "401 makes a client get a new token; with another status it gives up, and a server that does not look lets everybody in",
         remedy: "verify signature, expiry and audience of each token, and answer with 401 where that fails for any reason",
@@ -238,20 +254,20 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The refusal of a request without credentials, if this server refuses those.
-pub(super) fn refusal<'a, 'c>(conversation: &'c Conversation<'a>) -> Result<Asked<'a, 'c>, Judgement> {
+pub(super) fn refusal<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<Asked<'a, 'c>, Judgment> {
     let refused = conversation.probes("anonymous").find(|asked| asked.status() == Some(401));
     match refused.or_else(|| conversation.probe("anonymous")) {
-        None => Err(Judgement::NotTried("nothing was asked without credentials".into())),
+        None => Err(Judgment::NotTried("nothing was asked without credentials".into())),
         Some(asked) => match asked.status() {
             Some(401) => Ok(asked),
-            Some(_) => Err(Judgement::NotApplicable("the server asks for no authorization".into())),
-            None => Err(Judgement::Untestable("a request without credentials got no response".into())),
+            Some(_) => Err(Judgment::NotApplicable("the server asks for no authorization".into())),
+            None => Err(Judgment::Untestable("a request without credentials got no response".into())),
         },
     }
 }
 
 /// The first document that was served among those that were looked for, and where it came.
-pub(super) fn document<'a, 'c>(conversation: &'c Conversation<'a>, probe: &str) -> Option<(Value, Asked<'a, 'c>, Vec<FrameId>)> {
+pub(super) fn document<'a, 'c>(conversation: &'c ConversationView<'a>, probe: &str) -> Option<(Value, Asked<'a, 'c>, Vec<FrameId>)> {
     conversation.probes(probe).find_map(|asked| {
         let http = asked.http.filter(|http| http.status() == Some(200))?;
         let (frame, body) = http.body?;
@@ -262,7 +278,7 @@ pub(super) fn document<'a, 'c>(conversation: &'c Conversation<'a>, probe: &str) 
 }
 
 /// All that was looked for in vain.
-fn in_vain(conversation: &Conversation<'_>, probe: &str) -> (String, Vec<FrameId>) {
+fn in_vain(conversation: &ConversationView<'_>, probe: &str) -> (String, Vec<FrameId>) {
     let tried: Vec<_> = conversation.probes(probe).collect();
     let told: Vec<String> =
         tried.iter().map(|asked| format!("{} gave {}", asked.http.map_or("it", |http| http.url), told(asked))).collect();
@@ -271,7 +287,7 @@ fn in_vain(conversation: &Conversation<'_>, probe: &str) -> (String, Vec<FrameId
 
 /// Why a server counts for less that takes a token from its operator and names no authorization server at all: authorization as
 /// the specification has it is optional (basic/authorization, protocol requirements).
-fn own_token(conversation: &Conversation<'_>) -> Option<&'static str> {
+fn own_token(conversation: &ConversationView<'_>) -> Option<&'static str> {
     let is_given =
         conversation.probe("plain").and_then(|asked| asked.http).is_some_and(|http| http.request_header("authorization").is_some());
     let refused = refusal(conversation).ok()?;
@@ -280,16 +296,16 @@ fn own_token(conversation: &Conversation<'_>) -> Option<&'static str> {
     (is_given && names_none).then_some("the server takes the token that it was given, and authorization by the specification is optional")
 }
 
-fn unauthorized_names_metadata(conversation: &Conversation<'_>) -> Judgement {
+fn unauthorized_names_metadata(conversation: &ConversationView<'_>) -> Judgment {
     let refused = match refusal(conversation) {
         Ok(refused) => refused,
         Err(judgement) => return judgement,
     };
     let headers = refused.http.and_then(|http| http.response).map(|response| response.headers).unwrap_or_default();
     // Only since 2025-11-25 the well-known place is enough.
-    let place_is_enough = conversation.take.revision.as_str() >= "2025-11-25";
+    let place_is_enough = conversation.conversation.revision.as_str() >= "2025-11-25";
     if metadata_hint(headers).is_some() || (place_is_enough && document(conversation, "resource-metadata").is_some()) {
-        return Judgement::Pass;
+        return Judgment::Pass;
     }
     let challenge = refused.http.and_then(|http| http.header("www-authenticate"));
     let challenge = challenge.map_or_else(|| "no `WWW-Authenticate`".to_owned(), |value| format!("`WWW-Authenticate: {}`", excerpt(value)));
@@ -297,10 +313,10 @@ fn unauthorized_names_metadata(conversation: &Conversation<'_>) -> Judgement {
     let places = if vain.is_empty() { String::new() } else { format!("; {vain}") };
     let of = refused.probed.subject.as_ref().map(|method| format!(" of `{method}`")).unwrap_or_default();
     let violation = Violation::new(format!("the 401{of} has {challenge}{places}"), evidence(&refused).into_iter().chain(frames));
-    Judgement::Broken(vec![Violation { lenience: own_token(conversation), ..violation }])
+    Judgment::Broken(vec![Violation { tolerance: own_token(conversation), ..violation }])
 }
 
-fn resource_metadata_is_valid(conversation: &Conversation<'_>) -> Judgement {
+fn resource_metadata_is_valid(conversation: &ConversationView<'_>) -> Judgment {
     let refused = match refusal(conversation) {
         Ok(refused) => refused,
         Err(judgement) => return judgement,
@@ -310,9 +326,9 @@ fn resource_metadata_is_valid(conversation: &Conversation<'_>) -> Judgement {
         let (vain, frames) = in_vain(conversation, "resource-metadata");
         return match metadata_hint(headers) {
             Some(_) if !vain.is_empty() => {
-                Judgement::Broken(vec![Violation::new(format!("the document that the 401 names is not a JSON object: {vain}"), frames)])
+                Judgment::Broken(vec![Violation::new(format!("the document that the 401 names is not a JSON object: {vain}"), frames)])
             }
-            _ => Judgement::Untestable("there is no such document: see unauthorized-names-metadata".into()),
+            _ => Judgment::Untestable("there is no such document: see unauthorized-names-metadata".into()),
         };
     };
     let servers = metadata.get("authorization_servers").and_then(Value::as_array);
@@ -322,10 +338,10 @@ fn resource_metadata_is_valid(conversation: &Conversation<'_>) -> Judgement {
     missing.extend((!names_server).then_some("`authorization_servers`"));
     let violation =
         (!missing.is_empty()).then(|| Violation::new(format!("the metadata of the resource has no {}", missing.join(" and no ")), frames));
-    Judgement::from_violations(violation.into_iter().collect())
+    Judgment::from_violations(violation.into_iter().collect())
 }
 
-fn resource_metadata_matches_url(conversation: &Conversation<'_>) -> Judgement {
+fn resource_metadata_matches_url(conversation: &ConversationView<'_>) -> Judgment {
     let refused = match refusal(conversation) {
         Ok(refused) => refused,
         Err(judgement) => return judgement,
@@ -333,73 +349,73 @@ fn resource_metadata_matches_url(conversation: &Conversation<'_>) -> Judgement {
     let found = document(conversation, "resource-metadata");
     let told = found.as_ref().and_then(|(metadata, _, frames)| Some((metadata.get("resource")?.as_str()?, frames)));
     let (Some((resource, frames)), Some(server)) = (told, refused.http.and_then(|http| Url::parse(http.url).ok())) else {
-        return Judgement::Untestable("no metadata names a resource".into());
+        return Judgment::Untestable("no metadata names a resource".into());
     };
     match identifies(resource, &server) {
-        true => Judgement::Pass,
+        true => Judgment::Pass,
         false => {
             let message = format!("`resource` is `{}`, and the server is at {server}", excerpt(resource));
-            Judgement::Broken(vec![Violation::new(message, frames.clone())])
+            Judgment::Broken(vec![Violation::new(message, frames.clone())])
         }
     }
 }
 
 /// The issuer that the resource names first.
-fn issuer(conversation: &Conversation<'_>) -> Option<String> {
+fn issuer(conversation: &ConversationView<'_>) -> Option<String> {
     let (metadata, ..) = document(conversation, "resource-metadata")?;
     metadata.pointer("/authorization_servers/0").and_then(Value::as_str).map(str::to_owned)
 }
 
-fn authorization_server_has_metadata(conversation: &Conversation<'_>) -> Judgement {
+fn authorization_server_has_metadata(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgement) = refusal(conversation) {
         return judgement;
     }
-    let Some(issuer) = issuer(conversation) else { return Judgement::Untestable("no authorization server is named".into()) };
+    let Some(issuer) = issuer(conversation) else { return Judgment::Untestable("no authorization server is named".into()) };
     let was_reached = conversation.probes("server-metadata").any(|asked| asked.status().is_some());
     let Some((metadata, _, frames)) = document(conversation, "server-metadata") else {
         let (vain, frames) = in_vain(conversation, "server-metadata");
         return match was_reached {
-            true => Judgement::Broken(vec![Violation::new(format!("`{}` serves no metadata: {vain}", excerpt(issuer)), frames)]),
-            false => Judgement::Untestable(format!("the authorization server `{}` could not be reached", excerpt(issuer))),
+            true => Judgment::Broken(vec![Violation::new(format!("`{}` serves no metadata: {vain}", excerpt(issuer)), frames)]),
+            false => Judgment::Untestable(format!("the authorization server `{}` could not be reached", excerpt(issuer))),
         };
     };
     match metadata.get("issuer").and_then(Value::as_str) {
-        Some(told) if told.trim_end_matches('/') == issuer.trim_end_matches('/') => Judgement::Pass,
+        Some(told) if told.trim_end_matches('/') == issuer.trim_end_matches('/') => Judgment::Pass,
         told => {
             let told = told.map_or_else(|| "no issuer".to_owned(), |told| format!("the issuer `{}`", excerpt(told)));
-            Judgement::Broken(vec![Violation::new(format!("the metadata of `{}` names {told}", excerpt(issuer)), frames)])
+            Judgment::Broken(vec![Violation::new(format!("the metadata of `{}` names {told}", excerpt(issuer)), frames)])
         }
     }
 }
 
-fn authorization_server_offers_pkce(conversation: &Conversation<'_>) -> Judgement {
+fn authorization_server_offers_pkce(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgement) = refusal(conversation) {
         return judgement;
     }
     let Some((metadata, _, frames)) = document(conversation, "server-metadata") else {
-        return Judgement::Untestable("the authorization server told nothing about itself".into());
+        return Judgment::Untestable("the authorization server told nothing about itself".into());
     };
     let methods = metadata.get("code_challenge_methods_supported");
     match methods.and_then(Value::as_array).is_some_and(|methods| methods.contains(&Value::from("S256"))) {
-        true => Judgement::Pass,
+        true => Judgment::Pass,
         false => {
             let found = methods.map_or_else(|| "missing".to_owned(), |methods| format!("`{}`", excerpt(methods.to_string())));
-            Judgement::Broken(vec![Violation::new(format!("`code_challenge_methods_supported` is {found}"), frames)])
+            Judgment::Broken(vec![Violation::new(format!("`code_challenge_methods_supported` is {found}"), frames)])
         }
     }
 }
 
-fn invalid_token_gets_401(conversation: &Conversation<'_>) -> Judgement {
+fn invalid_token_gets_401(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgement) = refusal(conversation) {
         return judgement;
     }
-    let Some(asked) = conversation.probe("bad-token") else { return Judgement::Untestable("no token was made up".into()) };
+    let Some(asked) = conversation.probe("bad-token") else { return Judgment::Untestable("no token was made up".into()) };
     match asked.http.and_then(HttpExchange::status) {
-        None => Judgement::Untestable("a request with a token that was made up got no response".into()),
-        Some(401) => Judgement::Pass,
+        None => Judgment::Untestable("a request with a token that was made up got no response".into()),
+        Some(401) => Judgment::Pass,
         Some(_) => {
             let violation = Violation::new(format!("a token that was made up got {}", told(&asked)), evidence(&asked));
-            Judgement::Broken(vec![Violation { lenience: own_token(conversation), ..violation }])
+            Judgment::Broken(vec![Violation { tolerance: own_token(conversation), ..violation }])
         }
     }
 }

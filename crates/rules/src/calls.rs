@@ -1,11 +1,11 @@
 //! Calling tools: arguments that are wrong, results that are.
 //! Source: server/tools.
 
-use super::Conversation;
+use super::ConversationView;
 use super::flaws::{Flaw, told};
 use super::http::evidence;
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::modern_headers::mirrors;
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::differences::{OutputFlaw, output_flaw};
 use mcproof_analysis::json_schema::Schema;
@@ -14,9 +14,12 @@ use mcproof_analysis::{Answer, Asked, Said};
 use mcproof_record::{FrameId, ProbeOutcome};
 use serde_json::{Value, json};
 
-const VALIDATION: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/tools#security-considerations" }];
-const SURVIVAL: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/tools#security-considerations" }];
-const ERRORS: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/tools#error-handling" }];
+const VALIDATION: &[RequirementSource] =
+    &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools#security-considerations" }];
+const SURVIVAL: &[RequirementSource] =
+    &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "server/tools#security-considerations" }];
+const ERRORS: &[RequirementSource] =
+    &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools#error-handling" }];
 const INVALID_PARAMS: i64 = -32602;
 const HEADER_MISMATCH: i64 = -32020;
 
@@ -26,10 +29,10 @@ macro_rules! survival {
         Rule {
             id: $id,
             area: Area::Calls,
-            law: $law,
-            laws: SURVIVAL,
+            requirement: $law,
+            sources: SURVIVAL,
             on: On::Any,
-            lenience: None,
+            tolerance: None,
             judge: Judge::Together(|all| survived(all, Unusual::$unusual)),
             why: $why,
             remedy: "check arguments before they are used, and turn whatever a tool throws into a result with `isError`",
@@ -65,10 +68,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "call-unknown-tool-is-refused",
         area: Area::Calls,
-        law: "a call of a tool that does not exist is answered with an error",
-        laws: ERRORS,
+        requirement: "a call of a tool that does not exist is answered with an error",
+        sources: ERRORS,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(unknown_tool_is_refused),
         why: "a model that got a name wrong takes the answer for the tool's, and goes on with nothing",
         remedy: "answer with the error -32602; a result with `isError` is understood as well",
@@ -85,10 +88,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "call-unknown-tool-code",
         area: Area::Calls,
-        law: "a call of a tool that does not exist is answered with the JSON-RPC error -32602",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Portability, source: "server/tools#error-handling" }],
+        requirement: "a call of a tool that does not exist is answered with the JSON-RPC error -32602",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Portability,
+            source: "server/tools#error-handling",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(unknown_tool_code),
         why: "clients tell by it that their list is old; what comes as a result goes to the model instead",
         remedy: "answer with the error -32602 before the tool's own error handling sees the call",
@@ -105,10 +112,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "call-without-name-is-refused",
         area: Area::Calls,
-        law: "a call that names no tool is answered with an error",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/tools#error-handling" }],
+        requirement: "a call that names no tool is answered with an error",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "server/tools#error-handling" }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(without_name_is_refused),
         why: "the tool that responds is not the one that was requested",
         remedy: "answer a call whose `params` lack `name` with the error -32602",
@@ -125,10 +132,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "call-missing-argument-is-refused",
         area: Area::Calls,
-        law: "a call that lacks an argument which the tool's schema requires is answered with an error",
-        laws: VALIDATION,
+        requirement: "a call that lacks an argument which the tool's schema requires is answered with an error",
+        sources: VALIDATION,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| invalid_is_refused(all, "call-missing-argument", "requires an argument")),
         why: "a model learns from the error what it forgot; from a result it learns something wrong",
         remedy: "hold the arguments against `inputSchema` before the tool runs, and answer with `isError` what is missing",
@@ -153,10 +160,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "call-wrong-type-is-refused",
         area: Area::Calls,
-        law: "a call with an argument of a type that the tool's schema does not allow is answered with an error",
-        laws: VALIDATION,
+        requirement: "a call with an argument of a type that the tool's schema does not allow is answered with an error",
+        sources: VALIDATION,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| invalid_is_refused(all, "call-wrong-type", "declares the type of an argument")),
         why: "the tool works with `[object Object]`, or finds nothing and says so as if that were true",
         remedy: "hold the arguments against `inputSchema` before the tool runs, and answer with `isError` what is wrong",
@@ -179,12 +186,16 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"city has to be a string"}}"#,
     },
     Rule {
-        id: "call-errors-are-results",
+        id: "call-argument-errors-are-results",
         area: Area::Calls,
-        law: "what is wrong with arguments is told in a result with `isError`",
-        laws: &[Law { revisions: revisions::SINCE_2025_11, keyword: Keyword::Portability, source: "server/tools#error-handling" }],
+        requirement: "what is wrong with arguments is told in a result with `isError`",
+        sources: &[RequirementSource {
+            revisions: revisions::SINCE_2025_11,
+            level: RequirementLevel::Portability,
+            source: "server/tools#error-handling",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(errors_are_results),
         why: "hosts show JSON-RPC errors to people and `isError` to the model, which could have corrected itself",
         remedy: "catch errors of validation, and answer with `isError: true` and a text that says what to change",
@@ -199,12 +210,16 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"city is required"}],"isError":true}}"#,
     },
     Rule {
-        id: "call-output-fits-schema",
+        id: "call-output-matches-schema",
         area: Area::Calls,
-        law: "a tool with an `outputSchema` answers with `structuredContent` that is valid by it",
-        laws: &[Law { revisions: revisions::SINCE_2025_06, keyword: Keyword::Must, source: "server/tools#output-schema" }],
+        requirement: "a tool with an `outputSchema` answers with `structuredContent` that is valid by it",
+        sources: &[RequirementSource {
+            revisions: revisions::SINCE_2025_06,
+            level: RequirementLevel::Must,
+            source: "server/tools#output-schema",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(output_fits),
         why: "clients hold results against it, and turn a result that does not fit into an error",
         remedy: "return what the schema says, or correct the schema",
@@ -223,10 +238,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "call-structured-has-text",
         area: Area::Calls,
-        law: "a result with `structuredContent` has a text block as well",
-        laws: &[Law { revisions: revisions::SINCE_2025_06, keyword: Keyword::Should, source: "server/tools#structured-content" }],
+        requirement: "a result with `structuredContent` has a text block as well",
+        sources: &[RequirementSource {
+            revisions: revisions::SINCE_2025_06,
+            level: RequirementLevel::Should,
+            source: "server/tools#structured-content",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(structured_has_text),
         why: "hosts that do not know structured results show their model nothing",
         remedy: "put the same JSON as a text into `content`",
@@ -275,47 +294,47 @@ pub(super) const RULES: &[Rule] = &[
     ),
 ];
 
-fn unknown_tool_is_refused(conversation: &Conversation<'_>) -> Judgement {
+fn unknown_tool_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("unknown-tool") else { return no_tools(conversation) };
     match asked.answer {
         Answer::Result { .. } if !asked.answer.is_refusal() => {
             let message = format!("a call of `{}`, which does not exist, got {}", subject(&asked), asked.answer.describe());
-            Judgement::Broken(vec![Violation::new(message, asked.frames())])
+            Judgment::Broken(vec![Violation::new(message, asked.frames())])
         }
-        _ if asked.answer.is_refusal() => Judgement::Pass,
-        _ => Judgement::Untestable(format!("a call of an unknown tool got {}", asked.answer.describe())),
+        _ if asked.answer.is_refusal() => Judgment::Pass,
+        _ => Judgment::Untestable(format!("a call of an unknown tool got {}", asked.answer.describe())),
     }
 }
 
-fn unknown_tool_code(conversation: &Conversation<'_>) -> Judgement {
+fn unknown_tool_code(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("unknown-tool") else { return no_tools(conversation) };
     match asked.answer.code() {
-        Some(INVALID_PARAMS) => Judgement::Pass,
+        Some(INVALID_PARAMS) => Judgment::Pass,
         // A success is worse than a wrong code, and told by the rule for it.
-        _ if !asked.answer.is_refusal() => Judgement::Untestable(format!("a call of an unknown tool got {}", asked.answer.describe())),
+        _ if !asked.answer.is_refusal() => Judgment::Untestable(format!("a call of an unknown tool got {}", asked.answer.describe())),
         _ => {
             let message = format!("a call of a tool that does not exist got {}", asked.answer.describe());
-            Judgement::Broken(vec![Violation::new(message, asked.frames())])
+            Judgment::Broken(vec![Violation::new(message, asked.frames())])
         }
     }
 }
 
-fn without_name_is_refused(conversation: &Conversation<'_>) -> Judgement {
+fn without_name_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("call-without-name") else { return no_tools(conversation) };
     match asked.answer {
         Answer::Result { .. } if !asked.answer.is_refusal() => {
-            Judgement::Broken(vec![Violation::new(format!("a call without `name` got {}", asked.answer.describe()), asked.frames())])
+            Judgment::Broken(vec![Violation::new(format!("a call without `name` got {}", asked.answer.describe()), asked.frames())])
         }
-        _ if asked.answer.is_refusal() => Judgement::Pass,
-        _ => Judgement::Untestable(format!("a call without `name` got {}", asked.answer.describe())),
+        _ if asked.answer.is_refusal() => Judgment::Pass,
+        _ => Judgment::Untestable(format!("a call without `name` got {}", asked.answer.describe())),
     }
 }
 
-fn no_tools(conversation: &Conversation<'_>) -> Judgement {
+fn no_tools(conversation: &ConversationView<'_>) -> Judgment {
     let is_missing = conversation.handshake().is_some() && conversation.capability("tools").is_none();
     match is_missing {
-        true => Judgement::NotApplicable("the server has no tools".into()),
-        false => Judgement::Untestable("no tools were listed, so none were called".into()),
+        true => Judgment::NotApplicable("the server has no tools".into()),
+        false => Judgment::Untestable("no tools were listed, so none were called".into()),
     }
 }
 
@@ -324,20 +343,20 @@ fn subject<'c>(asked: &'c Asked<'_, '_>) -> &'c str {
 }
 
 /// Why there is nothing to say about calls.
-fn nothing_called(all: &[&Conversation<'_>], what: &str) -> Judgement {
+fn nothing_called(all: &[&ConversationView<'_>], what: &str) -> Judgment {
     let has_tools = all.iter().any(|conversation| !conversation.tools().is_empty());
     let has_called = all.iter().any(|conversation| conversation.probes("call").next().is_some());
     let is_read_only = |tool: &Value| tool.pointer("/annotations/readOnlyHint") == Some(&Value::Bool(true));
     let may_call = all.iter().any(|conversation| conversation.tools().iter().any(|(tool, _)| is_read_only(tool)));
     match (has_tools, has_called) {
-        (false, _) => Judgement::NotApplicable("the server lists no tools".into()),
-        (true, false) if may_call => Judgement::Untestable("no arguments were found that the schema of a read-only tool accepts".into()),
-        (true, false) => Judgement::Untestable("no tool may be called: none says `readOnlyHint: true`; `--call NAME` allows others".into()),
-        (true, true) => Judgement::NotApplicable(format!("no tool that may be called {what}")),
+        (false, _) => Judgment::NotApplicable("the server lists no tools".into()),
+        (true, false) if may_call => Judgment::Untestable("no arguments were found that the schema of a read-only tool accepts".into()),
+        (true, false) => Judgment::Untestable("no tool may be called: none says `readOnlyHint: true`; `--call NAME` allows others".into()),
+        (true, true) => Judgment::NotApplicable(format!("no tool that may be called {what}")),
     }
 }
 
-fn invalid_is_refused(all: &[&Conversation<'_>], probe: &str, what: &str) -> Judgement {
+fn invalid_is_refused(all: &[&ConversationView<'_>], probe: &str, what: &str) -> Judgment {
     let (mut tried, mut answered, mut flaws) = (0, 0, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
         let tools = conversation.tools();
@@ -360,8 +379,8 @@ fn invalid_is_refused(all: &[&Conversation<'_>], probe: &str, what: &str) -> Jud
     }
     match (tried, answered) {
         (0, _) => nothing_called(all, what),
-        (_, 0) => Judgement::Untestable("no such call was answered in time".into()),
-        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+        (_, 0) => Judgment::Untestable("no such call was answered in time".into()),
+        _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
 }
 
@@ -387,7 +406,7 @@ fn is_final(result: &Value) -> bool {
     is_complete && result.get("task").is_none()
 }
 
-fn errors_are_results(all: &[&Conversation<'_>]) -> Judgement {
+fn errors_are_results(all: &[&ConversationView<'_>]) -> Judgment {
     let (mut seen, mut flaws) = (0, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
         // A tool that refuses the right arguments in the same way refuses something else.
@@ -415,12 +434,12 @@ fn errors_are_results(all: &[&Conversation<'_>]) -> Judgement {
     }
     match seen {
         0 => nothing_called(all, "refuses arguments"),
-        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+        _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
 }
 
 /// Calls that succeeded: the tool's name, the result, its frame.
-fn succeeded<'c>(conversation: &'c Conversation<'_>) -> impl Iterator<Item = (&'c str, &'c Value, FrameId)> {
+fn succeeded<'c>(conversation: &'c ConversationView<'_>) -> impl Iterator<Item = (&'c str, &'c Value, FrameId)> {
     let of = |(request, answer): (&'c Said<'_>, Option<&'c Said<'_>>)| {
         let name = request.value.pointer("/params/name")?.as_str()?;
         let result = answer?.value.get("result").filter(|result| result.is_object())?;
@@ -430,7 +449,7 @@ fn succeeded<'c>(conversation: &'c Conversation<'_>) -> impl Iterator<Item = (&'
     conversation.requests().filter(|(request, _)| request.method() == Some("tools/call")).filter_map(of)
 }
 
-fn output_fits(all: &[&Conversation<'_>]) -> Judgement {
+fn output_fits(all: &[&ConversationView<'_>]) -> Judgment {
     let (mut promised, mut seen, mut flaws) = (false, 0, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
         let tools = conversation.tools();
@@ -455,15 +474,15 @@ fn output_fits(all: &[&Conversation<'_>]) -> Judgement {
         }
     }
     match (promised, seen) {
-        (false, _) => Judgement::NotApplicable("no tool has an `outputSchema`".into()),
-        (true, 0) => Judgement::Untestable(
+        (false, _) => Judgment::NotApplicable("no tool has an `outputSchema`".into()),
+        (true, 0) => Judgment::Untestable(
             "no tool with an `outputSchema` answered with a result; `--call NAME` allows tools that are not read-only".into(),
         ),
-        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+        _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
 }
 
-fn structured_has_text(all: &[&Conversation<'_>]) -> Judgement {
+fn structured_has_text(all: &[&ConversationView<'_>]) -> Judgment {
     let (mut seen, mut flaws) = (0, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
         let structured = succeeded(conversation).filter(|(_, result, _)| result.get("structuredContent").is_some_and(|it| !it.is_null()));
@@ -479,18 +498,18 @@ fn structured_has_text(all: &[&Conversation<'_>]) -> Judgement {
         }
     }
     match seen {
-        0 => Judgement::NotApplicable("no result had `structuredContent`".into()),
-        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+        0 => Judgment::NotApplicable("no result had `structuredContent`".into()),
+        _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
 }
 
-fn survived(all: &[&Conversation<'_>], unusual: Unusual) -> Judgement {
+fn survived(all: &[&ConversationView<'_>], unusual: Unusual) -> Judgment {
     let probe = unusual.probe();
     let after = format!("{probe}-after");
     let (mut seen, mut flaws) = (0, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
         let mut last = None;
-        for probed in &conversation.take.probes {
+        for probed in &conversation.conversation.probes {
             if probed.probe == probe {
                 last = Some(conversation.asked(probed));
             } else if probed.probe == after
@@ -522,15 +541,15 @@ fn survived(all: &[&Conversation<'_>], unusual: Unusual) -> Judgement {
     };
     match seen {
         0 if all.iter().flat_map(|conversation| conversation.tools()).any(|tool| has_place(tool).is_some()) => {
-            Judgement::Untestable("there was no time left to try it".into())
+            Judgment::Untestable("there was no time left to try it".into())
         }
         0 => nothing_called(all, "has a place for such an argument"),
-        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+        _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
 }
 
 /// The frame of the end of the process, if it ended by itself.
-fn end_of(conversation: &Conversation<'_>) -> Option<FrameId> {
+fn end_of(conversation: &ConversationView<'_>) -> Option<FrameId> {
     let exit = conversation.frames().iter().find(|frame| matches!(frame.body, mcproof_record::FrameBody::Exited { .. }))?;
     Some(exit.id)
 }

@@ -1,9 +1,9 @@
 //! What a server says that it can do, held against what it does; and its log.
 //! Source: basic/lifecycle, capability negotiation; server/*, capabilities; server/utilities/logging.
 
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::modern::key_of;
-use super::{Answer, Asked, Conversation, Said};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Answer, Asked, ConversationView, Said};
 use mcproof_record::FrameId;
 use serde_json::Value;
 
@@ -11,29 +11,29 @@ const OFTEN_BROKEN: Option<&str> =
     Some("a MUST of the specification, and a warning by default because several well-known servers break it");
 
 /// Both parties keep to what was negotiated.
-const NEGOTIATED: &[Law] = &[
-    Law { revisions: "2024-11-05"..="2025-03-26", keyword: Keyword::Should, source: "basic/lifecycle#operation" },
-    Law { revisions: "2025-06-18"..="2025-11-25", keyword: Keyword::Must, source: "basic/lifecycle#operation" },
-    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "server/tools#capabilities" },
+const NEGOTIATED: &[RequirementSource] = &[
+    RequirementSource { revisions: "2024-11-05"..="2025-03-26", level: RequirementLevel::Should, source: "basic/lifecycle#operation" },
+    RequirementSource { revisions: "2025-06-18"..="2025-11-25", level: RequirementLevel::Must, source: "basic/lifecycle#operation" },
+    RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/tools#capabilities" },
 ];
 
-/// What a modern server may send is told by each subscription and each request: that is `listen-filter-is-honoured` and
-/// `logs-only-when-asked`.
+/// What a modern server may send is told by each subscription and each request: that is `listen-filter-is-honored` and
+/// `logs-only-when-requested`.
 /// That a modern server logs is told by its capabilities all the same.
-const NEGOTIATED_BY_HANDSHAKE: &[Law] = &[
-    Law { revisions: "2024-11-05"..="2025-03-26", keyword: Keyword::Should, source: "basic/lifecycle#operation" },
-    Law { revisions: "2025-06-18"..="2025-11-25", keyword: Keyword::Must, source: "basic/lifecycle#operation" },
-    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "server/utilities/logging#capabilities" },
+const NEGOTIATED_BY_HANDSHAKE: &[RequirementSource] = &[
+    RequirementSource { revisions: "2024-11-05"..="2025-03-26", level: RequirementLevel::Should, source: "basic/lifecycle#operation" },
+    RequirementSource { revisions: "2025-06-18"..="2025-11-25", level: RequirementLevel::Must, source: "basic/lifecycle#operation" },
+    RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/utilities/logging#capabilities" },
 ];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        id: "capability-is-kept",
+        id: "declared-capability-is-implemented",
         area: Area::Capabilities,
-        law: "the methods of a declared capability exist",
-        laws: NEGOTIATED,
+        requirement: "the methods of a declared capability exist",
+        sources: NEGOTIATED,
         on: On::Any,
-        lenience: OFTEN_BROKEN,
+        tolerance: OFTEN_BROKEN,
         judge: Judge::Each(is_kept),
         why: "clients show what is declared, and run into an error as soon as a user opens it",
         remedy: "implement the method, or do not declare the capability",
@@ -54,10 +54,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "capability-is-declared",
         area: Area::Capabilities,
-        law: "what a server has, it declares",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/tools#capabilities" }],
+        requirement: "what a server has, it declares",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools#capabilities" }],
         on: On::Any,
-        lenience: OFTEN_BROKEN,
+        tolerance: OFTEN_BROKEN,
         judge: Judge::Each(is_declared),
         why: "clients request only what is declared, so an undeclared feature is never used",
         remedy: "declare the capability in the answer to the handshake",
@@ -78,10 +78,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "notifications-are-declared",
         area: Area::Capabilities,
-        law: "notifications are sent only of what was declared: `listChanged`, `subscribe`, `logging`",
-        laws: NEGOTIATED_BY_HANDSHAKE,
+        requirement: "notifications are sent only of what was declared: `listChanged`, `subscribe`, `logging`",
+        sources: NEGOTIATED_BY_HANDSHAKE,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(notifications_are_declared),
         why: "clients set up handlers by what is declared; anything else is lost, or is an error",
         remedy: "declare the capability, or do not send the notification",
@@ -96,15 +96,23 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"started"}}"#,
     },
     Rule {
-        id: "log-level-is-obeyed",
+        id: "log-level-is-honored",
         area: Area::Capabilities,
-        law: "after a level was asked for, no log messages below it are sent",
-        laws: &[
-            Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "server/utilities/logging#setting-log-level" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "server/utilities/logging#per-request-log-level" },
+        requirement: "after a level was asked for, no log messages below it are sent",
+        sources: &[
+            RequirementSource {
+                revisions: revisions::LEGACY,
+                level: RequirementLevel::Should,
+                source: "server/utilities/logging#setting-log-level",
+            },
+            RequirementSource {
+                revisions: revisions::MODERN,
+                level: RequirementLevel::Should,
+                source: "server/utilities/logging#per-request-log-level",
+            },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(log_level_is_obeyed),
         why: "who asks for errors only drowns in what is none",
         remedy: "keep the level for each session, and compare before a message is sent",
@@ -127,10 +135,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "log-level-unknown-is-refused",
         area: Area::Capabilities,
-        law: "a log level that does not exist is refused with the error -32602",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/utilities/logging#error-handling" }],
+        requirement: "a log level that does not exist is refused with the error -32602",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Should,
+            source: "server/utilities/logging#error-handling",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(unknown_log_level_is_refused),
         why: "a client that misspells a level believes that it is set",
         remedy: "accept the eight levels of syslog, and answer -32602 to all else",
@@ -161,9 +173,9 @@ const KEPT: [(&str, &str, Option<&str>); 8] = [
     ("", "listen", None),
 ];
 
-fn is_kept(conversation: &Conversation<'_>) -> Judgement {
+fn is_kept(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.handshake().is_none() {
-        return Judgement::Untestable(NO_HANDSHAKE.into());
+        return Judgment::Untestable(NO_HANDSHAKE.into());
     }
     let (mut seen, mut violations) = (0, Vec::<Violation>::new());
     for (capability, probe, subject) in KEPT {
@@ -185,18 +197,18 @@ fn is_kept(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     match (violations.is_empty(), seen) {
-        (true, 0) => Judgement::NotApplicable("the server declares no capability that could be tried".into()),
-        _ => Judgement::from_violations(violations),
+        (true, 0) => Judgment::NotApplicable("the server declares no capability that could be tried".into()),
+        _ => Judgment::from_violations(violations),
     }
 }
 
-fn declaration(conversation: &Conversation<'_>) -> Option<FrameId> {
+fn declaration(conversation: &ConversationView<'_>) -> Option<FrameId> {
     conversation.handshake().map(|(_, frame)| frame)
 }
 
-fn is_declared(conversation: &Conversation<'_>) -> Judgement {
+fn is_declared(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.handshake().is_none() {
-        return Judgement::Untestable(NO_HANDSHAKE.into());
+        return Judgment::Untestable(NO_HANDSHAKE.into());
     }
     let (mut seen, mut violations) = (0, Vec::new());
     for asked in conversation.probes("list").chain(conversation.probes("complete")) {
@@ -204,7 +216,7 @@ fn is_declared(conversation: &Conversation<'_>) -> Judgement {
         let Some(method) = asked.request.and_then(Said::method) else { continue };
         let (capability, items) = match method {
             // It came with 2025-03-26.
-            "completion/complete" if conversation.take.revision.as_str() < "2025-03-26" => continue,
+            "completion/complete" if conversation.conversation.revision.as_str() < "2025-03-26" => continue,
             "completion/complete" => ("completions", value.pointer("/completion/values")),
             _ => (method.split('/').next().unwrap_or_default(), value.get(key_of(method))),
         };
@@ -219,13 +231,13 @@ fn is_declared(conversation: &Conversation<'_>) -> Judgement {
     }
     violations.dedup_by(|later: &mut Violation, first| later.message == first.message);
     match (violations.is_empty(), seen) {
-        (true, 0) => Judgement::NotApplicable("the server has neither tools nor resources nor prompts".into()),
-        _ => Judgement::from_violations(violations),
+        (true, 0) => Judgment::NotApplicable("the server has neither tools nor resources nor prompts".into()),
+        _ => Judgment::from_violations(violations),
     }
 }
 
-fn notifications_are_declared(conversation: &Conversation<'_>) -> Judgement {
-    let Some((_, handshake)) = conversation.handshake() else { return Judgement::Untestable(NO_HANDSHAKE.into()) };
+fn notifications_are_declared(conversation: &ConversationView<'_>) -> Judgment {
+    let Some((_, handshake)) = conversation.handshake() else { return Judgment::Untestable(NO_HANDSHAKE.into()) };
     let needs = |method: &str| match method {
         "notifications/message" => Some("logging"),
         _ if conversation.is_modern() => None,
@@ -246,7 +258,7 @@ fn notifications_are_declared(conversation: &Conversation<'_>) -> Judgement {
             violations.push(Violation::new(message, [handshake, said.frame.id]));
         }
     }
-    Judgement::from_violations(violations)
+    Judgment::from_violations(violations)
 }
 
 /// From the most talkative to the most urgent.
@@ -256,29 +268,29 @@ fn rank(level: &Value) -> Option<usize> {
     LEVELS.iter().position(|known| Some(*known) == level.as_str())
 }
 
-fn log_level_is_obeyed(conversation: &Conversation<'_>) -> Judgement {
-    if let Some(judgement) = crate::law::unless_declared(conversation, "logging") {
+fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
+    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "logging") {
         return judgement;
     }
     let probe = if conversation.is_modern() { "log-level" } else { "set-log-level" };
-    let Some(asked) = conversation.probe(probe) else { return Judgement::Untestable("no log level was asked for".into()) };
+    let Some(asked) = conversation.probe(probe) else { return Judgment::Untestable("no log level was asked for".into()) };
     let level = Value::from(asked.subject());
     match asked.answer {
         Answer::Result { .. } => {}
-        // That is `capability-is-kept`.
+        // That is `declared-capability-is-implemented`.
         Answer::Error { .. } if asked.answer.code() != Some(-32601) => {
             let message = format!("the log level {level} got {}", asked.answer.describe());
-            return Judgement::Broken(vec![Violation::new(message, asked.frames())]);
+            return Judgment::Broken(vec![Violation::new(message, asked.frames())]);
         }
-        answer => return Judgement::Untestable(format!("the log level {level} got {}", answer.describe())),
+        answer => return Judgment::Untestable(format!("the log level {level} got {}", answer.describe())),
     }
     let asked_at = asked.request.map(|request| request.frame.id);
     let (Some(wanted), Some(from)) = (rank(&level), if conversation.is_modern() { asked_at } else { asked.answer.frame() }) else {
-        return Judgement::Untestable("no log level was asked for".into());
+        return Judgment::Untestable("no log level was asked for".into());
     };
     let logs = || conversation.from_server().filter(|said| said.method() == Some("notifications/message"));
     if conversation.is_modern() && logs().any(|said| said.frame.id < from) {
-        return Judgement::Untestable("it logs unasked, whatever the level, which is judged by itself".into());
+        return Judgment::Untestable("it logs unasked, whatever the level, which is judged by itself".into());
     }
     let until = if conversation.is_modern() { asked.answer.frame() } else { None };
     let later = logs().filter(|said| said.frame.id > from && until.is_none_or(|until| said.frame.id < until));
@@ -286,25 +298,25 @@ fn log_level_is_obeyed(conversation: &Conversation<'_>) -> Judgement {
         .filter_map(|said| Some((said, said.param("/level")?)))
         .filter(|(_, level)| rank(level).is_some_and(|rank| rank < wanted))
         .collect();
-    let Some((first, below)) = low.first() else { return Judgement::Pass };
+    let Some((first, below)) = low.first() else { return Judgment::Pass };
     let others = if low.len() > 1 { format!(", the first of {}", low.len()) } else { String::new() };
     let message = format!("a log message of level {below} came after {level} had been asked for{others}");
-    Judgement::Broken(vec![Violation::new(message, asked.frames().into_iter().chain([first.frame.id]))])
+    Judgment::Broken(vec![Violation::new(message, asked.frames().into_iter().chain([first.frame.id]))])
 }
 
-fn unknown_log_level_is_refused(conversation: &Conversation<'_>) -> Judgement {
-    if let Some(judgement) = crate::law::unless_declared(conversation, "logging") {
+fn unknown_log_level_is_refused(conversation: &ConversationView<'_>) -> Judgment {
+    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "logging") {
         return judgement;
     }
     let tried: Vec<Asked<'_, '_>> = conversation.probes("set-unknown-log-level").chain(conversation.probes("unknown-log-level")).collect();
-    let Some(asked) = tried.first() else { return Judgement::Untestable("no unknown log level was asked for".into()) };
+    let Some(asked) = tried.first() else { return Judgment::Untestable("no unknown log level was asked for".into()) };
     match asked.answer {
-        Answer::Result { .. } => Judgement::Broken(vec![Violation::new("an unknown log level was accepted", asked.frames())]),
-        Answer::Error { .. } if matches!(asked.answer.code(), Some(-32602 | -32601)) => Judgement::Pass,
+        Answer::Result { .. } => Judgment::Broken(vec![Violation::new("an unknown log level was accepted", asked.frames())]),
+        Answer::Error { .. } if matches!(asked.answer.code(), Some(-32602 | -32601)) => Judgment::Pass,
         Answer::Error { .. } => {
             let message = format!("an unknown log level got {}, not error -32602", asked.answer.describe());
-            Judgement::Broken(vec![Violation::new(message, asked.frames())])
+            Judgment::Broken(vec![Violation::new(message, asked.frames())])
         }
-        answer => Judgement::Untestable(format!("an unknown log level got {}", answer.describe())),
+        answer => Judgment::Untestable(format!("an unknown log level got {}", answer.describe())),
     }
 }

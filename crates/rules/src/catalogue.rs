@@ -68,7 +68,7 @@ pub fn find(id: &str) -> Option<&'static Rule> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Conversation, On, example, judge_one, law::revisions};
+    use super::super::{ConversationView, On, example, judge_one, requirement::revisions};
     use super::*;
     use mcproof_record::Judged;
     use std::collections::BTreeSet;
@@ -83,14 +83,14 @@ mod tests {
         // Rules of messages may have an example that needs HTTP.
         let transport = if transport == "stdio" && rule.bad.trim_start().starts_with("> POST") { "http" } else { transport };
         let last_legacy = *revisions::LEGACY.end();
-        let revision = if rule.law_in(last_legacy).is_some() { last_legacy } else { rule.laws[0].revisions.end() };
+        let revision = if rule.law_in(last_legacy).is_some() { last_legacy } else { rule.sources[0].revisions.end() };
         (transport, revision)
     }
 
     fn judged(rule: &Rule, text: &str) -> Judged {
         let (transport, revision) = scene(rule);
         let take = example::read(text, transport, revision);
-        judge_one(rule, &[Conversation::new(&take)], false).judged
+        judge_one(rule, &[ConversationView::new(&take)], false).judged
     }
 
     #[test]
@@ -115,8 +115,8 @@ mod tests {
         for rule in all() {
             assert!(ids.insert(rule.id), "{} is there twice", rule.id);
             assert!(rule.id.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'), "{}", rule.id);
-            assert!(!rule.laws.is_empty(), "{}", rule.id);
-            for text in [rule.law, rule.why, rule.remedy] {
+            assert!(!rule.sources.is_empty(), "{}", rule.id);
+            for text in [rule.requirement, rule.why, rule.remedy] {
                 let is_fragment = !text.is_empty()
                     && !text.ends_with('.')
                     && !text.starts_with(|first: char| first.is_ascii_uppercase() && text.chars().nth(1).is_some_and(char::is_lowercase));

@@ -1,26 +1,26 @@
 //! One cause, one finding: a server that serves nothing any more breaks whatever it is asked next. The rule that says so, and
 //! the step after judging that puts the findings which follow from it under it. Pure, like all judges.
 
-use super::Conversation;
+use super::ConversationView;
 use super::answers::{Pairing, death, died_of_abuse, first_abuse};
 use super::http_messages::NO_ANSWERS_TO_GET;
 use super::jsonrpc::RESPONSES;
-use super::law::{Area, Judge, Judgement, On, Rule, Violation};
+use super::rule_definition::{Area, Judge, Judgment, On, Rule, Violation};
 use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
-use mcproof_analysis::probes::FLOCK_TOKEN;
-use mcproof_record::{Finding, FrameBody, FrameId, Judged, Opened, ProbeOutcome, Ruling, Severity};
+use mcproof_analysis::probes::PARALLEL_TOKEN;
+use mcproof_record::{Finding, FrameBody, FrameId, Judged, Opened, ProbeOutcome, RuleResult, Severity};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The rule that tells it.
-const GOES_ON: &str = "requests-go-on-being-served";
+const GOES_ON: &str = "requests-continue-to-be-served";
 
 /// The rule that tells how a process ended.
 const STAYS_ALIVE: &str = "server-stays-alive";
 
 /// The rule that tells that not even the handshake was served.
-const HANDSHAKE: &str = "initialize-is-answered";
+const HANDSHAKE: &str = "initialize-gets-result";
 
 /// Fewer requests that fail in the same way may have reasons of their own.
 const LEAST_FAILING: usize = 3;
@@ -28,10 +28,10 @@ const LEAST_FAILING: usize = 3;
 pub(super) const RULES: &[Rule] = &[Rule {
     id: GOES_ON,
     area: Area::Lifecycle,
-    law: "a server goes on serving ordinary requests",
-    laws: RESPONSES,
+    requirement: "a server goes on serving ordinary requests",
+    sources: RESPONSES,
     on: On::Any,
-    lenience: None,
+    tolerance: None,
     judge: Judge::Together(goes_on),
     why: "a server that fails at every request is of no use, whatever else is right or wrong about it",
     remedy: "find out what the first request that failed did to the server: its log tells; findings that follow from this go away with it",
@@ -90,21 +90,21 @@ struct Outcome<'c> {
 }
 
 /// In time, as long as the server was only sent what it has to serve.
-fn outcomes<'c>(conversation: &'c Conversation<'_>) -> Vec<Outcome<'c>> {
+fn outcomes<'c>(conversation: &'c ConversationView<'_>) -> Vec<Outcome<'c>> {
     let pairing = Pairing::of(conversation);
     let end = first_abuse(conversation);
     let mut outcomes = Vec::new();
     for said in conversation.from_client().filter(|said| said.is_request() && end.is_none_or(|end| said.frame.id < end)) {
         let Some(method) = said.method().filter(|method| ORDINARY.contains(method)) else { continue };
         let token = said.param("/_meta/progressToken").and_then(Value::as_str);
-        if token.is_some_and(|token| token.starts_with(FLOCK_TOKEN)) || said.param("/cursor").is_some() {
+        if token.is_some_and(|token| token.starts_with(PARALLEL_TOKEN)) || said.param("/cursor").is_some() {
             continue;
         }
         let Some(request) = pairing.requests.iter().position(|request| request.frame == said.frame.id) else { continue };
         let reply = pairing.answer_to(request);
         let response = said.exchange.and_then(|id| conversation.exchanges.get(&id)?.response);
         let frames = [Some(said.frame.id), response.map(|response| response.frame.id), reply.map(|reply| reply.frame)];
-        let probed = conversation.take.probes.iter().find(|probed| probed.first <= said.frame.id && said.frame.id < probed.end);
+        let probed = conversation.conversation.probes.iter().find(|probed| probed.first <= said.frame.id && said.frame.id < probed.end);
         let failure = match (reply, response) {
             (_, Some(response)) if response.status >= 500 => Some(Failure::Status(response.status)),
             (Some(reply), _) if code(reply.value) == Some(INTERNAL_ERROR) => Some(Failure::InternalError),
@@ -136,7 +136,7 @@ struct Outage {
 }
 
 /// The way in which everything fails from some request on, in all conversations, if there is one.
-fn outage(conversations: &[&Conversation<'_>]) -> Option<Outage> {
+fn outage(conversations: &[&ConversationView<'_>]) -> Option<Outage> {
     let all: Vec<(usize, Vec<Outcome<'_>>)> = conversations.iter().map(|conversation| outcomes(conversation)).enumerate().collect();
     let failure = all.iter().flat_map(|(_, outcomes)| outcomes).find_map(|outcome| outcome.failure.clone())?;
     let fails = |outcome: &&Outcome<'_>| outcome.failure.as_ref() == Some(&failure);
@@ -177,7 +177,7 @@ fn outage(conversations: &[&Conversation<'_>]) -> Option<Outage> {
 }
 
 /// Processes that end in the same way, upon different ordinary requests.
-fn ends(conversations: &[&Conversation<'_>]) -> Option<Outage> {
+fn ends(conversations: &[&ConversationView<'_>]) -> Option<Outage> {
     let mut by_how: BTreeMap<String, Vec<(usize, FrameId, String)>> = BTreeMap::new();
     for (position, conversation) in conversations.iter().enumerate() {
         let Some(death) = death(conversation) else { continue };
@@ -192,7 +192,7 @@ fn ends(conversations: &[&Conversation<'_>]) -> Option<Outage> {
     // What it does not survive by itself tells more, if that is all.
     let is_own = |position: usize, frame: FrameId| {
         let conversation = conversations[position];
-        conversation.take.opened == Opened::Yes
+        conversation.conversation.opened == Opened::Yes
             && death(conversation).is_some_and(|death| death.frame == frame && !died_of_abuse(conversation, &death))
     };
     let (conversation, frame, _) = all.iter().find(|(position, frame, _)| is_own(*position, *frame))?;
@@ -204,76 +204,77 @@ fn ends(conversations: &[&Conversation<'_>]) -> Option<Outage> {
     Some(Outage { failure: Failure::End(how), was_up: true, message, conversation: *conversation, frames: vec![*frame] })
 }
 
-fn goes_on(conversations: &[&Conversation<'_>]) -> Judgement {
+fn goes_on(conversations: &[&ConversationView<'_>]) -> Judgment {
     match outage(conversations) {
-        Some(Outage { was_up: false, .. }) => Judgement::Untestable("not even the handshake was served".into()),
+        Some(Outage { was_up: false, .. }) => Judgment::Untestable("not even the handshake was served".into()),
         Some(Outage { message, conversation, frames, .. }) => {
-            Judgement::Broken(vec![Violation { conversation, ..Violation::new(message, frames) }])
+            Judgment::Broken(vec![Violation { conversation, ..Violation::new(message, frames) }])
         }
-        None if conversations.iter().any(|one| outcomes(one).iter().any(|outcome| outcome.failure.is_none())) => Judgement::Pass,
-        None => Judgement::Untestable("no ordinary request was answered".into()),
+        None if conversations.iter().any(|one| outcomes(one).iter().any(|outcome| outcome.failure.is_none())) => Judgment::Pass,
+        None => Judgment::Untestable("no ordinary request was answered".into()),
     }
 }
 
 /// Puts the findings that follow from another one under it.
-pub(super) fn fold(rulings: &mut [Ruling], conversations: &[Conversation<'_>]) {
-    let concerned: Vec<&Conversation<'_>> = conversations.iter().filter(|one| one.take.opened != Opened::OtherEra).collect();
-    fold_crossed(rulings, conversations);
-    let is_broken =
-        |rulings: &[Ruling], rule: &str| rulings.iter().any(|ruling| ruling.rule == rule && matches!(ruling.judged, Judged::Broken { .. }));
+pub(super) fn fold(results: &mut [RuleResult], conversations: &[ConversationView<'_>]) {
+    let concerned: Vec<&ConversationView<'_>> = conversations.iter().filter(|one| one.conversation.opened != Opened::OtherEra).collect();
+    fold_crossed(results, conversations);
+    let is_broken = |results: &[RuleResult], rule: &str| {
+        results.iter().any(|result| result.rule == rule && matches!(result.judged, Judged::Broken { .. }))
+    };
     if let Some(Outage { failure, was_up, .. }) = outage(&concerned) {
         let cause = if was_up { GOES_ON } else { HANDSHAKE };
-        if is_broken(rulings, cause) {
-            fold_under(rulings, conversations, cause, &failure);
+        if is_broken(results, cause) {
+            fold_under(results, conversations, cause, &failure);
             return;
         }
     }
-    if is_broken(rulings, STAYS_ALIVE)
+    if is_broken(results, STAYS_ALIVE)
         && let Some(Outage { failure, message, .. }) = ends(&concerned)
     {
-        let told = rulings.iter_mut().filter(|ruling| ruling.rule == STAYS_ALIVE).flat_map(findings).next();
+        let told = results.iter_mut().filter(|result| result.rule == STAYS_ALIVE).flat_map(findings).next();
         if let Some(cause) = told {
             cause.message = message;
         }
-        fold_under(rulings, conversations, STAYS_ALIVE, &failure);
+        fold_under(results, conversations, STAYS_ALIVE, &failure);
     }
 }
 
 /// When responses reach the wrong client, it receives responses it did not request, and its own never arrive.
-fn fold_crossed(rulings: &mut [Ruling], conversations: &[Conversation<'_>]) {
-    let is_of_two = |finding: &Finding| conversations[finding.take].probes(OWN_STREAM).next().is_some();
-    let is_told = |ruling: &mut Ruling, cause: &str| ruling.rule == cause && findings(ruling).any(|finding| is_of_two(finding));
-    let Some(cause) = [ON_ITS_STREAM, NO_ANSWERS_TO_GET].into_iter().find(|cause| rulings.iter_mut().any(|ruling| is_told(ruling, cause)))
+fn fold_crossed(results: &mut [RuleResult], conversations: &[ConversationView<'_>]) {
+    let is_of_two = |finding: &Finding| conversations[finding.conversation].probes(OWN_STREAM).next().is_some();
+    let is_told = |result: &mut RuleResult, cause: &str| result.rule == cause && findings(result).any(|finding| is_of_two(finding));
+    let Some(cause) = [ON_ITS_STREAM, NO_ANSWERS_TO_GET].into_iter().find(|cause| results.iter_mut().any(|result| is_told(result, cause)))
     else {
         return;
     };
-    for ruling in rulings.iter_mut().filter(|ruling| ruling.rule != cause) {
-        findings(ruling).filter(|finding| is_of_two(finding)).for_each(|finding| finding.cause = Some(cause.to_owned()));
+    for result in results.iter_mut().filter(|result| result.rule != cause) {
+        findings(result).filter(|finding| is_of_two(finding)).for_each(|finding| finding.cause = Some(cause.to_owned()));
     }
 }
 
 /// The first finding of the rule is the cause, and as severe as the worst that follows from it.
-fn fold_under(rulings: &mut [Ruling], conversations: &[Conversation<'_>], rule: &str, failure: &Failure) {
+fn fold_under(results: &mut [RuleResult], conversations: &[ConversationView<'_>], rule: &str, failure: &Failure) {
     let affected: Vec<BTreeSet<FrameId>> = conversations.iter().map(|conversation| affected(conversation, failure)).collect();
     let (mut worst, mut is_first) = (Severity::Note, true);
-    for ruling in rulings.iter_mut() {
-        let is_own = ruling.rule == rule;
-        for finding in findings(ruling) {
+    for result in results.iter_mut() {
+        let is_own = result.rule == rule;
+        for finding in findings(result) {
             if is_own && is_first {
                 is_first = false;
-            } else if finding.frames.iter().any(|frame| affected[finding.take].contains(frame)) {
+            } else if finding.frames.iter().any(|frame| affected[finding.conversation].contains(frame)) {
                 finding.cause = Some(rule.to_owned());
                 worst = worst.max(finding.severity);
             }
         }
     }
-    if let Some(cause) = rulings.iter_mut().filter(|ruling| ruling.rule == rule).flat_map(findings).next() {
+    if let Some(cause) = results.iter_mut().filter(|result| result.rule == rule).flat_map(findings).next() {
         cause.severity = cause.severity.max(worst);
     }
 }
 
-fn findings(ruling: &mut Ruling) -> impl Iterator<Item = &mut Finding> {
-    let findings = match &mut ruling.judged {
+fn findings(result: &mut RuleResult) -> impl Iterator<Item = &mut Finding> {
+    let findings = match &mut result.judged {
         Judged::Broken { findings } => findings.as_mut_slice(),
         _ => &mut [],
     };
@@ -281,7 +282,7 @@ fn findings(ruling: &mut Ruling) -> impl Iterator<Item = &mut Finding> {
 }
 
 /// The frames of a conversation that show a way to fail: whoever cites one of them speaks of it.
-fn affected(conversation: &Conversation<'_>, failure: &Failure) -> BTreeSet<FrameId> {
+fn affected(conversation: &ConversationView<'_>, failure: &Failure) -> BTreeSet<FrameId> {
     match failure {
         Failure::Status(status) => {
             let failing = conversation.exchanges.values().filter(|exchange| exchange.status() == Some(*status));
@@ -307,7 +308,7 @@ fn affected(conversation: &Conversation<'_>, failure: &Failure) -> BTreeSet<Fram
 mod tests {
     use super::super::{example, judge_one};
     use super::*;
-    use mcproof_record::Take;
+    use mcproof_record::Conversation;
 
     const INITIALIZED: &str = r#"> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
         < {"jsonrpc":"2.0","id":1,"result":{}}"#;
@@ -323,19 +324,19 @@ mod tests {
         format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"{method}\"}}\n< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{}}}}")
     }
 
-    fn take(lines: &[String]) -> Take {
+    fn take(lines: &[String]) -> Conversation {
         example::read(&lines.join("\n"), "stdio", "2025-11-25")
     }
 
     /// What is told of conversations; nothing if the server goes on.
     fn check(conversations: &[&[String]], expected: Option<&str>) {
-        let takes: Vec<Take> = conversations.iter().map(|lines| take(lines)).collect();
-        let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
+        let takes: Vec<Conversation> = conversations.iter().map(|lines| take(lines)).collect();
+        let conversations: Vec<ConversationView<'_>> = recorded.iter().map(ConversationView::new).collect();
         let told = match judge_one(&RULES[0], &conversations, false).judged {
             Judged::Broken { findings } => Some(findings[0].message.clone()),
             _ => None,
         };
-        assert_eq!(told.as_deref(), expected, "{conversations:?}", conversations = takes.len());
+        assert_eq!(told.as_deref(), expected, "{conversations:?}", conversations = recorded.len());
     }
 
     #[test]
@@ -356,15 +357,15 @@ mod tests {
     #[test]
     fn what_cites_a_failing_response_follows_from_the_outage_and_nothing_else_does() {
         let down = [INITIALIZED.to_owned(), failing(2, "ping"), failing(3, "tools/list"), failing(4, "ping")];
-        let takes = [take(&down)];
+        let recorded = [take(&down)];
         let frame = |id: u64| FrameId(id);
-        let frames: Vec<FrameId> = takes[0].transcript.frames.iter().map(|frame| frame.id).collect();
+        let frames: Vec<FrameId> = recorded[0].transcript.frames.iter().map(|frame| frame.id).collect();
         let finding = |frames: Vec<FrameId>| Finding {
             severity: Severity::Error,
-            keyword: "MUST".into(),
-            lenience: None,
+            level: "MUST".into(),
+            tolerance: None,
             message: "m".into(),
-            take: 0,
+            conversation: 0,
             frames,
             source: String::new(),
             remedy: String::new(),
@@ -372,22 +373,22 @@ mod tests {
             defect: None,
             accepted: false,
         };
-        let ruling = |rule: &str, findings: Vec<Finding>| Ruling {
+        let result = |rule: &str, findings: Vec<Finding>| RuleResult {
             rule: rule.into(),
             area: "a".into(),
-            law: "l".into(),
+            requirement: "l".into(),
             judged: Judged::Broken { findings },
         };
-        let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
+        let conversations: Vec<ConversationView<'_>> = recorded.iter().map(ConversationView::new).collect();
         let own = judge_one(&RULES[0], &conversations, false);
-        let mut rulings = vec![
+        let mut results = vec![
             own,
-            ruling("ping", vec![finding(vec![frames[2], frames[3]])]),
-            ruling("initialize", vec![finding(vec![frames[0], frames[1]])]),
-            ruling("nowhere", vec![finding(vec![frame(900)])]),
+            result("ping", vec![finding(vec![frames[2], frames[3]])]),
+            result("initialize", vec![finding(vec![frames[0], frames[1]])]),
+            result("nowhere", vec![finding(vec![frame(900)])]),
         ];
-        fold(&mut rulings, &conversations);
-        let causes: Vec<Option<String>> = rulings.iter_mut().flat_map(findings).map(|finding| finding.cause.clone()).collect();
+        fold(&mut results, &conversations);
+        let causes: Vec<Option<String>> = results.iter_mut().flat_map(findings).map(|finding| finding.cause.clone()).collect();
         assert_eq!(causes, [None, Some(GOES_ON.to_owned()), None, None]);
     }
 }

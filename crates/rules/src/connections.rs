@@ -4,8 +4,8 @@
 use super::answers::{death, died_of_abuse};
 use super::events::session_of;
 use super::http::{evidence, told};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
-use super::{Answer, Conversation, HttpExchange, Said};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Answer, ConversationView, HttpExchange, Said};
 use mcproof_analysis::probes::UNKNOWN_STREAM;
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
@@ -14,23 +14,27 @@ use serde_json::Value;
 use std::time::Duration;
 use url::{Host, Url};
 
-const SECURITY_WARNING: &[Law] = &[
-    Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "basic/transports#security-warning" },
-    Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "basic/transports/streamable-http#security-%26-endpoint" },
+const SECURITY_WARNING: &[RequirementSource] = &[
+    RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Should, source: "basic/transports#security-warning" },
+    RequirementSource {
+        revisions: revisions::MODERN,
+        level: RequirementLevel::Should,
+        source: "basic/transports/streamable-http#security-%26-endpoint",
+    },
 ];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        id: "http-body-is-framed-well",
+        id: "http-body-length-is-correct",
         area: Area::Http,
-        law: "a body has the length that its head or its chunks tell, and ends with the last of it",
-        laws: &[Law {
+        requirement: "a body has the length that its head or its chunks tell, and ends with the last of it",
+        sources: &[RequirementSource {
             revisions: revisions::ALL,
-            keyword: Keyword::Must,
+            level: RequirementLevel::Must,
             source: "https://www.rfc-editor.org/rfc/rfc9112.html#name-message-body-length",
         }],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(body_is_framed_well),
         why: "clients wait for what never comes, or read the rest of one response as the beginning of the next",
         remedy: "leave `Content-Length` and chunks to the HTTP library, and count bytes, not characters",
@@ -49,16 +53,16 @@ pub(super) const RULES: &[Rule] = &[
             ! ended"#,
     },
     Rule {
-        id: "http-connection-is-kept",
+        id: "http-connection-is-reusable",
         area: Area::Http,
-        law: "a connection takes a second request, unless the response said `Connection: close`",
-        laws: &[Law {
+        requirement: "a connection takes a second request, unless the response said `Connection: close`",
+        sources: &[RequirementSource {
             revisions: revisions::ALL,
-            keyword: Keyword::Portability,
+            level: RequirementLevel::Portability,
             source: "https://www.rfc-editor.org/rfc/rfc9112.html#name-persistence",
         }],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(connection_is_kept),
         why: "clients send the next request on the connection that they have; where it is gone, a POST fails that must not be repeated",
         remedy: "keep connections open for some seconds, or say `Connection: close`",
@@ -82,10 +86,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-message-is-sent-once",
         area: Area::Http,
-        law: "a message goes to one of the open streams only",
-        laws: &[Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#multiple-connections" }],
+        requirement: "a message goes to one of the open streams only",
+        sources: &[RequirementSource {
+            revisions: revisions::SESSIONS,
+            level: RequirementLevel::Must,
+            source: "basic/transports#multiple-connections",
+        }],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(message_is_sent_once),
         why: "a client that listens on two streams gets it twice: a request is answered twice, an answer belongs to nothing",
         remedy: "send what concerns a request on the stream of that request, and the rest on the stream of the GET",
@@ -110,14 +118,22 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-abort-is-survived",
         area: Area::Http,
-        law: "a server goes on when a client closes a connection before it has its answer",
-        laws: &[
-            Law { revisions: "2024-11-05"..="2024-11-05", keyword: Keyword::Should, source: "" },
-            Law { revisions: revisions::SESSIONS, keyword: Keyword::Should, source: "basic/transports#sending-messages-to-the-server" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "basic/transports/streamable-http#cancellation" },
+        requirement: "a server goes on when a client closes a connection before it has its answer",
+        sources: &[
+            RequirementSource { revisions: "2024-11-05"..="2024-11-05", level: RequirementLevel::Should, source: "" },
+            RequirementSource {
+                revisions: revisions::SESSIONS,
+                level: RequirementLevel::Should,
+                source: "basic/transports#sending-messages-to-the-server",
+            },
+            RequirementSource {
+                revisions: revisions::MODERN,
+                level: RequirementLevel::Should,
+                source: "basic/transports/streamable-http#cancellation",
+            },
         ],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(abort_is_survived),
         why: "laptops sleep and people press Ctrl-C: one client that goes must not take the others along",
         remedy: "catch the failure of writing to a connection that is closed",
@@ -142,10 +158,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-listens-on-loopback",
         area: Area::Security,
-        law: "a server that runs locally listens on loopback only",
-        laws: SECURITY_WARNING,
+        requirement: "a server that runs locally listens on loopback only",
+        sources: SECURITY_WARNING,
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(listens_on_loopback),
         why: "everybody on the same network can call its tools, with the rights of whoever started it",
         remedy: "bind 127.0.0.1 or ::1 unless told otherwise, instead of 0.0.0.0",
@@ -166,16 +182,16 @@ pub(super) const RULES: &[Rule] = &[
             ! broken connection refused",
     },
     Rule {
-        id: "http-says-no-buffering",
+        id: "http-stream-disables-buffering",
         area: Area::Http,
-        law: "an event stream has the header `X-Accel-Buffering: no`",
-        laws: &[Law {
+        requirement: "an event stream has the header `X-Accel-Buffering: no`",
+        sources: &[RequirementSource {
             revisions: revisions::MODERN,
-            keyword: Keyword::Should,
+            level: RequirementLevel::Should,
             source: "basic/transports/streamable-http#receiving-messages",
         }],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(says_no_buffering),
         why: "behind nginx and its like, events wait in a buffer until it is full or the stream ends",
         remedy: "set `X-Accel-Buffering: no` on every response with `text/event-stream`",
@@ -201,10 +217,10 @@ const SILENCE: Duration = Duration::from_secs(2);
 
 /// Notifications that were posted, and over HTTP+SSE requests whose response came on the stream, without a response to the POST
 /// itself, although the server responded to what was posted later.
-pub(super) fn unanswered_posts<'c, 'a>(conversation: &'c Conversation<'a>) -> Vec<(&'c HttpExchange<'a>, String)> {
+pub(super) fn unanswered_posts<'c, 'a>(conversation: &'c ConversationView<'a>) -> Vec<(&'c HttpExchange<'a>, String)> {
     let Some(last) = conversation.frames().last() else { return Vec::new() };
     let is_left = |exchange: &HttpExchange<'_>| {
-        let mut left = conversation.take.probes.iter().filter(|probed| ["abort", UNKNOWN_STREAM].contains(&probed.probe.as_str()));
+        let mut left = conversation.conversation.probes.iter().filter(|probed| ["abort", UNKNOWN_STREAM].contains(&probed.probe.as_str()));
         left.any(|probed| probed.first <= exchange.request.id && exchange.request.id < probed.end)
     };
     let unanswered = |exchange: &'c HttpExchange<'a>| {
@@ -224,7 +240,7 @@ pub(super) fn unanswered_posts<'c, 'a>(conversation: &'c Conversation<'a>) -> Ve
     conversation.exchanges.values().filter_map(unanswered).collect()
 }
 
-fn body_is_framed_well(conversation: &Conversation<'_>) -> Judgement {
+fn body_is_framed_well(conversation: &ConversationView<'_>) -> Judgment {
     let exchanges: Vec<&HttpExchange<'_>> = conversation.exchanges.values().filter(|exchange| exchange.response.is_some()).collect();
     let exited = conversation.frames().iter().find(|frame| matches!(frame.body, mcproof_record::FrameBody::Exited { .. }));
     let mut violations = Vec::new();
@@ -247,22 +263,25 @@ fn body_is_framed_well(conversation: &Conversation<'_>) -> Judgement {
         first.message = format!("{} (and {} more)", first.message, more.len());
     }
     violations.truncate(1);
-    Judgement::of(violations, exchanges.len(), "no response came")
+    Judgment::of(violations, exchanges.len(), "no response came")
 }
 
-fn exchanges_after<'c, 'a>(conversation: &'c Conversation<'a>, exchange: &HttpExchange<'_>) -> impl Iterator<Item = &'c HttpExchange<'a>> {
+fn exchanges_after<'c, 'a>(
+    conversation: &'c ConversationView<'a>,
+    exchange: &HttpExchange<'_>,
+) -> impl Iterator<Item = &'c HttpExchange<'a>> {
     let end = exchange.end.map_or(exchange.request.id, |(frame, _)| frame.id);
     conversation.exchanges.values().filter(move |later| later.request.id > end)
 }
 
-fn waited(conversation: &Conversation<'_>, from: FrameId, to: FrameId) -> Option<bool> {
+fn waited(conversation: &ConversationView<'_>, from: FrameId, to: FrameId) -> Option<bool> {
     conversation.elapsed(from, to).map(|elapsed| elapsed >= PATIENCE)
 }
 
-fn problem_of_body(conversation: &Conversation<'_>, exchange: &HttpExchange<'_>) -> Option<String> {
+fn problem_of_body(conversation: &ConversationView<'_>, exchange: &HttpExchange<'_>) -> Option<String> {
     let is_events = exchange.media_type().as_deref() == Some("text/event-stream");
     let is_ours = conversation
-        .take
+        .conversation
         .probes
         .iter()
         .any(|probed| probed.probe == "abort" && probed.first <= exchange.request.id && exchange.request.id < probed.end);
@@ -299,27 +318,27 @@ fn framing_evidence(exchange: &HttpExchange<'_>) -> Vec<FrameId> {
     frames
 }
 
-fn connection_is_kept(conversation: &Conversation<'_>) -> Judgement {
-    let Some(asked) = conversation.probe("kept-connection") else { return Judgement::NotTried("it was not tried".into()) };
+fn connection_is_kept(conversation: &ConversationView<'_>) -> Judgment {
+    let Some(asked) = conversation.probe("kept-connection") else { return Judgment::NotTried("it was not tried".into()) };
     let within = |exchange: &&HttpExchange<'_>| asked.probed.first <= exchange.request.id && exchange.request.id < asked.probed.end;
     let exchanges: Vec<&HttpExchange<'_>> = conversation.exchanges.values().filter(within).collect();
     let says_close =
         |exchange: &HttpExchange<'_>| exchange.header("connection").is_some_and(|value| value.to_ascii_lowercase().contains("close"));
     match exchanges[..] {
-        [first, ..] if says_close(first) => Judgement::Pass,
-        [_, second] if second.response.is_some() => Judgement::Pass,
+        [first, ..] if says_close(first) => Judgment::Pass,
+        [_, second] if second.response.is_some() => Judgment::Pass,
         _ if death(conversation).is_some_and(|death| died_of_abuse(conversation, &death)) => {
-            Judgement::Untestable("the server did not survive the request".into())
+            Judgment::Untestable("the server did not survive the request".into())
         }
         [first, second] => {
             let frames = first.heads().into_iter().chain([second.request.id]).chain(second.end.map(|(frame, _)| frame.id));
-            Judgement::Broken(vec![Violation::new("a connection was closed after a response that did not say so", frames)])
+            Judgment::Broken(vec![Violation::new("a connection was closed after a response that did not say so", frames)])
         }
-        _ => Judgement::Untestable("the first request on the connection failed".into()),
+        _ => Judgment::Untestable("the first request on the connection failed".into()),
     }
 }
 
-fn message_is_sent_once(conversation: &Conversation<'_>) -> Judgement {
+fn message_is_sent_once(conversation: &ConversationView<'_>) -> Judgment {
     /// How far apart two copies of one message may be; later ones are two messages that say the same.
     const APART: Duration = Duration::from_millis(100);
     let streamed = |method: &'static str| {
@@ -337,7 +356,7 @@ fn message_is_sent_once(conversation: &Conversation<'_>) -> Judgement {
         .values()
         .any(|exchange| exchange.method == "GET" && exchange.media_type().as_deref() == Some("text/event-stream"));
     if !listens {
-        return Judgement::NotApplicable("the server has no second stream: a GET opens none".into());
+        return Judgment::NotApplicable("the server has no second stream: a GET opens none".into());
     }
     let is_copy = |first: &Said<'_>, second: &Said<'_>| {
         let apart = first.frame.at.abs_diff(second.frame.at);
@@ -348,48 +367,48 @@ fn message_is_sent_once(conversation: &Conversation<'_>) -> Judgement {
         Some((told, other.0))
     });
     match twice {
-        None => Judgement::Pass,
+        None => Judgment::Pass,
         Some((first, second)) => {
             let what = match (first.method(), first.id()) {
                 (Some(method), _) => format!("`{method}`"),
                 (None, id) => format!("the answer with the id {}", id.unwrap_or(&Value::Null)),
             };
             let frames = [first.frame.id.min(second.frame.id), first.frame.id.max(second.frame.id)];
-            Judgement::Broken(vec![Violation::new(format!("{what} came on the stream of a GET and on that of a POST"), frames)])
+            Judgment::Broken(vec![Violation::new(format!("{what} came on the stream of a GET and on that of a POST"), frames)])
         }
     }
 }
 
-fn abort_is_survived(conversation: &Conversation<'_>) -> Judgement {
+fn abort_is_survived(conversation: &ConversationView<'_>) -> Judgment {
     let Some(after) = conversation.probes("abort-after").last() else {
-        return Judgement::NotTried("no connection was closed early".into());
+        return Judgment::NotTried("no connection was closed early".into());
     };
     match after.answer {
-        Answer::Result { .. } | Answer::Error { .. } => Judgement::Pass,
+        Answer::Result { .. } | Answer::Error { .. } => Judgment::Pass,
         _ => {
             let left = conversation.probes("abort").filter_map(|abort| abort.http.map(|http| http.request.id)).last();
             let message = format!("after connections were closed early, the next request got {}", told(&after));
-            Judgement::Broken(vec![Violation::new(message, left.into_iter().chain(evidence(&after)))])
+            Judgment::Broken(vec![Violation::new(message, left.into_iter().chain(evidence(&after)))])
         }
     }
 }
 
-fn listens_on_loopback(conversation: &Conversation<'_>) -> Judgement {
+fn listens_on_loopback(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.probe("plain").is_none() {
-        return Judgement::NotTried("no other address was tried".into());
+        return Judgment::NotTried("no other address was tried".into());
     }
     let Some(asked) = conversation.probe("other-interface") else {
         let is_local = conversation.exchanges.values().next().is_some_and(|exchange| is_loopback(exchange.url));
         return match is_local {
-            true => Judgement::Untestable("this machine has no other address to try".into()),
-            false => Judgement::NotApplicable("the server was reached by an address that is not loopback".into()),
+            true => Judgment::Untestable("this machine has no other address to try".into()),
+            false => Judgment::NotApplicable("the server was reached by an address that is not loopback".into()),
         };
     };
     match asked.status() {
-        None => Judgement::Pass,
+        None => Judgment::Pass,
         Some(_) => {
             let url = asked.probed.subject.as_deref().unwrap_or_default();
-            Judgement::Broken(vec![Violation::new(format!("it answers at {} as well", excerpt(url)), evidence(&asked))])
+            Judgment::Broken(vec![Violation::new(format!("it answers at {} as well", excerpt(url)), evidence(&asked))])
         }
     }
 }
@@ -404,21 +423,21 @@ pub(super) fn is_loopback(url: &str) -> bool {
     }
 }
 
-fn says_no_buffering(conversation: &Conversation<'_>) -> Judgement {
+fn says_no_buffering(conversation: &ConversationView<'_>) -> Judgment {
     let streams: Vec<&HttpExchange<'_>> = conversation
         .exchanges
         .values()
         .filter(|exchange| exchange.method == "POST" && exchange.media_type().as_deref() == Some("text/event-stream"))
         .collect();
     if streams.is_empty() {
-        return Judgement::NotApplicable("the server answers with JSON, not with event streams".into());
+        return Judgment::NotApplicable("the server answers with JSON, not with event streams".into());
     }
     let says_no = |exchange: &&&HttpExchange<'_>| exchange.header("x-accel-buffering").is_some_and(|value| value.trim() == "no");
     let without: Vec<_> = streams.iter().filter(|exchange| !says_no(exchange)).collect();
     let violation = without.first().map(|exchange| {
         Violation::new(format!("{} of {} event streams have no `X-Accel-Buffering: no`", without.len(), streams.len()), exchange.heads())
     });
-    Judgement::from_violations(violation.into_iter().collect())
+    Judgment::from_violations(violation.into_iter().collect())
 }
 
 #[cfg(test)]
@@ -431,8 +450,8 @@ mod tests {
         let check = |rest: &str, is_broken: bool| {
             let text = format!("> GET /sse\n< 200 content-type: text/event-stream\n< : hello\n! broken reset\n{rest}");
             let take = example::read(&text, "sse", "2025-11-25");
-            let judged = body_is_framed_well(&Conversation::new(&take));
-            assert_eq!(matches!(judged, Judgement::Broken(_)), is_broken, "{text}");
+            let judged = body_is_framed_well(&ConversationView::new(&take));
+            assert_eq!(matches!(judged, Judgment::Broken(_)), is_broken, "{text}");
         };
         check("", true);
         check("> POST /messages\n! broken refused", false);
@@ -444,8 +463,8 @@ mod tests {
         let check = |rest: &str, is_broken: bool| {
             let text = format!("> POST /mcp\n< 202\n! ended\n> POST /mcp\n< 404 content-length: 9\n{rest}");
             let take = example::read(&text, "http", "2026-07-28");
-            let judged = body_is_framed_well(&Conversation::new(&take));
-            assert_eq!(matches!(judged, Judgement::Broken(_)), is_broken, "{text}");
+            let judged = body_is_framed_well(&ConversationView::new(&take));
+            assert_eq!(matches!(judged, Judgment::Broken(_)), is_broken, "{text}");
         };
         check("~ 1500\n! signal SIGTERM", true);
         check("! signal SIGTERM", false);
@@ -458,7 +477,7 @@ mod tests {
         let check = |transport: &str, body: &str, rest: &str, expected: usize| {
             let text = format!("> POST /messages\n> {body}\n{rest}");
             let take = example::read(&text, transport, "2025-11-25");
-            assert_eq!(unanswered_posts(&Conversation::new(&take)).len(), expected, "{transport} {text}");
+            assert_eq!(unanswered_posts(&ConversationView::new(&take)).len(), expected, "{transport} {text}");
         };
         let notification = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}"#;
         let request = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;

@@ -2,23 +2,26 @@
 //! Source: the Fetch standard, CORS protocol.
 
 use super::http::{evidence, is_success};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
-use super::{Asked, Conversation, HttpExchange};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Asked, ConversationView, HttpExchange};
 use mcproof_analysis::wording::excerpt;
 
-const FETCH: &[Law] =
-    &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "https://fetch.spec.whatwg.org/#http-cors-protocol" }];
+const FETCH: &[RequirementSource] = &[RequirementSource {
+    revisions: revisions::ALL,
+    level: RequirementLevel::Must,
+    source: "https://fetch.spec.whatwg.org/#http-cors-protocol",
+}];
 
 const EXPOSED: &str = "https://fetch.spec.whatwg.org/#http-access-control-expose-headers";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        id: "cors-preflight-is-open",
+        id: "cors-preflight-needs-no-credentials",
         area: Area::Cors,
-        law: "a preflight is answered with a status of success and `Access-Control-Allow-Origin`, without credentials",
-        laws: FETCH,
+        requirement: "a preflight is answered with a status of success and `Access-Control-Allow-Origin`, without credentials",
+        sources: FETCH,
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(preflight_is_open),
         why: "browsers ask before they post JSON, never with a token; if that is refused, the page gets nothing but an error without a reason",
         remedy: "answer OPTIONS before authorization is looked at, with 204 and the headers of CORS",
@@ -38,14 +41,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "cors-preflight-allows-methods",
         area: Area::Cors,
-        law: "a preflight names POST among the methods that it allows, and DELETE where there are sessions",
-        laws: &[Law {
+        requirement: "a preflight names POST among the methods that it allows, and DELETE where there are sessions",
+        sources: &[RequirementSource {
             revisions: revisions::ALL,
-            keyword: Keyword::Should,
+            level: RequirementLevel::Should,
             source: "https://fetch.spec.whatwg.org/#http-access-control-allow-methods",
         }],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(preflight_allows_methods),
         why: "what is not named a page may not send: without DELETE its sessions stay behind",
         remedy: "answer with `Access-Control-Allow-Methods: GET, POST, DELETE`",
@@ -62,10 +65,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "cors-preflight-allows-headers",
         area: Area::Cors,
-        law: "a preflight allows every header that a client sends",
-        laws: FETCH,
+        requirement: "a preflight allows every header that a client sends",
+        sources: FETCH,
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(preflight_allows_headers),
         why: "one header that is not allowed keeps the browser from sending the request at all",
         remedy: "name the headers of the protocol in `Access-Control-Allow-Headers`, or repeat those that the preflight asks for",
@@ -80,12 +83,12 @@ pub(super) const RULES: &[Rule] = &[
             < 204 access-control-allow-origin: * | access-control-allow-headers: content-type, authorization, mcp-protocol-version, mcp-session-id, last-event-id",
     },
     Rule {
-        id: "cors-answer-allows-origin",
+        id: "cors-response-allows-origin",
         area: Area::Cors,
-        law: "an answer to a page names its origin in `Access-Control-Allow-Origin`",
-        laws: FETCH,
+        requirement: "an answer to a page names its origin in `Access-Control-Allow-Origin`",
+        sources: FETCH,
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(answer_allows_origin),
         why: "the request is carried out, and the page may not read what came of it",
         remedy: "set the header on every response, not on the preflight alone",
@@ -108,10 +111,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "cors-exposes-session-id",
         area: Area::Cors,
-        law: "an answer with a session id lets pages read it",
-        laws: &[Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: EXPOSED }],
+        requirement: "an answer with a session id lets pages read it",
+        sources: &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Must, source: EXPOSED }],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(exposes_session_id),
         why: "a page that cannot read the id sends its next request without it, and is refused",
         remedy: "set `Access-Control-Expose-Headers: Mcp-Session-Id` on the answers, not on the preflight alone",
@@ -137,10 +140,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "cors-exposes-www-authenticate",
         area: Area::Cors,
-        law: "a refusal with `WWW-Authenticate` lets pages read it",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: EXPOSED }],
+        requirement: "a refusal with `WWW-Authenticate` lets pages read it",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: EXPOSED }],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(exposes_www_authenticate),
         why: "a page that cannot read the header does not learn where to sign in",
         remedy: "name `WWW-Authenticate` in `Access-Control-Expose-Headers` of the 401",
@@ -161,12 +164,12 @@ pub(super) const RULES: &[Rule] = &[
             < 401 access-control-allow-origin: * | www-authenticate: Bearer | access-control-expose-headers: WWW-Authenticate",
     },
     Rule {
-        id: "cors-error-answers-allow-origin",
+        id: "cors-error-response-allows-origin",
         area: Area::Cors,
-        law: "a refusal names the origin of the page in `Access-Control-Allow-Origin`, as a result does",
-        laws: FETCH,
+        requirement: "a refusal names the origin of the page in `Access-Control-Allow-Origin`, as a result does",
+        sources: FETCH,
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(error_answers_allow_origin),
         why: "the page sees a network error instead of the status, and cannot begin a new session or sign in",
         remedy: "let CORS wrap whatever writes error responses, instead of standing behind it",
@@ -187,16 +190,16 @@ pub(super) const RULES: &[Rule] = &[
             < 400 access-control-allow-origin: *",
     },
     Rule {
-        id: "cors-credentials-are-not-for-all",
+        id: "cors-credentials-need-known-origin",
         area: Area::Cors,
-        law: "credentials are allowed to origins that are known, not to whoever asks",
-        laws: &[Law {
+        requirement: "credentials are allowed to origins that are known, not to whoever asks",
+        sources: &[RequirementSource {
             revisions: revisions::ALL,
-            keyword: Keyword::Security,
+            level: RequirementLevel::Security,
             source: "https://fetch.spec.whatwg.org/#cors-protocol-and-credentials",
         }],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(credentials_are_not_for_all),
         why: "any page that a user visits can call the tools with the user's cookies, and read the answers",
         remedy: "leave out `Access-Control-Allow-Credentials`, or allow only origins that are on a list",
@@ -219,16 +222,16 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The preflight of a page, if pages concern this server.
-fn preflight<'a, 'c>(conversation: &'c Conversation<'a>) -> Result<(Asked<'a, 'c>, &'c HttpExchange<'a>), Judgement> {
-    let Some(asked) = conversation.probe("preflight") else { return Err(Judgement::NotTried("no preflight was sent".into())) };
+fn preflight<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<(Asked<'a, 'c>, &'c HttpExchange<'a>), Judgment> {
+    let Some(asked) = conversation.probe("preflight") else { return Err(Judgment::NotTried("no preflight was sent".into())) };
     let Some(http) = asked.http.filter(|http| http.response.is_some()) else {
-        return Err(Judgement::Untestable("the preflight was not answered".into()));
+        return Err(Judgment::Untestable("the preflight was not answered".into()));
     };
     let response = http.response.map(|response| response.headers).unwrap_or_default();
     let welcomes_pages = response.iter().any(|(name, _)| name.starts_with("access-control-allow-"));
     match asked.probed.subject.is_some() || welcomes_pages {
         true => Ok((asked, http)),
-        false => Err(Judgement::NotApplicable("browser checks were not requested, and the server does not respond to preflights".into())),
+        false => Err(Judgment::NotApplicable("browser checks were not requested, and the server does not respond to preflights".into())),
     }
 }
 
@@ -253,14 +256,14 @@ fn allowed_origin(http: &HttpExchange<'_>) -> String {
 }
 
 /// MCP asks no server to serve pages: what is broken for them is an error only if browser checks were requested.
-fn broken(conversation: &Conversation<'_>, message: String, asked: &Asked<'_, '_>) -> Judgement {
+fn broken(conversation: &ConversationView<'_>, message: String, asked: &Asked<'_, '_>) -> Judgment {
     let is_asked_for = conversation.probe("preflight").is_some_and(|preflight| preflight.probed.subject.is_some());
-    let lenience =
+    let tolerance =
         (!is_asked_for).then_some("no requirement of MCP asks a server to serve web pages; with --browser it counts as an error");
-    Judgement::Broken(vec![Violation { lenience, ..Violation::new(message, evidence(asked)) }])
+    Judgment::Broken(vec![Violation { tolerance, ..Violation::new(message, evidence(asked)) }])
 }
 
-fn preflight_is_open(conversation: &Conversation<'_>) -> Judgement {
+fn preflight_is_open(conversation: &ConversationView<'_>) -> Judgment {
     let (asked, http) = match preflight(conversation) {
         Ok(found) => found,
         Err(judgement) => return judgement,
@@ -268,24 +271,24 @@ fn preflight_is_open(conversation: &Conversation<'_>) -> Judgement {
     match http.status() {
         Some(status) if !is_success(status) => broken(conversation, format!("a preflight was answered with status {status}"), &asked),
         _ if !allows_origin(http) => broken(conversation, format!("the answer to a preflight has {}", allowed_origin(http)), &asked),
-        _ => Judgement::Pass,
+        _ => Judgment::Pass,
     }
 }
 
 /// A preflight that is open, so that it is worth looking at what it allows.
-fn open_preflight<'a, 'c>(conversation: &'c Conversation<'a>) -> Result<(Asked<'a, 'c>, &'c HttpExchange<'a>), Judgement> {
+fn open_preflight<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<(Asked<'a, 'c>, &'c HttpExchange<'a>), Judgment> {
     let (asked, http) = preflight(conversation)?;
     match http.status().is_some_and(is_success) && allows_origin(http) {
         true => Ok((asked, http)),
-        false => Err(Judgement::Untestable("the preflight was refused: see cors-preflight-is-open".into())),
+        false => Err(Judgment::Untestable("the preflight was refused: see cors-preflight-needs-no-credentials".into())),
     }
 }
 
-fn has_sessions(conversation: &Conversation<'_>) -> bool {
+fn has_sessions(conversation: &ConversationView<'_>) -> bool {
     conversation.exchanges.values().any(|exchange| exchange.header("mcp-session-id").is_some())
 }
 
-fn preflight_allows_methods(conversation: &Conversation<'_>) -> Judgement {
+fn preflight_allows_methods(conversation: &ConversationView<'_>) -> Judgment {
     let (asked, http) = match open_preflight(conversation) {
         Ok(found) => found,
         Err(judgement) => return judgement,
@@ -300,17 +303,17 @@ fn preflight_allows_methods(conversation: &Conversation<'_>) -> Judgement {
         .map(|(method, _)| method.to_ascii_uppercase())
         .collect();
     match missing.is_empty() {
-        true => Judgement::Pass,
+        true => Judgment::Pass,
         false => broken(conversation, format!("the preflight does not allow {}", missing.join(" and ")), &asked),
     }
 }
 
-fn preflight_allows_headers(conversation: &Conversation<'_>) -> Judgement {
+fn preflight_allows_headers(conversation: &ConversationView<'_>) -> Judgment {
     let (asked, http) = match open_preflight(conversation) {
         Ok(found) => found,
         Err(judgement) => return judgement,
     };
-    let revision = conversation.take.revision.as_str();
+    let revision = conversation.conversation.revision.as_str();
     let is_modern = conversation.is_modern();
     let wants_token = conversation.exchanges.values().any(|exchange| exchange.status() == Some(401));
     let needed = [
@@ -327,20 +330,20 @@ fn preflight_allows_headers(conversation: &Conversation<'_>) -> Judgement {
     let missing: Vec<String> =
         needed.into_iter().filter(|(name, is_needed)| *is_needed && !is_allowed(name)).map(|(name, _)| format!("`{name}`")).collect();
     match missing.is_empty() {
-        true => Judgement::Pass,
+        true => Judgment::Pass,
         false => broken(conversation, format!("the preflight does not allow {}", missing.join(", ")), &asked),
     }
 }
 
-fn answer_allows_origin(conversation: &Conversation<'_>) -> Judgement {
+fn answer_allows_origin(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgement) = open_preflight(conversation) {
         return judgement;
     }
     let answers: Vec<_> = conversation.probes("page").filter(|asked| asked.status().is_some_and(is_success)).collect();
     let wrong = answers.iter().find_map(|asked| asked.http.filter(|http| !allows_origin(http)).map(|http| (asked, http)));
     match (answers.is_empty(), wrong) {
-        (true, _) => Judgement::Untestable("no request of a page was served".into()),
-        (false, None) => Judgement::Pass,
+        (true, _) => Judgment::Untestable("no request of a page was served".into()),
+        (false, None) => Judgment::Pass,
         (false, Some((asked, http))) => broken(conversation, format!("the answer to a page has {}", allowed_origin(http)), asked),
     }
 }
@@ -350,31 +353,31 @@ fn exposes(http: &HttpExchange<'_>, name: &str) -> bool {
     names(http, "access-control-expose-headers").iter().any(|known| known == name || known == "*")
 }
 
-fn exposes_session_id(conversation: &Conversation<'_>) -> Judgement {
+fn exposes_session_id(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgement) = open_preflight(conversation) {
         return judgement;
     }
     let opened = conversation.probes("page").find(|asked| asked.http.is_some_and(|http| http.header("mcp-session-id").is_some()));
     match opened {
-        None => Judgement::NotApplicable("no session was opened for a page".into()),
-        Some(asked) if asked.http.is_some_and(|http| exposes(http, "mcp-session-id")) => Judgement::Pass,
+        None => Judgment::NotApplicable("no session was opened for a page".into()),
+        Some(asked) if asked.http.is_some_and(|http| exposes(http, "mcp-session-id")) => Judgment::Pass,
         Some(asked) => broken(conversation, "the answer to a page does not expose `Mcp-Session-Id`".into(), &asked),
     }
 }
 
-fn exposes_www_authenticate(conversation: &Conversation<'_>) -> Judgement {
+fn exposes_www_authenticate(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgement) = open_preflight(conversation) {
         return judgement;
     }
     let is_challenge = |http: &HttpExchange<'_>| http.status() == Some(401) && http.header("www-authenticate").is_some();
     match conversation.probe("page-anonymous").filter(|asked| asked.http.is_some_and(is_challenge)) {
-        None => Judgement::NotApplicable("the server asks pages for no authorization".into()),
-        Some(asked) if asked.http.is_some_and(|http| exposes(http, "www-authenticate")) => Judgement::Pass,
+        None => Judgment::NotApplicable("the server asks pages for no authorization".into()),
+        Some(asked) if asked.http.is_some_and(|http| exposes(http, "www-authenticate")) => Judgment::Pass,
         Some(asked) => broken(conversation, "the 401 for a page does not expose `WWW-Authenticate`".into(), &asked),
     }
 }
 
-fn error_answers_allow_origin(conversation: &Conversation<'_>) -> Judgement {
+fn error_answers_allow_origin(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgement) = open_preflight(conversation) {
         return judgement;
     }
@@ -382,25 +385,25 @@ fn error_answers_allow_origin(conversation: &Conversation<'_>) -> Judgement {
     let refusals: Vec<_> = refusals.filter(|asked| asked.status().is_some_and(|status| status >= 400)).collect();
     let wrong = refusals.iter().find_map(|asked| asked.http.filter(|http| !allows_origin(http)).map(|http| (asked, http)));
     match (refusals.is_empty(), wrong) {
-        (true, _) => Judgement::Untestable("no request of a page was refused".into()),
-        (false, None) => Judgement::Pass,
+        (true, _) => Judgment::Untestable("no request of a page was refused".into()),
+        (false, None) => Judgment::Pass,
         (false, Some((asked, http))) => {
             broken(conversation, format!("the status {} for a page has {}", http.status().unwrap_or_default(), allowed_origin(http)), asked)
         }
     }
 }
 
-fn credentials_are_not_for_all(conversation: &Conversation<'_>) -> Judgement {
+fn credentials_are_not_for_all(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgement) = preflight(conversation) {
         return judgement;
     }
-    let Some(asked) = conversation.probe("preflight-evil") else { return Judgement::Untestable("no foreign page asked".into()) };
+    let Some(asked) = conversation.probe("preflight-evil") else { return Judgment::Untestable("no foreign page asked".into()) };
     let Some(http) = asked.http.filter(|http| http.response.is_some()) else {
-        return Judgement::Untestable("a foreign page got no response".into());
+        return Judgment::Untestable("a foreign page got no response".into());
     };
     let with_credentials = http.header("access-control-allow-credentials").is_some_and(|value| value.trim() == "true");
     match with_credentials && allows_origin(http) {
-        false => Judgement::Pass,
+        false => Judgment::Pass,
         true => {
             let origin = http.request_header("origin").unwrap_or_default();
             broken(conversation, format!("{origin} gets {} and `Access-Control-Allow-Credentials: true`", allowed_origin(http)), &asked)

@@ -1,10 +1,10 @@
 //! What passes through hands that may look at it: logs and HTTP headers.
 //! Source: server/utilities/logging, security; server/tools, x-mcp-header.
 
-use super::Conversation;
+use super::ConversationView;
 use super::answers::messages;
 use super::asking_users::is_secret_name;
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::security::{collect, secret};
 use mcproof_analysis::wording::excerpt;
 use serde_json::Value;
@@ -13,10 +13,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "log-hides-secrets",
         area: Area::Security,
-        law: "a log message holds no passwords, keys or tokens",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/utilities/logging#security" }],
+        requirement: "a log message holds no passwords, keys or tokens",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Must,
+            source: "server/utilities/logging#security",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(logs_hide_secrets),
         why: "clients show and store log messages, and hand them to models",
         remedy: "log the name of a setting instead of its value, and URLs without their password",
@@ -31,10 +35,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "header-annotation-holds-no-secret",
         area: Area::Modern,
-        law: "no argument that takes a secret is marked with `x-mcp-header`",
-        laws: &[Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "server/tools#x-mcp-header" }],
+        requirement: "no argument that takes a secret is marked with `x-mcp-header`",
+        sources: &[RequirementSource {
+            revisions: revisions::MODERN,
+            level: RequirementLevel::Should,
+            source: "server/tools#x-mcp-header",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(header_annotations_hold_no_secret),
         why: "proxies and gateways see headers and write them into their logs",
         remedy: "take `x-mcp-header` off this argument",
@@ -48,7 +56,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn logs_hide_secrets(conversation: &Conversation<'_>) -> Judgement {
+fn logs_hide_secrets(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
     for heard in messages(conversation).filter(|heard| heard.method() == Some("notifications/message")) {
         seen += 1;
@@ -61,10 +69,10 @@ fn logs_hide_secrets(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     violations.truncate(1);
-    if seen == 0 { Judgement::NotApplicable("the server logs nothing".into()) } else { Judgement::from_violations(violations) }
+    if seen == 0 { Judgment::NotApplicable("the server logs nothing".into()) } else { Judgment::from_violations(violations) }
 }
 
-fn header_annotations_hold_no_secret(conversation: &Conversation<'_>) -> Judgement {
+fn header_annotations_hold_no_secret(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
     for (tool, frame) in conversation.tools() {
         let properties = tool.pointer("/inputSchema/properties").and_then(Value::as_object).into_iter().flatten();
@@ -78,5 +86,5 @@ fn header_annotations_hold_no_secret(conversation: &Conversation<'_>) -> Judgeme
         }
     }
     violations.truncate(1);
-    if seen == 0 { Judgement::NotApplicable("no argument is sent in a header".into()) } else { Judgement::from_violations(violations) }
+    if seen == 0 { Judgment::NotApplicable("no argument is sent in a header".into()) } else { Judgment::from_violations(violations) }
 }

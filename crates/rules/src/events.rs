@@ -2,8 +2,8 @@
 //! Source: WHATWG HTML, server-sent events; 2024-11-05, basic/transports, HTTP with SSE; 2025-03-26 and later, Streamable HTTP.
 
 use super::connections::unanswered_posts;
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
-use super::{Conversation, HttpExchange};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{ConversationView, HttpExchange};
 use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{USUAL_PROBES, read_json};
@@ -14,32 +14,40 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use url::Url;
 
-const STREAM_FORMAT: &[Law] = &[Law {
+const STREAM_FORMAT: &[RequirementSource] = &[RequirementSource {
     revisions: revisions::ALL,
-    keyword: Keyword::Must,
+    level: RequirementLevel::Must,
     source: "https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream",
 }];
 
-const MESSAGES: &[Law] = &[
-    Law { revisions: "2024-11-05"..="2024-11-05", keyword: Keyword::Must, source: "basic/transports#http-with-sse" },
-    Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#sending-messages-to-the-server" },
-    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/streamable-http#receiving-messages" },
+const MESSAGES: &[RequirementSource] = &[
+    RequirementSource { revisions: "2024-11-05"..="2024-11-05", level: RequirementLevel::Must, source: "basic/transports#http-with-sse" },
+    RequirementSource {
+        revisions: revisions::SESSIONS,
+        level: RequirementLevel::Must,
+        source: "basic/transports#sending-messages-to-the-server",
+    },
+    RequirementSource {
+        revisions: revisions::MODERN,
+        level: RequirementLevel::Must,
+        source: "basic/transports/streamable-http#receiving-messages",
+    },
 ];
 
-const SSE: &[Law] = &[Law {
+const SSE: &[RequirementSource] = &[RequirementSource {
     revisions: revisions::LEGACY,
-    keyword: Keyword::Must,
+    level: RequirementLevel::Must,
     source: "https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse",
 }];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        id: "sse-content-is-fields",
+        id: "sse-lines-are-fields-or-comments",
         area: Area::Events,
-        law: "each line of an event stream is a field (`data`, `event`, `id`, `retry`) or a comment",
-        laws: STREAM_FORMAT,
+        requirement: "each line of an event stream is a field (`data`, `event`, `id`, `retry`) or a comment",
+        sources: STREAM_FORMAT,
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(content_is_fields),
         why: "clients ignore lines that they do not know, so that a message without `data:` never arrives",
         remedy: "begin each line of a message with `data: `",
@@ -59,10 +67,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-event-is-terminated",
         area: Area::Events,
-        law: "an event ends with a blank line",
-        laws: STREAM_FORMAT,
+        requirement: "an event ends with a blank line",
+        sources: STREAM_FORMAT,
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(event_is_terminated),
         why: "clients wait for the blank line: the last message of a stream is lost, and two others run into one",
         remedy: "write two line feeds after the data of each event",
@@ -81,12 +89,12 @@ pub(super) const RULES: &[Rule] = &[
             ! ended"#,
     },
     Rule {
-        id: "sse-data-is-a-message",
+        id: "sse-data-is-one-message",
         area: Area::Events,
-        law: "the data of an event is one message",
-        laws: MESSAGES,
+        requirement: "the data of an event is one message",
+        sources: MESSAGES,
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(data_is_a_message),
         why: "clients parse all data as messages: some log an error for each heartbeat, some hang up",
         remedy: "send heartbeats as comments (a line that begins with a colon), and each message as one event",
@@ -108,10 +116,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-event-is-named-message",
         area: Area::Events,
-        law: "an event that holds a message is named `message`, or not at all",
-        laws: MESSAGES,
+        requirement: "an event that holds a message is named `message`, or not at all",
+        sources: MESSAGES,
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(event_is_named_message),
         why: "clients listen to `message`; what has another name goes past them, and its request is never answered",
         remedy: "leave out the `event` field, or write `event: message`",
@@ -130,10 +138,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-is-utf8",
         area: Area::Events,
-        law: "an event stream is UTF-8",
-        laws: STREAM_FORMAT,
+        requirement: "an event stream is UTF-8",
+        sources: STREAM_FORMAT,
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(is_utf8),
         why: "what is written in another encoding arrives as other characters, or makes the message unreadable",
         remedy: "encode what is written to the stream as UTF-8, whatever the locale is",
@@ -152,14 +160,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-ends-lines-with-lf",
         area: Area::Events,
-        law: "the lines of an event stream end with a line feed alone",
-        laws: &[Law {
+        requirement: "the lines of an event stream end with a line feed alone",
+        sources: &[RequirementSource {
             revisions: revisions::ALL,
-            keyword: Keyword::Portability,
+            level: RequirementLevel::Portability,
             source: "https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream",
         }],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(ends_lines_with_lf),
         why: "a carriage return before it is legal, and there are clients that look for two line feeds and never find them",
         remedy: "end lines with a line feed",
@@ -176,16 +184,16 @@ pub(super) const RULES: &[Rule] = &[
             < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
     },
     Rule {
-        id: "sse-stream-is-primed",
+        id: "sse-resumable-stream-starts-with-id",
         area: Area::Events,
-        law: "a stream that can be resumed begins with an event that has an id and no data",
-        laws: &[Law {
+        requirement: "a stream that can be resumed begins with an event that has an id and no data",
+        sources: &[RequirementSource {
             revisions: "2025-11-25"..="2025-11-25",
-            keyword: Keyword::Should,
+            level: RequirementLevel::Should,
             source: "basic/transports#sending-messages-to-the-server",
         }],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(stream_is_primed),
         why: "a client whose connection breaks before the first message has no id to resume from, and loses the answer",
         remedy: "send `id: …` with an empty `data:` as soon as a stream is opened, before there is anything to say",
@@ -205,10 +213,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-event-ids-are-unique",
         area: Area::Events,
-        law: "no two events of a session have the same id",
-        laws: &[Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#resumability-and-redelivery" }],
+        requirement: "no two events of a session have the same id",
+        sources: &[RequirementSource {
+            revisions: revisions::SESSIONS,
+            level: RequirementLevel::Must,
+            source: "basic/transports#resumability-and-redelivery",
+        }],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(event_ids_are_unique),
         why: "a client resumes by the last id that it saw; if another stream has that id too, it gets what is not its own, or nothing",
         remedy: "put the stream into the id, such as a random name for each stream and a counter after it",
@@ -233,15 +245,23 @@ pub(super) const RULES: &[Rule] = &[
             < id: b-1\ndata: {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}"#,
     },
     Rule {
-        id: "sse-stream-ends-after-answer",
+        id: "sse-stream-ends-after-response",
         area: Area::Events,
-        law: "the event stream that answers a request ends after the answer",
-        laws: &[
-            Law { revisions: revisions::SESSIONS, keyword: Keyword::Should, source: "basic/transports#sending-messages-to-the-server" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "basic/transports/streamable-http#receiving-messages" },
+        requirement: "the event stream that answers a request ends after the answer",
+        sources: &[
+            RequirementSource {
+                revisions: revisions::SESSIONS,
+                level: RequirementLevel::Should,
+                source: "basic/transports#sending-messages-to-the-server",
+            },
+            RequirementSource {
+                revisions: revisions::MODERN,
+                level: RequirementLevel::Should,
+                source: "basic/transports/streamable-http#receiving-messages",
+            },
         ],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(stream_ends_after_answer),
         why: "each request leaves an open connection behind, until the client or a proxy on the way runs out of them",
         remedy: "end the response once the answer is written",
@@ -265,10 +285,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-endpoint-comes-first",
         area: Area::Events,
-        law: "the first event of HTTP+SSE is named `endpoint`, and its data is where to send messages",
-        laws: SSE,
+        requirement: "the first event of HTTP+SSE is named `endpoint`, and its data is where to send messages",
+        sources: SSE,
         on: On::Sse,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(endpoint_comes_first),
         why: "a client that does not know where to send its messages has nothing to do but wait",
         remedy: "send `event: endpoint` with the path for messages as soon as the stream is open, before anything else",
@@ -285,10 +305,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-endpoint-has-same-origin",
         area: Area::Events,
-        law: "the endpoint for messages has the origin of the stream",
-        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Security, source: "" }],
+        requirement: "the endpoint for messages has the origin of the stream",
+        sources: &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Security, source: "" }],
         on: On::Sse,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(endpoint_has_same_origin),
         why: "messages and credentials would be sent to whomever the endpoint names, so that clients refuse it",
         remedy: "send a path without a host; behind a proxy, the host that clients see",
@@ -305,10 +325,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-post-is-accepted",
         area: Area::Events,
-        law: "the POST of a message is answered with a status of success",
-        laws: SSE,
+        requirement: "the POST of a message is answered with a status of success",
+        sources: SSE,
         on: On::Sse,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(post_is_accepted),
         why: "clients take any other status for a failure of the request, whatever comes on the stream",
         remedy: "answer the POST with 202 before the message is worked on, and say on the stream what is wrong with it",
@@ -354,7 +374,7 @@ impl Read<'_, '_> {
     }
 }
 
-fn events<'c, 'a>(conversation: &'c Conversation<'a>) -> Vec<Read<'c, 'a>> {
+fn events<'c, 'a>(conversation: &'c ConversationView<'a>) -> Vec<Read<'c, 'a>> {
     let frames = conversation.exchanges.values().flat_map(|exchange| exchange.events.iter().map(move |frame| (exchange, *frame)));
     let mut read: Vec<Read<'c, 'a>> = frames
         .filter_map(|(exchange, frame)| {
@@ -400,12 +420,12 @@ fn holds_messages(data: &[u8]) -> bool {
 }
 
 /// One violation for all that is wrong in the same way.
-fn together(wrong: &[(FrameId, String)], say: impl Fn(&str, usize) -> String) -> Judgement {
+fn together(wrong: &[(FrameId, String)], say: impl Fn(&str, usize) -> String) -> Judgment {
     const MOST_FRAMES: usize = 5;
     match wrong.first() {
-        None => Judgement::Pass,
+        None => Judgment::Pass,
         Some((_, first)) => {
-            Judgement::Broken(vec![Violation::new(say(first, wrong.len() - 1), wrong.iter().take(MOST_FRAMES).map(|(frame, _)| *frame))])
+            Judgment::Broken(vec![Violation::new(say(first, wrong.len() - 1), wrong.iter().take(MOST_FRAMES).map(|(frame, _)| *frame))])
         }
     }
 }
@@ -414,10 +434,10 @@ fn and_more(more: usize) -> String {
     if more == 0 { String::new() } else { format!(" (and {more} more)") }
 }
 
-fn content_is_fields(conversation: &Conversation<'_>) -> Judgement {
+fn content_is_fields(conversation: &ConversationView<'_>) -> Judgment {
     let events = events(conversation);
     if events.is_empty() {
-        return Judgement::NotApplicable(NO_STREAM.into());
+        return Judgment::NotApplicable(NO_STREAM.into());
     }
     let wrong: Vec<_> = events
         .iter()
@@ -441,10 +461,10 @@ fn is_ignored_by_all(line: &[u8]) -> bool {
     is_name && !is_meant && !value.contains(&b'{')
 }
 
-fn event_is_terminated(conversation: &Conversation<'_>) -> Judgement {
+fn event_is_terminated(conversation: &ConversationView<'_>) -> Judgment {
     let events = events(conversation);
     if events.is_empty() {
-        return Judgement::NotApplicable(NO_STREAM.into());
+        return Judgment::NotApplicable(NO_STREAM.into());
     }
     let last = conversation.frames().last().map(|frame| frame.id);
     let wrong: Vec<_> = events
@@ -453,7 +473,7 @@ fn event_is_terminated(conversation: &Conversation<'_>) -> Judgement {
         .filter(|read| {
             let is_unfinished = read.event.unfinished && read.data().is_some();
             // A stream that we closed may have been about to go on; not so one that a handshake was waited for in vain.
-            let is_vain = matches!(conversation.take.opened, Opened::No { .. });
+            let is_vain = matches!(conversation.conversation.opened, Opened::No { .. });
             let has_ended = is_vain || read.exchange.end.is_some() || last.is_none_or(|last| waited(conversation, read.frame.id, last));
             (is_unfinished && (has_ended || read.data().is_some_and(holds_message))) || read.data().is_some_and(holds_messages)
         })
@@ -462,11 +482,11 @@ fn event_is_terminated(conversation: &Conversation<'_>) -> Judgement {
     together(&wrong, |data, more| format!("an event is not ended by a blank line: `{data}`{}", and_more(more)))
 }
 
-fn waited(conversation: &Conversation<'_>, from: FrameId, to: FrameId) -> bool {
+fn waited(conversation: &ConversationView<'_>, from: FrameId, to: FrameId) -> bool {
     conversation.elapsed(from, to).is_some_and(|elapsed| elapsed >= PATIENCE)
 }
 
-fn data_is_a_message(conversation: &Conversation<'_>) -> Judgement {
+fn data_is_a_message(conversation: &ConversationView<'_>) -> Judgment {
     let events = events(conversation);
     let with_data: Vec<_> = events.iter().filter(|read| !read.event.unfinished && !read.is_endpoint() && !broke(read.exchange)).collect();
     let with_data: Vec<_> = with_data.into_iter().filter_map(|read| Some((read, read.data()?))).collect();
@@ -478,16 +498,16 @@ fn data_is_a_message(conversation: &Conversation<'_>) -> Judgement {
         .map(|(read, data)| (read.frame.id, excerpt(data)))
         .collect();
     match (with_data.is_empty(), together(&wrong, |data, more| format!("the data of an event is no message: `{data}`{}", and_more(more)))) {
-        (true, _) => Judgement::NotApplicable(NO_STREAM.into()),
+        (true, _) => Judgment::NotApplicable(NO_STREAM.into()),
         (false, judgement) => judgement,
     }
 }
 
-fn event_is_named_message(conversation: &Conversation<'_>) -> Judgement {
+fn event_is_named_message(conversation: &ConversationView<'_>) -> Judgment {
     let events = events(conversation);
     let messages: Vec<_> = events.iter().filter(|read| read.data().is_some_and(holds_message)).collect();
     if messages.is_empty() {
-        return Judgement::NotApplicable("no message came in an event stream".into());
+        return Judgment::NotApplicable("no message came in an event stream".into());
     }
     let wrong: Vec<_> = messages
         .iter()
@@ -499,10 +519,10 @@ fn event_is_named_message(conversation: &Conversation<'_>) -> Judgement {
     together(&wrong, |name, more| format!("a message came in an event named `{name}`{}", and_more(more)))
 }
 
-fn is_utf8(conversation: &Conversation<'_>) -> Judgement {
+fn is_utf8(conversation: &ConversationView<'_>) -> Judgment {
     let events = events(conversation);
     if events.is_empty() {
-        return Judgement::NotApplicable(NO_STREAM.into());
+        return Judgment::NotApplicable(NO_STREAM.into());
     }
     let wrong: Vec<_> = events
         .iter()
@@ -516,10 +536,10 @@ fn is_utf8(conversation: &Conversation<'_>) -> Judgement {
     together(&wrong, |what, more| format!("an event is not valid UTF-8: {what}{}", and_more(more)))
 }
 
-fn ends_lines_with_lf(conversation: &Conversation<'_>) -> Judgement {
+fn ends_lines_with_lf(conversation: &ConversationView<'_>) -> Judgment {
     let events = events(conversation);
     if events.is_empty() {
-        return Judgement::NotApplicable(NO_STREAM.into());
+        return Judgment::NotApplicable(NO_STREAM.into());
     }
     let wrong: Vec<_> = events
         .iter()
@@ -529,7 +549,7 @@ fn ends_lines_with_lf(conversation: &Conversation<'_>) -> Judgement {
     together(&wrong, |_, _| "the lines of events end with a carriage return and a line feed".to_owned())
 }
 
-fn event_ids_are_unique(conversation: &Conversation<'_>) -> Judgement {
+fn event_ids_are_unique(conversation: &ConversationView<'_>) -> Judgment {
     let mut seen: BTreeMap<(String, String), FrameId> = BTreeMap::new();
     let mut wrong = Vec::new();
     let events = events(conversation);
@@ -542,9 +562,9 @@ fn event_ids_are_unique(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     match (seen.is_empty(), wrong.first()) {
-        (true, _) => Judgement::NotApplicable("its events have no ids".into()),
-        (false, None) => Judgement::Pass,
-        (false, Some((first, second, id))) => Judgement::Broken(vec![Violation::new(
+        (true, _) => Judgment::NotApplicable("its events have no ids".into()),
+        (false, None) => Judgment::Pass,
+        (false, Some((first, second, id))) => Judgment::Broken(vec![Violation::new(
             format!("two events of a session have the id `{}`{}", excerpt(id), and_more(wrong.len() - 1)),
             [*first, *second],
         )]),
@@ -553,7 +573,7 @@ fn event_ids_are_unique(conversation: &Conversation<'_>) -> Judgement {
 
 /// Streams without ids cannot be resumed, which servers may leave out. A request that does not name the revision may be one of
 /// an earlier client, which cannot read an event without data.
-fn stream_is_primed(conversation: &Conversation<'_>) -> Judgement {
+fn stream_is_primed(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
     for exchange in conversation.exchanges.values().filter(|exchange| exchange.method == "POST") {
         let asked = serde_json::from_slice::<Value>(exchange.request_body).unwrap_or_default();
@@ -562,7 +582,7 @@ fn stream_is_primed(conversation: &Conversation<'_>) -> Judgement {
             _ => None,
         });
         let events: Vec<_> = events.collect();
-        let is_named = exchange.request_header("mcp-protocol-version") == Some(conversation.take.revision.as_str());
+        let is_named = exchange.request_header("mcp-protocol-version") == Some(conversation.conversation.revision.as_str());
         if !is_named || asked["method"] == "initialize" || !events.iter().any(|(_, id, _)| id.is_some()) {
             continue;
         }
@@ -576,8 +596,8 @@ fn stream_is_primed(conversation: &Conversation<'_>) -> Judgement {
     }
     violations.truncate(1);
     match seen {
-        0 => Judgement::NotApplicable("its events have no ids, so that no stream can be resumed".into()),
-        _ => Judgement::from_violations(violations),
+        0 => Judgment::NotApplicable("its events have no ids, so that no stream can be resumed".into()),
+        _ => Judgment::from_violations(violations),
     }
 }
 
@@ -586,21 +606,21 @@ pub(super) fn session_of(exchange: &HttpExchange<'_>) -> String {
     exchange.request_header("mcp-session-id").or_else(|| exchange.header("mcp-session-id")).unwrap_or_default().to_owned()
 }
 
-fn stream_ends_after_answer(conversation: &Conversation<'_>) -> Judgement {
-    let Some(asked) = conversation.probe("stream-end") else { return Judgement::NotTried("no stream was waited for".into()) };
+fn stream_ends_after_answer(conversation: &ConversationView<'_>) -> Judgment {
+    let Some(asked) = conversation.probe("stream-end") else { return Judgment::NotTried("no stream was waited for".into()) };
     let (Some(http), Some(answer)) = (asked.http, asked.answer.frame()) else {
-        return Judgement::Untestable("the request whose stream was waited for was not answered".into());
+        return Judgment::Untestable("the request whose stream was waited for was not answered".into());
     };
     if http.media_type().as_deref() != Some("text/event-stream") {
-        return Judgement::NotApplicable("the server answers with JSON, not with event streams".into());
+        return Judgment::NotApplicable("the server answers with JSON, not with event streams".into());
     }
     let debris: Vec<ExchangeId> = events(conversation).iter().filter(|read| read.is_chunk_debris()).map(|read| read.exchange.id).collect();
     let last = conversation.frames().last().map_or(answer, |frame| frame.id);
     match http.end {
-        Some((end, _)) if !waited(conversation, answer, end.id) => Judgement::Pass,
-        None if debris.contains(&http.id) => Judgement::Untestable("the stream is broken further below".into()),
-        None if !waited(conversation, answer, last) => Judgement::Untestable("the conversation ended before the stream had to".into()),
-        _ => Judgement::Broken(vec![Violation::new(
+        Some((end, _)) if !waited(conversation, answer, end.id) => Judgment::Pass,
+        None if debris.contains(&http.id) => Judgment::Untestable("the stream is broken further below".into()),
+        None if !waited(conversation, answer, last) => Judgment::Untestable("the conversation ended before the stream had to".into()),
+        _ => Judgment::Broken(vec![Violation::new(
             "the event stream of a request was still open a second after its answer",
             [http.request.id, answer],
         )]),
@@ -608,13 +628,13 @@ fn stream_ends_after_answer(conversation: &Conversation<'_>) -> Judgement {
 }
 
 /// The streams of HTTP+SSE that a client opened and that were served.
-fn sse_streams<'c, 'a>(conversation: &'c Conversation<'a>) -> impl Iterator<Item = &'c HttpExchange<'a>> {
+fn sse_streams<'c, 'a>(conversation: &'c ConversationView<'a>) -> impl Iterator<Item = &'c HttpExchange<'a>> {
     conversation.exchanges.values().filter(|exchange| {
         exchange.method == "GET" && exchange.status() == Some(200) && exchange.media_type().as_deref() == Some("text/event-stream")
     })
 }
 
-fn endpoint_comes_first(conversation: &Conversation<'_>) -> Judgement {
+fn endpoint_comes_first(conversation: &ConversationView<'_>) -> Judgment {
     let firsts: Vec<(FrameId, Event)> = sse_streams(conversation)
         .filter_map(|exchange| {
             let read = |frame: &&Frame| match &frame.body {
@@ -630,10 +650,10 @@ fn endpoint_comes_first(conversation: &Conversation<'_>) -> Judgement {
         let data = excerpt(event.data.as_deref().unwrap_or_default());
         Violation::new(format!("the first event of the stream is {name}, with the data `{data}`"), [*frame])
     });
-    Judgement::of(violations.collect(), firsts.len(), "no stream of the server began with an event")
+    Judgment::of(violations.collect(), firsts.len(), "no stream of the server began with an event")
 }
 
-fn endpoint_has_same_origin(conversation: &Conversation<'_>) -> Judgement {
+fn endpoint_has_same_origin(conversation: &ConversationView<'_>) -> Judgment {
     let mut told = 0;
     let mut violations = Vec::new();
     for exchange in sse_streams(conversation) {
@@ -655,10 +675,10 @@ fn endpoint_has_same_origin(conversation: &Conversation<'_>) -> Judgement {
         violations.push(Violation::new(problem, [frame]));
     }
     violations.truncate(1);
-    Judgement::of(violations, told, "no stream of the server told an endpoint")
+    Judgment::of(violations, told, "no stream of the server told an endpoint")
 }
 
-fn post_is_accepted(conversation: &Conversation<'_>) -> Judgement {
+fn post_is_accepted(conversation: &ConversationView<'_>) -> Judgment {
     let posts: Vec<&HttpExchange<'_>> = conversation
         .exchanges
         .values()
@@ -677,17 +697,18 @@ fn post_is_accepted(conversation: &Conversation<'_>) -> Judgement {
         let message = format!("the POST of `{method}` got no response{}", and_more(unanswered.len() - 1));
         violations.push(Violation::new(message, exchange.heads()));
     }
-    Judgement::of(violations, posts.len(), "no message was posted")
+    Judgment::of(violations, posts.len(), "no message was posted")
 }
 
 /// Whether a POST is not what any client of the protocol would send.
-fn is_odd(conversation: &Conversation<'_>, exchange: &HttpExchange<'_>) -> bool {
+fn is_odd(conversation: &ConversationView<'_>, exchange: &HttpExchange<'_>) -> bool {
     const ALSO_USUAL: [&str; 4] = ["plain", LEGAL_FORM, "call-slow", "after-cancel"];
-    let probe = conversation.take.probes.iter().find(|probed| probed.first <= exchange.request.id && exchange.request.id < probed.end);
+    let probe =
+        conversation.conversation.probes.iter().find(|probed| probed.first <= exchange.request.id && exchange.request.id < probed.end);
     let is_usual = match probe {
         Some(probed) => USUAL_PROBES.iter().chain(&ALSO_USUAL).any(|probe| probed.probe == *probe),
         // The handshake.
-        None => conversation.take.opened != Opened::Bare,
+        None => conversation.conversation.opened != Opened::Bare,
     };
     let message = serde_json::from_slice::<Value>(exchange.request_body);
     !is_usual || !message.is_ok_and(|message| message.get("method").is_some())

@@ -7,10 +7,12 @@
 pub(super) mod rounds;
 pub(super) mod tasks;
 
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Revisions, Rule, Violation, named, revisions};
+use super::rule_definition::{
+    Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Revisions, Rule, Violation, named, revisions,
+};
 use mcproof_analysis::probes::fixtures::{EMBEDDED, ENTERED, OF_TEMPLATE, PROMPTED, SAMPLED, TEMPLATE};
 use mcproof_analysis::wording::excerpt;
-use mcproof_analysis::{Answer, Asked, Conversation, Said};
+use mcproof_analysis::{Answer, Asked, ConversationView, Said};
 use mcproof_record::{FrameBody, FrameId};
 use serde_json::{Value, json};
 
@@ -18,11 +20,11 @@ use serde_json::{Value, json};
 const FIXTURE: Rule = Rule {
     id: "",
     area: Area::Fixtures,
-    law: "",
-    laws: &[],
+    requirement: "",
+    sources: &[],
     on: On::Any,
-    lenience: None,
-    judge: Judge::Each(|_| Judgement::Pass),
+    tolerance: None,
+    judge: Judge::Each(|_| Judgment::Pass),
     why: "the official conformance suite tells by this tool whether the server, or the SDK under it, has the feature",
     remedy: "",
     sdks: &[],
@@ -37,8 +39,8 @@ const NEWEST_LEGACY: Revisions = "2025-11-25"..="2025-11-25";
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "fixture-content-types",
-        law: "the tools for text, image, audio, embedded resource and all of them give just that",
-        laws: &[Law { revisions: SINCE, keyword: Keyword::Must, source: "server/tools#tool-result" }],
+        requirement: "the tools for text, image, audio, embedded resource and all of them give just that",
+        sources: &[RequirementSource { revisions: SINCE, level: RequirementLevel::Must, source: "server/tools#tool-result" }],
         judge: Judge::Each(content_types),
         remedy: "give the content blocks that the name of the tool promises, each with its data",
         bad: r#"
@@ -53,10 +55,14 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-error-is-a-result",
-        law: "the tool that fails gives a result with `isError` and a text that says why",
-        laws: &[
-            Law { revisions: "2024-11-05"..="2025-03-26", keyword: Keyword::Should, source: "server/tools#error-handling" },
-            Law { revisions: SINCE, keyword: Keyword::Must, source: "server/tools#error-handling" },
+        requirement: "the tool that fails gives a result with `isError` and a text that says why",
+        sources: &[
+            RequirementSource {
+                revisions: "2024-11-05"..="2025-03-26",
+                level: RequirementLevel::Should,
+                source: "server/tools#error-handling",
+            },
+            RequirementSource { revisions: SINCE, level: RequirementLevel::Must, source: "server/tools#error-handling" },
         ],
         judge: Judge::Each(error_is_a_result),
         remedy: "turn what a tool throws into a result with `isError: true`; JSON-RPC errors are for calls that cannot be made",
@@ -72,8 +78,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-logs",
-        law: "the tool that logs sends three log messages while it works",
-        laws: &[Law { revisions: LEGACY, keyword: Keyword::Must, source: "server/utilities/logging#log-message-notifications" }],
+        requirement: "the tool that logs sends three log messages while it works",
+        sources: &[RequirementSource {
+            revisions: LEGACY,
+            level: RequirementLevel::Must,
+            source: "server/utilities/logging#log-message-notifications",
+        }],
         judge: Judge::Each(logs),
         remedy: "send each log message as `notifications/message` to the session that calls, if its level allows",
         bad: r#"
@@ -92,10 +102,14 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-progress",
-        law: "the tool that reports progress does so three times, with the token of the call",
-        laws: &[
-            Law { revisions: LEGACY, keyword: Keyword::Must, source: "basic/utilities/progress#progress-flow" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/patterns/progress#progress-flow" },
+        requirement: "the tool that reports progress does so three times, with the token of the call",
+        sources: &[
+            RequirementSource { revisions: LEGACY, level: RequirementLevel::Must, source: "basic/utilities/progress#progress-flow" },
+            RequirementSource {
+                revisions: revisions::MODERN,
+                level: RequirementLevel::Must,
+                source: "basic/patterns/progress#progress-flow",
+            },
         ],
         judge: Judge::Each(progress),
         remedy: "send `notifications/progress` with `_meta.progressToken` of the call, as it came",
@@ -114,8 +128,8 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-sampling",
-        law: "the tool that samples asks the client, and tells what it was answered",
-        laws: &[Law { revisions: LEGACY, keyword: Keyword::Must, source: "client/sampling#creating-messages" }],
+        requirement: "the tool that samples asks the client, and tells what it was answered",
+        sources: &[RequirementSource { revisions: LEGACY, level: RequirementLevel::Must, source: "client/sampling#creating-messages" }],
         judge: Judge::Each(|conversation| asks_and_tells(conversation, "test_sampling", "sampling/createMessage", SAMPLED)),
         remedy: "send `sampling/createMessage` on the stream of the call, and go on with the result that comes back",
         bad: r#"
@@ -132,8 +146,8 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-elicitation",
-        law: "the tool that asks the user does so, and tells what was entered",
-        laws: &[Law { revisions: LEGACY, keyword: Keyword::Must, source: "client/elicitation#protocol-messages" }],
+        requirement: "the tool that asks the user does so, and tells what was entered",
+        sources: &[RequirementSource { revisions: LEGACY, level: RequirementLevel::Must, source: "client/elicitation#protocol-messages" }],
         judge: Judge::Each(|conversation| asks_and_tells(conversation, "test_elicitation", "elicitation/create", ENTERED)),
         remedy: "send `elicitation/create` on the stream of the call, and go on with the content that comes back",
         bad: r#"
@@ -152,8 +166,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-elicitation-defaults",
-        law: "the form with defaults reaches the client with each of them: string, integer, number, choice and boolean",
-        laws: &[Law { revisions: NEWEST_LEGACY, keyword: Keyword::Must, source: "client/elicitation#requested-schema" }],
+        requirement: "the form with defaults reaches the client with each of them: string, integer, number, choice and boolean",
+        sources: &[RequirementSource {
+            revisions: NEWEST_LEGACY,
+            level: RequirementLevel::Must,
+            source: "client/elicitation#requested-schema",
+        }],
         judge: Judge::Each(|conversation| form(conversation, "test_elicitation_sep1034_defaults", default_flaws)),
         remedy: "pass `requestedSchema` on as it was written, with every `default`",
         bad: r#"
@@ -168,8 +186,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-elicitation-enums",
-        law: "the form with choices reaches the client with each kind of them: one or several, with titles and without",
-        laws: &[Law { revisions: NEWEST_LEGACY, keyword: Keyword::Must, source: "client/elicitation#requested-schema" }],
+        requirement: "the form with choices reaches the client with each kind of them: one or several, with titles and without",
+        sources: &[RequirementSource {
+            revisions: NEWEST_LEGACY,
+            level: RequirementLevel::Must,
+            source: "client/elicitation#requested-schema",
+        }],
         judge: Judge::Each(|conversation| form(conversation, "test_elicitation_sep1330_enums", enum_flaws)),
         remedy: "pass `requestedSchema` on as it was written: `enum`, `oneOf` with `const` and `title`, `enumNames`, and arrays of them",
         bad: r#"
@@ -183,11 +205,11 @@ pub(super) const RULES: &[Rule] = &[
         ..FIXTURE
     },
     Rule {
-        id: "fixture-schema-keywords-kept",
-        law: "the schema in JSON Schema 2020-12 is listed with every keyword that was written",
-        laws: &[
-            Law { revisions: NEWEST_LEGACY, keyword: Keyword::Must, source: "server/tools#tool" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "server/tools#tool" },
+        id: "fixture-schema-keywords-are-preserved",
+        requirement: "the schema in JSON Schema 2020-12 is listed with every keyword that was written",
+        sources: &[
+            RequirementSource { revisions: NEWEST_LEGACY, level: RequirementLevel::Must, source: "server/tools#tool" },
+            RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/tools#tool" },
         ],
         judge: Judge::Each(schema_keywords),
         remedy: "list `inputSchema` as it was written, and not what a conversion to other types leaves of it",
@@ -201,8 +223,8 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-resources",
-        law: "the resources for text, for bytes and of a template give just that",
-        laws: &[Law { revisions: SINCE, keyword: Keyword::Must, source: "server/resources#resource-contents" }],
+        requirement: "the resources for text, for bytes and of a template give just that",
+        sources: &[RequirementSource { revisions: SINCE, level: RequirementLevel::Must, source: "server/resources#resource-contents" }],
         judge: Judge::Each(resources),
         remedy: "give one item of contents with the URI that was asked for, a `mimeType`, and `text` or `blob`",
         bad: r#"
@@ -217,8 +239,8 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-prompts",
-        law: "the prompts for text, arguments, an embedded resource and an image give just that",
-        laws: &[Law { revisions: SINCE, keyword: Keyword::Must, source: "server/prompts#promptmessage" }],
+        requirement: "the prompts for text, arguments, an embedded resource and an image give just that",
+        sources: &[RequirementSource { revisions: SINCE, level: RequirementLevel::Must, source: "server/prompts#promptmessage" }],
         judge: Judge::Each(prompts),
         remedy: "put the arguments where the prompt has them, and give resources and images as content blocks",
         bad: r#"
@@ -233,8 +255,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-stream-resumes",
-        law: "the tool that closes its stream says when to come back, and gives the answer to whoever does",
-        laws: &[Law { revisions: NEWEST_LEGACY, keyword: Keyword::Should, source: "basic/transports#sending-messages-to-the-server" }],
+        requirement: "the tool that closes its stream says when to come back, and gives the answer to whoever does",
+        sources: &[RequirementSource {
+            revisions: NEWEST_LEGACY,
+            level: RequirementLevel::Should,
+            source: "basic/transports#sending-messages-to-the-server",
+        }],
         on: On::Http,
         judge: Judge::Each(stream_resumes),
         remedy: "send an event with an `id` and a `retry` before the stream is closed, keep what comes after it, and give that to a GET with `Last-Event-ID`",
@@ -262,8 +288,8 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-missing-capability",
-        law: "the tool that needs sampling is refused with error -32021, which names that, where the client has not declared it",
-        laws: &[Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic#meta" }],
+        requirement: "the tool that needs sampling is refused with error -32021, which names that, where the client has not declared it",
+        sources: &[RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#meta" }],
         judge: Judge::Each(missing_capability),
         remedy: "answer -32021 with `data.requiredCapabilities`, an object keyed by what is missing; over HTTP with status 400",
         bad: r#"
@@ -277,9 +303,13 @@ pub(super) const RULES: &[Rule] = &[
         ..FIXTURE
     },
     Rule {
-        id: "fixture-list-change-is-told",
-        law: "the tools that change a list make the server tell so to whoever listens",
-        laws: &[Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "server/tools#list-changed-notification" }],
+        id: "fixture-list-change-is-notified",
+        requirement: "the tools that change a list make the server tell so to whoever listens",
+        sources: &[RequirementSource {
+            revisions: revisions::MODERN,
+            level: RequirementLevel::Should,
+            source: "server/tools#list-changed-notification",
+        }],
         judge: Judge::Each(list_change_is_told),
         remedy: "send the notification on every `subscriptions/listen` stream that asked for it, also if another request made the change",
         bad: r#"
@@ -300,7 +330,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// Whether the server lists something under this name, URI or template.
-fn offers(conversation: &Conversation<'_>, name: &str) -> bool {
+fn offers(conversation: &ConversationView<'_>, name: &str) -> bool {
     let is_it = |item: &Value| ["name", "uri", "uriTemplate"].iter().any(|key| item.get(key).and_then(Value::as_str) == Some(name));
     let lists = [
         ("tools/list", "tools"),
@@ -312,7 +342,12 @@ fn offers(conversation: &Conversation<'_>, name: &str) -> bool {
 }
 
 /// Looks at what the fixtures of these names answered to a probe: each is either as it should be, or told what is wrong.
-fn each(conversation: &Conversation<'_>, probe: &str, names: &[&str], wrong: impl Fn(&Asked<'_, '_>) -> Result<(), String>) -> Judgement {
+fn each(
+    conversation: &ConversationView<'_>,
+    probe: &str,
+    names: &[&str],
+    wrong: impl Fn(&Asked<'_, '_>) -> Result<(), String>,
+) -> Judgment {
     let (mut seen, mut violations, mut unasked) = (0, Vec::new(), Vec::new());
     let mut is_offered = false;
     for name in names {
@@ -328,9 +363,9 @@ fn each(conversation: &Conversation<'_>, probe: &str, names: &[&str], wrong: imp
         violations.extend(wrong(&asked).err().map(|message| Violation::new(message, asked.frames())));
     }
     match (is_offered, unasked.is_empty()) {
-        (true, _) => Judgement::of(violations, seen, "the fixtures gave no answer"),
-        (false, true) => Judgement::NotApplicable(format!("the server does not have `{}`", names.join("`, `"))),
-        (false, false) => Judgement::Untestable(format!("{} was not tried; a tool may need `--call`", named(&unasked))),
+        (true, _) => Judgment::of(violations, seen, "the fixtures gave no answer"),
+        (false, true) => Judgment::NotApplicable(format!("the server does not have `{}`", names.join("`, `"))),
+        (false, false) => Judgment::Untestable(format!("{} was not tried; a tool may need `--call`", named(&unasked))),
     }
 }
 
@@ -367,7 +402,7 @@ fn is_whole(block: &Value, kind: &str) -> bool {
         }
 }
 
-fn content_types(conversation: &Conversation<'_>) -> Judgement {
+fn content_types(conversation: &ConversationView<'_>) -> Judgment {
     const WANTED: [(&str, &[&str]); 5] = [
         ("test_simple_text", &["text"]),
         ("test_image_content", &["image"]),
@@ -390,7 +425,7 @@ fn content_types(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn error_is_a_result(conversation: &Conversation<'_>) -> Judgement {
+fn error_is_a_result(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "fixture", &["test_error_handling"], |asked| match asked.answer {
         Answer::Result { value, .. } if value.get("isError") != Some(&Value::Bool(true)) => {
             Err("`test_error_handling` gives a result without `isError`".into())
@@ -406,11 +441,11 @@ fn error_is_a_result(conversation: &Conversation<'_>) -> Judgement {
 /// How many log messages and reports of progress the fixtures send.
 const MESSAGES: usize = 3;
 
-fn logs(conversation: &Conversation<'_>) -> Judgement {
+fn logs(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "fixture", &["test_tool_with_logging"], |asked| {
         succeeded(asked)?;
         // On a stream of its own a message may come after the answer: what is asked next gives it the time.
-        let probes = &conversation.take.probes;
+        let probes = &conversation.conversation.probes;
         let until = probes.iter().filter(|later| later.first >= asked.probed.end).map(|later| later.end).next();
         let is_meanwhile = |said: &&Said<'_>| asked.probed.first <= said.frame.id && until.is_none_or(|until| said.frame.id < until);
         let messages = conversation.from_server().filter(is_meanwhile).filter(|said| said.method() == Some("notifications/message"));
@@ -419,7 +454,7 @@ fn logs(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn progress(conversation: &Conversation<'_>) -> Judgement {
+fn progress(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "fixture", &["test_tool_with_progress"], |asked| {
         succeeded(asked)?;
         let token = asked.request.and_then(|request| request.param("/_meta/progressToken"));
@@ -433,12 +468,12 @@ fn enough(count: usize, who: &str, what: &str) -> Result<(), String> {
 }
 
 /// What the server asked of the client while a fixture was asked.
-fn asked_back<'c, 'a>(conversation: &'c Conversation<'a>, asked: &Asked<'_, '_>, method: &str) -> Option<&'c Said<'a>> {
+fn asked_back<'c, 'a>(conversation: &'c ConversationView<'a>, asked: &Asked<'_, '_>, method: &str) -> Option<&'c Said<'a>> {
     let is_within = |id: FrameId| asked.probed.first <= id && id < asked.probed.end;
     conversation.from_server().find(|said| said.is_request() && said.method() == Some(method) && is_within(said.frame.id))
 }
 
-fn asks_and_tells(conversation: &Conversation<'_>, tool: &str, method: &str, answer: &str) -> Judgement {
+fn asks_and_tells(conversation: &ConversationView<'_>, tool: &str, method: &str, answer: &str) -> Judgment {
     each(conversation, "fixture", &[tool], |asked| {
         if asked_back(conversation, asked, method).is_none() {
             return Err(format!("`{tool}` does not ask `{method}`"));
@@ -452,7 +487,7 @@ fn asks_and_tells(conversation: &Conversation<'_>, tool: &str, method: &str, ans
 }
 
 /// Looks at the form that a fixture shows to the user.
-fn form(conversation: &Conversation<'_>, tool: &str, flaws: fn(&Value) -> Vec<String>) -> Judgement {
+fn form(conversation: &ConversationView<'_>, tool: &str, flaws: fn(&Value) -> Vec<String>) -> Judgment {
     let Some(asked) = conversation.probes("fixture").find(|asked| asked.subject() == tool) else {
         return each(conversation, "fixture", &[tool], |_| Ok(()));
     };
@@ -460,7 +495,7 @@ fn form(conversation: &Conversation<'_>, tool: &str, flaws: fn(&Value) -> Vec<St
         Some(question) => {
             let flaws = flaws(question.param("/requestedSchema/properties").unwrap_or(&Value::Null));
             let violation = || Violation::new(format!("in the form of `{tool}` {}", flaws.join("; ")), [question.frame.id]);
-            Judgement::from_violations(if flaws.is_empty() { Vec::new() } else { vec![violation()] })
+            Judgment::from_violations(if flaws.is_empty() { Vec::new() } else { vec![violation()] })
         }
         None => each(conversation, "fixture", &[tool], |_| Err(format!("`{tool}` does not ask `elicitation/create`"))),
     }
@@ -524,7 +559,7 @@ fn enum_flaws(properties: &Value) -> Vec<String> {
     flaws
 }
 
-fn schema_keywords(conversation: &Conversation<'_>) -> Judgement {
+fn schema_keywords(conversation: &ConversationView<'_>) -> Judgment {
     const TOOL: &str = "json_schema_2020_12_tool";
     const KEYWORDS: [(&str, &str); 3] =
         [("$schema", "/$schema"), ("$defs", "/$defs/address"), ("additionalProperties", "/additionalProperties")];
@@ -538,7 +573,7 @@ fn schema_keywords(conversation: &Conversation<'_>) -> Judgement {
         ("$anchor", "/$defs/address/$anchor"),
     ];
     let Some((tool, frame)) = conversation.tools().into_iter().find(|(tool, _)| tool["name"] == TOOL) else {
-        return Judgement::NotApplicable(format!("the server does not have `{TOOL}`"));
+        return Judgment::NotApplicable(format!("the server does not have `{TOOL}`"));
     };
     let schema = &tool["inputSchema"];
     let more = if conversation.is_modern() { &MORE[..] } else { &[] };
@@ -549,12 +584,12 @@ fn schema_keywords(conversation: &Conversation<'_>) -> Judgement {
         .map(|(keyword, _)| (*keyword).to_owned())
         .collect();
     match missing.is_empty() {
-        true => Judgement::Pass,
-        false => Judgement::Broken(vec![Violation::new(format!("the schema of `{TOOL}` is listed without {}", named(&missing)), [frame])]),
+        true => Judgment::Pass,
+        false => Judgment::Broken(vec![Violation::new(format!("the schema of `{TOOL}` is listed without {}", named(&missing)), [frame])]),
     }
 }
 
-fn resources(conversation: &Conversation<'_>) -> Judgement {
+fn resources(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "fixture", &["test://static-text", "test://static-binary", TEMPLATE], |asked| {
         let contents = &succeeded(asked)?["contents"][0];
         let (uri, member) = match asked.subject() {
@@ -572,7 +607,7 @@ fn resources(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn prompts(conversation: &Conversation<'_>) -> Judgement {
+fn prompts(conversation: &ConversationView<'_>) -> Judgment {
     const NAMES: [&str; 4] =
         ["test_simple_prompt", "test_prompt_with_arguments", "test_prompt_with_embedded_resource", "test_prompt_with_image"];
     each(conversation, "fixture", &NAMES, |asked| {
@@ -600,19 +635,19 @@ fn prompts(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn stream_resumes(conversation: &Conversation<'_>) -> Judgement {
+fn stream_resumes(conversation: &ConversationView<'_>) -> Judgment {
     const TOOL: &str = "test_reconnection";
     let Some(asked) = conversation.probes("fixture").find(|asked| asked.subject() == TOOL) else {
         return each(conversation, "fixture", &[TOOL], |_| Ok(()));
     };
-    let Some(http) = asked.http else { return Judgement::Untestable(format!("`{TOOL}` was not called")) };
+    let Some(http) = asked.http else { return Judgment::Untestable(format!("`{TOOL}` was not called")) };
     let answered = match asked.answer {
         Answer::Result { frame, .. } | Answer::Error { frame, .. } => Some(frame),
         _ => None,
     };
     let came_on = answered.and_then(|frame| conversation.from_server().find(|said| said.frame.id == frame)).and_then(|said| said.exchange);
     if http.media_type().as_deref() != Some("text/event-stream") || came_on == Some(http.id) {
-        return Judgement::Untestable(format!("`{TOOL}` answered without closing its stream"));
+        return Judgment::Untestable(format!("`{TOOL}` answered without closing its stream"));
     }
     let has_field = |name: &str| {
         let is_it = |line: &&[u8]| line.starts_with(name.as_bytes()) && line.get(name.len()) == Some(&b':');
@@ -625,13 +660,13 @@ fn stream_resumes(conversation: &Conversation<'_>) -> Judgement {
         (false, ..) => format!("the stream of `{TOOL}` is closed before it had an event with an id, so that it cannot be resumed"),
         (true, false, _) => format!("the stream of `{TOOL}` is closed without `retry`"),
         (true, true, None) => format!("whoever resumes the stream of `{TOOL}` gets no answer"),
-        (true, true, Some(_)) => return Judgement::Pass,
+        (true, true, Some(_)) => return Judgment::Pass,
     };
     let end = http.end.map(|(frame, _)| frame.id);
-    Judgement::Broken(vec![Violation::new(message, http.heads().into_iter().chain(end).chain(answered))])
+    Judgment::Broken(vec![Violation::new(message, http.heads().into_iter().chain(end).chain(answered))])
 }
 
-fn missing_capability(conversation: &Conversation<'_>) -> Judgement {
+fn missing_capability(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "fixture-without-capability", &["test_missing_capability"], |asked| match asked.answer {
         Answer::Error { error, .. } if asked.answer.code() == Some(-32021) => {
             if !error.pointer("/data/requiredCapabilities/sampling").is_some_and(Value::is_object) {
@@ -646,14 +681,14 @@ fn missing_capability(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn list_change_is_told(conversation: &Conversation<'_>) -> Judgement {
+fn list_change_is_told(conversation: &ConversationView<'_>) -> Judgment {
     const TOOLS: [(&str, &str, &str); 2] = [
         ("test_trigger_tool_change", "notifications/tools/list_changed", "tools"),
         ("test_trigger_prompt_change", "notifications/prompts/list_changed", "prompts"),
     ];
     let names = TOOLS.map(|(tool, ..)| tool);
     let (mut seen, mut violations) = (0, Vec::new());
-    for probed in conversation.take.probes.iter().filter(|probed| probed.probe == "fixture-change") {
+    for probed in conversation.conversation.probes.iter().filter(|probed| probed.probe == "fixture-change") {
         let within = |said: &&Said<'_>| probed.first <= said.frame.id && said.frame.id < probed.end;
         let Some(call) = conversation.from_client().filter(within).find(|said| said.method() == Some("tools/call")) else { continue };
         let answer = conversation.answer_to(call);
@@ -668,7 +703,7 @@ fn list_change_is_told(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     match (seen, names.iter().any(|name| offers(conversation, name))) {
-        (0, false) => Judgement::NotApplicable(format!("the server does not have `{}`", names.join("`, `"))),
-        _ => Judgement::of(violations, seen, "no list was changed while somebody listened"),
+        (0, false) => Judgment::NotApplicable(format!("the server does not have `{}`", names.join("`, `"))),
+        _ => Judgment::of(violations, seen, "no list was changed while somebody listened"),
     }
 }

@@ -1,7 +1,7 @@
 //! The same flaw of many things, told once. Knows no rule.
 
-use super::Conversation;
-use super::law::{Judgement, Violation};
+use super::ConversationView;
+use super::rule_definition::{Judgment, Violation};
 use mcproof_record::FrameId;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -63,7 +63,7 @@ fn of_kind(one: &str, many: &str, kind: &[Flaw]) -> Violation {
 }
 
 /// Looks at every tool that was listed, once for each of its forms, and tells what is wrong with it.
-pub(super) fn each_tool(conversations: &[&Conversation<'_>], wrong: impl Fn(&Value) -> Vec<String>) -> Judgement {
+pub(super) fn each_tool(conversations: &[&ConversationView<'_>], wrong: impl Fn(&Value) -> Vec<String>) -> Judgment {
     let mut known: HashMap<&str, Vec<&Value>> = HashMap::new();
     let mut flaws = Vec::new();
     for (position, conversation) in conversations.iter().enumerate() {
@@ -83,8 +83,8 @@ pub(super) fn each_tool(conversations: &[&Conversation<'_>], wrong: impl Fn(&Val
         }
     }
     match known.is_empty() {
-        true => Judgement::NotApplicable("the server lists no tools".into()),
-        false => Judgement::from_violations(told("tool", "tools", flaws)),
+        true => Judgment::NotApplicable("the server lists no tools".into()),
+        false => Judgment::from_violations(told("tool", "tools", flaws)),
     }
 }
 

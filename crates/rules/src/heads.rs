@@ -1,20 +1,24 @@
 //! Responses as HTTP itself wants them: a head that can be read, with each header once.
 //! Source: RFC 9112 (HTTP/1.1), RFC 9110 (HTTP semantics).
 
-use super::Conversation;
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::ConversationView;
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::transport::NOT_HTTP;
 use std::collections::BTreeMap;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        id: "http-response-is-http",
+        id: "http-response-is-well-formed",
         area: Area::Http,
-        law: "each response has a status line, headers with a name and a colon, lengths that are numbers, and a blank line after them",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "https://www.rfc-editor.org/rfc/rfc9112#section-2.1" }],
+        requirement: "each response has a status line, headers with a name and a colon, lengths that are numbers, and a blank line after them",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Must,
+            source: "https://www.rfc-editor.org/rfc/rfc9112#section-2.1",
+        }],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(responses_are_http),
         why: "the HTTP library of the client refuses the whole response, and tells no more than that parsing failed",
         remedy: "let an HTTP library write the head of the response, and look at what stands between it and the client",
@@ -29,12 +33,16 @@ pub(super) const RULES: &[Rule] = &[
             < 200 content-type: application/json"#,
     },
     Rule {
-        id: "http-header-comes-once",
+        id: "http-header-is-not-repeated",
         area: Area::Http,
-        law: "a response has each header once that is not a list",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "https://www.rfc-editor.org/rfc/rfc9110#section-5.3" }],
+        requirement: "a response has each header once that is not a list",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Must,
+            source: "https://www.rfc-editor.org/rfc/rfc9110#section-5.3",
+        }],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(headers_come_once),
         why: "one client takes the first value, another one joins both with a comma, browsers refuse a double \
               `Access-Control-Allow-Origin`, and proxies refuse a double `Content-Length`",
@@ -48,12 +56,16 @@ pub(super) const RULES: &[Rule] = &[
             < 200 content-type: application/json | vary: origin | vary: accept",
     },
     Rule {
-        id: "http-header-fits-its-grammar",
+        id: "http-list-header-is-well-formed",
         area: Area::Http,
-        law: "a header that is a list of names or methods holds nothing else, with commas between them",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "https://www.rfc-editor.org/rfc/rfc9110#section-2.2" }],
+        requirement: "a header that is a list of names or methods holds nothing else, with commas between them",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Must,
+            source: "https://www.rfc-editor.org/rfc/rfc9110#section-2.2",
+        }],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(lists_are_of_tokens),
         why: "browsers and caches drop the whole header, so that a page may not read what it was allowed to, or gets what was meant for \
               another one; a line end that is missing swallows the next header as well",
@@ -70,7 +82,7 @@ pub(super) const RULES: &[Rule] = &[
 
 const NO_RESPONSE: &str = "no HTTP response came";
 
-fn responses_are_http(conversation: &Conversation<'_>) -> Judgement {
+fn responses_are_http(conversation: &ConversationView<'_>) -> Judgment {
     let mut seen = 0;
     let mut wrong: BTreeMap<&str, Violation> = BTreeMap::new();
     for exchange in conversation.exchanges.values() {
@@ -81,7 +93,7 @@ fn responses_are_http(conversation: &Conversation<'_>) -> Judgement {
         let told = format!("upon the {}{}, {why}", exchange.method, method.unwrap_or_default());
         wrong.entry(why).or_insert_with(|| Violation::new(told, [exchange.request.id, end.id]));
     }
-    Judgement::of(wrong.into_values().collect(), seen, NO_RESPONSE)
+    Judgment::of(wrong.into_values().collect(), seen, NO_RESPONSE)
 }
 
 /// Headers with one value, and `transfer-encoding`, in which nothing may stand twice that servers send.
@@ -97,7 +109,7 @@ const SINGLE: [&str; 9] = [
     "access-control-allow-credentials",
 ];
 
-fn headers_come_once(conversation: &Conversation<'_>) -> Judgement {
+fn headers_come_once(conversation: &ConversationView<'_>) -> Judgment {
     let mut seen = 0;
     let mut wrong: BTreeMap<&str, Violation> = BTreeMap::new();
     for (exchange, response) in conversation.exchanges.values().filter_map(|exchange| Some((exchange, exchange.response?))) {
@@ -111,14 +123,14 @@ fn headers_come_once(conversation: &Conversation<'_>) -> Judgement {
             }
         }
     }
-    Judgement::of(wrong.into_values().collect(), seen, NO_RESPONSE)
+    Judgment::of(wrong.into_values().collect(), seen, NO_RESPONSE)
 }
 
 /// Headers whose value is a list of tokens (RFC 9110, 5.6.1 and 5.6.2).
 const LISTS_OF_TOKENS: [&str; 5] =
     ["access-control-allow-headers", "access-control-allow-methods", "access-control-expose-headers", "allow", "vary"];
 
-fn lists_are_of_tokens(conversation: &Conversation<'_>) -> Judgement {
+fn lists_are_of_tokens(conversation: &ConversationView<'_>) -> Judgment {
     let mut seen = 0;
     let mut wrong: BTreeMap<&str, Violation> = BTreeMap::new();
     for (exchange, response) in conversation.exchanges.values().filter_map(|exchange| Some((exchange, exchange.response?))) {
@@ -132,7 +144,7 @@ fn lists_are_of_tokens(conversation: &Conversation<'_>) -> Judgement {
             }
         }
     }
-    Judgement::of(wrong.into_values().collect(), seen, NO_RESPONSE)
+    Judgment::of(wrong.into_values().collect(), seen, NO_RESPONSE)
 }
 
 /// RFC 9110, 5.6.2.

@@ -9,12 +9,12 @@ pub use cost::{Cost, cost};
 
 use super::Revisions;
 use super::flaws::each_tool;
-use super::law::{Area, Judge, Keyword, Law, On, Rule, revisions};
+use super::rule_definition::{Area, Judge, On, RequirementLevel, RequirementSource, Rule, revisions};
 
 /// The same in all revisions.
 macro_rules! seen {
     ($source:literal) => {
-        &[Law { revisions: ANY, keyword: Keyword::Portability, source: $source }]
+        &[RequirementSource { revisions: ANY, level: RequirementLevel::Portability, source: $source }]
     };
 }
 
@@ -24,10 +24,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-tool-name-is-accepted",
         area: Area::Hosts,
-        law: "a tool's name has only ASCII letters, digits, `_` and `-`, and begins with a letter or `_`",
-        laws: seen!("https://github.com/google-gemini/gemini-cli/issues/2966"),
+        requirement: "a tool's name has only ASCII letters, digits, `_` and `-`, and begins with a letter or `_`",
+        sources: seen!("https://github.com/google-gemini/gemini-cli/issues/2966"),
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, limits::name)),
         why: "the OpenAI and Anthropic interfaces take `^[a-zA-Z0-9_-]{1,64}$`, Gemini wants a letter or `_` first; one bad name \
               mostly fails the whole request, with all tools of all servers",
@@ -43,10 +43,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-tool-name-leaves-room",
         area: Area::Hosts,
-        law: "the names of server and tool together have fewer than 60 characters",
-        laws: seen!("https://github.com/ComposioHQ/composio/issues/2788"),
+        requirement: "the names of server and tool together have fewer than 60 characters",
+        sources: seen!("https://github.com/ComposioHQ/composio/issues/2788"),
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(limits::name_with_server),
         why: "in Cursor longer ones are filtered out, and other hosts put `mcp__SERVER__` before the name, which then breaks the limit of 64",
         remedy: "shorten the tool's name, and do not repeat the server's name in it",
@@ -65,10 +65,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-tool-list-is-short",
         area: Area::Hosts,
-        law: "a server has at most 40 tools",
-        laws: seen!("https://github.com/Snowflake-Labs/mcp/issues/77"),
+        requirement: "a server has at most 40 tools",
+        sources: seen!("https://github.com/Snowflake-Labs/mcp/issues/77"),
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(limits::number_of_tools),
         why: "hosts count the tools of all servers together: Trae stops at 40, Cursor at 80 (formerly 40), others at 100, and the \
               interfaces behind Zed and VS Code at 128; what is beyond is dropped without a word",
@@ -81,10 +81,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-schema-is-small",
         area: Area::Hosts,
-        law: "an input schema has at most 10 levels and 16,000 characters",
-        laws: seen!("https://platform.openai.com/docs/guides/structured-outputs"),
+        requirement: "an input schema has at most 10 levels and 16,000 characters",
+        sources: seen!("https://platform.openai.com/docs/guides/structured-outputs"),
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, limits::size)),
         why: "the strict mode of OpenAI takes 10 levels of nesting, and every conversation pays for each character",
         remedy: "flatten the arguments, or split the tool",
@@ -95,10 +95,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-schema-is-a-plain-object",
         area: Area::Hosts,
-        law: "an input schema is an object at its top: no `oneOf`, `anyOf`, `allOf`, `enum` or `not` there",
-        laws: seen!("https://github.com/makenotion/notion-mcp-server/issues/340"),
+        requirement: "an input schema is an object at its top: no `oneOf`, `anyOf`, `allOf`, `enum` or `not` there",
+        sources: seen!("https://github.com/makenotion/notion-mcp-server/issues/340"),
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, schemas::top)),
         why: "the interfaces of Anthropic and OpenAI refuse them there, and with them the whole request; Claude Code drops the tool",
         remedy: "move the alternatives into a property, or say in the descriptions what excludes what, and check it in the tool",
@@ -113,10 +113,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-input-schema-reads-as-2020-12",
         area: Area::Hosts,
-        law: "an input schema is valid when it is read as JSON Schema 2020-12, whatever dialect it names",
-        laws: seen!("https://github.com/anthropics/claude-code/issues/586"),
+        requirement: "an input schema is valid when it is read as JSON Schema 2020-12, whatever dialect it names",
+        sources: seen!("https://github.com/anthropics/claude-code/issues/586"),
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, schemas::older_forms)),
         why: "the interface of Anthropic reads all of them so, and answers 400 to the whole request",
         remedy: "write tuples with `prefixItems` and bounds as numbers, or generate schemas for 2020-12",
@@ -131,10 +131,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-output-schema-is-2020-12",
         area: Area::Hosts,
-        law: "an output schema names the dialect JSON Schema 2020-12, or none",
-        laws: seen!("https://github.com/perplexityai/modelcontextprotocol/issues/132"),
+        requirement: "an output schema names the dialect JSON Schema 2020-12, or none",
+        sources: seen!("https://github.com/perplexityai/modelcontextprotocol/issues/132"),
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, schemas::dialect)),
         why: "hosts that validate results with a validator for 2020-12 only, such as Claude Desktop, call no tool of another dialect",
         remedy: "leave out `$schema`, or generate schemas for 2020-12",
@@ -149,10 +149,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-schema-has-no-refs",
         area: Area::Hosts,
-        law: "an input schema has no `$ref`",
-        laws: seen!("https://github.com/google-gemini/gemini-cli/issues/13326"),
+        requirement: "an input schema has no `$ref`",
+        sources: seen!("https://github.com/google-gemini/gemini-cli/issues/13326"),
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, schemas::references)),
         why: "the interface of Gemini refuses references, and hosts that rewrite schemas lose what they lead to",
         remedy: "write the definitions where they are used",
@@ -165,10 +165,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-schema-arrays-have-items",
         area: Area::Hosts,
-        law: "every array in an input schema says what its items are",
-        laws: seen!("https://github.com/microsoft/vscode/issues/246119"),
+        requirement: "every array in an input schema says what its items are",
+        sources: seen!("https://github.com/microsoft/vscode/issues/246119"),
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, schemas::arrays)),
         why: "VS Code refuses such a tool (\"array type must have items\"), and so does Gemini's interface",
         remedy: "add `items`, if only `{\"type\": \"string\"}`",
@@ -183,10 +183,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-schema-has-one-type-each",
         area: Area::Hosts,
-        law: "`type` in an input schema is one type, not a list of them",
-        laws: seen!("https://github.com/sbroenne/mcp-server-excel/pull/674"),
+        requirement: "`type` in an input schema is one type, not a list of them",
+        sources: seen!("https://github.com/sbroenne/mcp-server-excel/pull/674"),
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, schemas::types)),
         why: "the interface of Gemini has room for one type only, and answers 400 to the whole request",
         remedy: "leave optional arguments out of `required` instead of allowing null",
@@ -199,10 +199,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-schema-formats-are-known",
         area: Area::Hosts,
-        law: "strings in an input schema have no `format` but `date-time` and `enum`",
-        laws: seen!("https://github.com/google-gemini/gemini-cli/issues/2237"),
+        requirement: "strings in an input schema have no `format` but `date-time` and `enum`",
+        sources: seen!("https://github.com/google-gemini/gemini-cli/issues/2237"),
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, schemas::formats)),
         why: "the interface of Gemini answers 400 to any other, such as `uri` and `email`",
         remedy: "say it in the description, or with `pattern`",
@@ -217,10 +217,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-argument-names-are-accepted",
         area: Area::Hosts,
-        law: "the names of arguments are 1 to 64 characters, only ASCII letters, digits, `_`, `.` and `-`",
-        laws: seen!("https://github.com/twilio-labs/mcp/issues/49"),
+        requirement: "the names of arguments are 1 to 64 characters, only ASCII letters, digits, `_`, `.` and `-`",
+        sources: seen!("https://github.com/twilio-labs/mcp/issues/49"),
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, schemas::arguments)),
         why: "the interface of Anthropic answers 400 to the whole request, so that no tool of any server can be used",
         remedy: "rename the argument",

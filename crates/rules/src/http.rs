@@ -2,35 +2,55 @@
 //! Source: basic/transports, Streamable HTTP.
 
 use super::connections::unanswered_posts;
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
-use super::{Answer, Asked, Conversation, HttpExchange};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Answer, Asked, ConversationView, HttpExchange};
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::FrameId;
 use serde_json::Value;
 
-pub(super) const SENDING: &[Law] = &[
-    Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#sending-messages-to-the-server" },
-    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/streamable-http#sending-messages" },
+pub(super) const SENDING: &[RequirementSource] = &[
+    RequirementSource {
+        revisions: revisions::SESSIONS,
+        level: RequirementLevel::Must,
+        source: "basic/transports#sending-messages-to-the-server",
+    },
+    RequirementSource {
+        revisions: revisions::MODERN,
+        level: RequirementLevel::Must,
+        source: "basic/transports/streamable-http#sending-messages",
+    },
 ];
 
-const PRACTICE: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Portability, source: "" }];
+const PRACTICE: &[RequirementSource] = &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Portability, source: "" }];
 
 const VERSION_HEADER: &str = "basic/transports#protocol-version-header";
 const WITH_VERSION_HEADER: super::Revisions = "2025-06-18"..="2025-11-25";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        id: "http-answer-content-type",
+        id: "http-response-content-type",
         area: Area::Http,
-        law: "a request is answered with `application/json` or `text/event-stream`",
-        laws: &[
-            Law { revisions: "2024-11-05"..="2024-11-05", keyword: Keyword::Must, source: "basic/transports#http-with-sse" },
-            Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#sending-messages-to-the-server" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/streamable-http#sending-messages" },
+        requirement: "a request is answered with `application/json` or `text/event-stream`",
+        sources: &[
+            RequirementSource {
+                revisions: "2024-11-05"..="2024-11-05",
+                level: RequirementLevel::Must,
+                source: "basic/transports#http-with-sse",
+            },
+            RequirementSource {
+                revisions: revisions::SESSIONS,
+                level: RequirementLevel::Must,
+                source: "basic/transports#sending-messages-to-the-server",
+            },
+            RequirementSource {
+                revisions: revisions::MODERN,
+                level: RequirementLevel::Must,
+                source: "basic/transports/streamable-http#sending-messages",
+            },
         ],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(answer_content_type),
         why: "clients choose by the content type how to read the body, and refuse all others",
         remedy: "set `Content-Type` to what the body is",
@@ -49,10 +69,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-result-has-status-200",
         area: Area::Http,
-        law: "a result is sent with status 200",
-        laws: SENDING,
+        requirement: "a result is sent with status 200",
+        sources: SENDING,
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(result_has_status_200),
         why: "clients look at the status first: they take an error status for a failure, and 202 for the answer to a notification",
         remedy: "respond with status 200 to requests that succeed",
@@ -71,10 +91,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-error-has-status-200",
         area: Area::Http,
-        law: "in revisions with a handshake, the error for a request that was read is sent with status 200",
-        laws: &[Law { revisions: revisions::SESSIONS, keyword: Keyword::Should, source: "" }],
+        requirement: "in revisions with a handshake, the error for a request that was read is sent with status 200",
+        sources: &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Should, source: "" }],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(error_has_status_200),
         why: "clients look at the status first: they take 404 for the end of the session, 202 for a notification that was taken, and of any \
               other status they report the number instead of the error, or wait for a response until their deadline",
@@ -96,10 +116,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-notification-gets-202",
         area: Area::Http,
-        law: "a notification or a response is answered with status 202",
-        laws: SENDING,
+        requirement: "a notification or a response is answered with status 202",
+        sources: SENDING,
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(notification_gets_202),
         why: "with another status some clients look for a message in the body, and others take the handshake for failed",
         remedy: "respond to notifications and responses with 202 and no body",
@@ -114,12 +134,12 @@ pub(super) const RULES: &[Rule] = &[
             < 202"#,
     },
     Rule {
-        id: "http-notification-answer-is-empty",
+        id: "http-notification-response-is-empty",
         area: Area::Http,
-        law: "what answers a notification or a response has no body",
-        laws: SENDING,
+        requirement: "what answers a notification or a response has no body",
+        sources: SENDING,
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(notification_answer_is_empty),
         why: "clients that read the body find a message that answers nothing, or no JSON at all",
         remedy: "send status 202 with `Content-Length: 0`",
@@ -137,21 +157,21 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-get-opens-stream-or-405",
         area: Area::Http,
-        law: "a GET opens an event stream, or is answered with 405; in the modern era with 405",
-        laws: &[
-            Law {
+        requirement: "a GET opens an event stream, or is answered with 405; in the modern era with 405",
+        sources: &[
+            RequirementSource {
                 revisions: revisions::SESSIONS,
-                keyword: Keyword::Must,
+                level: RequirementLevel::Must,
                 source: "basic/transports#listening-for-messages-from-the-server",
             },
-            Law {
+            RequirementSource {
                 revisions: revisions::MODERN,
-                keyword: Keyword::Should,
+                level: RequirementLevel::Should,
                 source: "basic/transports/streamable-http#earlier-streamable-http-revisions",
             },
         ],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(get_opens_stream_or_405),
         why: "clients open this stream after the handshake; 405 tells them to do without, anything else that the connection failed",
         remedy: "answer GET at the endpoint with `text/event-stream`, or with 405",
@@ -166,19 +186,23 @@ pub(super) const RULES: &[Rule] = &[
             < 405",
     },
     Rule {
-        id: "http-delete-is-answered",
+        id: "http-delete-ends-session-or-405",
         area: Area::Http,
-        law: "a DELETE ends the session, or is answered with 405; in the modern era with 405",
-        laws: &[
-            Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#session-management" },
-            Law {
+        requirement: "a DELETE ends the session, or is answered with 405; in the modern era with 405",
+        sources: &[
+            RequirementSource {
+                revisions: revisions::SESSIONS,
+                level: RequirementLevel::Must,
+                source: "basic/transports#session-management",
+            },
+            RequirementSource {
                 revisions: revisions::MODERN,
-                keyword: Keyword::Should,
+                level: RequirementLevel::Should,
                 source: "basic/transports/streamable-http#earlier-streamable-http-revisions",
             },
         ],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(delete_is_answered),
         why: "clients end their sessions when they leave; where that fails, sessions pile up on the server",
         remedy: "answer DELETE with a status of success and forget the session, or with 405",
@@ -201,10 +225,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-unknown-version-gets-400",
         area: Area::Http,
-        law: "a request whose `MCP-Protocol-Version` is invalid or not supported is answered with 400",
-        laws: &[Law { revisions: WITH_VERSION_HEADER, keyword: Keyword::Must, source: VERSION_HEADER }],
+        requirement: "a request whose `MCP-Protocol-Version` is invalid or not supported is answered with 400",
+        sources: &[RequirementSource { revisions: WITH_VERSION_HEADER, level: RequirementLevel::Must, source: VERSION_HEADER }],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(unknown_version_gets_400),
         why: "a client that speaks another revision is answered by rules that it does not know, instead of being told",
         remedy: "compare the header with the revisions that the server speaks, before anything else is read",
@@ -230,10 +254,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-version-header-is-optional",
         area: Area::Http,
-        law: "a request of a session without `MCP-Protocol-Version` is served",
-        laws: &[Law { revisions: WITH_VERSION_HEADER, keyword: Keyword::Should, source: VERSION_HEADER }],
+        requirement: "a request of a session without `MCP-Protocol-Version` is served",
+        sources: &[RequirementSource { revisions: WITH_VERSION_HEADER, level: RequirementLevel::Should, source: VERSION_HEADER }],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(version_header_is_optional),
         why: "clients of 2025-03-26 do not know the header",
         remedy: "take a missing header for what the session negotiated, or for 2025-03-26",
@@ -256,14 +280,26 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-malformed-body-is-4xx",
         area: Area::Http,
-        law: "a body that is not valid JSON gets a status from 400 to 499",
-        laws: &[
-            Law { revisions: "2024-11-05"..="2024-11-05", keyword: Keyword::Must, source: "basic/transports#http-with-sse" },
-            Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports#sending-messages-to-the-server" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/streamable-http#sending-messages" },
+        requirement: "a body that is not valid JSON gets a status from 400 to 499",
+        sources: &[
+            RequirementSource {
+                revisions: "2024-11-05"..="2024-11-05",
+                level: RequirementLevel::Must,
+                source: "basic/transports#http-with-sse",
+            },
+            RequirementSource {
+                revisions: revisions::SESSIONS,
+                level: RequirementLevel::Must,
+                source: "basic/transports#sending-messages-to-the-server",
+            },
+            RequirementSource {
+                revisions: revisions::MODERN,
+                level: RequirementLevel::Must,
+                source: "basic/transports/streamable-http#sending-messages",
+            },
         ],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(malformed_body_is_4xx),
         why: "a status of success says that the message was taken; 5xx sets off alarms and retries for what the client did wrong",
         remedy: "catch the parse error, and respond with 400 and the error -32700",
@@ -282,10 +318,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-wrong-content-type-is-4xx",
         area: Area::Http,
-        law: "a message that is posted as `text/plain` is refused",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "" }],
+        requirement: "a message that is posted as `text/plain` is refused",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(wrong_content_type_is_4xx),
         why: "a browser lets any page post `text/plain` to any server without asking, and JSON only after a preflight",
         remedy: "respond with 415 unless the content type is `application/json`",
@@ -311,21 +347,21 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-batch-is-4xx",
         area: Area::Http,
-        law: "a batch is refused in revisions without batches",
-        laws: &[
-            Law {
+        requirement: "a batch is refused in revisions without batches",
+        sources: &[
+            RequirementSource {
                 revisions: WITH_VERSION_HEADER,
-                keyword: Keyword::Portability,
+                level: RequirementLevel::Portability,
                 source: "basic/transports#sending-messages-to-the-server",
             },
-            Law {
+            RequirementSource {
                 revisions: revisions::MODERN,
-                keyword: Keyword::Portability,
+                level: RequirementLevel::Portability,
                 source: "basic/transports/streamable-http#sending-messages",
             },
         ],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(batch_is_4xx),
         why: "an old client that sends one waits for answers that do not come, or gets them in a form that it does not expect",
         remedy: "respond to a body that is an array with 400",
@@ -350,10 +386,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-null-id-is-refused",
         area: Area::Http,
-        law: "a request whose id is null is refused",
-        laws: PRACTICE,
+        requirement: "a request whose id is null is refused",
+        sources: PRACTICE,
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(null_id_is_refused),
         why: "taken for a notification, it is dropped without a word, and the client waits for its answer",
         remedy: "respond with 400 and the error -32600",
@@ -378,10 +414,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-large-body-is-not-5xx",
         area: Area::Http,
-        law: "a body of 4 MiB is taken, or refused with a status from 400 to 499",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "" }],
+        requirement: "a body of 4 MiB is taken, or refused with a status from 400 to 499",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(large_body_is_not_5xx),
         why: "tools get files and pictures as arguments; 5xx tells clients to try the same again",
         remedy: "raise the limit for bodies, and answer what is larger with 413",
@@ -406,10 +442,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-accepts-wildcard",
         area: Area::Http,
-        law: "`Accept: */*` is taken for JSON and event streams alike",
-        laws: PRACTICE,
+        requirement: "`Accept: */*` is taken for JSON and event streams alike",
+        sources: PRACTICE,
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(accepts_wildcard),
         why: "HTTP libraries and probes send it unless they are told otherwise",
         remedy: "let `*/*` stand for both media types",
@@ -432,10 +468,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-serves-trailing-slash",
         area: Area::Http,
-        law: "the path of the endpoint does not redirect with a slash at its end, nor without it",
-        laws: PRACTICE,
+        requirement: "the path of the endpoint does not redirect with a slash at its end, nor without it",
+        sources: PRACTICE,
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(serves_trailing_slash),
         why: "some clients do not follow redirects of a POST, others drop its body or its token on the way",
         remedy: "serve both spellings of the path, or answer the other one with 404",
@@ -452,9 +488,9 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The exchange of a probe whose request differs from the plain one in a single thing, where that one is served.
-pub(super) fn varied<'a, 'c>(conversation: &'c Conversation<'a>, probe: &str) -> Result<Asked<'a, 'c>, Judgement> {
-    let untestable = |why: &str| Err(Judgement::Untestable(why.to_owned()));
-    let Some(asked) = conversation.probe(probe) else { return Err(Judgement::NotTried("it was not tried".into())) };
+pub(super) fn varied<'a, 'c>(conversation: &'c ConversationView<'a>, probe: &str) -> Result<Asked<'a, 'c>, Judgment> {
+    let untestable = |why: &str| Err(Judgment::Untestable(why.to_owned()));
+    let Some(asked) = conversation.probe(probe) else { return Err(Judgment::NotTried("it was not tried".into())) };
     if !is_served(conversation) {
         return untestable("even a plain request was not served, so that a refusal tells nothing");
     }
@@ -465,7 +501,7 @@ pub(super) fn varied<'a, 'c>(conversation: &'c Conversation<'a>, probe: &str) ->
 }
 
 /// Whether the plain request was.
-pub(super) fn is_served(conversation: &Conversation<'_>) -> bool {
+pub(super) fn is_served(conversation: &ConversationView<'_>) -> bool {
     conversation.probe("plain").is_some_and(|plain| plain.status().is_some_and(is_success))
 }
 
@@ -482,8 +518,8 @@ pub(super) fn told(asked: &Asked<'_, '_>) -> String {
     }
 }
 
-fn one(message: String, asked: &Asked<'_, '_>) -> Judgement {
-    Judgement::Broken(vec![Violation::new(message, evidence(asked))])
+fn one(message: String, asked: &Asked<'_, '_>) -> Judgment {
+    Judgment::Broken(vec![Violation::new(message, evidence(asked))])
 }
 
 /// The frames of a probe, with the head of its response.
@@ -505,7 +541,7 @@ fn message_of(exchange: &HttpExchange<'_>) -> Option<Value> {
     posted_message(exchange).filter(|message| message.get("method").is_some())
 }
 
-fn answer_content_type(conversation: &Conversation<'_>) -> Judgement {
+fn answer_content_type(conversation: &ConversationView<'_>) -> Judgment {
     let is_sse = conversation.is_over("sse");
     // In the modern era a request may be refused with another status, and by a message all the same.
     let brings_error = |exchange: &HttpExchange<'_>| {
@@ -530,7 +566,7 @@ fn answer_content_type(conversation: &Conversation<'_>) -> Judgement {
         let what = what.unwrap_or_else(|| "the GET of the stream".into());
         Violation::new(format!("the answer to {what} has {kind}"), exchange.heads())
     });
-    Judgement::of(violation.into_iter().collect(), answered.len(), "no request was answered with status 200")
+    Judgment::of(violation.into_iter().collect(), answered.len(), "no request was answered with status 200")
 }
 
 /// What is wrong with the JSON of a body, if anything is.
@@ -559,7 +595,7 @@ fn not_a_number(body: &[u8]) -> Option<&'static str> {
 }
 
 /// Judges `http-body-is-json`.
-pub(super) fn json_body_is_json(conversation: &Conversation<'_>) -> Judgement {
+pub(super) fn json_body_is_json(conversation: &ConversationView<'_>) -> Judgment {
     let asks = |exchange: &&HttpExchange<'_>| message_of(exchange).is_some_and(|message| message.get("id").is_some());
     let is_json = |exchange: &&HttpExchange<'_>| exchange.media_type().as_deref() == Some("application/json");
     // A body that broke off is told with how it is framed.
@@ -581,10 +617,10 @@ pub(super) fn json_body_is_json(conversation: &Conversation<'_>) -> Judgement {
         let frames = exchange.heads().into_iter().chain(exchange.body.map(|(frame, _)| frame.id));
         Some(Violation::new(format!("the answer to `{method}` is called `application/json` and {flaw}"), frames))
     });
-    Judgement::of(wrong.into_iter().collect(), bodies.len(), "no request was answered with a JSON body")
+    Judgment::of(wrong.into_iter().collect(), bodies.len(), "no request was answered with a JSON body")
 }
 
-fn result_has_status_200(conversation: &Conversation<'_>) -> Judgement {
+fn result_has_status_200(conversation: &ConversationView<'_>) -> Judgment {
     let results: Vec<(&HttpExchange<'_>, FrameId)> = conversation
         .from_server()
         .filter(|said| said.value.get("result").is_some())
@@ -596,24 +632,24 @@ fn result_has_status_200(conversation: &Conversation<'_>) -> Judgement {
         let status = exchange.status().unwrap_or_default();
         Violation::new(format!("a result came with status {status}"), exchange.heads().into_iter().chain([*frame]))
     });
-    Judgement::of(violation.into_iter().collect(), results.len(), "no request was answered with a result")
+    Judgment::of(violation.into_iter().collect(), results.len(), "no request was answered with a result")
 }
 
-fn error_has_status_200(conversation: &Conversation<'_>) -> Judgement {
-    let Some(asked) = conversation.probe("unknown-method") else { return Judgement::NotTried("no unknown method was tried".into()) };
+fn error_has_status_200(conversation: &ConversationView<'_>) -> Judgment {
+    let Some(asked) = conversation.probe("unknown-method") else { return Judgment::NotTried("no unknown method was tried".into()) };
     match (asked.status(), asked.answer) {
-        (Some(200), Answer::Error { .. }) => Judgement::Pass,
-        (Some(status @ (401 | 403 | 429)), _) => Judgement::Untestable(format!("an unknown method got status {status}")),
+        (Some(200), Answer::Error { .. }) => Judgment::Pass,
+        (Some(status @ (401 | 403 | 429)), _) => Judgment::Untestable(format!("an unknown method got status {status}")),
         // What is refused without a message may not have been read.
         (Some(status), answer) if status != 200 && (status < 400 || matches!(answer, Answer::Error { .. })) => {
             one(format!("an unknown method got {}", told(&asked)), &asked)
         }
-        _ => Judgement::Untestable(format!("an unknown method got {}", asked.answer.describe())),
+        _ => Judgment::Untestable(format!("an unknown method got {}", asked.answer.describe())),
     }
 }
 
 /// Notifications that were posted, and responses to what the server asked: what each is called, and the status that it got.
-fn unanswerable<'c, 'a>(conversation: &'c Conversation<'a>) -> Vec<(&'c HttpExchange<'a>, String, u16)> {
+fn unanswerable<'c, 'a>(conversation: &'c ConversationView<'a>) -> Vec<(&'c HttpExchange<'a>, String, u16)> {
     // A response to nothing is none of what a server has to accept.
     let asked = |id: &Value| conversation.from_server().find(|said| said.is_request() && said.id() == Some(id));
     let posted = conversation.exchanges.values().filter_map(|exchange| {
@@ -628,7 +664,7 @@ fn unanswerable<'c, 'a>(conversation: &'c Conversation<'a>) -> Vec<(&'c HttpExch
     posted.collect()
 }
 
-fn notification_gets_202(conversation: &Conversation<'_>) -> Judgement {
+fn notification_gets_202(conversation: &ConversationView<'_>) -> Judgment {
     let posted = unanswerable(conversation);
     let wrong = |what: &str, status: u16| match status {
         202 | 401 | 403 => false,
@@ -641,34 +677,34 @@ fn notification_gets_202(conversation: &Conversation<'_>) -> Judgement {
         first.map(|(exchange, what, status)| Violation::new(format!("{what} was answered with status {status}"), exchange.heads()));
     let unanswered = unanswered_posts(conversation);
     let silence = unanswered.first().map(|(exchange, method)| Violation::new(format!("`{method}` got no response"), exchange.heads()));
-    Judgement::of(violation.into_iter().chain(silence).collect(), posted.len(), "no notification was posted")
+    Judgment::of(violation.into_iter().chain(silence).collect(), posted.len(), "no notification was posted")
 }
 
-fn notification_answer_is_empty(conversation: &Conversation<'_>) -> Judgement {
+fn notification_answer_is_empty(conversation: &ConversationView<'_>) -> Judgment {
     let taken: Vec<_> = unanswerable(conversation).into_iter().filter(|(_, _, status)| *status == 202).collect();
     let violation = taken.iter().find_map(|(exchange, what, _)| {
         let (frame, body) = exchange.body.filter(|(_, body)| !body.trim_ascii().is_empty())?;
         let message = format!("what answers {what} has the body `{}`", excerpt(body));
         Some(Violation::new(message, exchange.heads().into_iter().chain([frame.id])))
     });
-    Judgement::of(violation.into_iter().collect(), taken.len(), "no notification was answered with 202")
+    Judgment::of(violation.into_iter().collect(), taken.len(), "no notification was answered with 202")
 }
 
 const HAS_LEGACY_ERA: &str = "the server speaks the legacy era as well, which has this method";
 
-fn get_opens_stream_or_405(conversation: &Conversation<'_>) -> Judgement {
+fn get_opens_stream_or_405(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("get") else {
         return match conversation.is_modern() && conversation.probe("plain").is_some() {
-            true => Judgement::NotApplicable(HAS_LEGACY_ERA.into()),
-            false => Judgement::NotTried("no GET was sent".into()),
+            true => Judgment::NotApplicable(HAS_LEGACY_ERA.into()),
+            false => Judgment::NotTried("no GET was sent".into()),
         };
     };
     let is_stream = !conversation.is_modern() && asked.http.and_then(HttpExchange::media_type).as_deref() == Some("text/event-stream");
     match asked.status() {
-        None => Judgement::Untestable("the GET was not answered within a second".into()),
-        Some(401) => Judgement::Untestable("the GET was not authorized".into()),
-        Some(405) => Judgement::Pass,
-        Some(200) if is_stream => Judgement::Pass,
+        None => Judgment::Untestable("the GET was not answered within a second".into()),
+        Some(401) => Judgment::Untestable("the GET was not authorized".into()),
+        Some(405) => Judgment::Pass,
+        Some(200) if is_stream => Judgment::Pass,
         Some(status) => {
             let kind = asked.http.and_then(|http| http.header("content-type")).map(|kind| format!(" and `{}`", excerpt(kind)));
             one(format!("a GET was answered with status {status}{}", kind.unwrap_or_default()), &asked)
@@ -676,23 +712,23 @@ fn get_opens_stream_or_405(conversation: &Conversation<'_>) -> Judgement {
     }
 }
 
-fn delete_is_answered(conversation: &Conversation<'_>) -> Judgement {
+fn delete_is_answered(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("delete") else {
         return match conversation.is_modern() && conversation.probe("plain").is_some() {
-            true => Judgement::NotApplicable(HAS_LEGACY_ERA.into()),
+            true => Judgment::NotApplicable(HAS_LEGACY_ERA.into()),
             false => super::sessions::without_sessions(conversation),
         };
     };
     match asked.status() {
-        None => Judgement::Untestable("the DELETE was not answered".into()),
-        Some(401) => Judgement::Untestable("the DELETE was not authorized".into()),
-        Some(405) => Judgement::Pass,
-        Some(status) if is_success(status) && !conversation.is_modern() => Judgement::Pass,
+        None => Judgment::Untestable("the DELETE was not answered".into()),
+        Some(401) => Judgment::Untestable("the DELETE was not authorized".into()),
+        Some(405) => Judgment::Pass,
+        Some(status) if is_success(status) && !conversation.is_modern() => Judgment::Pass,
         Some(status) => one(format!("a DELETE was answered with status {status}"), &asked),
     }
 }
 
-fn unknown_version_gets_400(conversation: &Conversation<'_>) -> Judgement {
+fn unknown_version_gets_400(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgement) = varied(conversation, "bad-version") {
         return judgement;
     }
@@ -702,20 +738,20 @@ fn unknown_version_gets_400(conversation: &Conversation<'_>) -> Judgement {
         wrong.iter().map(|asked| format!("`{}` got {}", asked.probed.subject.as_deref().unwrap_or_default(), told(asked))).collect();
     let frames = wrong.iter().flat_map(|asked| evidence(asked));
     let violation = (!wrong.is_empty()).then(|| Violation::new(format!("the version {}", told.join(", and ")), frames));
-    Judgement::of(violation.into_iter().collect(), tried.len(), "no response came")
+    Judgment::of(violation.into_iter().collect(), tried.len(), "no response came")
 }
 
-fn version_header_is_optional(conversation: &Conversation<'_>) -> Judgement {
+fn version_header_is_optional(conversation: &ConversationView<'_>) -> Judgment {
     match varied(conversation, "no-version") {
         Err(judgement) => judgement,
-        Ok(asked) if asked.status().is_some_and(is_success) => Judgement::Pass,
+        Ok(asked) if asked.status().is_some_and(is_success) => Judgment::Pass,
         Ok(asked) => one(format!("a request without `MCP-Protocol-Version` got {}", told(&asked)), &asked),
     }
 }
 
-fn malformed_body_is_4xx(conversation: &Conversation<'_>) -> Judgement {
-    let Some(asked) = conversation.probe("malformed-body") else { return Judgement::NotTried("none was sent".into()) };
-    let Some(status) = asked.status() else { return Judgement::Untestable("a malformed body was not answered".into()) };
+fn malformed_body_is_4xx(conversation: &ConversationView<'_>) -> Judgment {
+    let Some(asked) = conversation.probe("malformed-body") else { return Judgment::NotTried("none was sent".into()) };
+    let Some(status) = asked.status() else { return Judgment::Untestable("a malformed body was not answered".into()) };
     let is_told_on_the_stream = conversation.is_over("sse")
         && is_success(status)
         && conversation.from_server().any(|said| {
@@ -723,71 +759,71 @@ fn malformed_body_is_4xx(conversation: &Conversation<'_>) -> Judgement {
             is_late_error && said.frame.id >= asked.probed.first && said.exchange != asked.http.map(|http| http.id)
         });
     match status {
-        400..500 => Judgement::Pass,
-        _ if is_told_on_the_stream => Judgement::Pass,
+        400..500 => Judgment::Pass,
+        _ if is_told_on_the_stream => Judgment::Pass,
         _ => one(format!("a body that is not valid JSON got status {status}"), &asked),
     }
 }
 
-fn wrong_content_type_is_4xx(conversation: &Conversation<'_>) -> Judgement {
+fn wrong_content_type_is_4xx(conversation: &ConversationView<'_>) -> Judgment {
     match varied(conversation, "text-body") {
         Err(judgement) => judgement,
         Ok(asked) => match (asked.status(), asked.answer) {
-            (Some(400..500), _) | (_, Answer::Error { .. }) => Judgement::Pass,
+            (Some(400..500), _) | (_, Answer::Error { .. }) => Judgment::Pass,
             _ => one(format!("a message that was posted as `text/plain` got {}", told(&asked)), &asked),
         },
     }
 }
 
 /// A body that is no single request in order, and what a server did with it.
-fn refused_body(conversation: &Conversation<'_>, probe: &str, what: &str) -> Judgement {
+fn refused_body(conversation: &ConversationView<'_>, probe: &str, what: &str) -> Judgment {
     match varied(conversation, probe) {
         Err(judgement) => judgement,
         Ok(asked) => match (asked.status(), asked.answer) {
-            (Some(400..500), _) | (_, Answer::Error { .. }) => Judgement::Pass,
+            (Some(400..500), _) | (_, Answer::Error { .. }) => Judgment::Pass,
             _ => one(format!("{what} got {}", told(&asked)), &asked),
         },
     }
 }
 
-fn batch_is_4xx(conversation: &Conversation<'_>) -> Judgement {
+fn batch_is_4xx(conversation: &ConversationView<'_>) -> Judgment {
     refused_body(conversation, "http-batch", "a batch")
 }
 
-fn null_id_is_refused(conversation: &Conversation<'_>) -> Judgement {
+fn null_id_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     refused_body(conversation, "null-id", "a request whose id is null")
 }
 
-fn large_body_is_not_5xx(conversation: &Conversation<'_>) -> Judgement {
+fn large_body_is_not_5xx(conversation: &ConversationView<'_>) -> Judgment {
     match varied(conversation, "large-body") {
         Err(judgement) => judgement,
         Ok(asked) if asked.status().is_some_and(|status| status >= 500) => one(format!("a body of 4 MiB got {}", told(&asked)), &asked),
-        Ok(_) => Judgement::Pass,
+        Ok(_) => Judgment::Pass,
     }
 }
 
-fn accepts_wildcard(conversation: &Conversation<'_>) -> Judgement {
+fn accepts_wildcard(conversation: &ConversationView<'_>) -> Judgment {
     match varied(conversation, "accept-wildcard") {
         Err(judgement) => judgement,
-        Ok(asked) if asked.status().is_some_and(is_success) => Judgement::Pass,
+        Ok(asked) if asked.status().is_some_and(is_success) => Judgment::Pass,
         Ok(asked) => one(format!("`Accept: */*` got {}", told(&asked)), &asked),
     }
 }
 
-fn serves_trailing_slash(conversation: &Conversation<'_>) -> Judgement {
+fn serves_trailing_slash(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("other-slash") else {
         return match conversation.probe("plain") {
-            Some(_) => Judgement::NotApplicable("the endpoint is at the root, which has one spelling only".into()),
-            None => Judgement::NotTried("it was not tried".into()),
+            Some(_) => Judgment::NotApplicable("the endpoint is at the root, which has one spelling only".into()),
+            None => Judgment::NotTried("it was not tried".into()),
         };
     };
     let path = asked.probed.subject.as_deref().unwrap_or_default();
     match asked.status() {
-        None => Judgement::Untestable("the other spelling of the path was not answered".into()),
+        None => Judgment::Untestable("the other spelling of the path was not answered".into()),
         Some(status @ 300..400) => {
             let location = asked.http.and_then(|http| http.header("location")).unwrap_or("nowhere");
             one(format!("`{path}` redirects to `{}` with status {status}", excerpt(location)), &asked)
         }
-        Some(_) => Judgement::Pass,
+        Some(_) => Judgment::Pass,
     }
 }

@@ -1,30 +1,30 @@
 //! Messages over Streamable HTTP: what a body is made of, and which stream carries what.
 //! Source: basic/transports; 2026-07-28, basic/transports/streamable-http.
 
-use super::Conversation;
+use super::ConversationView;
 use super::answers::{Heard, messages};
 use super::http::SENDING;
 use super::http::json_body_is_json;
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::HttpExchange;
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::FrameId;
 use serde_json::Value;
 
 /// What follows from a response that came to the wrong client is one with it.
-pub(super) const NO_ANSWERS_TO_GET: &str = "http-get-stream-has-no-answers";
+pub(super) const NO_ANSWERS_TO_GET: &str = "http-get-stream-has-no-responses";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-body-is-utf8",
         area: Area::Http,
-        law: "a message in an HTTP body is UTF-8",
-        laws: &[
-            Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic/transports" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports#messages" },
+        requirement: "a message in an HTTP body is UTF-8",
+        sources: &[
+            RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Must, source: "basic/transports" },
+            RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic/transports#messages" },
         ],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(bodies_are_utf8),
         why: "a client reads JSON as UTF-8 whatever the header says, and either refuses the message or shows wrong characters",
         remedy: "encode the serialized message as UTF-8, and take care of text that comes from files or databases in another encoding",
@@ -43,10 +43,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-body-is-json",
         area: Area::Http,
-        law: "a body that says that it is JSON is one JSON value",
-        laws: SENDING,
+        requirement: "a body that says that it is JSON is one JSON value",
+        sources: SENDING,
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(json_body_is_json),
         why: "parsers refuse the whole body for one `NaN`, trailing comma or line of a log, and the request stays without an answer",
         remedy: "serialize with a strict writer: no number is NaN or infinite in JSON, so send null or a text, and write nothing beside it",
@@ -65,14 +65,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: NO_ANSWERS_TO_GET,
         area: Area::Http,
-        law: "the stream of a GET carries no answers, unless it resumes another stream",
-        laws: &[Law {
+        requirement: "the stream of a GET carries no answers, unless it resumes another stream",
+        sources: &[RequirementSource {
             revisions: revisions::SESSIONS,
-            keyword: Keyword::Must,
+            level: RequirementLevel::Must,
             source: "basic/transports#listening-for-messages-from-the-server",
         }],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(get_streams_have_no_answers),
         why: "a client waits for the answer where it has asked; without a stream of its own, which is optional, it never gets it",
         remedy: "send the answer in the response to the POST of its request",
@@ -87,15 +87,23 @@ pub(super) const RULES: &[Rule] = &[
             < data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
     },
     Rule {
-        id: "http-progress-comes-on-its-stream",
+        id: "http-progress-is-on-request-stream",
         area: Area::Http,
-        law: "progress of a request comes on the stream that answers this request",
-        laws: &[
-            Law { revisions: revisions::SESSIONS, keyword: Keyword::Should, source: "basic/transports#sending-messages-to-the-server" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/streamable-http#receiving-messages" },
+        requirement: "progress of a request comes on the stream that answers this request",
+        sources: &[
+            RequirementSource {
+                revisions: revisions::SESSIONS,
+                level: RequirementLevel::Should,
+                source: "basic/transports#sending-messages-to-the-server",
+            },
+            RequirementSource {
+                revisions: revisions::MODERN,
+                level: RequirementLevel::Must,
+                source: "basic/transports/streamable-http#receiving-messages",
+            },
         ],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(progress_comes_on_its_stream),
         why: "a client without a stream of its own misses it, and gateways that route streams bring it to another client",
         remedy: "send progress through the context of the request that it is about",
@@ -115,7 +123,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// Whole bodies that claim to be JSON and answer a message.
-fn json_bodies<'c>(conversation: &'c Conversation<'_>) -> impl Iterator<Item = (FrameId, &'c [u8])> {
+fn json_bodies<'c>(conversation: &'c ConversationView<'_>) -> impl Iterator<Item = (FrameId, &'c [u8])> {
     conversation.exchanges.values().filter_map(|exchange| {
         let is_answer = exchange.method == "POST" && exchange.status().is_some_and(|status| (200..300).contains(&status));
         let is_json = exchange.media_type().as_deref() == Some("application/json");
@@ -132,11 +140,11 @@ fn is_ours(exchange: &HttpExchange<'_>) -> bool {
 
 const NO_BODIES: &str = "the server answers with event streams only";
 
-fn of_bodies(seen: usize, violation: Option<Violation>) -> Judgement {
-    if seen == 0 { Judgement::NotApplicable(NO_BODIES.into()) } else { Judgement::from_violations(violation.into_iter().collect()) }
+fn of_bodies(seen: usize, violation: Option<Violation>) -> Judgment {
+    if seen == 0 { Judgment::NotApplicable(NO_BODIES.into()) } else { Judgment::from_violations(violation.into_iter().collect()) }
 }
 
-fn bodies_are_utf8(conversation: &Conversation<'_>) -> Judgement {
+fn bodies_are_utf8(conversation: &ConversationView<'_>) -> Judgment {
     let bodies: Vec<_> = json_bodies(conversation).collect();
     let violation = bodies.iter().find_map(|(frame, body)| {
         let error = std::str::from_utf8(body).err()?;
@@ -147,14 +155,14 @@ fn bodies_are_utf8(conversation: &Conversation<'_>) -> Judgement {
     of_bodies(bodies.len(), violation)
 }
 
-fn get_streams_have_no_answers(conversation: &Conversation<'_>) -> Judgement {
+fn get_streams_have_no_answers(conversation: &ConversationView<'_>) -> Judgment {
     let is_fresh = |exchange: &&HttpExchange<'_>| exchange.method == "GET" && exchange.request_header("last-event-id").is_none();
     let streams: Vec<_> = conversation.exchanges.values().filter(is_fresh).filter(|stream| !stream.events.is_empty()).collect();
     let responses: Vec<_> = messages(conversation).filter(Heard::is_answer).collect();
     // Who sends one response on several streams does so with all of them, which is the matter of `http-message-is-sent-once`.
     let is_twin = |one: &Heard<'_>, other: &Heard<'_>| other.exchange != one.exchange && other.value.get("id") == one.value.get("id");
     if responses.iter().any(|one| responses.iter().any(|other| is_twin(one, other))) {
-        return Judgement::Untestable("responses were sent on several streams".into());
+        return Judgment::Untestable("responses were sent on several streams".into());
     }
     let violation = responses.iter().find_map(|heard| {
         let stream = streams.iter().find(|stream| Some(stream.id) == heard.exchange)?;
@@ -165,12 +173,12 @@ fn get_streams_have_no_answers(conversation: &Conversation<'_>) -> Judgement {
         ))
     });
     match streams.is_empty() {
-        true => Judgement::NotApplicable("nothing came on the stream of a GET".into()),
-        false => Judgement::from_violations(violation.into_iter().collect()),
+        true => Judgment::NotApplicable("nothing came on the stream of a GET".into()),
+        false => Judgment::from_violations(violation.into_iter().collect()),
     }
 }
 
-fn progress_comes_on_its_stream(conversation: &Conversation<'_>) -> Judgement {
+fn progress_comes_on_its_stream(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
     for heard in messages(conversation).filter(|heard| heard.method() == Some("notifications/progress")) {
         let Some(token) = heard.value.pointer("/params/progressToken") else { continue };
@@ -193,5 +201,5 @@ fn progress_comes_on_its_stream(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     violations.truncate(1);
-    if seen == 0 { Judgement::NotApplicable("no progress was told".into()) } else { Judgement::from_violations(violations) }
+    if seen == 0 { Judgment::NotApplicable("no progress was told".into()) } else { Judgment::from_violations(violations) }
 }

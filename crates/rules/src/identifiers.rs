@@ -1,26 +1,27 @@
 //! Names and numbers that are shared with everybody: ids of extensions, codes of errors, types of media.
 //! Source: basic, error codes; basic/versioning, extension negotiation.
 
-use super::Conversation;
+use super::ConversationView;
 use super::answers::messages;
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::FrameId;
 use serde_json::Value;
 
-const MEDIA: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/prompts#image-content" }];
-const fn modern(keyword: Keyword, source: &'static str) -> Law {
-    Law { revisions: revisions::MODERN, keyword, source }
+const MEDIA: &[RequirementSource] =
+    &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/prompts#image-content" }];
+const fn modern(keyword: RequirementLevel, source: &'static str) -> RequirementSource {
+    RequirementSource { revisions: revisions::MODERN, level: keyword, source }
 }
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "extension-id-is-well-formed",
         area: Area::Modern,
-        law: "the id of an extension has a prefix",
-        laws: &[modern(Keyword::Must, "basic/versioning#extension-negotiation")],
+        requirement: "the id of an extension has a prefix",
+        sources: &[modern(RequirementLevel::Must, "basic/versioning#extension-negotiation")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(extension_ids_are_well_formed),
         why: "an id without a prefix has no owner, and two extensions with the same name cannot be distinguished",
         remedy: "name extensions as keys of `_meta`, with a domain of your own in reverse: `com.example/name`",
@@ -33,12 +34,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"extensions":{"com.example/charts":{}}}}}"#,
     },
     Rule {
-        id: "error-code-is-of-this-revision",
+        id: "error-code-is-defined-in-revision",
         area: Area::Modern,
-        law: "an error has no code that the specification keeps for itself and does not define, or no longer",
-        laws: &[modern(Keyword::Must, "basic#error-codes")],
+        requirement: "an error has no code that the specification keeps for itself and does not define, or no longer",
+        sources: &[modern(RequirementLevel::Must, "basic#error-codes")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(error_codes_are_defined),
         why: "clients act on these codes by themselves; one of an earlier revision, or of a later one, makes them do the wrong thing",
         remedy: "use -32602 for a resource that does not exist, and for errors of your own a code outside of -32768 to -32000",
@@ -53,10 +54,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "error-code-is-not-reserved",
         area: Area::Modern,
-        law: "codes for errors of one's own are outside of the range that JSON-RPC reserves",
-        laws: &[modern(Keyword::Should, "basic#error-codes")],
+        requirement: "codes for errors of one's own are outside of the range that JSON-RPC reserves",
+        sources: &[modern(RequirementLevel::Should, "basic#error-codes")],
         on: On::Any,
-        lenience: Some("SDKs use codes of this range for errors of their own"),
+        tolerance: Some("SDKs use codes of this range for errors of their own"),
         judge: Judge::Each(error_codes_are_free),
         why: "a code in the range that is reserved may get another meaning with the next revision",
         remedy: "choose a code outside of -32768 to -32000, such as a positive one",
@@ -71,10 +72,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "mime-type-is-valid",
         area: Area::Schema,
-        law: "a MIME type has a type and a subtype",
-        laws: MEDIA,
+        requirement: "a MIME type has a type and a subtype",
+        sources: MEDIA,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(mime_types_are_valid),
         why: "hosts choose by the MIME type how to show an image, and the interfaces of models refuse one that they do not know",
         remedy: "write it as `image/png`: type, slash, subtype, and parameters after a semicolon",
@@ -89,14 +90,14 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// A violation for the first that is wrong, which tells of the others.
-fn first_of(wrong: &[(String, FrameId)], seen: usize, missing: &str) -> Judgement {
+fn first_of(wrong: &[(String, FrameId)], seen: usize, missing: &str) -> Judgment {
     let violation = wrong.first().map(|(message, frame)| {
         let more = if wrong.len() > 1 { format!(" (and {} more)", wrong.len() - 1) } else { String::new() };
         Violation::new(format!("{message}{more}"), [*frame])
     });
     match seen {
-        0 => Judgement::NotApplicable(missing.to_owned()),
-        _ => Judgement::of(violation.into_iter().collect(), seen, missing),
+        0 => Judgment::NotApplicable(missing.to_owned()),
+        _ => Judgment::of(violation.into_iter().collect(), seen, missing),
     }
 }
 
@@ -122,7 +123,7 @@ fn is_name(name: &str) -> bool {
     name.is_empty() || inner && name.starts_with(is_edge) && name.ends_with(is_edge)
 }
 
-fn extension_ids_are_well_formed(conversation: &Conversation<'_>) -> Judgement {
+fn extension_ids_are_well_formed(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut wrong) = (0, Vec::new());
     if let Some((result, frame)) = conversation.handshake() {
         for id in result.pointer("/capabilities/extensions").and_then(Value::as_object).into_iter().flat_map(|all| all.keys()) {
@@ -143,11 +144,11 @@ const RETIRED: [i64; 2] = [-32002, -32042];
 const OF_JSON_RPC: [i64; 5] = [-32700, -32600, -32601, -32602, -32603];
 
 /// Codes of all errors, with their frames.
-fn codes(conversation: &Conversation<'_>) -> Vec<(i64, FrameId)> {
+fn codes(conversation: &ConversationView<'_>) -> Vec<(i64, FrameId)> {
     messages(conversation).filter_map(|heard| Some((heard.value.pointer("/error/code")?.as_i64()?, heard.frame))).collect()
 }
 
-fn error_codes_are_defined(conversation: &Conversation<'_>) -> Judgement {
+fn error_codes_are_defined(conversation: &ConversationView<'_>) -> Judgment {
     let codes = codes(conversation);
     let is_wrong = |code: i64| RETIRED.contains(&code) || ((-32099..=-32020).contains(&code) && !DEFINED.contains(&code));
     let wrong: Vec<(String, FrameId)> = codes
@@ -161,7 +162,7 @@ fn error_codes_are_defined(conversation: &Conversation<'_>) -> Judgement {
     first_of(&wrong, codes.len(), "the server sent no error")
 }
 
-fn error_codes_are_free(conversation: &Conversation<'_>) -> Judgement {
+fn error_codes_are_free(conversation: &ConversationView<'_>) -> Judgment {
     let codes = codes(conversation);
     let is_others = |code: i64| OF_JSON_RPC.contains(&code) || (-32099..=-32020).contains(&code) || RETIRED.contains(&code);
     let wrong: Vec<(String, FrameId)> = codes
@@ -172,7 +173,7 @@ fn error_codes_are_free(conversation: &Conversation<'_>) -> Judgement {
     first_of(&wrong, codes.len(), "the server sent no error")
 }
 
-fn mime_types_are_valid(conversation: &Conversation<'_>) -> Judgement {
+fn mime_types_are_valid(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut wrong) = (0, Vec::new());
     for heard in messages(conversation) {
         let mut found = Vec::new();

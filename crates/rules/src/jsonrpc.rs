@@ -1,41 +1,43 @@
 //! JSON-RPC itself: members, ids, answers.
 //! Source: basic, messages; JSON-RPC 2.0.
 
-use super::Conversation;
+use super::ConversationView;
 use super::answers::{Heard, Meaning, Pairing, first_abuse, gathered, messages, shown};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_analysis::{Answer, Asked, Said};
 use mcproof_record::{FrameId, ProbeOutcome};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-pub(super) const MESSAGES: &[Law] = &[
-    Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages" },
-    Law { revisions: revisions::SINCE_2025_03, keyword: Keyword::Must, source: "basic#messages" },
+pub(super) const MESSAGES: &[RequirementSource] = &[
+    RequirementSource { revisions: revisions::FIRST, level: RequirementLevel::Must, source: "basic/messages" },
+    RequirementSource { revisions: revisions::SINCE_2025_03, level: RequirementLevel::Must, source: "basic#messages" },
 ];
-const FIRST_REQUESTS: Law = Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages#requests" };
+const FIRST_REQUESTS: RequirementSource =
+    RequirementSource { revisions: revisions::FIRST, level: RequirementLevel::Must, source: "basic/messages#requests" };
 /// Of the server; the modern era has none.
-const REQUESTS: &[Law] = &[FIRST_REQUESTS, Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic#requests" }];
-const ALL_REQUESTS: &[Law] =
-    &[FIRST_REQUESTS, Law { revisions: revisions::SINCE_2025_03, keyword: Keyword::Must, source: "basic#requests" }];
-pub(super) const RESPONSES: &[Law] = &[
-    Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages#responses" },
-    Law { revisions: revisions::SINCE_2025_03, keyword: Keyword::Must, source: "basic#responses" },
+const REQUESTS: &[RequirementSource] =
+    &[FIRST_REQUESTS, RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Must, source: "basic#requests" }];
+const ALL_REQUESTS: &[RequirementSource] =
+    &[FIRST_REQUESTS, RequirementSource { revisions: revisions::SINCE_2025_03, level: RequirementLevel::Must, source: "basic#requests" }];
+pub(super) const RESPONSES: &[RequirementSource] = &[
+    RequirementSource { revisions: revisions::FIRST, level: RequirementLevel::Must, source: "basic/messages#responses" },
+    RequirementSource { revisions: revisions::SINCE_2025_03, level: RequirementLevel::Must, source: "basic#responses" },
 ];
-const NOTIFICATIONS: &[Law] = &[
-    Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages#notifications" },
-    Law { revisions: revisions::SINCE_2025_03, keyword: Keyword::Must, source: "basic#notifications" },
+const NOTIFICATIONS: &[RequirementSource] = &[
+    RequirementSource { revisions: revisions::FIRST, level: RequirementLevel::Must, source: "basic/messages#notifications" },
+    RequirementSource { revisions: revisions::SINCE_2025_03, level: RequirementLevel::Must, source: "basic#notifications" },
 ];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "jsonrpc-version-is-2-0",
         area: Area::JsonRpc,
-        law: "each message has the member `jsonrpc` with the value \"2.0\"",
-        laws: MESSAGES,
+        requirement: "each message has the member `jsonrpc` with the value \"2.0\"",
+        sources: MESSAGES,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(version_is_2_0),
         why: "clients tell messages of the protocol from others by it, and drop what lacks it",
         remedy: "put `\"jsonrpc\": \"2.0\"` into each message, as a string",
@@ -48,12 +50,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{}}"#,
     },
     Rule {
-        id: "answer-echoes-id",
+        id: "response-id-matches-request",
         area: Area::JsonRpc,
-        law: "a response has the id of its request, with the same value and type",
-        laws: RESPONSES,
+        requirement: "a response has the id of its request, with the same value and type",
+        sources: RESPONSES,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(answers_echo_ids),
         why: "a client finds the request by the id alone; a response with another id is dropped, and the request times out",
         remedy: "keep the id as the JSON value that came: a string stays a string, a number a number",
@@ -68,12 +70,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":"seven","result":{"tools":[]}}"#,
     },
     Rule {
-        id: "answer-comes-once",
+        id: "request-gets-one-response",
         area: Area::JsonRpc,
-        law: "a request is answered once",
-        laws: RESPONSES,
+        requirement: "a request is answered once",
+        sources: RESPONSES,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(answers_come_once),
         why: "a second answer belongs to nothing: clients log an error, and those that use an id again take it for the answer to something else",
         remedy: "answer each request in one place, also when its handler fails after it has answered",
@@ -87,12 +89,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
     },
     Rule {
-        id: "answer-has-result-or-error",
+        id: "response-has-result-or-error",
         area: Area::JsonRpc,
-        law: "an answer has either a result or an error",
-        laws: RESPONSES,
+        requirement: "an answer has either a result or an error",
+        sources: RESPONSES,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(answers_have_one),
         why: "with both, clients disagree on whether it worked; with neither, they take the answer for no message at all",
         remedy: "leave `error` out of a success, and `result` out of an error: not even as null",
@@ -107,10 +109,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "error-has-code-and-message",
         area: Area::JsonRpc,
-        law: "an error has an integer as its code, and a message",
-        laws: RESPONSES,
+        requirement: "an error has an integer as its code, and a message",
+        sources: RESPONSES,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(errors_are_whole),
         why: "clients decide by the code and show the message; an error without them fails to parse, and hides what went wrong",
         remedy: "give each error a `code` that is a number and a `message` that is a string",
@@ -123,12 +125,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no prompts"}}"#,
     },
     Rule {
-        id: "legal-request-is-served",
+        id: "valid-request-is-served",
         area: Area::JsonRpc,
-        law: "a request is served whatever its legal form: any string or integer as its id, with `_meta` or without `params`",
-        laws: ALL_REQUESTS,
+        requirement: "a request is served whatever its legal form: any string or integer as its id, with `_meta` or without `params`",
+        sources: ALL_REQUESTS,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(legal_requests_are_served),
         why: "SDKs differ in what they send: some count from 0, some use strings as ids, most ask for progress, and many leave out empty `params`",
         remedy: "accept 0, negative numbers and any string as an id, and treat what the schema has as optional as optional",
@@ -149,12 +151,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":0,"result":{"tools":[]}}"#,
     },
     Rule {
-        id: "notification-is-not-answered",
+        id: "notification-gets-no-response",
         area: Area::JsonRpc,
-        law: "a notification is not answered, not even with an error",
-        laws: NOTIFICATIONS,
+        requirement: "a notification is not answered, not even with an error",
+        sources: NOTIFICATIONS,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(notifications_are_not_answered),
         why: "an answer without an id belongs to nothing, and clients that check their input hang up on it",
         remedy: "answer nothing that has no `id`, whether it is known or not",
@@ -170,12 +172,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{}}"#,
     },
     Rule {
-        id: "answer-matches-a-request",
+        id: "response-belongs-to-a-request",
         area: Area::JsonRpc,
-        law: "a server answers only what was asked",
-        laws: RESPONSES,
+        requirement: "a server answers only what was asked",
+        sources: RESPONSES,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(answers_match_requests),
         why: "a response without a request is at best an error in the client's log; at worst its id matches a later request",
         remedy: "look for responses that go to another client, or that are sent after their request was canceled and its id discarded",
@@ -189,12 +191,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{}}"#,
     },
     Rule {
-        id: "server-request-id-is-fresh",
+        id: "server-request-id-is-unique",
         area: Area::JsonRpc,
-        law: "a request of the server has a string or an integer as its id, and never the same twice",
-        laws: REQUESTS,
+        requirement: "a request of the server has a string or an integer as its id, and never the same twice",
+        sources: REQUESTS,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(request_ids_are_fresh),
         why: "the client's answer cannot be told from that to the other request; one with the id null is taken for a notification, and not answered",
         remedy: "count the server's requests in each session, and never reset the counter",
@@ -211,13 +213,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "messages-are-not-batched",
         area: Area::JsonRpc,
-        law: "each message is sent by itself, not in an array",
-        laws: &[
-            Law { revisions: "2025-06-18"..="2025-11-25", keyword: Keyword::Must, source: "basic/transports" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/stdio" },
+        requirement: "each message is sent by itself, not in an array",
+        sources: &[
+            RequirementSource { revisions: "2025-06-18"..="2025-11-25", level: RequirementLevel::Must, source: "basic/transports" },
+            RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic/transports/stdio" },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(messages_are_not_batched),
         why: "batches left the protocol with 2025-06-18; clients read one object and find none",
         remedy: "send what is in the array one by one",
@@ -232,10 +234,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unknown-method-is-refused",
         area: Area::JsonRpc,
-        law: "a request for a method that does not exist is answered with an error",
-        laws: MESSAGES,
+        requirement: "a request for a method that does not exist is answered with an error",
+        sources: MESSAGES,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(unknown_method_is_refused),
         why: "newer clients try newer methods first; a server that is silent or answers with a result leaves them in the dark",
         remedy: "answer what is unknown with the error -32601",
@@ -252,13 +254,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unknown-method-code",
         area: Area::JsonRpc,
-        law: "a method that does not exist is refused with the code -32601",
-        laws: &[
-            Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "https://www.jsonrpc.org/specification#error_object" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "basic#error-codes" },
+        requirement: "a method that does not exist is refused with the code -32601",
+        sources: &[
+            RequirementSource {
+                revisions: revisions::LEGACY,
+                level: RequirementLevel::Should,
+                source: "https://www.jsonrpc.org/specification#error_object",
+            },
+            RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Should, source: "basic#error-codes" },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(unknown_method_code),
         why: "clients fall back to older methods on this code, and give up on any other",
         remedy: "answer methods that are unknown with -32601, before their parameters are looked at",
@@ -273,12 +279,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
     },
     Rule {
-        id: "concurrent-answers-match",
+        id: "concurrent-responses-match-requests",
         area: Area::JsonRpc,
-        law: "of several requests at once each gets its own answer",
-        laws: RESPONSES,
+        requirement: "of several requests at once each gets its own answer",
+        sources: RESPONSES,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(concurrent_answers_match),
         why: "one user sees what belongs to another; hosts call several tools at once as a matter of course",
         remedy: "keep what belongs to a request in its handler, not in a variable of the server",
@@ -301,17 +307,17 @@ pub(super) const RULES: &[Rule] = &[
 const NO_MESSAGE: &str = "the server sent no message";
 const NO_ANSWER: &str = "the server answered nothing";
 
-fn version_is_2_0(conversation: &Conversation<'_>) -> Judgement {
+fn version_is_2_0(conversation: &ConversationView<'_>) -> Judgment {
     let all: Vec<Heard<'_>> = messages(conversation).collect();
     let wrong = all.iter().filter(|heard| heard.value.get("jsonrpc") != Some(&json!("2.0")));
     let violations = wrong.map(|heard| {
         let found = heard.value.get("jsonrpc").map_or_else(|| "no `jsonrpc`".to_owned(), |found| format!("`jsonrpc` {}", shown(found)));
         Violation::new(format!("a message has {found}"), [heard.frame])
     });
-    Judgement::of(gathered(violations.collect()), all.len(), NO_MESSAGE)
+    Judgment::of(gathered(violations.collect()), all.len(), NO_MESSAGE)
 }
 
-fn answers_echo_ids(conversation: &Conversation<'_>) -> Judgement {
+fn answers_echo_ids(conversation: &ConversationView<'_>) -> Judgment {
     let pairing = Pairing::of(conversation);
     let wrong = pairing.replies.iter().filter_map(|reply| match reply.meaning {
         Meaning::WrongId { request } => Some((reply, &pairing.requests[request])),
@@ -322,10 +328,10 @@ fn answers_echo_ids(conversation: &Conversation<'_>) -> Judgement {
         let message = format!("the answer to `{}`, which has the id {}, has {found}", request.method(), shown(request.id()));
         Violation::new(message, [request.frame, reply.frame])
     });
-    Judgement::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
+    Judgment::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
 }
 
-fn answers_come_once(conversation: &Conversation<'_>) -> Judgement {
+fn answers_come_once(conversation: &ConversationView<'_>) -> Judgment {
     let pairing = Pairing::of(conversation);
     let again = pairing.replies.iter().filter_map(|reply| match reply.meaning {
         Meaning::Again { request } => Some((reply, request, &pairing.requests[request])),
@@ -336,10 +342,10 @@ fn answers_come_once(conversation: &Conversation<'_>) -> Judgement {
         let message = format!("`{}` with the id {} is answered a second time", request.method(), shown(request.id()));
         Violation::new(message, [Some(request.frame), first, Some(reply.frame)].into_iter().flatten())
     });
-    Judgement::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
+    Judgment::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
 }
 
-fn answers_have_one(conversation: &Conversation<'_>) -> Judgement {
+fn answers_have_one(conversation: &ConversationView<'_>) -> Judgment {
     let answers: Vec<Heard<'_>> = messages(conversation).filter(Heard::is_answer).collect();
     let violations = answers.iter().filter_map(|heard| {
         let wrong = match (heard.value.get("result"), heard.value.get("error")) {
@@ -350,10 +356,10 @@ fn answers_have_one(conversation: &Conversation<'_>) -> Judgement {
         let id = heard.value.get("id").unwrap_or(&Value::Null);
         Some(Violation::new(format!("the answer with the id {} has {wrong}", shown(id)), [heard.frame]))
     });
-    Judgement::of(gathered(violations.collect()), answers.len(), NO_ANSWER)
+    Judgment::of(gathered(violations.collect()), answers.len(), NO_ANSWER)
 }
 
-fn errors_are_whole(conversation: &Conversation<'_>) -> Judgement {
+fn errors_are_whole(conversation: &ConversationView<'_>) -> Judgment {
     let errors: Vec<(Heard<'_>, &Value)> = messages(conversation)
         .filter(|heard| heard.is_answer() && heard.value.get("result").is_none())
         .filter_map(|heard| Some((heard, heard.value.get("error")?)))
@@ -372,15 +378,15 @@ fn errors_are_whole(conversation: &Conversation<'_>) -> Judgement {
     });
     let violations = gathered(violations.collect());
     match errors.is_empty() {
-        true => Judgement::Untestable("the server refused nothing with an error".into()),
-        false => Judgement::from_violations(violations),
+        true => Judgment::Untestable("the server refused nothing with an error".into()),
+        false => Judgment::from_violations(violations),
     }
 }
 
-fn notifications_are_not_answered(conversation: &Conversation<'_>) -> Judgement {
+fn notifications_are_not_answered(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.is_over("http") {
-        return Judgement::NotApplicable(
-            "over HTTP the response to a notification is judged by `http-notification-answer-is-empty`".into(),
+        return Judgment::NotApplicable(
+            "over HTTP the response to a notification is judged by `http-notification-response-is-empty`".into(),
         );
     }
     let notifications = conversation.from_client().filter(|said| said.is_notification()).count();
@@ -394,12 +400,12 @@ fn notifications_are_not_answered(conversation: &Conversation<'_>) -> Judgement 
         let message = format!("`{}` is answered: {}", sent.unwrap_or("a notification"), shown(reply.value));
         Violation::new(message, [notification, reply.frame])
     });
-    Judgement::of(gathered(violations.collect()), notifications.min(pairing.replies.len()), "no notification was sent")
+    Judgment::of(gathered(violations.collect()), notifications.min(pairing.replies.len()), "no notification was sent")
 }
 
-fn answers_match_requests(conversation: &Conversation<'_>) -> Judgement {
-    if conversation.take.transcript.dropped > 0 {
-        return Judgement::Untestable(
+fn answers_match_requests(conversation: &ConversationView<'_>) -> Judgment {
+    if conversation.conversation.transcript.dropped > 0 {
+        return Judgment::Untestable(
             "the conversation was too long to be kept whole, so a request may be missing; see `--max-transcript`".into(),
         );
     }
@@ -409,13 +415,13 @@ fn answers_match_requests(conversation: &Conversation<'_>) -> Judgement {
         let id = reply.value.get("id").map_or_else(|| "without an id".to_owned(), |id| format!("with the id {}", shown(id)));
         Violation::new(format!("an answer {id} came, which nothing was asked with"), [reply.frame])
     });
-    Judgement::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
+    Judgment::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
 }
 
-fn request_ids_are_fresh(conversation: &Conversation<'_>) -> Judgement {
+fn request_ids_are_fresh(conversation: &ConversationView<'_>) -> Judgment {
     let asked: Vec<Heard<'_>> = messages(conversation).filter(Heard::is_request).collect();
     if asked.is_empty() {
-        return Judgement::NotApplicable("the server asked nothing of the client".into());
+        return Judgment::NotApplicable("the server asked nothing of the client".into());
     }
     let mut known: BTreeMap<String, Heard<'_>> = BTreeMap::new();
     let mut violations = Vec::new();
@@ -433,10 +439,10 @@ fn request_ids_are_fresh(conversation: &Conversation<'_>) -> Judgement {
         }
         known.entry(id.to_string()).or_insert(heard);
     }
-    Judgement::from_violations(gathered(violations))
+    Judgment::from_violations(gathered(violations))
 }
 
-fn messages_are_not_batched(conversation: &Conversation<'_>) -> Judgement {
+fn messages_are_not_batched(conversation: &ConversationView<'_>) -> Judgment {
     // A batch may be answered in kind.
     let end = first_abuse(conversation);
     let values: Vec<_> = conversation.from_server().filter(|said| end.is_none_or(|end| said.frame.id < end)).collect();
@@ -445,26 +451,26 @@ fn messages_are_not_batched(conversation: &Conversation<'_>) -> Judgement {
         let count = said.value.as_array().map_or(0, Vec::len);
         Violation::new(format!("{count} message(s) came in an array"), [said.frame.id])
     });
-    Judgement::of(gathered(violations.collect()), values.len(), NO_MESSAGE)
+    Judgment::of(gathered(violations.collect()), values.len(), NO_MESSAGE)
 }
 
-fn unknown_method_is_refused(conversation: &Conversation<'_>) -> Judgement {
-    let Some(asked) = conversation.probe("unknown-method") else { return Judgement::Untestable("no unknown method was tried".into()) };
+fn unknown_method_is_refused(conversation: &ConversationView<'_>) -> Judgment {
+    let Some(asked) = conversation.probe("unknown-method") else { return Judgment::Untestable("no unknown method was tried".into()) };
     match asked.answer {
-        _ if asked.answer.is_refusal() => Judgement::Pass,
+        _ if asked.answer.is_refusal() => Judgment::Pass,
         Answer::Result { .. } | Answer::Silence => {
-            Judgement::Broken(vec![Violation::new(format!("an unknown method got {}", asked.answer.describe()), asked.frames())])
+            Judgment::Broken(vec![Violation::new(format!("an unknown method got {}", asked.answer.describe()), asked.frames())])
         }
-        _ => Judgement::Untestable(format!("an unknown method got {}", asked.answer.describe())),
+        _ => Judgment::Untestable(format!("an unknown method got {}", asked.answer.describe())),
     }
 }
 
-fn unknown_method_code(conversation: &Conversation<'_>) -> Judgement {
-    let Some(asked) = conversation.probe("unknown-method") else { return Judgement::Untestable("no unknown method was tried".into()) };
+fn unknown_method_code(conversation: &ConversationView<'_>) -> Judgment {
+    let Some(asked) = conversation.probe("unknown-method") else { return Judgment::Untestable("no unknown method was tried".into()) };
     match asked.answer.code() {
-        Some(-32601) => Judgement::Pass,
-        Some(code) => Judgement::Broken(vec![Violation::new(format!("an unknown method got the error {code}"), asked.frames())]),
-        None => Judgement::Untestable(format!("an unknown method got {}", asked.answer.describe())),
+        Some(-32601) => Judgment::Pass,
+        Some(code) => Judgment::Broken(vec![Violation::new(format!("an unknown method got the error {code}"), asked.frames())]),
+        None => Judgment::Untestable(format!("an unknown method got {}", asked.answer.describe())),
     }
 }
 
@@ -476,10 +482,11 @@ const LISTS: [(&str, &str); 4] = [
     ("resources/templates/list", "resourceTemplates"),
 ];
 
-fn concurrent_answers_match(conversation: &Conversation<'_>) -> Judgement {
-    let Some(probed) = conversation.take.probes.iter().find(|probed| probed.probe == "concurrent" && probed.outcome != ProbeOutcome::Gone)
+fn concurrent_answers_match(conversation: &ConversationView<'_>) -> Judgment {
+    let Some(probed) =
+        conversation.conversation.probes.iter().find(|probed| probed.probe == "concurrent" && probed.outcome != ProbeOutcome::Gone)
     else {
-        return Judgement::Untestable("nothing was asked several times at once".into());
+        return Judgment::Untestable("nothing was asked several times at once".into());
     };
     let pairing = Pairing::of(conversation);
     let asked: Vec<_> = pairing.within(probed.first, probed.end).collect();
@@ -499,9 +506,9 @@ fn concurrent_answers_match(conversation: &Conversation<'_>) -> Judgement {
     }
     match seen {
         0 | 1 if violations.is_empty() => {
-            Judgement::Untestable("of several requests at once not even two were answered with a result".into())
+            Judgment::Untestable("of several requests at once not even two were answered with a result".into())
         }
-        _ => Judgement::from_violations(gathered(violations)),
+        _ => Judgment::from_violations(gathered(violations)),
     }
 }
 
@@ -528,7 +535,7 @@ fn mixed_up<'v>(request: &Value, result: &Value, mut others: impl Iterator<Item 
     Some(format!("what was asked with {}", shown(&other["params"])))
 }
 
-fn legal_requests_are_served(conversation: &Conversation<'_>) -> Judgement {
+fn legal_requests_are_served(conversation: &ConversationView<'_>) -> Judgment {
     let is_served = |method: &str| {
         let mut served = conversation.requests().filter(|(request, _)| request.method() == Some(method));
         served.any(|(_, answer)| answer.is_some_and(|answer| answer.value.get("result").is_some()))
@@ -548,11 +555,11 @@ fn legal_requests_are_served(conversation: &Conversation<'_>) -> Judgement {
         }
         seen += 1;
     }
-    Judgement::of(violations, seen, "no request in another form was tried")
+    Judgment::of(violations, seen, "no request in another form was tried")
 }
 
 /// Whether the answer came with an id that is not the request's.
-fn is_misnamed(conversation: &Conversation<'_>, asked: &Asked<'_, '_>) -> bool {
+fn is_misnamed(conversation: &ConversationView<'_>, asked: &Asked<'_, '_>) -> bool {
     let within = |frame: FrameId| asked.probed.first <= frame && frame < asked.probed.end;
     conversation.from_server().any(|said| said.is_answer() && within(said.frame.id))
 }
@@ -565,7 +572,7 @@ mod tests {
     /// What the answers of an example over stdio mean, in order.
     fn check(text: &str, expected: &[&str]) {
         let take = example::read(text, "stdio", "2025-11-25");
-        let conversation = Conversation::new(&take);
+        let conversation = ConversationView::new(&take);
         let pairing = Pairing::of(&conversation);
         let found: Vec<String> = pairing
             .replies

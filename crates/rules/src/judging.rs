@@ -1,10 +1,10 @@
-//! Holds rules against conversations: which rule concerns which of them, and how what several say becomes one ruling.
+//! Holds rules against conversations: which rule concerns which of them, and how what several say becomes one result.
 
 use super::lifecycle::{COULD_NOT_BE_READ, WANTS_AUTHORIZATION};
-use super::{Conversation, Judge, Judgement, Rule, Violation, causes};
+use super::{ConversationView, Judge, Judgment, Rule, Violation, causes};
 use mcproof_analysis::revision_is_modern;
 use mcproof_client::revision::{LEGACY, MODERN};
-use mcproof_record::{Direction, Finding, Frame, FrameBody, Judged, Opened, Ruling, Severity, Take, without_numbers};
+use mcproof_record::{Conversation, Direction, Finding, Frame, FrameBody, Judged, Opened, RuleResult, Severity, without_numbers};
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,25 +17,25 @@ const EXPIRED: &str = "the server ended the session during the conversation, as 
 const TURNED_AWAY: &str = "the server refused a second session beside the first one";
 const UNREADABLE: &str = "the server issues session ids that are not valid UTF-8, so that no client can send them back";
 
-/// Judges takes by rules. `is_strict` gives no lenience.
-pub fn judge(rules: &[&'static Rule], takes: &[Take], is_strict: bool) -> Vec<Ruling> {
-    let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
-    let mut rulings = judge_all(rules, &conversations, is_strict);
-    causes::fold(&mut rulings, &conversations);
-    if let Some(common) = common_reason(&conversations, &rulings) {
-        for ruling in &mut rulings {
-            if let Judged::Untestable { why } = &mut ruling.judged
+/// Judges recorded by rules. `is_strict` gives no tolerance.
+pub fn judge(rules: &[&'static Rule], recorded: &[Conversation], is_strict: bool) -> Vec<RuleResult> {
+    let conversations: Vec<ConversationView<'_>> = recorded.iter().map(ConversationView::new).collect();
+    let mut results = judge_all(rules, &conversations, is_strict);
+    causes::fold(&mut results, &conversations);
+    if let Some(common) = common_reason(&conversations, &results) {
+        for result in &mut results {
+            if let Judged::Untestable { why } = &mut result.judged
                 && !conversations.iter().any(|one| one.left_out() == Some(why.as_str()))
             {
                 common.clone_into(why);
             }
         }
     }
-    rulings
+    results
 }
 
 /// Each rule by itself, and as many of them at once as there are cores: nothing else is left to do for whoever waits.
-fn judge_all(rules: &[&'static Rule], conversations: &[Conversation<'_>], is_strict: bool) -> Vec<Ruling> {
+fn judge_all(rules: &[&'static Rule], conversations: &[ConversationView<'_>], is_strict: bool) -> Vec<RuleResult> {
     let (next, judged) = (AtomicUsize::new(0), rules.iter().map(|_| OnceLock::new()).collect::<Vec<_>>());
     let work = || {
         while let Some((rule, place)) = rules.iter().zip(&judged).nth(next.fetch_add(1, Ordering::Relaxed)) {
@@ -52,24 +52,24 @@ fn judge_all(rules: &[&'static Rule], conversations: &[Conversation<'_>], is_str
 }
 
 /// The common reason why rules could not be judged, if no conversation was opened.
-fn common_reason(conversations: &[Conversation<'_>], rulings: &[Ruling]) -> Option<&'static str> {
+fn common_reason(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Option<&'static str> {
     if conversations.is_empty() {
         return None;
     }
     if !conversations.iter().any(was_answered) {
         return Some("the server never said anything");
     }
-    let has_result = |conversation: &Conversation<'_>| conversation.from_server().any(|said| said.value.get("result").is_some());
-    if conversations.iter().any(|one| one.take.opened == Opened::Yes || has_result(one)) {
+    let has_result = |conversation: &ConversationView<'_>| conversation.from_server().any(|said| said.value.get("result").is_some());
+    if conversations.iter().any(|one| one.conversation.opened == Opened::Yes || has_result(one)) {
         return None;
     }
-    let is_told = |reason: &str| rulings.iter().any(|ruling| matches!(&ruling.judged, Judged::Untestable { why } if why == reason));
+    let is_told = |reason: &str| results.iter().any(|result| matches!(&result.judged, Judged::Untestable { why } if why == reason));
     let better = [WANTS_AUTHORIZATION, COULD_NOT_BE_READ].into_iter().find(|reason| is_told(reason));
     Some(better.unwrap_or("the server gave no request a result"))
 }
 
 /// Whether the server said anything at all where its client listens, readable or not.
-fn was_answered(conversation: &Conversation<'_>) -> bool {
+fn was_answered(conversation: &ConversationView<'_>) -> bool {
     let is_said = |frame: &Frame| {
         let speaks = matches!(frame.body, FrameBody::Line { .. } | FrameBody::HttpResponse { .. });
         speaks && frame.direction == Direction::FromServer
@@ -82,7 +82,7 @@ const OF_ANY_ERA: [&str; 4] =
     ["jsonrpc-version-is-2-0", "message-has-each-member-once", "json-names-are-unique", "error-has-code-and-message"];
 
 /// The revision whose laws hold for a conversation: whoever does not speak an era answers by the laws of the other one.
-fn revision(take: &Take) -> &str {
+fn revision(take: &Conversation) -> &str {
     match take.opened {
         Opened::OtherEra if revision_is_modern(&take.revision) => LEGACY[0],
         Opened::OtherEra => MODERN,
@@ -90,13 +90,13 @@ fn revision(take: &Take) -> &str {
     }
 }
 
-/// Judges conversations, in the order of their takes, by one rule.
-pub fn judge_one(rule: &Rule, conversations: &[Conversation<'_>], is_strict: bool) -> Ruling {
-    let concerned: Vec<(usize, &Conversation<'_>)> = conversations
+/// Judges conversations, in the order of their recorded, by one rule.
+pub fn judge_one(rule: &Rule, conversations: &[ConversationView<'_>], is_strict: bool) -> RuleResult {
+    let concerned: Vec<(usize, &ConversationView<'_>)> = conversations
         .iter()
         .enumerate()
-        .filter(|(_, one)| one.take.opened != Opened::OtherEra || OF_ANY_ERA.contains(&rule.id))
-        .filter(|(_, one)| rule.on.includes(&one.take.transport) && rule.law_in(revision(one.take)).is_some())
+        .filter(|(_, one)| one.conversation.opened != Opened::OtherEra || OF_ANY_ERA.contains(&rule.id))
+        .filter(|(_, one)| rule.on.includes(&one.conversation.transport) && rule.law_in(revision(one.conversation)).is_some())
         .collect();
     let judged = match (concerned.is_empty(), &rule.judge) {
         (true, _) => Judged::NotApplicable { why: "this server was not talked to over a transport and in a revision that has it".into() },
@@ -105,10 +105,10 @@ pub fn judge_one(rule: &Rule, conversations: &[Conversation<'_>], is_strict: boo
             merge(rule, conversations, said, is_strict)
         }
         (false, Judge::Together(judge)) => {
-            let all: Vec<&Conversation<'_>> = concerned.iter().map(|(_, one)| *one).collect();
+            let all: Vec<&ConversationView<'_>> = concerned.iter().map(|(_, one)| *one).collect();
             let said = match unless_refused(judge(&all), |violation| all[violation.conversation]) {
-                Judgement::Broken(violations) => {
-                    let of = |violation: Violation| (concerned[violation.conversation].0, Judgement::Broken(vec![violation]));
+                Judgment::Broken(violations) => {
+                    let of = |violation: Violation| (concerned[violation.conversation].0, Judgment::Broken(vec![violation]));
                     violations.into_iter().map(of).collect()
                 }
                 other => {
@@ -119,13 +119,13 @@ pub fn judge_one(rule: &Rule, conversations: &[Conversation<'_>], is_strict: boo
             merge(rule, conversations, said.into_iter(), is_strict)
         }
     };
-    Ruling { rule: rule.id.into(), area: rule.area.name().into(), law: rule.law.into(), judged }
+    RuleResult { rule: rule.id.into(), area: rule.area.name().into(), requirement: rule.requirement.into(), judged }
 }
 
 /// What rests on a response with status 429, on a session that had ended, that cannot be named or that never began is no violation: the
 /// server refused to be asked, and says nothing about what it was asked.
-fn unless_refused<'c, 'a: 'c>(judgement: Judgement, of: impl Fn(&Violation) -> &'c Conversation<'a>) -> Judgement {
-    let Judgement::Broken(violations) = judgement else { return judgement };
+fn unless_refused<'c, 'a: 'c>(judgement: Judgment, of: impl Fn(&Violation) -> &'c ConversationView<'a>) -> Judgment {
+    let Judgment::Broken(violations) = judgement else { return judgement };
     let reason = |violation: &Violation| match of(violation) {
         one if one.is_throttled(&violation.frames) => Some(THROTTLED),
         one if one.rests_on_expiry(&violation.frames) => Some(EXPIRED),
@@ -136,41 +136,43 @@ fn unless_refused<'c, 'a: 'c>(judgement: Judgement, of: impl Fn(&Violation) -> &
     let excuse = violations.iter().find_map(reason);
     let told: Vec<_> = violations.into_iter().filter(|violation| reason(violation).is_none()).collect();
     match excuse {
-        Some(excuse) if told.is_empty() => Judgement::Untestable(excuse.into()),
-        _ => Judgement::Broken(told),
+        Some(excuse) if told.is_empty() => Judgment::Untestable(excuse.into()),
+        _ => Judgment::Broken(told),
     }
 }
 
 /// What a conversation does not tell because there was no time for it is not the server's to answer for.
-fn in_time(conversation: &Conversation<'_>, judgement: Judgement) -> Judgement {
+fn in_time(conversation: &ConversationView<'_>, judgement: Judgment) -> Judgment {
     match (conversation.left_out(), judgement) {
-        (Some(why), Judgement::Untestable(_) | Judgement::NotTried(_)) => Judgement::Untestable(why.to_owned()),
+        (Some(why), Judgment::Untestable(_) | Judgment::NotTried(_)) => Judgment::Untestable(why.to_owned()),
         (_, judgement) => judgement,
     }
 }
 
 /// One violation breaks the rule; else one pass is a pass; else the best reason is told. That something could not be tested
 /// counts first where a handshake had been made: other conversations are about other things.
-fn merge(rule: &Rule, conversations: &[Conversation<'_>], said: impl Iterator<Item = (usize, Judgement)>, is_strict: bool) -> Judged {
+fn merge(rule: &Rule, conversations: &[ConversationView<'_>], said: impl Iterator<Item = (usize, Judgment)>, is_strict: bool) -> Judged {
     let (mut findings, mut passed, mut untestable, mut not_applicable) = (Vec::new(), false, None, None);
     let mut untestable_beside = None;
     let mut not_tried = None;
     for (take, judgement) in said {
         match judgement {
             // That the refusal of another era is in order says nothing about the rest.
-            Judgement::Pass if conversations[take].take.opened == Opened::OtherEra => {}
-            Judgement::Pass => passed = true,
-            Judgement::Broken(violations) => {
+            Judgment::Pass if conversations[take].conversation.opened == Opened::OtherEra => {}
+            Judgment::Pass => passed = true,
+            Judgment::Broken(violations) => {
                 findings.extend(
-                    violations.into_iter().filter_map(|violation| finding(rule, conversations[take].take, take, violation, is_strict)),
+                    violations
+                        .into_iter()
+                        .filter_map(|violation| finding(rule, conversations[take].conversation, take, violation, is_strict)),
                 );
             }
             // That there was no time says more than what is missing elsewhere.
-            Judgement::Untestable(why) if conversations[take].left_out().is_some() => untestable = Some(why),
-            Judgement::Untestable(why) if conversations[take].take.opened == Opened::Yes => untestable = untestable.or(Some(why)),
-            Judgement::Untestable(why) => untestable_beside = untestable_beside.or(Some(why)),
-            Judgement::NotApplicable(why) => not_applicable = not_applicable.or(Some(why)),
-            Judgement::NotTried(why) => not_tried = not_tried.or(Some(why)),
+            Judgment::Untestable(why) if conversations[take].left_out().is_some() => untestable = Some(why),
+            Judgment::Untestable(why) if conversations[take].conversation.opened == Opened::Yes => untestable = untestable.or(Some(why)),
+            Judgment::Untestable(why) => untestable_beside = untestable_beside.or(Some(why)),
+            Judgment::NotApplicable(why) => not_applicable = not_applicable.or(Some(why)),
+            Judgment::NotTried(why) => not_tried = not_tried.or(Some(why)),
         }
     }
     let untestable = untestable.or_else(|| untestable_beside.or(not_tried).filter(|_| not_applicable.is_none()));
@@ -184,17 +186,17 @@ fn merge(rule: &Rule, conversations: &[Conversation<'_>], said: impl Iterator<It
     }
 }
 
-fn finding(rule: &Rule, judged: &Take, take: usize, violation: Violation, is_strict: bool) -> Option<Finding> {
+fn finding(rule: &Rule, judged: &Conversation, conversation: usize, violation: Violation, is_strict: bool) -> Option<Finding> {
     let law = rule.law_in(revision(judged))?;
-    let strict = law.keyword.severity();
-    let lenience = violation.lenience.or(rule.lenience);
-    let severity = if is_strict { strict } else { law.severity(lenience) };
+    let strict = law.level.severity();
+    let tolerance = violation.tolerance.or(rule.tolerance);
+    let severity = if is_strict { strict } else { law.severity(tolerance) };
     Some(Finding {
         severity,
-        keyword: law.keyword.to_string(),
-        lenience: lenience.filter(|_| severity < strict.max(Severity::Note)).map(str::to_owned),
+        level: law.level.to_string(),
+        tolerance: tolerance.filter(|_| severity < strict.max(Severity::Note)).map(str::to_owned),
         message: violation.message,
-        take,
+        conversation,
         frames: violation.frames,
         source: link(law.source, revision(judged)),
         remedy: violation.remedy.unwrap_or_else(|| rule.remedy.into()),
@@ -204,16 +206,16 @@ fn finding(rule: &Rule, judged: &Take, take: usize, violation: Violation, is_str
     })
 }
 
-/// The same said of several takes, numbers aside, is told once, with the evidence of the first.
+/// The same said of several conversations, numbers aside, is told once, with the evidence of the first.
 fn without_repetitions(findings: Vec<Finding>) -> Vec<Finding> {
     let (mut kept, mut messages) = (Vec::new(), HashSet::new());
-    let mut takes: HashMap<String, HashSet<usize>> = HashMap::new();
+    let mut recorded: HashMap<String, HashSet<usize>> = HashMap::new();
     for finding in findings {
-        let elsewhere = takes.entry(without_numbers(&finding.message)).or_default();
-        if elsewhere.iter().any(|take| *take != finding.take) || messages.contains(&finding.message) {
+        let elsewhere = recorded.entry(without_numbers(&finding.message)).or_default();
+        if elsewhere.iter().any(|take| *take != finding.conversation) || messages.contains(&finding.message) {
             continue;
         }
-        elsewhere.insert(finding.take);
+        elsewhere.insert(finding.conversation);
         messages.insert(finding.message.clone());
         kept.push(finding);
     }
@@ -237,8 +239,8 @@ mod tests {
     fn check(rule: &str, (transport, revision): (&str, &str), dropped: u64, text: &str, expected: &str) {
         let mut take = example::read(text, transport, revision);
         take.transcript.dropped = dropped;
-        let ruling = judge_one(find(rule).unwrap(), &[Conversation::new(&take)], false);
-        let judged = match ruling.judged {
+        let result = judge_one(find(rule).unwrap(), &[ConversationView::new(&take)], false);
+        let judged = match result.judged {
             Judged::Pass => "pass",
             Judged::Broken { .. } => "broken",
             Judged::Untestable { .. } => "untestable",
@@ -259,8 +261,8 @@ mod tests {
                    < {{"jsonrpc":"2.0","id":null,"error":{{"code":-32029,"message":"slow down"}}}}"#
             )
         };
-        check("initialize-is-answered", HTTP, 0, &refused("429"), "untestable");
-        check("initialize-is-answered", HTTP, 0, &refused("500"), "broken");
+        check("initialize-gets-result", HTTP, 0, &refused("429"), "untestable");
+        check("initialize-gets-result", HTTP, 0, &refused("500"), "broken");
     }
 
     /// A POST of `ping`, in a session or not, and the status of its response.
@@ -279,10 +281,10 @@ mod tests {
             let pings = statuses.iter().zip(1..).map(|(status, id)| format!("@ ping\n{}", ping(id, Some("a"), *status)));
             pings.collect::<String>()
         };
-        check("request-is-answered", HTTP, 0, &served([200, 200, 404, 404, 404]), "pass");
-        check("request-is-answered", HTTP, 0, &served([200, 404, 404, 404, 200]), "broken");
+        check("request-gets-response", HTTP, 0, &served([200, 200, 404, 404, 404]), "pass");
+        check("request-gets-response", HTTP, 0, &served([200, 404, 404, 404, 200]), "broken");
         let deleted = served([200, 200, 404, 404, 404]).replacen("@ ping", "> DELETE /mcp mcp-session-id: a\n< 200\n@ ping", 1);
-        check("request-is-answered", HTTP, 0, &deleted, "broken");
+        check("request-gets-response", HTTP, 0, &deleted, "broken");
     }
 
     #[test]
@@ -295,8 +297,8 @@ mod tests {
         let busy = handshake(2, "503").replace(r#""result":{}"#, r#""error":{"code":-32000,"message":"busy"}"#);
         let bare = format!("@ legal-form no `params`\n{}", ping(3, None, 400));
         let served = format!("@ ping\n{}", ping(4, Some("a"), 200));
-        check("legal-request-is-served", HTTP, 0, &format!("{first}{served}{busy}{bare}"), "untestable");
-        check("legal-request-is-served", HTTP, 0, &format!("{first}{served}{bare}"), "broken");
+        check("valid-request-is-served", HTTP, 0, &format!("{first}{served}{busy}{bare}"), "untestable");
+        check("valid-request-is-served", HTTP, 0, &format!("{first}{served}{bare}"), "broken");
     }
 
     #[test]
@@ -316,8 +318,8 @@ mod tests {
         check("http-notification-gets-202", HTTP, 0, &text("geh\u{fffd}ge"), "untestable");
         check("session-id-is-visible-ascii", HTTP, 0, &text("geh\u{fffd}ge"), "broken");
         // As many conversations as there are, each with an id of its own.
-        let takes = ["a\u{fffd}", "b\u{fffd}"].map(|id| example::read(&text(id), HTTP.0, HTTP.1));
-        let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
+        let recorded = ["a\u{fffd}", "b\u{fffd}"].map(|id| example::read(&text(id), HTTP.0, HTTP.1));
+        let conversations: Vec<ConversationView<'_>> = recorded.iter().map(ConversationView::new).collect();
         let judged = judge_one(find("session-id-is-visible-ascii").unwrap(), &conversations, false).judged;
         assert!(matches!(&judged, Judged::Broken { findings } if findings.len() == 1), "{judged:?}");
     }
@@ -344,8 +346,8 @@ mod tests {
     #[test]
     fn an_answer_may_belong_to_a_request_that_was_not_kept() {
         let text = r#"< {"jsonrpc":"2.0","id":109,"result":{}}"#;
-        check("answer-matches-a-request", ("stdio", "2025-11-25"), 0, text, "broken");
-        check("answer-matches-a-request", ("stdio", "2025-11-25"), 7, text, "untestable");
+        check("response-belongs-to-a-request", ("stdio", "2025-11-25"), 0, text, "broken");
+        check("response-belongs-to-a-request", ("stdio", "2025-11-25"), 7, text, "untestable");
     }
 
     #[test]
@@ -369,8 +371,8 @@ mod tests {
             let text = format!(
                 "> {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"server/discover\"}}\n< {{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{error}}}"
             );
-            let take = Take { opened: Opened::OtherEra, ..example::read(&text, "stdio", "2026-07-28") };
-            let judged = judge_one(find("error-has-code-and-message").unwrap(), &[Conversation::new(&take)], false).judged;
+            let take = Conversation { opened: Opened::OtherEra, ..example::read(&text, "stdio", "2026-07-28") };
+            let judged = judge_one(find("error-has-code-and-message").unwrap(), &[ConversationView::new(&take)], false).judged;
             assert!(format!("{judged:?}").starts_with(expected), "{error} {judged:?}");
             if let Judged::Broken { findings } = judged {
                 assert!(!findings[0].source.contains("2026"), "{}", findings[0].source);

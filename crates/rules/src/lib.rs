@@ -1,17 +1,17 @@
 //! The laws that a server can break, one declaration each, and their judges: pure functions from conversations to a
 //! judgement. Knows no I/O and no clock, so that a saved check can be judged again.
 //!
-//! A judge reads a [`Conversation`], which is a transcript with an index. What was tried in it is told by its probes; a judge
+//! A judge reads a [`ConversationView`], which is a transcript with an index. What was tried in it is told by its probes; a judge
 //! that finds no probe of its own says that the law was not tested.
 
 mod answers;
 mod catalogue;
 mod causes;
 mod judging;
-mod law;
 pub mod messages;
 mod net;
 mod page;
+mod rule_definition;
 mod selection;
 
 pub(crate) mod apps;
@@ -65,8 +65,8 @@ mod utilities;
 
 pub use catalogue::{all, find};
 pub use judging::{judge, judge_one};
-pub(crate) use law::named;
-pub use law::{Area, Judge, Judgement, Keyword, Law, On, Revisions, Rule, Violation, revisions};
-pub(crate) use mcproof_analysis::{Answer, Asked, Conversation, HttpExchange, Said, example, read_json};
+pub(crate) use mcproof_analysis::{Answer, Asked, ConversationView, HttpExchange, Said, example, read_json};
 pub use net::report;
+pub(crate) use rule_definition::named;
+pub use rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions};
 pub use selection::{UnknownRule, of_hosts, select};

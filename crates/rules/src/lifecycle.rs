@@ -1,13 +1,13 @@
 //! The start of a server, the handshake, and whether it is there until the client leaves.
 //! Source: basic/lifecycle; 2026-07-28, basic/versioning.
 
-use super::Conversation;
+use super::ConversationView;
 use super::answers::{Heard, Meaning, Pairing, death, died_of_abuse, first_abuse, garbled, gathered, how_it_exited, messages, shown};
 use super::jsonrpc::RESPONSES;
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::diagnosis::missing_piece;
-use mcproof_analysis::probes::FLOCK_TOKEN;
 use mcproof_analysis::probes::LEGAL_FORM;
+use mcproof_analysis::probes::PARALLEL_TOKEN;
 use mcproof_analysis::wording::shortened;
 use mcproof_analysis::{Answer, Said, USUAL_PROBES};
 use mcproof_client::revision::{LEGACY, MODERN};
@@ -15,19 +15,24 @@ use mcproof_record::{FrameBody, FrameId, Opened, ProbeOutcome};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-const NEGOTIATION: &[Law] = &[Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/lifecycle#version-negotiation" }];
+const NEGOTIATION: &[RequirementSource] =
+    &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Must, source: "basic/lifecycle#version-negotiation" }];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "server-starts",
         area: Area::Lifecycle,
-        law: "a server lives until it has answered the handshake",
-        laws: &[
-            Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/lifecycle#initialization" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/versioning#protocol-version-negotiation" },
+        requirement: "a server lives until it has answered the handshake",
+        sources: &[
+            RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Must, source: "basic/lifecycle#initialization" },
+            RequirementSource {
+                revisions: revisions::MODERN,
+                level: RequirementLevel::Must,
+                source: "basic/versioning#protocol-version-negotiation",
+            },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(starts),
         why: "a host sees nothing but a closed pipe, and tells its user that the server failed",
         remedy: "run the command by hand with the same environment and folder, and read what it says",
@@ -42,12 +47,16 @@ pub(super) const RULES: &[Rule] = &[
         < {"jsonrpc":"2.0","id":1,"result":{}}"#,
     },
     Rule {
-        id: "initialize-is-answered",
+        id: "initialize-gets-result",
         area: Area::Lifecycle,
-        law: "`initialize` is answered with a result",
-        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/lifecycle#initialization" }],
+        requirement: "`initialize` is answered with a result",
+        sources: &[RequirementSource {
+            revisions: revisions::LEGACY,
+            level: RequirementLevel::Must,
+            source: "basic/lifecycle#initialization",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(initialize_is_answered),
         why: "without it there is no session: hosts show the server as failed, mostly after a long wait",
         remedy: "answer `initialize` at once, and do what takes long (connecting, indexing) afterwards",
@@ -62,10 +71,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "initialize-negotiates-version",
         area: Area::Lifecycle,
-        law: "a client that offers an unknown version is answered with one that the server supports",
-        laws: NEGOTIATION,
+        requirement: "a client that offers an unknown version is answered with one that the server supports",
+        sources: NEGOTIATION,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(negotiates),
         why: "with an error, a client of a newer revision cannot fall back; with an echo, both sides use a revision that does not exist",
         remedy: "answer the version asked for only if it is in the list of those that are supported, and else the newest of them",
@@ -82,10 +91,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "initialize-version-is-consistent",
         area: Area::Lifecycle,
-        law: "the version that a server offers instead of an unknown one is published, and the one that it answers when asked for it",
-        laws: NEGOTIATION,
+        requirement: "the version that a server offers instead of an unknown one is published, and the one that it answers when asked for it",
+        sources: NEGOTIATION,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(is_consistent),
         why: "a client that takes the offer and asks for it gets another one, or knows none of that name, and gives up",
         remedy: "keep one list of supported versions, and take both answers from it",
@@ -103,12 +112,16 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#,
     },
     Rule {
-        id: "initialize-waits-for-initialized",
+        id: "no-server-requests-before-initialized",
         area: Area::Lifecycle,
-        law: "before `notifications/initialized` the server asks nothing but `ping`",
-        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "basic/lifecycle#initialization" }],
+        requirement: "before `notifications/initialized` the server asks nothing but `ping`",
+        sources: &[RequirementSource {
+            revisions: revisions::LEGACY,
+            level: RequirementLevel::Should,
+            source: "basic/lifecycle#initialization",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(waits_for_initialized),
         why: "many clients answer only after the handshake; one that waits for the server and a server that waits for the client wait for ever",
         remedy: "ask for roots and the like when `notifications/initialized` has come",
@@ -127,13 +140,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "server-stays-alive",
         area: Area::Lifecycle,
-        law: "a server does not end or hang up in the middle of a conversation",
-        laws: &[
-            Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/lifecycle#operation" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/stdio#unexpected-termination" },
+        requirement: "a server does not end or hang up in the middle of a conversation",
+        sources: &[
+            RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Must, source: "basic/lifecycle#operation" },
+            RequirementSource {
+                revisions: revisions::MODERN,
+                level: RequirementLevel::Must,
+                source: "basic/transports/stdio#unexpected-termination",
+            },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(stays_alive),
         why: "every request that was under way is lost, and most hosts do not start the server again",
         remedy: "find the handler that ends the process: an uncaught error, or an exit where an error response belongs",
@@ -157,12 +174,12 @@ pub(super) const RULES: &[Rule] = &[
             ! exited 0"#,
     },
     Rule {
-        id: "request-is-answered",
+        id: "request-gets-response",
         area: Area::Lifecycle,
-        law: "each valid request is answered, be it with an error",
-        laws: RESPONSES,
+        requirement: "each valid request is answered, be it with an error",
+        sources: RESPONSES,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(requests_are_answered),
         why: "the client waits until its deadline; a model that called a tool waits with it",
         remedy: "let every path through a handler end in an answer, and answer methods that are not there with -32601",
@@ -181,14 +198,22 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "client-capabilities-are-respected",
         area: Area::Lifecycle,
-        law: "a server asks of a client only what that has declared",
-        laws: &[
-            Law { revisions: "2024-11-05"..="2025-03-26", keyword: Keyword::Should, source: "basic/lifecycle#operation" },
-            Law { revisions: "2025-06-18"..="2025-11-25", keyword: Keyword::Must, source: "basic/lifecycle#operation" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic#meta" },
+        requirement: "a server asks of a client only what that has declared",
+        sources: &[
+            RequirementSource {
+                revisions: "2024-11-05"..="2025-03-26",
+                level: RequirementLevel::Should,
+                source: "basic/lifecycle#operation",
+            },
+            RequirementSource {
+                revisions: "2025-06-18"..="2025-11-25",
+                level: RequirementLevel::Must,
+                source: "basic/lifecycle#operation",
+            },
+            RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#meta" },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(capabilities_are_respected),
         why: "the client refuses with an error that few tools expect, or never answers",
         remedy: "look at the client's capabilities before asking, and do without what is not there",
@@ -206,7 +231,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn starts(conversation: &Conversation<'_>) -> Judgement {
+fn starts(conversation: &ConversationView<'_>) -> Judgment {
     let frames = conversation.frames();
     let asked = conversation.requests().find(|(request, _)| matches!(request.method(), Some("initialize" | "server/discover")));
     let exit = frames.iter().find_map(|frame| match &frame.body {
@@ -215,24 +240,26 @@ fn starts(conversation: &Conversation<'_>) -> Judgement {
     });
     let answered = asked.is_some_and(|(_, answer)| answer.is_some());
     match (answered, exit) {
-        (true, _) => Judgement::Pass,
+        (true, _) => Judgment::Pass,
         (false, Some(_)) if outlived(conversation) => {
-            Judgement::Untestable("the handshake was not answered, and the process lived on".into())
+            Judgment::Untestable("the handshake was not answered, and the process lived on".into())
         }
-        (false, Some((frame, code, signal))) if !matches!(conversation.take.opened, Opened::Bare) && garbled(conversation).is_none() => {
+        (false, Some((frame, code, signal)))
+            if !matches!(conversation.conversation.opened, Opened::Bare) && garbled(conversation).is_none() =>
+        {
             let how = how_it_exited(code, signal);
             let evidence = last_lines(conversation).into_iter().chain([frame.id]);
             let said = last_words(conversation);
             let violation = Violation::new(format!("the process ended {how} before it answered the handshake{said}"), evidence);
             let variable = |name: &str| Some(format!("set `{name}` in the environment of the server"));
-            Judgement::Broken(vec![Violation { remedy: missing_piece(&conversation.take.transcript, variable), ..violation }])
+            Judgment::Broken(vec![Violation { remedy: missing_piece(&conversation.conversation.transcript, variable), ..violation }])
         }
-        (false, _) => Judgement::Untestable("the handshake was not answered, and the process lived on".into()),
+        (false, _) => Judgment::Untestable("the handshake was not answered, and the process lived on".into()),
     }
 }
 
 /// The frames of the last lines of stderr: what a server says of its own trouble.
-fn last_lines(conversation: &Conversation<'_>) -> Vec<FrameId> {
+fn last_lines(conversation: &ConversationView<'_>) -> Vec<FrameId> {
     const MOST: usize = 12;
     let lines = conversation.frames().iter().rev().filter(|frame| matches!(frame.body, FrameBody::Stderr { .. }));
     let mut lines: Vec<FrameId> = lines.take(MOST).map(|frame| frame.id).collect();
@@ -242,7 +269,7 @@ fn last_lines(conversation: &Conversation<'_>) -> Vec<FrameId> {
 
 /// The last line of stderr that names an error, or else the last one, to be put after a sentence: some runtimes end with where
 /// it was, and with who they are.
-fn last_words(conversation: &Conversation<'_>) -> String {
+fn last_words(conversation: &ConversationView<'_>) -> String {
     let lines = || {
         conversation.frames().iter().rev().filter_map(|frame| match &frame.body {
             FrameBody::Stderr { bytes } => Some(bytes.to_text().trim().to_owned()),
@@ -255,35 +282,35 @@ fn last_words(conversation: &Conversation<'_>) -> String {
 }
 
 /// The handshake that opened the conversation; those of probes have laws of their own.
-fn handshake<'c, 'a>(conversation: &'c Conversation<'a>) -> Option<&'c Said<'a>> {
-    let in_probe = |frame: FrameId| conversation.take.probes.iter().any(|probed| probed.first <= frame && frame < probed.end);
+fn handshake<'c, 'a>(conversation: &'c ConversationView<'a>) -> Option<&'c Said<'a>> {
+    let in_probe = |frame: FrameId| conversation.conversation.probes.iter().any(|probed| probed.first <= frame && frame < probed.end);
     conversation.from_client().rfind(|said| said.method() == Some("initialize") && said.is_request() && !in_probe(said.frame.id))
 }
 
-fn initialize_is_answered(conversation: &Conversation<'_>) -> Judgement {
-    let Some(asked) = handshake(conversation) else { return Judgement::Untestable("`initialize` was not asked".into()) };
+fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
+    let Some(asked) = handshake(conversation) else { return Judgment::Untestable("`initialize` was not asked".into()) };
     let pairing = Pairing::of(conversation);
     let request = pairing.requests.iter().position(|request| request.frame == asked.frame.id);
     let answer = request.and_then(|request| pairing.answer_to(request));
     let broken = |how: String, frame: Option<FrameId>| {
         let frames = [Some(asked.frame.id), frame].into_iter().flatten().chain(last_lines(conversation));
         let variable = |name: &str| Some(format!("set `{name}` in the environment of the server"));
-        let remedy = missing_piece(&conversation.take.transcript, variable);
-        Judgement::Broken(vec![Violation { remedy, ..Violation::new(format!("`initialize` got {how}"), frames) }])
+        let remedy = missing_piece(&conversation.conversation.transcript, variable);
+        Judgment::Broken(vec![Violation { remedy, ..Violation::new(format!("`initialize` got {how}"), frames) }])
     };
     if let Some(answer) = answer {
         return match answer.value.get("error") {
-            Some(error) if is_modern_only(error) => Judgement::Untestable("the server lives in the modern era".into()),
+            Some(error) if is_modern_only(error) => Judgment::Untestable("the server lives in the modern era".into()),
             Some(error) if answer.value.get("result").is_none() => {
                 broken(format!("the error {}{}", shown(error), last_words(conversation)), Some(answer.frame))
             }
-            _ => Judgement::Pass,
+            _ => Judgment::Pass,
         };
     }
     let exchange = asked.exchange.and_then(|id| conversation.exchanges.get(&id));
     match exchange.and_then(|exchange| exchange.response) {
-        _ if garbled(conversation).is_some() => Judgement::Untestable(COULD_NOT_BE_READ.into()),
-        Some(response) if matches!(response.status, 401 | 403) => Judgement::Untestable(WANTS_AUTHORIZATION.into()),
+        _ if garbled(conversation).is_some() => Judgment::Untestable(COULD_NOT_BE_READ.into()),
+        Some(response) if matches!(response.status, 401 | 403) => Judgment::Untestable(WANTS_AUTHORIZATION.into()),
         Some(response) if response.status >= 300 => {
             let location = exchange.and_then(|exchange| exchange.header("location"));
             let to = location.map(|location| format!(", to {}", shortened(location, 200))).unwrap_or_default();
@@ -294,10 +321,10 @@ fn initialize_is_answered(conversation: &Conversation<'_>) -> Judgement {
             };
             let frames = [asked.frame.id, response.frame.id];
             let violation = Violation::new(format!("`initialize` got status {}{to}", response.status), frames);
-            Judgement::Broken(vec![Violation { remedy: remedy.map(str::to_owned), ..violation }])
+            Judgment::Broken(vec![Violation { remedy: remedy.map(str::to_owned), ..violation }])
         }
         _ if conversation.frames().iter().any(|frame| matches!(frame.body, FrameBody::Exited { .. })) && !outlived(conversation) => {
-            Judgement::Untestable("the process ended before that".into())
+            Judgment::Untestable("the process ended before that".into())
         }
         _ => broken(format!("no answer{}", last_words(conversation)), None),
     }
@@ -315,7 +342,7 @@ fn is_modern_only(error: &Value) -> bool {
 }
 
 /// Whether a process still ran when we began to end it.
-fn outlived(conversation: &Conversation<'_>) -> bool {
+fn outlived(conversation: &ConversationView<'_>) -> bool {
     let end = conversation.frames().iter().find(|frame| match &frame.body {
         FrameBody::Closed { pipe } => pipe == "stdin",
         other => matches!(other, FrameBody::Exited { .. } | FrameBody::Signalled { .. }),
@@ -329,33 +356,33 @@ pub(super) const COULD_NOT_BE_READ: &str = "what the server said could not be re
 
 const NOT_TRIED: &str = "no unknown version was offered";
 
-fn negotiates(conversation: &Conversation<'_>) -> Judgement {
-    let Some(asked) = conversation.probe("unknown-version") else { return Judgement::Untestable(NOT_TRIED.into()) };
+fn negotiates(conversation: &ConversationView<'_>) -> Judgment {
+    let Some(asked) = conversation.probe("unknown-version") else { return Judgment::Untestable(NOT_TRIED.into()) };
     let offered = asked.probed.subject.as_deref().unwrap_or_default();
     let found = match asked.answer {
         Answer::Result { value, .. } => match value.get("protocolVersion").and_then(Value::as_str) {
             Some(version) if version == offered => "the same one back".to_owned(),
-            Some(_) => return Judgement::Pass,
-            None => return Judgement::Untestable("the answer has no `protocolVersion`".into()),
+            Some(_) => return Judgment::Pass,
+            None => return Judgment::Untestable("the answer has no `protocolVersion`".into()),
         },
         Answer::Error { error, .. } => format!("the error {}", shown(error)),
-        Answer::Status { status: 401 | 403, .. } => return Judgement::Untestable(WANTS_AUTHORIZATION.into()),
-        Answer::None | Answer::Status { status: ..=399, .. } => return Judgement::Untestable("the answer could not be read".into()),
-        Answer::Gone if !conversation.is_over("stdio") => return Judgement::Untestable("the server was not there".into()),
+        Answer::Status { status: 401 | 403, .. } => return Judgment::Untestable(WANTS_AUTHORIZATION.into()),
+        Answer::None | Answer::Status { status: ..=399, .. } => return Judgment::Untestable("the answer could not be read".into()),
+        Answer::Gone if !conversation.is_over("stdio") => return Judgment::Untestable("the server was not there".into()),
         _ if garbled(conversation).is_some() || Pairing::of(conversation).is_off() => {
-            return Judgement::Untestable("the answer could not be read".into());
+            return Judgment::Untestable("the answer could not be read".into());
         }
         other => other.describe(),
     };
-    Judgement::Broken(vec![Violation::new(format!("`initialize` with the version {offered} got {found}"), asked.frames())])
+    Judgment::Broken(vec![Violation::new(format!("`initialize` with the version {offered} got {found}"), asked.frames())])
 }
 
-fn is_consistent(conversations: &[&Conversation<'_>]) -> Judgement {
+fn is_consistent(conversations: &[&ConversationView<'_>]) -> Judgment {
     if let Some(unpublished) = conversations.iter().enumerate().find_map(|(index, one)| unpublished_answer(one, index)) {
-        return Judgement::Broken(vec![unpublished]);
+        return Judgment::Broken(vec![unpublished]);
     }
     let offers = conversations.iter().enumerate().filter_map(|(index, one)| Some((index, one.probe("unknown-version")?)));
-    let mut seen = Judgement::Untestable(NOT_TRIED.into());
+    let mut seen = Judgment::Untestable(NOT_TRIED.into());
     for (index, asked) in offers {
         let Answer::Result { value, .. } = asked.answer else { continue };
         let Some(version) = value.get("protocolVersion").and_then(Value::as_str) else { continue };
@@ -363,19 +390,19 @@ fn is_consistent(conversations: &[&Conversation<'_>]) -> Judgement {
             continue;
         }
         let broken = |message: String, frames: Vec<FrameId>, conversation: usize| {
-            Judgement::Broken(vec![Violation { conversation, ..Violation::new(message, frames) }])
+            Judgment::Broken(vec![Violation { conversation, ..Violation::new(message, frames) }])
         };
         if !LEGACY.contains(&version) {
             let what = if version == MODERN { "which has no `initialize`" } else { "which was never published" };
             return broken(format!("instead of an unknown version it offers {version}, {what}"), asked.frames(), index);
         }
         match conversations.iter().enumerate().find_map(|(other, one)| Some((other, answered_when_asked_for(one, version)?))) {
-            Some((_, (answered, _))) if answered == version => seen = Judgement::Pass,
+            Some((_, (answered, _))) if answered == version => seen = Judgment::Pass,
             Some((other, (answered, frames))) => {
                 let message = format!("instead of an unknown version it offers {version}; asked for {version} it answers {answered}");
                 return broken(message, frames, other);
             }
-            None => seen = Judgement::Untestable(format!("the server was not asked for {version}, which it offered")),
+            None => seen = Judgment::Untestable(format!("the server was not asked for {version}, which it offered")),
         }
     }
     seen
@@ -383,7 +410,7 @@ fn is_consistent(conversations: &[&Conversation<'_>]) -> Judgement {
 
 /// The first answer to an `initialize` that agrees on a version that nobody can speak. One that gives back what it was asked
 /// for has a law of its own, and so has what is offered instead of an unknown version.
-fn unpublished_answer(conversation: &Conversation<'_>, index: usize) -> Option<Violation> {
+fn unpublished_answer(conversation: &ConversationView<'_>, index: usize) -> Option<Violation> {
     let handshakes = conversation.requests().filter(|(request, _)| request.method() == Some("initialize"));
     handshakes.filter_map(|(request, answer)| Some((request, answer?))).find_map(|(request, answer)| {
         let version = answer.value.pointer("/result/protocolVersion")?.as_str()?;
@@ -398,7 +425,7 @@ fn unpublished_answer(conversation: &Conversation<'_>, index: usize) -> Option<V
 }
 
 /// The version in the answer to an `initialize` with this version, and the frames of both.
-fn answered_when_asked_for(conversation: &Conversation<'_>, version: &str) -> Option<(String, Vec<FrameId>)> {
+fn answered_when_asked_for(conversation: &ConversationView<'_>, version: &str) -> Option<(String, Vec<FrameId>)> {
     let asked = |request: &Said<'_>| {
         request.method() == Some("initialize") && request.param("/protocolVersion").is_some_and(|asked| asked == version)
     };
@@ -409,37 +436,37 @@ fn answered_when_asked_for(conversation: &Conversation<'_>, version: &str) -> Op
     })
 }
 
-fn waits_for_initialized(conversation: &Conversation<'_>) -> Judgement {
+fn waits_for_initialized(conversation: &ConversationView<'_>) -> Judgment {
     let Some(initialized) = initialized(conversation) else {
-        return Judgement::Untestable("the handshake did not come to its end".into());
+        return Judgment::Untestable("the handshake did not come to its end".into());
     };
     let early = messages(conversation).filter(|heard| heard.is_request() && heard.frame < initialized && heard.method() != Some("ping"));
     let violations = early.map(|heard| {
         let message = format!("the server asks `{}` before `notifications/initialized`", heard.method().unwrap_or_default());
         Violation::new(message, [heard.frame, initialized])
     });
-    Judgement::from_violations(gathered(violations.collect()))
+    Judgment::from_violations(gathered(violations.collect()))
 }
 
-fn initialized(conversation: &Conversation<'_>) -> Option<FrameId> {
+fn initialized(conversation: &ConversationView<'_>) -> Option<FrameId> {
     conversation.from_client().find(|said| said.method() == Some("notifications/initialized")).map(|said| said.frame.id)
 }
 
-fn stays_alive(conversation: &Conversation<'_>) -> Judgement {
-    let take = conversation.take;
+fn stays_alive(conversation: &ConversationView<'_>) -> Judgment {
+    let take = conversation.conversation;
     match &take.opened {
-        Opened::No { .. } | Opened::OtherEra => return Judgement::Untestable("no conversation came about".into()),
-        Opened::Bare if !take.probes.is_empty() => return Judgement::Untestable("the conversation was no usual one".into()),
+        Opened::No { .. } | Opened::OtherEra => return Judgment::Untestable("no conversation came about".into()),
+        Opened::Bare if !take.probes.is_empty() => return Judgment::Untestable("the conversation was no usual one".into()),
         Opened::Yes | Opened::Bare => {}
     }
-    let Some(death) = death(conversation) else { return Judgement::Pass };
+    let Some(death) = death(conversation) else { return Judgment::Pass };
     if died_of_abuse(conversation, &death) {
-        return Judgement::Untestable("it did not survive what it was sent, which is judged by itself".into());
+        return Judgment::Untestable("it did not survive what it was sent, which is judged by itself".into());
     }
     let last = conversation.from_client().rfind(|said| said.frame.id < death.frame);
     let after = last.and_then(Said::method).map(|method| format!(", after `{method}`")).unwrap_or_default();
     let message = format!("{} in the middle of a conversation{after}{}", death.how, last_words(conversation));
-    Judgement::Broken(vec![Violation::new(message, last.map(|said| said.frame.id).into_iter().chain([death.frame]))])
+    Judgment::Broken(vec![Violation::new(message, last.map(|said| said.frame.id).into_iter().chain([death.frame]))])
 }
 
 /// Methods of requests that a client may send without being sure that the server has them, and that are answered at once.
@@ -460,7 +487,7 @@ const METHODS: [&str; 12] = [
 /// Those that the modern era does not have: that they are gone has rules of its own.
 const GONE_IN_MODERN: [&str; 4] = ["ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
 
-fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
+fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
     let pairing = Pairing::of(conversation);
     let end = first_abuse(conversation);
     let tools = conversation.tools();
@@ -481,12 +508,12 @@ fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
     let may_be_silent = |index: usize| {
         let request = &pairing.requests[index];
         let token = request.value.pointer("/params/_meta/progressToken").and_then(Value::as_str);
-        let is_given_up = token.is_some_and(|token| token.starts_with(FLOCK_TOKEN));
+        let is_given_up = token.is_some_and(|token| token.starts_with(PARALLEL_TOKEN));
         let is_known = || tools.iter().any(|(tool, _)| tool.get("name") == request.value.pointer("/params/name"));
         is_given_up || request.method() == "tools/call" && is_known()
     };
     let (mut violations, mut told) = (Vec::<Violation>::new(), BTreeSet::new());
-    for probed in conversation.take.probes.iter().filter(|probed| probed.probe != LEGAL_FORM) {
+    for probed in conversation.conversation.probes.iter().filter(|probed| probed.probe != LEGAL_FORM) {
         for (index, request) in pairing.within(probed.first, probed.end) {
             let is_lost = || pairing.may_be_missing(request, conversation.is_over("http"));
             if !is_valid(index) || pairing.answer_to(index).is_some() || is_lost() {
@@ -532,18 +559,18 @@ fn requests_are_answered(conversation: &Conversation<'_>) -> Judgement {
     let answered = (0..pairing.requests.len()).filter(|index| is_judged(*index) && pairing.answer_to(*index).is_some()).count();
     // A process that has not said anything may still be starting; that the handshake got nothing has a rule of its own.
     if conversation.is_over("stdio") && conversation.from_server().next().is_none() {
-        return Judgement::Untestable("the server said nothing in time, and may still have been starting".into());
+        return Judgment::Untestable("the server said nothing in time, and may still have been starting".into());
     }
     // What is missing may be what could not be read.
     if garbled(conversation).is_some() && (answered == 0 || !violations.is_empty()) {
-        return Judgement::Untestable(COULD_NOT_BE_READ.into());
+        return Judgment::Untestable(COULD_NOT_BE_READ.into());
     }
-    Judgement::of(gathered(violations), answered, "no request of the usual ones was answered")
+    Judgment::of(gathered(violations), answered, "no request of the usual ones was answered")
 }
 
 /// Requests over HTTP of which every one had its connection closed by the server before a response began: by method, and calls by the
 /// name of their tool. One alone may be the fault of the network.
-fn hung_up(conversation: &Conversation<'_>, pairing: &Pairing<'_>, is_valid: impl Fn(usize) -> bool) -> Vec<Violation> {
+fn hung_up(conversation: &ConversationView<'_>, pairing: &Pairing<'_>, is_valid: impl Fn(usize) -> bool) -> Vec<Violation> {
     const LEAST: usize = 2;
     // Who dies cannot but hang up.
     if !conversation.is_over("http") || death(conversation).is_some() {
@@ -570,16 +597,16 @@ fn hung_up(conversation: &Conversation<'_>, pairing: &Pairing<'_>, is_valid: imp
         .collect()
 }
 
-fn capabilities_are_respected(conversation: &Conversation<'_>) -> Judgement {
+fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
     let violations: Vec<Violation> = match conversation.is_modern() {
         true => undeclared_inputs(conversation),
         false => {
             let Some(initialized) = initialized(conversation) else {
-                return Judgement::Untestable("the handshake did not come to its end".into());
+                return Judgment::Untestable("the handshake did not come to its end".into());
             };
             let declared =
                 conversation.from_client().find(|said| said.method() == Some("initialize")).and_then(|said| said.param("/capabilities"));
-            // What comes before belongs to `initialize-waits-for-initialized`.
+            // What comes before belongs to `no-server-requests-before-initialized`.
             let shakes_hands =
                 |exchange| conversation.from_client().any(|said| said.exchange == Some(exchange) && said.method() == Some("initialize"));
             let is_early = |heard: &Heard<'_>| heard.frame < initialized || heard.exchange.is_some_and(shakes_hands);
@@ -592,15 +619,15 @@ fn capabilities_are_respected(conversation: &Conversation<'_>) -> Judgement {
             missing.collect()
         }
     };
-    match conversation.take.opened {
-        Opened::Yes => Judgement::from_violations(gathered(violations)),
-        _ if !violations.is_empty() => Judgement::Broken(gathered(violations)),
-        _ => Judgement::Untestable("there was no whole conversation".into()),
+    match conversation.conversation.opened {
+        Opened::Yes => Judgment::from_violations(gathered(violations)),
+        _ if !violations.is_empty() => Judgment::Broken(gathered(violations)),
+        _ => Judgment::Untestable("there was no whole conversation".into()),
     }
 }
 
 /// Input that a result asks for (2026-07-28, basic/patterns/mrtr) and that its request has not declared.
-fn undeclared_inputs(conversation: &Conversation<'_>) -> Vec<Violation> {
+fn undeclared_inputs(conversation: &ConversationView<'_>) -> Vec<Violation> {
     let pairing = Pairing::of(conversation);
     let answers = pairing.replies.iter().filter_map(|reply| match reply.meaning {
         Meaning::Answer { request } => Some((reply, &pairing.requests[request])),
@@ -650,7 +677,7 @@ mod tests {
             let text = format!(
                 "@ ping\n{answered}\n@ read! a\n> {{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"resources/read\",\"params\":{params}}}"
             );
-            let judged = requests_are_answered(&Conversation::new(&example::read(&text, "stdio", "2025-11-25")));
+            let judged = requests_are_answered(&ConversationView::new(&example::read(&text, "stdio", "2025-11-25")));
             assert!(format!("{judged:?}").starts_with(expected), "{params} {judged:?}");
         };
         check(r#"{"uri":"a"}"#, "Broken");
@@ -670,7 +697,7 @@ mod tests {
                 format!("> POST /mcp\n> {{\"jsonrpc\":\"2.0\",{asked}}}\n< 200\n< {{\"jsonrpc\":\"2.0\",{given}}}\n")
             };
             let text = format!("{}{}{}", ping(1), calls.collect::<String>(), if lives { ping(9) } else { String::new() });
-            let judged = requests_are_answered(&Conversation::new(&example::read(&text, "http", "2025-11-25")));
+            let judged = requests_are_answered(&ConversationView::new(&example::read(&text, "http", "2025-11-25")));
             assert!(format!("{judged:?}").starts_with(expected), "{endings:?} {judged:?}");
         };
         let closed = "! broken connection closed before message completed";

@@ -1,9 +1,9 @@
 //! Lists of tools, resources, templates and prompts: pages, duplicates, order, change.
 //! Source: server/utilities/pagination; server/tools, server/resources, server/prompts.
 
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, named, revisions};
 use super::modern::{identity, key_of};
-use super::{Answer, Asked, Conversation};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, named, revisions};
+use super::{Answer, Asked, ConversationView};
 use mcproof_analysis::probes::MOST_PAGES;
 use mcproof_record::FrameId;
 use serde_json::Value;
@@ -13,10 +13,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "list-pagination-ends",
         area: Area::Lists,
-        law: "a list has a last page, and each cursor leads on",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/utilities/pagination#pagination-model" }],
+        requirement: "a list has a last page, and each cursor leads on",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Must,
+            source: "server/utilities/pagination#pagination-model",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(pagination_ends),
         why: "clients follow cursors until there is none; a cursor that comes again keeps them busy for ever",
         remedy: "leave `nextCursor` out of the last page, and read the cursor that was sent",
@@ -39,10 +43,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "list-has-no-duplicates",
         area: Area::Lists,
-        law: "no name of a tool or prompt and no URI is listed twice",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/tools" }],
+        requirement: "no name of a tool or prompt and no URI is listed twice",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools" }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(no_duplicates),
         why: "names are how clients call; of two with the same name one cannot be reached, and some hosts reject the whole list",
         remedy: "give each item a name of its own, and look whether pages overlap",
@@ -59,10 +63,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "list-unknown-cursor-is-refused",
         area: Area::Lists,
-        law: "a cursor that the server never gave is refused with the error -32602",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/utilities/pagination#error-handling" }],
+        requirement: "a cursor that the server never gave is refused with the error -32602",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Should,
+            source: "server/utilities/pagination#error-handling",
+        }],
         on: On::Any,
-        lenience: Some("a SHOULD of the specification, and a note by default because nearly all servers without pages ignore cursors"),
+        tolerance: Some("a SHOULD of the specification, and a note by default because nearly all servers without pages ignore cursors"),
         judge: Judge::Each(unknown_cursor_is_refused),
         why: "a client whose cursor has become stale gets the first page again, and believes that it is the next",
         remedy: "answer -32602 to a cursor that is not known, also where there is one page only",
@@ -79,13 +87,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "list-order-is-stable",
         area: Area::Lists,
-        law: "a list that has not changed comes in the same order",
-        laws: &[
-            Law { revisions: revisions::LEGACY, keyword: Keyword::Portability, source: "" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "server/tools#capabilities" },
+        requirement: "a list that has not changed comes in the same order",
+        sources: &[
+            RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Portability, source: "" },
+            RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Should, source: "server/tools#capabilities" },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(order_is_stable),
         why: "tools stand in the prompt of a model; another order makes its cache useless, and each request slower and dearer",
         remedy: "sort the list, or keep it in a structure with an order",
@@ -108,10 +116,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "list-does-not-change-unannounced",
         area: Area::Lists,
-        law: "a list is the same from one request to the next, unless the server says that it has changed",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/tools#list-changed-notification" }],
+        requirement: "a list is the same from one request to the next, unless the server says that it has changed",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Should,
+            source: "server/tools#list-changed-notification",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(does_not_change_unannounced),
         why: "clients keep the list that they have, and models call what is gone or described otherwise",
         remedy: "give each request the same list; where it does change, declare `listChanged` and send the `list_changed` notification",
@@ -139,10 +151,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "list-does-not-depend-on-calls",
         area: Area::Lists,
-        law: "calls do not change which tools are listed",
-        laws: &[Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "server/tools#capabilities" }],
+        requirement: "calls do not change which tools are listed",
+        sources: &[RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/tools#capabilities" }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(does_not_depend_on_calls),
         why: "the next request may go to another instance of the server, or come from another client: neither has seen the call",
         remedy: "list every tool from the start, and refuse calls that come too early with a result that has `isError` and says what is missing",
@@ -187,7 +199,7 @@ struct Page<'c> {
 
 impl<'c> Walk<'c> {
     /// What was listed under a probe, each list once.
-    fn of(conversation: &'c Conversation<'_>, probe: &str) -> Vec<Self> {
+    fn of(conversation: &'c ConversationView<'_>, probe: &str) -> Vec<Self> {
         let mut walks: Vec<Self> = Vec::new();
         for asked in conversation.probes(probe) {
             let Some(method) = asked.request.and_then(|request| request.method()) else { continue };
@@ -212,9 +224,9 @@ impl<'c> Walk<'c> {
     }
 
     /// The tools that were listed under a probe, which may be one page or all of them.
-    fn of_tools(conversation: &'c Conversation<'_>, probe: &str) -> Option<Self> {
+    fn of_tools(conversation: &'c ConversationView<'_>, probe: &str) -> Option<Self> {
         let mut walk = Self { method: "tools/list", pages: Vec::new(), is_complete: false, refused: None };
-        let probes: Vec<_> = conversation.take.probes.iter().filter(|probed| probed.probe == probe).collect();
+        let probes: Vec<_> = conversation.conversation.probes.iter().filter(|probed| probed.probe == probe).collect();
         for (request, answer) in conversation.requests().filter(|(request, _)| request.method() == Some(walk.method)) {
             let is_within = probes.iter().any(|probed| probed.first <= request.frame.id && request.frame.id < probed.end);
             let Some(answer) = answer.filter(|_| is_within) else { continue };
@@ -250,7 +262,7 @@ const NO_LIST: &str = "no list was answered with a result";
 /// So many pages in a row that bring nothing new are no list any more.
 const MOST_IDLE_PAGES: usize = 10;
 
-fn pagination_ends(conversation: &Conversation<'_>) -> Judgement {
+fn pagination_ends(conversation: &ConversationView<'_>) -> Judgment {
     let walks = Walk::of(conversation, "list");
     let (mut violations, mut unfinished) = (Vec::new(), None);
     for walk in &walks {
@@ -287,12 +299,12 @@ fn pagination_ends(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     match unfinished {
-        Some(why) if violations.is_empty() => Judgement::Untestable(why),
-        _ => Judgement::of(violations, walks.len(), NO_LIST),
+        Some(why) if violations.is_empty() => Judgment::Untestable(why),
+        _ => Judgment::of(violations, walks.len(), NO_LIST),
     }
 }
 
-fn no_duplicates(conversation: &Conversation<'_>) -> Judgement {
+fn no_duplicates(conversation: &ConversationView<'_>) -> Judgment {
     let walks = Walk::of(conversation, "list");
     let mut violations = Vec::new();
     // Where pages come again, so do their items.
@@ -308,10 +320,10 @@ fn no_duplicates(conversation: &Conversation<'_>) -> Judgement {
             violations.push(Violation::new(format!("{} {verb} listed twice by `{}`", named(&twice), walk.method), walk.evidence()));
         }
     }
-    Judgement::of(violations, walks.len(), NO_LIST)
+    Judgment::of(violations, walks.len(), NO_LIST)
 }
 
-fn unknown_cursor_is_refused(conversation: &Conversation<'_>) -> Judgement {
+fn unknown_cursor_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     let answered: Vec<Asked<'_, '_>> = conversation
         .probes("unknown-cursor")
         .filter(|asked| match asked.answer {
@@ -323,14 +335,14 @@ fn unknown_cursor_is_refused(conversation: &Conversation<'_>) -> Judgement {
         .collect();
     let ignoring: Vec<&Asked<'_, '_>> = answered.iter().filter(|asked| matches!(asked.answer, Answer::Result { .. })).collect();
     if ignoring.is_empty() {
-        return Judgement::of(Vec::new(), answered.len(), "no list was asked for with an unknown cursor");
+        return Judgment::of(Vec::new(), answered.len(), "no list was asked for with an unknown cursor");
     }
     let methods: Vec<String> = ignoring.iter().map(|asked| asked.subject().to_owned()).collect();
-    Judgement::Broken(vec![Violation::new(format!("an unknown cursor got a page of {}", named(&methods)), ignoring[0].frames())])
+    Judgment::Broken(vec![Violation::new(format!("an unknown cursor got a page of {}", named(&methods)), ignoring[0].frames())])
 }
 
 /// The lists that were walked twice, both times to the end.
-fn twice<'c>(conversation: &'c Conversation<'_>) -> Vec<(Walk<'c>, Walk<'c>)> {
+fn twice<'c>(conversation: &'c ConversationView<'_>) -> Vec<(Walk<'c>, Walk<'c>)> {
     let mut again = Walk::of(conversation, "list-again");
     let first = Walk::of(conversation, "list").into_iter().filter(|walk| walk.is_complete);
     first
@@ -343,7 +355,7 @@ fn twice<'c>(conversation: &'c Conversation<'_>) -> Vec<(Walk<'c>, Walk<'c>)> {
 
 const NOT_TWICE: &str = "no list was asked for twice";
 
-fn order_is_stable(conversation: &Conversation<'_>) -> Judgement {
+fn order_is_stable(conversation: &ConversationView<'_>) -> Judgment {
     let walks = twice(conversation);
     let mut violations = Vec::new();
     for (first, second) in &walks {
@@ -362,10 +374,10 @@ fn order_is_stable(conversation: &Conversation<'_>) -> Judgement {
             violations.push(Violation::new(message, first.evidence().take(1).chain(second.evidence().take(1))));
         }
     }
-    Judgement::of(violations, walks.len(), NOT_TWICE)
+    Judgment::of(violations, walks.len(), NOT_TWICE)
 }
 
-fn does_not_change_unannounced(conversation: &Conversation<'_>) -> Judgement {
+fn does_not_change_unannounced(conversation: &ConversationView<'_>) -> Judgment {
     let walks = twice(conversation);
     let mut violations = Vec::new();
     for (first, second) in &walks {
@@ -380,17 +392,17 @@ fn does_not_change_unannounced(conversation: &Conversation<'_>) -> Judgement {
             violations.push(Violation::new(format!("`{}` changed without `{notification}`: {change}", first.method), [from, to]));
         }
     }
-    Judgement::of(violations, walks.len(), NOT_TWICE)
+    Judgment::of(violations, walks.len(), NOT_TWICE)
 }
 
-fn does_not_depend_on_calls(conversation: &Conversation<'_>) -> Judgement {
+fn does_not_depend_on_calls(conversation: &ConversationView<'_>) -> Judgment {
     let walk = |probe: &str| Walk::of_tools(conversation, probe).filter(|walk| walk.is_complete);
     let (Some(first), Some(last)) = (walk("list").or_else(|| walk("list-for-calls")), walk("list-after-calls")) else {
-        return Judgement::NotTried("the tools were not listed again after calls".into());
+        return Judgment::NotTried("the tools were not listed again after calls".into());
     };
     let (before, after) = (first.names().into_iter().collect::<BTreeSet<_>>(), last.names().into_iter().collect::<BTreeSet<_>>());
     let (Some(from), Some(to)) = (first.pages.last().map(|page| page.frame), last.pages.first().map(|page| page.frame)) else {
-        return Judgement::NotTried("the tools were not listed again after calls".into());
+        return Judgment::NotTried("the tools were not listed again after calls".into());
     };
     let calls = conversation.requests().filter(|(request, answer)| {
         let frame = request.frame.id;
@@ -400,13 +412,13 @@ fn does_not_depend_on_calls(conversation: &Conversation<'_>) -> Judgement {
             && answer.is_some_and(|answer| answer.value.get("result").is_some())
     });
     let calls: Vec<FrameId> = calls.map(|(request, _)| request.frame.id).collect();
-    let Some(call) = calls.first() else { return Judgement::Untestable("no call was answered with a result".into()) };
+    let Some(call) = calls.first() else { return Judgment::Untestable("no call was answered with a result".into()) };
     // What changes without a call is the matter of another law.
     let changes_anyway = walk("list-again").is_some_and(|again| change(&first, &again).is_some());
     let violation = change(&first, &last)
         .filter(|_| before != after && !changes_anyway)
         .map(|change| Violation::new(format!("`tools/list` changed after {} calls: {change}", calls.len()), [from, *call, to]));
-    Judgement::from_violations(violation.into_iter().collect())
+    Judgment::from_violations(violation.into_iter().collect())
 }
 
 /// What is different about the second walk, but for the order.

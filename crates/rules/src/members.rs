@@ -1,9 +1,9 @@
 //! Names that stand twice in one JSON object. A parser makes one value of both, so that only the bytes tell.
 //! Source: JSON-RPC 2.0, request and response objects; RFC 8259, section 4.
 
-use super::Conversation;
+use super::ConversationView;
 use super::answers::{gathered, messages};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_record::{Frame, FrameBody, FrameId};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,10 +13,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "message-has-each-member-once",
         area: Area::JsonRpc,
-        law: "a message has each of `jsonrpc`, `id`, `method`, `params`, `result` and `error` once",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "https://www.jsonrpc.org/specification#response_object" }],
+        requirement: "a message has each of `jsonrpc`, `id`, `method`, `params`, `result` and `error` once",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Must,
+            source: "https://www.jsonrpc.org/specification#response_object",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(members_come_once),
         why: "one client takes the first value, another one the last, and a third (each in Rust with serde) refuses the message",
         remedy: "serialize the message from one object, and do not put text together by hand",
@@ -31,10 +35,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "json-names-are-unique",
         area: Area::JsonRpc,
-        law: "no object within a message has a name twice",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "https://www.rfc-editor.org/rfc/rfc8259#section-4" }],
+        requirement: "no object within a message has a name twice",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Should,
+            source: "https://www.rfc-editor.org/rfc/rfc8259#section-4",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(names_are_unique),
         why: "one client takes the first value, another one the last, and a third refuses the message",
         remedy: "serialize the object from a map, and do not put text together by hand",
@@ -50,11 +58,11 @@ pub(super) const RULES: &[Rule] = &[
 
 const NO_MESSAGE: &str = "the server sent no message";
 
-fn members_come_once(conversation: &Conversation<'_>) -> Judgement {
+fn members_come_once(conversation: &ConversationView<'_>) -> Judgment {
     repeated(conversation, is_of_envelope)
 }
 
-fn names_are_unique(conversation: &Conversation<'_>) -> Judgement {
+fn names_are_unique(conversation: &ConversationView<'_>) -> Judgment {
     repeated(conversation, |pointer| !is_of_envelope(pointer))
 }
 
@@ -65,7 +73,7 @@ fn is_of_envelope(pointer: &str) -> bool {
     ENVELOPE.contains(&name)
 }
 
-fn repeated(conversation: &Conversation<'_>, concerns: impl Fn(&str) -> bool) -> Judgement {
+fn repeated(conversation: &ConversationView<'_>, concerns: impl Fn(&str) -> bool) -> Judgment {
     let frames: BTreeMap<FrameId, &Frame> = conversation.frames().iter().map(|frame| (frame.id, frame)).collect();
     let said: BTreeSet<FrameId> = messages(conversation).map(|heard| heard.frame).collect();
     let mut violations = Vec::new();
@@ -74,7 +82,7 @@ fn repeated(conversation: &Conversation<'_>, concerns: impl Fn(&str) -> bool) ->
         let told = repeated.iter().filter(|pointer| concerns(pointer));
         violations.extend(told.map(|pointer| Violation::new(format!("`{pointer}` stands twice in a message"), [frame.id])));
     }
-    Judgement::of(gathered(violations), said.len(), NO_MESSAGE)
+    Judgment::of(gathered(violations), said.len(), NO_MESSAGE)
 }
 
 /// The JSON that a frame carries.

@@ -1,24 +1,24 @@
 //! The modern era: discovery, requests that stand by themselves, what earlier revisions had and this one has not.
 //! Source: 2026-07-28, server/discover, basic, basic/versioning, basic/transports.
 
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
-use super::{Answer, Asked, Conversation, Said};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Answer, Asked, ConversationView, Said};
 use mcproof_record::FrameId;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-const fn must(source: &'static str) -> Law {
-    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source }
+const fn must(source: &'static str) -> RequirementSource {
+    RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source }
 }
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "discover-is-implemented",
         area: Area::Modern,
-        law: "a server of this revision answers `server/discover` with its versions and capabilities",
-        laws: &[must("server/discover")],
+        requirement: "a server of this revision answers `server/discover` with its versions and capabilities",
+        sources: &[must("server/discover")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(discover_is_implemented),
         why: "over stdio it is how clients find out which era a server lives in; one that refuses it is taken for a legacy one",
         remedy: "answer `server/discover` with `supportedVersions` and `capabilities`",
@@ -33,10 +33,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "discover-names-versions",
         area: Area::Modern,
-        law: "`supportedVersions` lists the versions that a server speaks, the one that it was just asked in among them",
-        laws: &[must("server/discover#data-types")],
+        requirement: "`supportedVersions` lists the versions that a server speaks, the one that it was just asked in among them",
+        sources: &[must("server/discover#data-types")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(discover_names_versions),
         why: "a client chooses from this list; what is missing there is not used, or the server is given up",
         remedy: "list each version as a text, `2026-07-28` among them",
@@ -49,12 +49,16 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#,
     },
     Rule {
-        id: "discover-names-server",
+        id: "result-meta-names-server",
         area: Area::Modern,
-        law: "a server says who it is in the `_meta` of its results",
-        laws: &[Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "server/discover#data-types" }],
+        requirement: "a server says who it is in the `_meta` of its results",
+        sources: &[RequirementSource {
+            revisions: revisions::MODERN,
+            level: RequirementLevel::Should,
+            source: "server/discover#data-types",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(discover_names_server),
         why: "without a handshake it is the only place where logs and user interfaces find the name of a server",
         remedy: "put `io.modelcontextprotocol/serverInfo` with `name` and `version` into the `_meta` of the result",
@@ -69,10 +73,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "requests-need-no-discovery",
         area: Area::Modern,
-        law: "any request may be the first on a connection, and is served as it would be later",
-        laws: &[must("basic#statelessness")],
+        requirement: "any request may be the first on a connection, and is served as it would be later",
+        sources: &[must("basic#statelessness")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(requests_need_no_discovery),
         why: "clients skip discovery, and load balancers send each request to another instance; a server that remembers refuses them",
         remedy: "take version and capabilities from the `_meta` of each request, and nothing from earlier ones",
@@ -89,10 +93,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "meta-is-required",
         area: Area::Modern,
-        law: "a request without `_meta` is refused with the error -32602, over HTTP with the status 400",
-        laws: &[must("basic#meta")],
+        requirement: "a request without `_meta` is refused with the error -32602, over HTTP with the status 400",
+        sources: &[must("basic#meta")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(|conversation| versionless(conversation, "without-meta", "a request without `_meta`")),
         why: "a server that guesses the version treats clients of the next one by the rules of this one",
         remedy: "check for `_meta` before anything else, and answer -32602 if it is missing",
@@ -109,10 +113,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "meta-version-is-required",
         area: Area::Modern,
-        law: "a request whose `_meta` names no version is refused with the error -32602, over HTTP with the status 400",
-        laws: &[must("basic#meta")],
+        requirement: "a request whose `_meta` names no version is refused with the error -32602, over HTTP with the status 400",
+        sources: &[must("basic#meta")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(|conversation| versionless(conversation, "without-version", "a request whose `_meta` names no version")),
         why: "a server that guesses the version treats clients of the next one by the rules of this one",
         remedy: "answer -32602 if `io.modelcontextprotocol/protocolVersion` is missing",
@@ -129,10 +133,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "meta-capabilities-are-required",
         area: Area::Modern,
-        law: "a request whose `_meta` tells no client capabilities is refused with the error -32602, over HTTP with the status 400",
-        laws: &[must("basic#meta")],
+        requirement: "a request whose `_meta` tells no client capabilities is refused with the error -32602, over HTTP with the status 400",
+        sources: &[must("basic#meta")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(|conversation| {
             refused(conversation, "without-capabilities", "a request whose `_meta` tells no capabilities", INVALID_PARAMETERS)
         }),
@@ -151,10 +155,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "meta-client-info-is-optional",
         area: Area::Modern,
-        law: "a request whose `_meta` does not name the client is served",
-        laws: &[must("basic#meta")],
+        requirement: "a request whose `_meta` does not name the client is served",
+        sources: &[must("basic#meta")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(client_info_is_optional),
         why: "clients may be configured not to tell who they are",
         remedy: "do not ask for `io.modelcontextprotocol/clientInfo`",
@@ -169,13 +173,13 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#,
     },
     Rule {
-        id: "unsupported-version-is-named",
+        id: "unsupported-version-error-names-versions",
         area: Area::Modern,
-        law: "a version that a server does not speak is refused with the error -32022, which says what was asked for and what there is; \
+        requirement: "a version that a server does not speak is refused with the error -32022, which says what was asked for and what there is; \
               over HTTP with the status 400",
-        laws: &[must("basic/versioning#protocol-version-negotiation")],
+        sources: &[must("basic/versioning#protocol-version-negotiation")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(unsupported_version_is_named),
         why: "there is no handshake: this error is how a client learns which version to try next",
         remedy: "answer -32022 with `data.supported` (a list of versions) and `data.requested`",
@@ -190,12 +194,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":"1900-01-01"}}}"#,
     },
     Rule {
-        id: "removed-methods-are-gone",
+        id: "removed-methods-are-refused",
         area: Area::Modern,
-        law: "requests of this revision for what only earlier ones have are refused as unknown methods",
-        laws: &[must("changelog#major-changes")],
+        requirement: "requests of this revision for what only earlier ones have are refused as unknown methods",
+        sources: &[must("changelog#major-changes")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(removed_methods_are_gone),
         why: "a client that finds them working relies on state that the next instance of the server does not have",
         remedy: "answer -32601 to `ping`, `logging/setLevel`, `resources/subscribe` and `resources/unsubscribe` with modern `_meta`, and to `initialize` unless earlier revisions are spoken as well",
@@ -212,14 +216,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "legacy-handshake-names-versions",
         area: Area::Modern,
-        law: "a server without legacy revisions names its versions in the error that `initialize` gets",
-        laws: &[Law {
+        requirement: "a server without legacy revisions names its versions in the error that `initialize` gets",
+        sources: &[RequirementSource {
             revisions: revisions::MODERN,
-            keyword: Keyword::Should,
+            level: RequirementLevel::Should,
             source: "basic/versioning#backward-compatibility-with-initialization-based-versions",
         }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(legacy_handshake_names_versions),
         why: "a legacy client can do nothing but show this error: without the versions nobody learns that a newer client is all it takes",
         remedy: "answer `initialize` with an error whose message, or `data.supported`, has the versions that you speak",
@@ -236,10 +240,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unknown-method-gets-404",
         area: Area::Modern,
-        law: "over HTTP the error -32601 comes with the status 404",
-        laws: &[must("basic/transports/streamable-http#protocol-version-header")],
+        requirement: "over HTTP the error -32601 comes with the status 404",
+        sources: &[must("basic/transports/streamable-http#protocol-version-header")],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(unknown_method_gets_404),
         why: "gateways and monitors read statuses, not bodies, and take a 200 for a success",
         remedy: "send the status 404 with the error -32601",
@@ -258,12 +262,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
     },
     Rule {
-        id: "error-has-its-status",
+        id: "error-has-http-status-400",
         area: Area::Modern,
-        law: "over HTTP the errors -32020, -32021 and -32022 come with the status 400",
-        laws: &[must("schema#missingrequiredclientcapabilityerror")],
+        requirement: "over HTTP the errors -32020, -32021 and -32022 come with the status 400",
+        sources: &[must("schema#missingrequiredclientcapabilityerror")],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(errors_have_their_status),
         why: "gateways and monitors read statuses, not bodies, and take a 200 for a success",
         remedy: "send the status 400 with the error, which has to be known before the response begins",
@@ -282,10 +286,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "server-sends-no-requests",
         area: Area::Modern,
-        law: "a server of this revision sends no requests; what it wants to know goes into a result with `input_required`",
-        laws: &[must("basic/patterns/mrtr")],
+        requirement: "a server of this revision sends no requests; what it wants to know goes into a result with `input_required`",
+        sources: &[must("basic/patterns/mrtr")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(server_sends_no_requests),
         why: "clients of this revision do not answer requests, so that the server waits for ever",
         remedy: "answer with `resultType` `input_required` and the question in `inputRequests`",
@@ -298,12 +302,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{}}}}}}}"#,
     },
     Rule {
-        id: "modern-has-no-session-id",
+        id: "modern-response-has-no-session-id",
         area: Area::Modern,
-        law: "responses to requests of this revision carry no `Mcp-Session-Id`",
-        laws: &[must("basic/transports/streamable-http#backward-compatibility")],
+        requirement: "responses to requests of this revision carry no `Mcp-Session-Id`",
+        sources: &[must("basic/transports/streamable-http#backward-compatibility")],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(no_session_id),
         why: "there are no sessions in this revision; proxies that see the header pin a client to one instance",
         remedy: "leave the header out of responses to requests with modern `_meta`",
@@ -360,7 +364,7 @@ pub(super) fn flaw_of(asked: &Asked<'_, '_>, expected: Refusal) -> Option<Option
 }
 
 /// What is refused of `server/discover` is not served elsewhere.
-fn refused(conversation: &Conversation<'_>, probe: &str, what: &str, expected: Refusal) -> Judgement {
+fn refused(conversation: &ConversationView<'_>, probe: &str, what: &str, expected: Refusal) -> Judgment {
     let elsewhere = match probe {
         // What names no version may be of an earlier one.
         "without-meta" if speaks_legacy(conversation) => return refused_once(conversation, probe, what, expected),
@@ -372,24 +376,24 @@ fn refused(conversation: &Conversation<'_>, probe: &str, what: &str, expected: R
     let judgement = refused_once(conversation, probe, what, expected);
     let mut served = conversation.probes(elsewhere).filter(|asked| matches!(asked.answer, Answer::Result { .. }));
     match (judgement, served.next()) {
-        (Judgement::Pass | Judgement::Untestable(_), Some(asked)) => {
+        (Judgment::Pass | Judgment::Untestable(_), Some(asked)) => {
             let message = format!("{what} got a result, if its method is `{}`", asked.subject());
-            Judgement::Broken(vec![Violation::new(message, asked.frames())])
+            Judgment::Broken(vec![Violation::new(message, asked.frames())])
         }
         (judgement, _) => judgement,
     }
 }
 
 /// The only probe of this name has to be refused.
-fn refused_once(conversation: &Conversation<'_>, probe: &str, what: &str, expected: Refusal) -> Judgement {
-    let Some(asked) = conversation.probe(probe) else { return Judgement::Untestable(format!("{what} was not tried")) };
+fn refused_once(conversation: &ConversationView<'_>, probe: &str, what: &str, expected: Refusal) -> Judgment {
+    let Some(asked) = conversation.probe(probe) else { return Judgment::Untestable(format!("{what} was not tried")) };
     if is_undiscoverable(&asked) {
-        return Judgement::Untestable("`server/discover`, with which it was tried, does not exist".into());
+        return Judgment::Untestable("`server/discover`, with which it was tried, does not exist".into());
     }
     match flaw_of(&asked, expected) {
-        None => Judgement::Untestable(format!("{what} got {}", asked.answer.describe())),
-        Some(None) => Judgement::Pass,
-        Some(Some(flaw)) => Judgement::Broken(vec![Violation::new(format!("{what} got {flaw}"), asked.frames())]),
+        None => Judgment::Untestable(format!("{what} got {}", asked.answer.describe())),
+        Some(None) => Judgment::Pass,
+        Some(Some(flaw)) => Judgment::Broken(vec![Violation::new(format!("{what} got {flaw}"), asked.frames())]),
     }
 }
 
@@ -402,41 +406,42 @@ fn is_undiscoverable(asked: &Asked<'_, '_>) -> bool {
 
 /// A request that names no version has to be refused. Over stdio a server of both eras may take it for a legacy one, and
 /// refuses it as such.
-fn versionless(conversation: &Conversation<'_>, probe: &str, what: &str) -> Judgement {
+fn versionless(conversation: &ConversationView<'_>, probe: &str, what: &str) -> Judgment {
     let is_ambiguous = conversation.probe(probe).is_some_and(|asked| asked.status().is_none() && asked.answer.code().is_some());
     if is_ambiguous && speaks_legacy(conversation) {
-        return Judgement::Pass;
+        return Judgment::Pass;
     }
     refused(conversation, probe, what, INVALID_PARAMETERS)
 }
 
-fn legacy_handshake_names_versions(conversation: &Conversation<'_>) -> Judgement {
+fn legacy_handshake_names_versions(conversation: &ConversationView<'_>) -> Judgment {
     if speaks_legacy(conversation) {
-        return Judgement::NotApplicable("the server speaks earlier revisions as well".into());
+        return Judgment::NotApplicable("the server speaks earlier revisions as well".into());
     }
     let Some(asked) = conversation.probe("legacy-handshake") else {
-        return Judgement::NotTried("no legacy client has said anything".into());
+        return Judgment::NotTried("no legacy client has said anything".into());
     };
     match asked.answer {
-        Answer::Error { error, .. } if error.to_string().contains(&conversation.take.revision) => Judgement::Pass,
+        Answer::Error { error, .. } if error.to_string().contains(&conversation.conversation.revision) => Judgment::Pass,
         Answer::Error { .. } => {
-            let message = format!("`initialize` got {}, which does not name {}", asked.answer.describe(), conversation.take.revision);
-            Judgement::Broken(vec![Violation::new(message, asked.frames())])
+            let message =
+                format!("`initialize` got {}, which does not name {}", asked.answer.describe(), conversation.conversation.revision);
+            Judgment::Broken(vec![Violation::new(message, asked.frames())])
         }
-        answer => Judgement::Untestable(format!("`initialize` got {}", answer.describe())),
+        answer => Judgment::Untestable(format!("`initialize` got {}", answer.describe())),
     }
 }
 
 /// Whether the server turned out to speak earlier revisions as well.
-pub(super) fn speaks_legacy(conversation: &Conversation<'_>) -> bool {
-    conversation.take.probes.iter().any(|probed| probed.probe == "speaks-legacy")
+pub(super) fn speaks_legacy(conversation: &ConversationView<'_>) -> bool {
+    conversation.conversation.probes.iter().any(|probed| probed.probe == "speaks-legacy")
 }
 
 /// The discoveries that have all their metadata, with what came back.
-fn discoveries<'c>(conversation: &'c Conversation<'_>) -> Vec<(&'c Said<'c>, &'c Said<'c>)> {
+fn discoveries<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c Said<'c>, &'c Said<'c>)> {
     let whole = |request: &Said<'_>| {
         request.method() == Some("server/discover")
-            && request.meta("protocolVersion").and_then(Value::as_str) == Some(conversation.take.revision.as_str())
+            && request.meta("protocolVersion").and_then(Value::as_str) == Some(conversation.conversation.revision.as_str())
             && ["clientCapabilities", "clientInfo"].iter().all(|key| request.meta(key).is_some())
     };
     conversation.requests().filter(|(request, _)| whole(request)).filter_map(|(request, answer)| Some((request, answer?))).collect()
@@ -444,7 +449,7 @@ fn discoveries<'c>(conversation: &'c Conversation<'_>) -> Vec<(&'c Said<'c>, &'c
 
 const NO_DISCOVERY: &str = "no discovery was answered with a result";
 
-fn discover_is_implemented(conversation: &Conversation<'_>) -> Judgement {
+fn discover_is_implemented(conversation: &ConversationView<'_>) -> Judgment {
     let answered = discoveries(conversation);
     let flaw = |answer: &Said<'_>| match (answer.value.get("result"), answer.value.get("error")) {
         (Some(result), _) if result.get("capabilities").is_some_and(Value::is_object) => None,
@@ -456,19 +461,19 @@ fn discover_is_implemented(conversation: &Conversation<'_>) -> Judgement {
     };
     let violations =
         answered.iter().filter_map(|(request, answer)| Some(Violation::new(flaw(answer)?, [request.frame.id, answer.frame.id])));
-    Judgement::of(violations.take(1).collect(), answered.len(), "no discovery was answered")
+    Judgment::of(violations.take(1).collect(), answered.len(), "no discovery was answered")
 }
 
 /// Judges the first discovery that has a result.
-fn of_discovery(conversation: &Conversation<'_>, flaw: impl Fn(&Said<'_>, &Value) -> Option<String>) -> Judgement {
+fn of_discovery(conversation: &ConversationView<'_>, flaw: impl Fn(&Said<'_>, &Value) -> Option<String>) -> Judgment {
     let answered = discoveries(conversation);
     let found = answered.iter().find_map(|(request, answer)| Some((request, answer, answer.value.get("result")?)));
-    let Some((request, answer, result)) = found else { return Judgement::Untestable(NO_DISCOVERY.into()) };
+    let Some((request, answer, result)) = found else { return Judgment::Untestable(NO_DISCOVERY.into()) };
     let violation = flaw(request, result).map(|message| Violation::new(message, [request.frame.id, answer.frame.id]));
-    Judgement::from_violations(violation.into_iter().collect())
+    Judgment::from_violations(violation.into_iter().collect())
 }
 
-fn discover_names_versions(conversation: &Conversation<'_>) -> Judgement {
+fn discover_names_versions(conversation: &ConversationView<'_>) -> Judgment {
     of_discovery(conversation, |request, result| {
         let versions = match result.get("supportedVersions") {
             None => return Some("the answer to `server/discover` has no `supportedVersions`".into()),
@@ -484,7 +489,7 @@ fn discover_names_versions(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn discover_names_server(conversation: &Conversation<'_>) -> Judgement {
+fn discover_names_server(conversation: &ConversationView<'_>) -> Judgment {
     of_discovery(conversation, |_, result| {
         let info = result.pointer("/_meta/io.modelcontextprotocol~1serverInfo");
         let missing = ["name", "version"].into_iter().find(|key| info.and_then(|info| info.get(key)?.as_str()).is_none());
@@ -512,7 +517,7 @@ pub(super) fn identity(item: &Value) -> Option<&str> {
     ["uri", "uriTemplate", "name"].iter().find_map(|key| item.get(key)?.as_str())
 }
 
-fn requests_need_no_discovery(conversations: &[&Conversation<'_>]) -> Judgement {
+fn requests_need_no_discovery(conversations: &[&ConversationView<'_>]) -> Judgment {
     let mut missing = "the server lists nothing that a first request could ask for".to_owned();
     let (mut seen, mut violations) = (0, Vec::new());
     for (position, conversation) in conversations.iter().enumerate() {
@@ -557,27 +562,27 @@ fn requests_need_no_discovery(conversations: &[&Conversation<'_>]) -> Judgement 
         };
         violations.extend(violation.map(|message| Violation { conversation: position, ..Violation::new(message, first.frames()) }));
     }
-    Judgement::of(violations, seen, &missing)
+    Judgment::of(violations, seen, &missing)
 }
 
-fn client_info_is_optional(conversation: &Conversation<'_>) -> Judgement {
+fn client_info_is_optional(conversation: &ConversationView<'_>) -> Judgment {
     let what = "a request that does not name its client";
     let Some(asked) = conversation.probe("without-client-info") else {
-        return Judgement::Untestable(format!("{what} was not tried"));
+        return Judgment::Untestable(format!("{what} was not tried"));
     };
     match asked.answer {
-        Answer::Result { .. } => Judgement::Pass,
+        Answer::Result { .. } => Judgment::Pass,
         Answer::Error { .. } if !is_undiscoverable(&asked) => {
-            Judgement::Broken(vec![Violation::new(format!("{what} got {}", asked.answer.describe()), asked.frames())])
+            Judgment::Broken(vec![Violation::new(format!("{what} got {}", asked.answer.describe()), asked.frames())])
         }
-        _ => Judgement::Untestable(format!("{what} got {}", asked.answer.describe())),
+        _ => Judgment::Untestable(format!("{what} got {}", asked.answer.describe())),
     }
 }
 
-fn unsupported_version_is_named(conversation: &Conversation<'_>) -> Judgement {
+fn unsupported_version_is_named(conversation: &ConversationView<'_>) -> Judgment {
     let what = "a request in an unknown version";
     let judgement = refused(conversation, "unsupported-version", what, UNSUPPORTED_VERSION);
-    let (Judgement::Pass, Some(asked)) = (&judgement, conversation.probe("unsupported-version")) else { return judgement };
+    let (Judgment::Pass, Some(asked)) = (&judgement, conversation.probe("unsupported-version")) else { return judgement };
     let Answer::Error { error, .. } = asked.answer else { return judgement };
     let requested = asked.request.and_then(|request| request.meta("protocolVersion"));
     let supported = error.pointer("/data/supported");
@@ -590,14 +595,14 @@ fn unsupported_version_is_named(conversation: &Conversation<'_>) -> Judgement {
         }
         (_, None) => "has no `data.requested`".to_owned(),
         (_, named) if named != requested => format!("has {} as `data.requested`", named.unwrap_or(&Value::Null)),
-        _ => return Judgement::Pass,
+        _ => return Judgment::Pass,
     };
-    Judgement::Broken(vec![Violation::new(format!("the error for an unknown version {flaw}"), asked.frames())])
+    Judgment::Broken(vec![Violation::new(format!("the error for an unknown version {flaw}"), asked.frames())])
 }
 
-fn removed_methods_are_gone(conversation: &Conversation<'_>) -> Judgement {
+fn removed_methods_are_gone(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.probe("unknown-method").is_some_and(|asked| matches!(asked.answer, Answer::Result { .. })) {
-        return Judgement::Untestable("the server answers any method with a result".into());
+        return Judgment::Untestable("the server answers any method with a result".into());
     }
     let mut seen = 0;
     let mut violations = Vec::new();
@@ -617,13 +622,13 @@ fn removed_methods_are_gone(conversation: &Conversation<'_>) -> Judgement {
         seen += 1;
         violations.extend(flaw.map(|flaw| Violation::new(flaw, asked.frames())));
     }
-    Judgement::of(violations, seen, "no removed method was tried and answered")
+    Judgment::of(violations, seen, "no removed method was tried and answered")
 }
 
-fn errors_have_their_status(conversation: &Conversation<'_>) -> Judgement {
+fn errors_have_their_status(conversation: &ConversationView<'_>) -> Judgment {
     let is_of_other_rule = |frame: FrameId| {
         let mut probes =
-            conversation.take.probes.iter().filter(|probed| OF_OTHER_RULES.iter().any(|start| probed.probe.starts_with(start)));
+            conversation.conversation.probes.iter().filter(|probed| OF_OTHER_RULES.iter().any(|start| probed.probe.starts_with(start)));
         probes.any(|probed| probed.first <= frame && frame < probed.end)
     };
     let (mut seen, mut violations) = (0, Vec::new());
@@ -643,15 +648,15 @@ fn errors_have_their_status(conversation: &Conversation<'_>) -> Judgement {
             violations.push(Violation::new(message, frames));
         }
     }
-    Judgement::of(violations, seen, "no request got one of these errors")
+    Judgment::of(violations, seen, "no request got one of these errors")
 }
 
-fn unknown_method_gets_404(conversation: &Conversation<'_>) -> Judgement {
+fn unknown_method_gets_404(conversation: &ConversationView<'_>) -> Judgment {
     let tried = conversation.probes("unknown-method").chain(conversation.probes("removed-method"));
     let refused: Vec<Asked<'_, '_>> = tried.filter(|asked| asked.answer.code() == Some(-32601) && asked.status().is_some()).collect();
     let mut wrong = refused.iter().filter(|asked| asked.status() != Some(404));
     let Some(first) = wrong.next() else {
-        return Judgement::of(Vec::new(), refused.len(), "no unknown method got the error -32601");
+        return Judgment::of(Vec::new(), refused.len(), "no unknown method got the error -32601");
     };
     let method = first.request.and_then(Said::method).unwrap_or_default();
     let others = match wrong.count() {
@@ -659,18 +664,18 @@ fn unknown_method_gets_404(conversation: &Conversation<'_>) -> Judgement {
         count => format!(", and so did {count} more"),
     };
     let status = first.status().unwrap_or_default();
-    Judgement::Broken(vec![Violation::new(format!("`{method}` got error -32601 with status {status}{others}"), first.frames())])
+    Judgment::Broken(vec![Violation::new(format!("`{method}` got error -32601 with status {status}{others}"), first.frames())])
 }
 
 /// Where a server of both eras was asked to be a legacy one, if it was and agreed.
-fn turned_legacy(conversation: &Conversation<'_>) -> Option<FrameId> {
+fn turned_legacy(conversation: &ConversationView<'_>) -> Option<FrameId> {
     let initialized = conversation.requests().find(|(request, answer)| {
         request.method() == Some("initialize") && answer.is_some_and(|answer| answer.value.get("result").is_some())
     });
     initialized.map(|(request, _)| request.frame.id)
 }
 
-fn server_sends_no_requests(conversation: &Conversation<'_>) -> Judgement {
+fn server_sends_no_requests(conversation: &ConversationView<'_>) -> Judgment {
     let turned = turned_legacy(conversation);
     let messages: Vec<_> = conversation.from_server().filter(|said| turned.is_none_or(|turned| said.frame.id < turned)).collect();
     let asking: Vec<_> = messages.iter().filter(|said| said.is_request()).collect();
@@ -680,10 +685,10 @@ fn server_sends_no_requests(conversation: &Conversation<'_>) -> Judgement {
         let message = format!("the server sent the request `{}`{others}", first.method().unwrap_or_default());
         violations.push(Violation::new(message, asking.iter().take(3).map(|said| said.frame.id)));
     }
-    Judgement::of(violations, messages.len(), "the server sent no message")
+    Judgment::of(violations, messages.len(), "the server sent no message")
 }
 
-fn no_session_id(conversation: &Conversation<'_>) -> Judgement {
+fn no_session_id(conversation: &ConversationView<'_>) -> Judgment {
     let modern = conversation.from_client().filter(|said| said.meta("protocolVersion").is_some() && said.method() != Some("initialize"));
     let answered: Vec<_> = modern
         .filter_map(|said| Some((said, conversation.exchanges.get(&said.exchange?)?)))
@@ -698,5 +703,5 @@ fn no_session_id(conversation: &Conversation<'_>) -> Judgement {
         let method = said.method().unwrap_or_default();
         Violation::new(format!("the response to `{method}` has an `Mcp-Session-Id`"), exchange.heads())
     });
-    Judgement::of(violations.into_iter().collect(), answered.len(), "no request got a response")
+    Judgment::of(violations.into_iter().collect(), answered.len(), "no request got a response")
 }

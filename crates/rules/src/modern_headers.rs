@@ -1,25 +1,25 @@
 //! Headers of the modern era that mirror the body of a request.
 //! Source: 2026-07-28, basic/transports/streamable-http, request metadata.
 
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
 use super::modern::{Refusal, flaw_of, speaks_legacy};
-use super::{Answer, Asked, Conversation};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Answer, Asked, ConversationView};
 use serde_json::Value;
 
-const fn must(source: &'static str) -> Law {
-    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source }
+const fn must(source: &'static str) -> RequirementSource {
+    RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source }
 }
 
-const VALIDATION: &[Law] = &[must("basic/transports/streamable-http#server-validation")];
+const VALIDATION: &[RequirementSource] = &[must("basic/transports/streamable-http#server-validation")];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "header-version-is-checked",
         area: Area::Modern,
-        law: "a request whose `MCP-Protocol-Version` is missing or differs from its `_meta` is refused with status 400 and error -32020",
-        laws: VALIDATION,
+        requirement: "a request whose `MCP-Protocol-Version` is missing or differs from its `_meta` is refused with status 400 and error -32020",
+        sources: VALIDATION,
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(version_is_checked),
         why: "a gateway that routes by the header and a server that obeys the body can be played off against each other",
         remedy: "compare the header with `io.modelcontextprotocol/protocolVersion`, before the version itself is looked at",
@@ -50,10 +50,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "header-method-is-checked",
         area: Area::Modern,
-        law: "a request whose `Mcp-Method` is missing or differs from its method is refused with status 400 and error -32020",
-        laws: VALIDATION,
+        requirement: "a request whose `Mcp-Method` is missing or differs from its method is refused with status 400 and error -32020",
+        sources: VALIDATION,
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(|conversation| mismatches(conversation, "header-method", "Mcp-Method")),
         why: "a gateway that allows a method by its header lets any other one through",
         remedy: "compare the header with `method` as it stands, capitals and all",
@@ -84,10 +84,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "header-name-is-checked",
         area: Area::Modern,
-        law: "a request whose `Mcp-Name` is missing or differs from the name or URI in its body is refused with status 400 and error -32020",
-        laws: VALIDATION,
+        requirement: "a request whose `Mcp-Name` is missing or differs from the name or URI in its body is refused with status 400 and error -32020",
+        sources: VALIDATION,
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(|conversation| mismatches(conversation, "header-name", "Mcp-Name")),
         why: "a gateway that allows a tool by the header lets any other one through",
         remedy: "compare the decoded header with `params.name`, for `resources/read` with `params.uri`",
@@ -116,12 +116,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"Header mismatch"}}"#,
     },
     Rule {
-        id: "header-names-ignore-case",
+        id: "header-names-are-case-insensitive",
         area: Area::Modern,
-        law: "names of headers are the same in capitals and small letters",
-        laws: &[must("basic/transports/streamable-http#case-sensitivity")],
+        requirement: "names of headers are the same in capitals and small letters",
+        sources: &[must("basic/transports/streamable-http#case-sensitivity")],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(names_ignore_case),
         why: "clients and proxies write them either way, and HTTP/2 in small letters only",
         remedy: "look headers up with the functions of the HTTP library, or turn their names to small letters first",
@@ -152,10 +152,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "header-values-are-trimmed",
         area: Area::Modern,
-        law: "spaces around the value of a header do not belong to it",
-        laws: &[must("https://www.rfc-editor.org/rfc/rfc9110#section-5.5")],
+        requirement: "spaces around the value of a header do not belong to it",
+        sources: &[must("https://www.rfc-editor.org/rfc/rfc9110#section-5.5")],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(|conversation| accepted(conversation, "header-spaces", "a header value with spaces around it")),
         why: "clients and proxies may write them, and everything else on the way ignores them",
         remedy: "trim spaces and tabs before values are compared",
@@ -186,10 +186,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "header-base64-is-decoded",
         area: Area::Modern,
-        law: "an `Mcp-Name` in the form `=?base64?…?=` is decoded before it is compared, and any other is not",
-        laws: &[must("basic/transports/streamable-http#value-encoding")],
+        requirement: "an `Mcp-Name` in the form `=?base64?…?=` is decoded before it is compared, and any other is not",
+        sources: &[must("basic/transports/streamable-http#value-encoding")],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(|conversation| accepted(conversation, "header-base64", "an `Mcp-Name`")),
         why: "names and URIs with other than ASCII letters travel in this form only",
         remedy: "decode values that begin with `=?base64?` and end with `?=`",
@@ -220,10 +220,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "header-params-are-checked",
         area: Area::Modern,
-        law: "a call whose `Mcp-Param-…` headers do not say what its arguments say is refused with status 400 and error -32020",
-        laws: &[must("basic/transports/streamable-http#server-behavior-for-custom-headers")],
+        requirement: "a call whose `Mcp-Param-…` headers do not say what its arguments say is refused with status 400 and error -32020",
+        sources: &[must("basic/transports/streamable-http#server-behavior-for-custom-headers")],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(parameters_are_checked),
         why: "a gateway that routes by tenant or region reads the header, the tool obeys the argument",
         remedy: "compare each header that `x-mcp-header` names with its argument, decoded if it is in Base64; expect none where there is no argument",
@@ -254,14 +254,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "header-param-numbers-are-compared",
         area: Area::Modern,
-        law: "a whole number in a `Mcp-Param-…` header is compared as a number, so that `42.0` is 42",
-        laws: &[Law {
+        requirement: "a whole number in a `Mcp-Param-…` header is compared as a number, so that `42.0` is 42",
+        sources: &[RequirementSource {
             revisions: revisions::MODERN,
-            keyword: Keyword::Should,
+            level: RequirementLevel::Should,
             source: "basic/transports/streamable-http#server-validation",
         }],
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(numbers_are_compared),
         why: "languages write the same number in different ways, and a call that is right is refused",
         remedy: "read the header as a number where the argument is one, and compare the two numbers",
@@ -294,19 +294,19 @@ pub(super) const RULES: &[Rule] = &[
 const MISMATCH: Refusal = Refusal { code: -32020, status: 400 };
 
 /// Nothing can be said about wrong headers to a server that does not serve right ones.
-fn without_a_right_one(conversation: &Conversation<'_>) -> Option<Judgement> {
+fn without_a_right_one(conversation: &ConversationView<'_>) -> Option<Judgment> {
     match conversation.probe("headers-right") {
-        None => Some(Judgement::Untestable("headers were not tried".into())),
+        None => Some(Judgment::Untestable("headers were not tried".into())),
         Some(asked) if asked.answer.code() == Some(-32601) => None,
         Some(asked) => match asked.answer {
             Answer::Result { .. } => None,
-            answer => Some(Judgement::Untestable(format!("a request with the right headers got {}", answer.describe()))),
+            answer => Some(Judgment::Untestable(format!("a request with the right headers got {}", answer.describe()))),
         },
     }
 }
 
 /// Whether it was refused with the same wrong code as another `Mcp-Method` is, which is told of that one only.
-fn is_refused_like_a_method(conversation: &Conversation<'_>, asked: &Asked<'_, '_>) -> bool {
+fn is_refused_like_a_method(conversation: &ConversationView<'_>, asked: &Asked<'_, '_>) -> bool {
     let method = conversation.probes("header-method").find(|method| method.subject() == "different");
     asked.probed.probe != "header-method"
         && method.is_some_and(|method| {
@@ -325,7 +325,7 @@ fn described(asked: &Asked<'_, '_>, header: &str) -> String {
 }
 
 /// Each probe of this name has to be refused as a mismatch.
-fn mismatches(conversation: &Conversation<'_>, probe: &str, header: &str) -> Judgement {
+fn mismatches(conversation: &ConversationView<'_>, probe: &str, header: &str) -> Judgment {
     if let Some(judgement) = without_a_right_one(conversation) {
         return judgement;
     }
@@ -340,10 +340,10 @@ fn mismatches(conversation: &Conversation<'_>, probe: &str, header: &str) -> Jud
         seen += 1;
         violations.extend(flaw.map(|flaw| Violation::new(format!("{} got {flaw}", described(&asked, header)), asked.frames())));
     }
-    Judgement::of(violations, seen, &format!("no wrong `{header}` was tried and answered"))
+    Judgment::of(violations, seen, &format!("no wrong `{header}` was tried and answered"))
 }
 
-fn version_is_checked(conversation: &Conversation<'_>) -> Judgement {
+fn version_is_checked(conversation: &ConversationView<'_>) -> Judgment {
     let header = "MCP-Protocol-Version";
     if let Some(judgement) = without_a_right_one(conversation) {
         return judgement;
@@ -361,11 +361,11 @@ fn version_is_checked(conversation: &Conversation<'_>) -> Judgement {
         let flaw = flaw.filter(|_| !is_legacy && !is_refused_like_a_method(conversation, &asked));
         violations.extend(flaw.map(|flaw| Violation::new(format!("{} got {flaw}", described(&asked, header)), asked.frames())));
     }
-    Judgement::of(violations, seen, &format!("no wrong `{header}` was tried and answered"))
+    Judgment::of(violations, seen, &format!("no wrong `{header}` was tried and answered"))
 }
 
 /// None of the probes of this name may be refused as a mismatch.
-fn accepted(conversation: &Conversation<'_>, probe: &str, what: &str) -> Judgement {
+fn accepted(conversation: &ConversationView<'_>, probe: &str, what: &str) -> Judgment {
     if let Some(judgement) = without_a_right_one(conversation) {
         return judgement;
     }
@@ -378,15 +378,15 @@ fn accepted(conversation: &Conversation<'_>, probe: &str, what: &str) -> Judgeme
             violations.push(Violation::new(format!("`{method}` with {what}{how} got error -32020"), asked.frames()));
         }
     }
-    Judgement::of(violations, seen, &format!("{what} was not tried, or not answered"))
+    Judgment::of(violations, seen, &format!("{what} was not tried, or not answered"))
 }
 
-fn names_ignore_case(conversation: &Conversation<'_>) -> Judgement {
+fn names_ignore_case(conversation: &ConversationView<'_>) -> Judgment {
     let refused = conversation.probe("headers-right").filter(|small| small.answer.code() == Some(MISMATCH.code));
     let served = conversation.probes("header-case").find(|other| matches!(other.answer, Answer::Result { .. }));
     if let (Some(small), Some(other)) = (refused, served) {
         let message = format!("headers in small letters got error -32020, and the same spelled `{}` a result", other.subject());
-        return Judgement::Broken(vec![Violation::new(message, small.frames().into_iter().chain(other.frames()))]);
+        return Judgment::Broken(vec![Violation::new(message, small.frames().into_iter().chain(other.frames()))]);
     }
     accepted(conversation, "header-case", "headers spelled in another way")
 }
@@ -397,28 +397,28 @@ pub(super) fn mirrors(tool: &Value) -> bool {
     properties.into_iter().flatten().any(|(_, schema)| schema.get("x-mcp-header").is_some())
 }
 
-fn numbers_are_compared(conversation: &Conversation<'_>) -> Judgement {
+fn numbers_are_compared(conversation: &ConversationView<'_>) -> Judgment {
     match conversation.probe("header-param-number") {
         Some(_) => accepted(conversation, "header-param-number", "a number in `Mcp-Param`"),
-        None => Judgement::NotApplicable("no tool that may be called has a whole number with `x-mcp-header`".into()),
+        None => Judgment::NotApplicable("no tool that may be called has a whole number with `x-mcp-header`".into()),
     }
 }
 
-fn parameters_are_checked(conversation: &Conversation<'_>) -> Judgement {
+fn parameters_are_checked(conversation: &ConversationView<'_>) -> Judgment {
     let tools = conversation.tools();
     let mirroring: Vec<&str> = tools.iter().filter(|(tool, _)| mirrors(tool)).filter_map(|(tool, _)| tool.get("name")?.as_str()).collect();
     let Some(name) = mirroring.first() else {
-        return Judgement::NotApplicable("no tool has an argument with `x-mcp-header`".into());
+        return Judgment::NotApplicable("no tool has an argument with `x-mcp-header`".into());
     };
     if conversation.probe("header-param").is_none() {
-        return Judgement::Untestable(format!("the tools with `x-mcp-header` may not be called (`--call {name}` allows it)"));
+        return Judgment::Untestable(format!("the tools with `x-mcp-header` may not be called (`--call {name}` allows it)"));
     }
     match (mismatches(conversation, "header-param", "Mcp-Param"), accepted(conversation, "header-param-right", "the right `Mcp-Param`")) {
-        (Judgement::Broken(mut violations), Judgement::Broken(more)) => {
+        (Judgment::Broken(mut violations), Judgment::Broken(more)) => {
             violations.extend(more);
-            Judgement::Broken(violations)
+            Judgment::Broken(violations)
         }
-        (judgement, Judgement::Broken(violations)) if !matches!(judgement, Judgement::Broken(_)) => Judgement::Broken(violations),
+        (judgement, Judgment::Broken(violations)) if !matches!(judgement, Judgment::Broken(_)) => Judgment::Broken(violations),
         (judgement, _) => judgement,
     }
 }

@@ -1,24 +1,24 @@
 //! What results of the modern era carry besides their content, and what may come before them.
 //! Source: 2026-07-28, basic, server/utilities/caching, basic/patterns/mrtr, server/utilities/logging.
 
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, named, revisions};
-use super::{Conversation, Said};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, named, revisions};
+use super::{ConversationView, Said};
 use mcproof_record::FrameId;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-const fn must(source: &'static str) -> Law {
-    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source }
+const fn must(source: &'static str) -> RequirementSource {
+    RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source }
 }
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "result-has-type",
         area: Area::Modern,
-        law: "each result says with `resultType` what kind it is",
-        laws: &[must("basic#resulttype")],
+        requirement: "each result says with `resultType` what kind it is",
+        sources: &[must("basic#resulttype")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(result_has_type),
         why: "a result without it is taken for one of an earlier revision, and one of an unknown kind is invalid",
         remedy: "add `\"resultType\": \"complete\"`, or `input_required` where more is needed",
@@ -33,10 +33,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "result-has-cache-hints",
         area: Area::Modern,
-        law: "discovery, lists and resources say with `ttlMs` and `cacheScope` how long and for whom they may be kept, all pages for the same",
-        laws: &[must("server/utilities/caching#cacheable-results")],
+        requirement: "discovery, lists and resources say with `ttlMs` and `cacheScope` how long and for whom they may be kept, all pages for the same",
+        sources: &[must("server/utilities/caching#cacheable-results")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(result_has_cache_hints),
         why: "gateways share what is `public` among users, and clients that get no hint ask again each time",
         remedy: "add `ttlMs`, an integer that is not negative, and `cacheScope`, `public` or `private`",
@@ -51,10 +51,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "input-required-only-where-allowed",
         area: Area::Modern,
-        law: "only `tools/call`, `prompts/get` and `resources/read` are answered with `input_required`, and then with a question or a state",
-        laws: &[must("basic/patterns/mrtr#supported-requests")],
+        requirement: "only `tools/call`, `prompts/get` and `resources/read` are answered with `input_required`, and then with a question or a state",
+        sources: &[must("basic/patterns/mrtr#supported-requests")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(input_required_only_where_allowed),
         why: "clients expect a list or a discovery to be complete, and show an error or nothing",
         remedy: "ask when a tool is called, a prompt is got or a resource is read; put `inputRequests` or `requestState` into the result",
@@ -67,12 +67,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"x"}}"#,
     },
     Rule {
-        id: "logs-only-when-asked",
+        id: "logs-only-when-requested",
         area: Area::Modern,
-        law: "log messages are sent only for requests that ask for them",
-        laws: &[must("server/utilities/logging#per-request-log-level")],
+        requirement: "log messages are sent only for requests that ask for them",
+        sources: &[must("server/utilities/logging#per-request-log-level")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(logs_only_when_asked),
         why: "a client that did not ask has nowhere to put them, and may take them for an error",
         remedy: "send `notifications/message` only if `_meta` of the request has `io.modelcontextprotocol/logLevel`",
@@ -90,7 +90,7 @@ pub(super) const RULES: &[Rule] = &[
 
 /// Results of requests that came with modern metadata: method, request, answer, result. Over HTTP the header tells the revision
 /// as well: where it is left out, as a test of that header does, a server may take the request for a legacy one.
-fn results<'c>(conversation: &'c Conversation<'_>) -> Vec<(&'c str, &'c Said<'c>, &'c Said<'c>, &'c Map<String, Value>)> {
+fn results<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c str, &'c Said<'c>, &'c Said<'c>, &'c Map<String, Value>)> {
     conversation
         .requests()
         .filter(|(request, _)| request.meta("protocolVersion").is_some() && request.method() != Some("initialize"))
@@ -130,7 +130,7 @@ impl Flaws {
 
 const NO_RESULTS: &str = "no request was answered with a result";
 
-fn result_has_type(conversation: &Conversation<'_>) -> Judgement {
+fn result_has_type(conversation: &ConversationView<'_>) -> Judgment {
     let results = results(conversation);
     let mut flaws = Flaws::default();
     // Extensions bring kinds of their own. A conversation without a discovery does not tell which there are.
@@ -143,13 +143,13 @@ fn result_has_type(conversation: &Conversation<'_>) -> Judgement {
         };
         flaws.add(what, method, [request.frame.id, answer.frame.id]);
     }
-    Judgement::of(flaws.into_violations(), results.len(), NO_RESULTS)
+    Judgment::of(flaws.into_violations(), results.len(), NO_RESULTS)
 }
 
 const CACHEABLE: [&str; 6] =
     ["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
 
-fn result_has_cache_hints(conversation: &Conversation<'_>) -> Judgement {
+fn result_has_cache_hints(conversation: &ConversationView<'_>) -> Judgment {
     let results: Vec<_> = results(conversation)
         .into_iter()
         .filter(|(method, _, _, result)| {
@@ -189,10 +189,10 @@ fn result_has_cache_hints(conversation: &Conversation<'_>) -> Judgement {
             _ => {}
         }
     }
-    Judgement::of(flaws.into_violations(), results.len(), "no discovery, list or resource was answered with a result")
+    Judgment::of(flaws.into_violations(), results.len(), "no discovery, list or resource was answered with a result")
 }
 
-fn input_required_only_where_allowed(conversation: &Conversation<'_>) -> Judgement {
+fn input_required_only_where_allowed(conversation: &ConversationView<'_>) -> Judgment {
     let results = results(conversation);
     let mut flaws = Flaws::default();
     for (method, request, answer, result) in &results {
@@ -206,13 +206,13 @@ fn input_required_only_where_allowed(conversation: &Conversation<'_>) -> Judgeme
             flaws.add("is `input_required` without `inputRequests` and without `requestState`".into(), method, frames);
         }
     }
-    Judgement::of(flaws.into_violations(), results.len(), NO_RESULTS)
+    Judgment::of(flaws.into_violations(), results.len(), NO_RESULTS)
 }
 
-fn logs_only_when_asked(conversation: &Conversation<'_>) -> Judgement {
+fn logs_only_when_asked(conversation: &ConversationView<'_>) -> Judgment {
     let requests: Vec<&Said<'_>> = conversation.from_client().filter(|said| said.is_request()).collect();
     let asks = |said: &Said<'_>| said.meta("logLevel").is_some();
-    let Some(first_message) = conversation.from_server().next() else { return Judgement::Untestable("the server sent no message".into()) };
+    let Some(first_message) = conversation.from_server().next() else { return Judgment::Untestable("the server sent no message".into()) };
     // From an `initialize` on, a server of both eras may be a legacy one.
     let initialized = requests.iter().find(|said| said.method() == Some("initialize")).map(|said| said.frame.id);
     let logged = conversation
@@ -228,7 +228,7 @@ fn logs_only_when_asked(conversation: &Conversation<'_>) -> Judgement {
             })
         })
         .collect();
-    let Some(log) = unasked.first() else { return Judgement::of(Vec::new(), usize::from(first_message.value.is_object()), NO_RESULTS) };
+    let Some(log) = unasked.first() else { return Judgment::of(Vec::new(), usize::from(first_message.value.is_object()), NO_RESULTS) };
     let request = requests.iter().rev().find(|request| match (request.exchange, log.exchange) {
         (Some(request_in), Some(log_in)) => request_in == log_in,
         _ => request.frame.id < log.frame.id,
@@ -236,5 +236,5 @@ fn logs_only_when_asked(conversation: &Conversation<'_>) -> Judgement {
     let during = request.and_then(|request| request.method()).map(|method| format!(" with `{method}`")).unwrap_or_default();
     let others = if unasked.len() > 1 { format!(", the first of {}", unasked.len()) } else { String::new() };
     let frames = request.map(|request| request.frame.id).into_iter().chain([log.frame.id]);
-    Judgement::Broken(vec![Violation::new(format!("a log message came{during}, which did not ask for any{others}"), frames)])
+    Judgment::Broken(vec![Violation::new(format!("a log message came{during}, which did not ask for any{others}"), frames)])
 }

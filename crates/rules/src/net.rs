@@ -1,29 +1,29 @@
 //! What a check has to have seen before it may pass: a conversation over each transport that got through the handshake and the
-//! lists, and a judgement of the rules that matter most. Knows rulings and conversations, and no violation.
+//! lists, and a judgement of the rules that matter most. Knows results and conversations, and no violation.
 
 use super::answers::death;
-use super::law::named;
-use super::{Conversation, judging};
+use super::rule_definition::named;
+use super::{ConversationView, judging};
 use crate::sdk;
 use mcproof_analysis::MOST_VALUES;
 use mcproof_analysis::probes::EXPLORED_IN_PART as SAMPLED;
 use mcproof_analysis::probes::UNANSWERED_CALL;
 use mcproof_client::revision::LEGACY;
-use mcproof_record::{CheckReport, FORMAT_VERSION, Gap, GapKind, Judged, Opened, ProbeOutcome, Ruling, Severity, Take};
+use mcproof_record::{CheckReport, Conversation, FORMAT_VERSION, Gap, GapKind, Judged, Opened, ProbeOutcome, RuleResult, Severity};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Rules that any conversation lets judge. Where one of them could not be, the conversation was not what it seems.
 const ESSENTIAL: [&str; 10] = [
-    "initialize-is-answered",
-    "request-is-answered",
-    "answer-echoes-id",
-    "answer-has-result-or-error",
+    "initialize-gets-result",
+    "request-gets-response",
+    "response-id-matches-request",
+    "response-has-result-or-error",
     "jsonrpc-version-is-2-0",
-    "message-fits-schema",
+    "message-matches-schema",
     "stdio-only-messages-on-stdout",
     "stdio-message-on-one-line",
-    "http-answer-content-type",
+    "http-response-content-type",
     "server-stays-alive",
 ];
 
@@ -31,44 +31,44 @@ const ESSENTIAL: [&str; 10] = [
 const LISTS: [(&str, &str, &str); 3] =
     [("tools", "tools/list", "tools"), ("resources", "resources/list", "resources"), ("prompts", "prompts/list", "prompts")];
 
-/// Judges takes by rules, and says what was not seen. `is_strict` treats each requirement as its keyword says.
-pub fn report(target: String, rules: &[&'static super::Rule], takes: Vec<Take>, is_strict: bool) -> CheckReport {
-    let mut rulings = judging::judge(rules, &takes, is_strict);
-    let gaps = gaps(&takes, &rulings);
-    sdk::explain(&mut rulings, &takes, is_strict);
+/// Judges recorded by rules, and says what was not seen. `is_strict` treats each requirement as its keyword says.
+pub fn report(target: String, rules: &[&'static super::Rule], recorded: Vec<Conversation>, is_strict: bool) -> CheckReport {
+    let mut results = judging::judge(rules, &recorded, is_strict);
+    let gaps = gaps(&recorded, &results);
+    sdk::explain(&mut results, &recorded, is_strict);
     if gaps.iter().any(|gap| gap.kind == GapKind::NoConversation) {
-        give_one_reason(&mut rulings);
+        give_one_reason(&mut results);
     }
-    let marks = takes.iter().flat_map(|take| &take.probes).filter(|probed| probed.probe == SAMPLED);
+    let marks = recorded.iter().flat_map(|take| &take.probes).filter(|probed| probed.probe == SAMPLED);
     let sampled: BTreeSet<String> = marks.filter_map(|probed| probed.subject.clone()).collect();
-    CheckReport { version: FORMAT_VERSION, target, gaps, sampled: sampled.into_iter().collect(), rulings, takes }
+    CheckReport { version: FORMAT_VERSION, target, gaps, sampled: sampled.into_iter().collect(), rules: results, conversations: recorded }
 }
 
 /// Where no conversation got through, each rule lacks something else, and all for the same reason.
-fn give_one_reason(rulings: &mut [Ruling]) {
-    let reasons = |ruling: &Ruling| match &ruling.judged {
+fn give_one_reason(results: &mut [RuleResult]) {
+    let reasons = |result: &RuleResult| match &result.judged {
         Judged::Untestable { why } => Some(why.clone()),
         _ => None,
     };
-    if rulings.iter().filter_map(reasons).collect::<BTreeSet<_>>().len() < 2 {
+    if results.iter().filter_map(reasons).collect::<BTreeSet<_>>().len() < 2 {
         return;
     }
-    for ruling in rulings {
-        if let Judged::Untestable { why } = &mut ruling.judged {
+    for result in results {
+        if let Judged::Untestable { why } = &mut result.judged {
             "no conversation got through the handshake and the lists".clone_into(why);
         }
     }
 }
 
 /// What is missing for a verdict.
-fn gaps(takes: &[Take], rulings: &[Ruling]) -> Vec<Gap> {
-    let conversations: Vec<Conversation<'_>> = takes.iter().map(Conversation::new).collect();
+fn gaps(recorded: &[Conversation], results: &[RuleResult]) -> Vec<Gap> {
+    let conversations: Vec<ConversationView<'_>> = recorded.iter().map(ConversationView::new).collect();
     let mut gaps = without_conversation(&conversations);
     if gaps.is_empty() {
-        gaps.extend(broken_off(&conversations, rulings));
+        gaps.extend(broken_off(&conversations, results));
     }
     if gaps.is_empty() {
-        gaps.extend(not_judged(rulings));
+        gaps.extend(not_judged(results));
     }
     if gaps.is_empty() {
         gaps.extend(unread_message(&conversations));
@@ -78,15 +78,15 @@ fn gaps(takes: &[Take], rulings: &[Ruling]) -> Vec<Gap> {
 }
 
 /// A message that was too large to be judged.
-fn unread_message(conversations: &[Conversation<'_>]) -> Option<Gap> {
+fn unread_message(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     let take = conversations.iter().position(|one| one.unread.is_some())?;
     let message = format!("a message of the server holds more than {MOST_VALUES} JSON values and was not judged");
     let hint = "send less at a time: lists have pages, and large results can be resources that the result links to";
-    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), take: Some(take) })
+    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(take) })
 }
 
 /// Tools whose calls got no response, however long they were waited for. No sentence says how long a tool may take.
-fn unanswered_calls(conversations: &[Conversation<'_>]) -> Option<Gap> {
+fn unanswered_calls(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     let mut silent = conversations.iter().enumerate().flat_map(|(take, one)| one.probes(UNANSWERED_CALL).map(move |asked| (take, asked)));
     let is_answered = |tool: &str| {
         let mut called = conversations.iter().flat_map(|one| one.probes("call"));
@@ -98,12 +98,12 @@ fn unanswered_calls(conversations: &[Conversation<'_>]) -> Option<Gap> {
     let tools: Vec<String> = names.iter().map(|(_, tool)| tool.clone()).collect::<BTreeSet<_>>().into_iter().collect();
     let message = format!("no call of {} got a response, so that nothing is known of what it gives", named(&tools));
     let hint = "a tool may take its time: `mcproof call` with --timeout shows whether its response ever comes";
-    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), take: Some(*take) })
+    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(*take) })
 }
 
 /// A gap for each transport over which no conversation got through.
-fn without_conversation(conversations: &[Conversation<'_>]) -> Vec<Gap> {
-    let transports: BTreeSet<&str> = conversations.iter().map(|one| one.take.transport.as_str()).collect();
+fn without_conversation(conversations: &[ConversationView<'_>]) -> Vec<Gap> {
+    let transports: BTreeSet<&str> = conversations.iter().map(|one| one.conversation.transport.as_str()).collect();
     if transports.is_empty() {
         return vec![no_conversation("no conversation with the server came about".into(), None)];
     }
@@ -122,15 +122,15 @@ fn without_conversation(conversations: &[Conversation<'_>]) -> Vec<Gap> {
     transports.into_iter().filter_map(gap).collect()
 }
 
-fn no_conversation(message: String, take: Option<usize>) -> Gap {
+fn no_conversation(message: String, conversation: Option<usize>) -> Gap {
     let hint = "nothing is known of what comes after this point: mend it, then check again; `mcproof tools` shows the same handshake";
-    Gap { kind: GapKind::NoConversation, message, hint: hint.into(), take }
+    Gap { kind: GapKind::NoConversation, message, hint: hint.into(), conversation }
 }
 
 /// Whether a conversation got through the handshake and the lists of what was declared. If not, at which stage it ended, and
 /// why.
-fn got_through(conversation: &Conversation<'_>) -> Result<(), (u8, String)> {
-    match &conversation.take.opened {
+fn got_through(conversation: &ConversationView<'_>) -> Result<(), (u8, String)> {
+    match &conversation.conversation.opened {
         Opened::Yes => {}
         Opened::No { reason } => return Err((2, reason.clone())),
         Opened::OtherEra => return Err((1, "the server does not speak this era".into())),
@@ -162,7 +162,7 @@ fn got_through(conversation: &Conversation<'_>) -> Result<(), (u8, String)> {
         }
         // What a client of ours did not take, such as more than its limits allow, has not been looked at.
         let mut asked =
-            conversation.take.probes.iter().filter(|probed| probed.probe == "list" && probed.subject.as_deref() == Some(method));
+            conversation.conversation.probes.iter().filter(|probed| probed.probe == "list" && probed.subject.as_deref() == Some(method));
         if is_declared && death(conversation).is_none() && asked.any(|probed| probed.outcome == ProbeOutcome::Gone) {
             return Err((5, format!("no response to `{method}` was taken; `mcproof {capability}` says why")));
         }
@@ -171,7 +171,7 @@ fn got_through(conversation: &Conversation<'_>) -> Result<(), (u8, String)> {
 }
 
 /// Why the result of a handshake is none that a client can go on with.
-fn flaw_of_handshake(conversation: &Conversation<'_>, result: &Value) -> Option<String> {
+fn flaw_of_handshake(conversation: &ConversationView<'_>, result: &Value) -> Option<String> {
     let is_object = |key: &str| result.get(key).is_some_and(Value::is_object);
     if !is_object("capabilities") {
         return Some("the result of the handshake has no object `capabilities`".into());
@@ -190,41 +190,41 @@ fn flaw_of_handshake(conversation: &Conversation<'_>, result: &Value) -> Option<
 }
 
 /// Handshakes that failed while others succeeded, and that no violation explains.
-fn broken_off(conversations: &[Conversation<'_>], rulings: &[Ruling]) -> Vec<Gap> {
-    let explained: BTreeSet<usize> = rulings
+fn broken_off(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<Gap> {
+    let explained: BTreeSet<usize> = results
         .iter()
-        .flat_map(|ruling| match &ruling.judged {
+        .flat_map(|result| match &result.judged {
             Judged::Broken { findings } => findings.as_slice(),
             _ => &[],
         })
         .filter(|finding| finding.severity == Severity::Error)
-        .map(|finding| finding.take)
+        .map(|finding| finding.conversation)
         .collect();
-    let gap = |(index, conversation): (usize, &Conversation<'_>)| {
-        let Opened::No { reason } = &conversation.take.opened else { return None };
-        let message = format!("the conversation `{}` did not get through the handshake: {reason}", conversation.take.name);
+    let gap = |(index, conversation): (usize, &ConversationView<'_>)| {
+        let Opened::No { reason } = &conversation.conversation.opened else { return None };
+        let message = format!("the conversation `{}` did not get through the handshake: {reason}", conversation.conversation.name);
         let hint = "check again; if it happens each time, look at the frames of this handshake with `mcproof tools -v`";
-        (!explained.contains(&index)).then(|| Gap { kind: GapKind::NotJudged, message, hint: hint.into(), take: Some(index) })
+        (!explained.contains(&index)).then(|| Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(index) })
     };
     conversations.iter().enumerate().filter_map(gap).collect()
 }
 
 /// Essential rules without a judgement; or nothing judged at all, whatever was selected.
-fn not_judged(rulings: &[Ruling]) -> Option<Gap> {
-    let is_judged = |ruling: &&Ruling| matches!(ruling.judged, Judged::Pass | Judged::Broken { .. });
+fn not_judged(results: &[RuleResult]) -> Option<Gap> {
+    let is_judged = |result: &&RuleResult| matches!(result.judged, Judged::Pass | Judged::Broken { .. });
     let gap = |message: String| {
         let hint = "`mcproof check` without --only and --skip tells more; `mcproof explain RULE` says what a rule needs";
-        Gap { kind: GapKind::NotJudged, message, hint: hint.into(), take: None }
+        Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: None }
     };
-    if !rulings.iter().any(|ruling| is_judged(&ruling)) {
-        let count = rulings.len();
+    if !results.iter().any(|result| is_judged(&result)) {
+        let count = results.len();
         return Some(gap(format!("none of the {count} selected rules could be judged on this server")));
     }
-    let missing: Vec<(&str, &str)> = rulings
+    let missing: Vec<(&str, &str)> = results
         .iter()
-        .filter(|ruling| ESSENTIAL.contains(&ruling.rule.as_str()))
-        .filter_map(|ruling| match &ruling.judged {
-            Judged::Untestable { why } => Some((ruling.rule.as_str(), why.as_str())),
+        .filter(|result| ESSENTIAL.contains(&result.rule.as_str()))
+        .filter_map(|result| match &result.judged {
+            Judged::Untestable { why } => Some((result.rule.as_str(), why.as_str())),
             _ => None,
         })
         .collect();

@@ -6,10 +6,10 @@ use mcproof_record::{RulePage, RuleSource};
 
 impl Rule {
     pub fn page(&self) -> RulePage {
-        let sources = self.laws.iter().map(|law| RuleSource {
+        let sources = self.sources.iter().map(|law| RuleSource {
             first: (*law.revisions.start()).into(),
             last: (*law.revisions.end()).into(),
-            keyword: law.keyword.to_string(),
+            level: law.level.to_string(),
             url: link(law.source, law.revisions.end()),
         });
         let transports = match self.on {
@@ -22,10 +22,10 @@ impl Rule {
         RulePage {
             id: self.id.into(),
             area: self.area.name().into(),
-            law: self.law.into(),
+            requirement: self.requirement.into(),
             sources: sources.collect(),
             transports: transports.into(),
-            lenience: self.lenience.map(str::to_owned),
+            tolerance: self.tolerance.map(str::to_owned),
             why: self.why.into(),
             remedy: self.remedy.into(),
             sdks: self.sdks.iter().map(|(sdk, change)| ((*sdk).to_owned(), (*change).to_owned())).collect(),

@@ -1,8 +1,8 @@
 //! Texts that are meant for the model and not for the user.
 
-use super::Conversation;
+use super::ConversationView;
 use super::flaws::{Flaw, told};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::texts::{Told, control_character, hidden_character, hidden_instruction, told_to_models};
 use mcproof_analysis::wording::excerpt;
 use regex::Regex;
@@ -11,17 +11,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 use unicode_security::{MixedScript as _, is_potential_mixed_script_confusable_char, skeleton};
 
-const PRACTICE: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Security, source: "" }];
+const PRACTICE: &[RequirementSource] = &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Security, source: "" }];
 const GUESS: Option<&str> = Some("phrases are signs, and no proof: an honest text may use them");
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "text-has-no-hidden-characters",
         area: Area::Poisoning,
-        law: "names, descriptions and schemas have no characters that nobody sees",
-        laws: PRACTICE,
+        requirement: "names, descriptions and schemas have no characters that nobody sees",
+        sources: PRACTICE,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| {
             each_text(all, |text| hidden_character(text).map(|found| format!("contains {}, which is not shown", code(found))))
         }),
@@ -34,10 +34,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "text-has-no-control-characters",
         area: Area::Poisoning,
-        law: "names, descriptions and schemas have no control characters but tabs and line breaks",
-        laws: PRACTICE,
+        requirement: "names, descriptions and schemas have no control characters but tabs and line breaks",
+        sources: PRACTICE,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| {
             each_text(all, |text| control_character(text).map(|found| format!("contains the control character {}", code(found))))
         }),
@@ -50,10 +50,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "text-has-no-hidden-instructions",
         area: Area::Poisoning,
-        law: "descriptions describe, and give the model no orders behind the user's back",
-        laws: PRACTICE,
+        requirement: "descriptions describe, and give the model no orders behind the user's back",
+        sources: PRACTICE,
         on: On::Any,
-        lenience: GUESS,
+        tolerance: GUESS,
         judge: Judge::Together(|all| each_text(all, |text| hidden_instruction(text).map(str::to_owned))),
         why: "hosts show descriptions hardly ever, and models obey them: so files and conversations are stolen",
         remedy: "say what the tool does; leave out what speaks to the model about the user, other instructions or files",
@@ -68,10 +68,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-names-are-not-confusable",
         area: Area::Poisoning,
-        law: "no tool's name looks like that of another, or mixes letters of scripts that look alike",
-        laws: PRACTICE,
+        requirement: "no tool's name looks like that of another, or mixes letters of scripts that look alike",
+        sources: PRACTICE,
         on: On::Any,
-        lenience: Some("names that are alike confuse, and are seldom meant to"),
+        tolerance: Some("names that are alike confuse, and are seldom meant to"),
         judge: Judge::Together(confusable),
         why: "a user approves one tool and a model calls the other",
         remedy: "rename one of them",
@@ -84,12 +84,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"read_file","inputSchema":{"type":"object"}},{"name":"read_files","inputSchema":{"type":"object"}}]}}"#,
     },
     Rule {
-        id: "tool-description-minds-its-own",
+        id: "tool-description-does-not-steer-other-tools",
         area: Area::Poisoning,
-        law: "a tool's description gives no orders about tools that are not this server's",
-        laws: PRACTICE,
+        requirement: "a tool's description gives no orders about tools that are not this server's",
+        sources: PRACTICE,
         on: On::Any,
-        lenience: GUESS,
+        tolerance: GUESS,
         judge: Judge::Together(minds_its_own),
         why: "a model that has this tool and others obeys it when it uses the others: so one server takes over another",
         remedy: "speak of this server's tools only, by their names of now",
@@ -107,7 +107,7 @@ fn code(character: char) -> String {
     format!("U+{:04X}", u32::from(character))
 }
 
-fn each_text(all: &[&Conversation<'_>], wrong: impl Fn(&str) -> Option<String>) -> Judgement {
+fn each_text(all: &[&ConversationView<'_>], wrong: impl Fn(&str) -> Option<String>) -> Judgment {
     let (mut seen, mut flaws) = (0, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
         for Told { place, text, frame } in told_to_models(conversation) {
@@ -119,12 +119,12 @@ fn each_text(all: &[&Conversation<'_>], wrong: impl Fn(&str) -> Option<String>) 
     }
     let flaws = flaws.into_iter().map(|(place, flaw)| Flaw { subject: place.replace('`', ""), ..flaw }).collect();
     match seen {
-        0 => Judgement::NotApplicable("the server lists nothing, and gives no instructions".into()),
-        _ => Judgement::from_violations(told("the text", "the texts", flaws)),
+        0 => Judgment::NotApplicable("the server lists nothing, and gives no instructions".into()),
+        _ => Judgment::from_violations(told("the text", "the texts", flaws)),
     }
 }
 
-fn confusable(all: &[&Conversation<'_>]) -> Judgement {
+fn confusable(all: &[&ConversationView<'_>]) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
         let mut alike: BTreeMap<String, (&str, mcproof_record::FrameId)> = BTreeMap::new();
@@ -155,9 +155,9 @@ fn confusable(all: &[&Conversation<'_>]) -> Judgement {
         }
     }
     match seen {
-        0 => Judgement::NotApplicable("the server lists no tools".into()),
+        0 => Judgment::NotApplicable("the server lists no tools".into()),
         // Of many that are alike the first ones tell enough.
-        _ => Judgement::from_violations(violations.into_iter().take(MOST_ALIKE).collect()),
+        _ => Judgment::from_violations(violations.into_iter().take(MOST_ALIKE).collect()),
     }
 }
 
@@ -178,7 +178,7 @@ static NAMED: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern is constant")
 });
 
-fn minds_its_own(all: &[&Conversation<'_>]) -> Judgement {
+fn minds_its_own(all: &[&ConversationView<'_>]) -> Judgment {
     let own: BTreeSet<String> = all
         .iter()
         .flat_map(|conversation| conversation.tools())
@@ -207,7 +207,7 @@ fn minds_its_own(all: &[&Conversation<'_>]) -> Judgement {
         }
     }
     match seen {
-        0 => Judgement::NotApplicable("no tool has a description".into()),
-        _ => Judgement::from_violations(told("tool", "tools", flaws)),
+        0 => Judgment::NotApplicable("no tool has a description".into()),
+        _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
 }

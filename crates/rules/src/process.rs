@@ -1,25 +1,25 @@
 //! The end of a server's process.
 //! Source: basic/lifecycle, shutdown; 2026-07-28, basic/transports/stdio, shutdown.
 
-use super::Conversation;
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::ConversationView;
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS as CALLS, GROWTH_ROUNDS as ROUNDS};
 use mcproof_record::{FrameBody, Opened, ProbeOutcome};
 use std::time::Duration;
 
-const SHUTDOWN: &[Law] = &[
-    Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "basic/lifecycle#stdio" },
-    Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "basic/transports/stdio#shutdown" },
+const SHUTDOWN: &[RequirementSource] = &[
+    RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Should, source: "basic/lifecycle#stdio" },
+    RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Should, source: "basic/transports/stdio#shutdown" },
 ];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "stdio-exits-on-end-of-input",
         area: Area::Process,
-        law: "a server exits soon after its stdin was closed",
-        laws: SHUTDOWN,
+        requirement: "a server exits soon after its stdin was closed",
+        sources: SHUTDOWN,
         on: On::Stdio,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(exits_on_end_of_input),
         why: "closing stdin is how a host says goodbye; what does not hear it piles up as orphans or has to be killed",
         remedy: "end the process when reading stdin gives end of file, timers and open connections notwithstanding",
@@ -39,10 +39,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "process-ends-on-sigterm",
         area: Area::Process,
-        law: "a server ends soon after SIGTERM",
-        laws: SHUTDOWN,
+        requirement: "a server ends soon after SIGTERM",
+        sources: SHUTDOWN,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(ends_on_sigterm),
         why: "supervisors and containers stop services by it; one that does not listen is killed in the middle of its work, and delays every restart",
         remedy: "handle SIGTERM by closing connections and ending; as the first process of a container nothing does it by itself",
@@ -62,12 +62,12 @@ pub(super) const RULES: &[Rule] = &[
             ! exited 0",
     },
     Rule {
-        id: "calls-hold-nothing",
+        id: "calls-leak-no-resources",
         area: Area::Process,
-        law: "a server holds no more processes and open files with each call",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "" }],
+        requirement: "a server holds no more processes and open files with each call",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         on: On::Stdio,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(calls_hold_nothing),
         why: "a server that a host runs all day reaches its limit of open files or processes, and answers nothing any more",
         remedy: "close what a call has opened when it ends, also if it fails: files, sockets, and the pipes of processes",
@@ -98,10 +98,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "process-leaves-no-children",
         area: Area::Process,
-        law: "nothing that a server has started outlives it",
-        laws: SHUTDOWN,
+        requirement: "nothing that a server has started outlives it",
+        sources: SHUTDOWN,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(leaves_no_children),
         why: "browsers, databases and watchers pile up with each session until the machine is full",
         remedy: "end what was started before exiting, also on SIGTERM and when stdin is closed",
@@ -129,17 +129,17 @@ fn counted(told: &str) -> Option<[usize; 2]> {
 }
 
 /// Once is chance, and what is let go of in a while is a cache: told is only what grew with each call, every time, and stays.
-fn calls_hold_nothing(conversation: &Conversation<'_>) -> Judgement {
+fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
     let counts = |probe| conversation.probes(probe).filter_map(|asked| Some((counted(asked.subject())?, asked.probed.first)));
     let counted: Vec<_> = counts("holding").collect();
     let (Some((first, begun)), true) = (counted.first(), counted.len() > ROUNDS) else {
-        return Judgement::NotTried("no tool that only reads, and asks nobody else, was called many times".into());
+        return Judgment::NotTried("no tool that only reads, and asks nobody else, was called many times".into());
     };
     let grows = |kind: usize| counted.windows(2).all(|pair| pair[1].0[kind] >= pair[0].0[kind] + CALLS);
     let Some((last, ended)) = counts(AT_REST).next() else {
         return match grows(0) || grows(1) {
-            true => Judgement::Untestable("it was not counted again what the server holds at rest".into()),
-            false => Judgement::Pass,
+            true => Judgment::Untestable("it was not counted again what the server holds at rest".into()),
+            false => Judgment::Pass,
         };
     };
     let mut violations = Vec::new();
@@ -151,67 +151,67 @@ fn calls_hold_nothing(conversation: &Conversation<'_>) -> Judgement {
             violations.push(Violation::new(message, between.first().into_iter().chain(between.last()).copied()));
         }
     }
-    Judgement::from_violations(violations)
+    Judgment::from_violations(violations)
 }
 
-fn exits_on_end_of_input(conversation: &Conversation<'_>) -> Judgement {
+fn exits_on_end_of_input(conversation: &ConversationView<'_>) -> Judgment {
     let frames = conversation.frames();
     let closed = frames.iter().rfind(|frame| matches!(&frame.body, FrameBody::Closed { pipe } if pipe == "stdin"));
-    let Some(closed) = closed else { return Judgement::Untestable("its stdin was never closed while it ran".into()) };
-    if matches!(conversation.take.opened, Opened::No { .. } | Opened::OtherEra) {
-        return Judgement::Untestable("no conversation came about".into());
+    let Some(closed) = closed else { return Judgment::Untestable("its stdin was never closed while it ran".into()) };
+    if matches!(conversation.conversation.opened, Opened::No { .. } | Opened::OtherEra) {
+        return Judgment::Untestable("no conversation came about".into());
     }
     let later = || frames.iter().filter(|frame| frame.id > closed.id);
     match later().find(|frame| matches!(frame.body, FrameBody::Exited { .. } | FrameBody::Signalled { .. })) {
         Some(frame) if matches!(frame.body, FrameBody::Signalled { .. }) => {
             let waited = frame.at.saturating_sub(closed.at);
             if waited < SOON {
-                return Judgement::Untestable("its end was not waited for long enough".into());
+                return Judgment::Untestable("its end was not waited for long enough".into());
             }
             let message = format!("it still ran {:.0} s after its stdin was closed", waited.as_secs_f64());
-            Judgement::Broken(vec![Violation::new(message, [closed.id, frame.id])])
+            Judgment::Broken(vec![Violation::new(message, [closed.id, frame.id])])
         }
-        Some(_) => Judgement::Pass,
-        None => Judgement::Untestable("its end was not waited for".into()),
+        Some(_) => Judgment::Pass,
+        None => Judgment::Untestable("its end was not waited for".into()),
     }
 }
 
-fn ends_on_sigterm(conversation: &Conversation<'_>) -> Judgement {
-    let Some(probed) = conversation.take.probes.iter().find(|probed| probed.probe == "terminate") else {
-        return Judgement::Untestable("we did not start the server, or sent it no signal".into());
+fn ends_on_sigterm(conversation: &ConversationView<'_>) -> Judgment {
+    let Some(probed) = conversation.conversation.probes.iter().find(|probed| probed.probe == "terminate") else {
+        return Judgment::Untestable("we did not start the server, or sent it no signal".into());
     };
     let within = |frame: &&mcproof_record::Frame| probed.first <= frame.id && frame.id < probed.end;
     let signal = conversation.frames().iter().filter(within).find(|frame| matches!(frame.body, FrameBody::Signalled { .. }));
     match (signal, probed.outcome) {
-        (None, _) => Judgement::Untestable("it had ended before it could be sent a signal".into()),
-        (Some(_), ProbeOutcome::Done) => Judgement::Pass,
+        (None, _) => Judgment::Untestable("it had ended before it could be sent a signal".into()),
+        (Some(_), ProbeOutcome::Done) => Judgment::Pass,
         (Some(signal), _) => {
             let next = conversation.frames().iter().find(|frame| frame.id >= probed.end);
             let waited = next.map(|frame| frame.at.saturating_sub(signal.at).as_secs_f64()).unwrap_or_default();
             let message = format!("it still ran {waited:.0} s after SIGTERM");
-            Judgement::Broken(vec![Violation::new(message, std::iter::once(signal.id).chain(next.map(|frame| frame.id)))])
+            Judgment::Broken(vec![Violation::new(message, std::iter::once(signal.id).chain(next.map(|frame| frame.id)))])
         }
     }
 }
 
-fn leaves_no_children(conversation: &Conversation<'_>) -> Judgement {
-    let Some(ending) = &conversation.take.ending else {
-        return Judgement::Untestable("we did not start the server, or it had ended before us".into());
+fn leaves_no_children(conversation: &ConversationView<'_>) -> Judgment {
+    let Some(ending) = &conversation.conversation.ending else {
+        return Judgment::Untestable("we did not start the server, or it had ended before us".into());
     };
     if ending.ignored_terminate {
-        return Judgement::Untestable("it had to be killed".into());
+        return Judgment::Untestable("it had to be killed".into());
     }
     let exit = conversation.frames().iter().rfind(|frame| matches!(frame.body, FrameBody::Exited { .. }));
     match (ending.left_behind.as_slice(), exit) {
-        ([], _) => Judgement::Pass,
-        (_, None) => Judgement::Untestable("its end was not seen".into()),
+        ([], _) => Judgment::Pass,
+        (_, None) => Judgment::Untestable("its end was not seen".into()),
         (left, Some(exit)) => {
             let what = if left.len() == 1 {
                 "a process that it had started was".to_owned()
             } else {
                 format!("{} processes that it had started were", left.len())
             };
-            Judgement::Broken(vec![Violation::new(format!("{what} still there after it had ended"), [exit.id])])
+            Judgment::Broken(vec![Violation::new(format!("{what} still there after it had ended"), [exit.id])])
         }
     }
 }

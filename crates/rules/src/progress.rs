@@ -1,28 +1,36 @@
 //! Progress and cancellation, wherever they appear.
 //! Source: basic/utilities/progress and cancellation; 2026-07-28, basic/patterns.
 
-use super::Conversation;
+use super::ConversationView;
 use super::answers::{Heard, Meaning, Pairing, gathered, messages, shown};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
-use mcproof_analysis::probes::FLOCK_TOKEN;
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use mcproof_analysis::probes::PARALLEL_TOKEN;
 use mcproof_analysis::{Answer, Asked};
 use mcproof_record::{FrameId, Probed};
 use serde_json::Value;
 use std::time::Duration;
 
-const PROGRESS: &[Law] = &[
-    Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/utilities/progress#behavior-requirements" },
-    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/patterns/progress#behavior-requirements" },
+const PROGRESS: &[RequirementSource] = &[
+    RequirementSource {
+        revisions: revisions::LEGACY,
+        level: RequirementLevel::Must,
+        source: "basic/utilities/progress#behavior-requirements",
+    },
+    RequirementSource {
+        revisions: revisions::MODERN,
+        level: RequirementLevel::Must,
+        source: "basic/patterns/progress#behavior-requirements",
+    },
 ];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "progress-has-known-token",
         area: Area::Progress,
-        law: "progress names a token that a request has brought",
-        laws: PROGRESS,
+        requirement: "progress names a token that a request has brought",
+        sources: PROGRESS,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(tokens_are_known),
         why: "the client cannot tell what it is that goes on, and drops it; a request whose deadline it would have extended times out",
         remedy: "send progress only for requests with `_meta.progressToken`, with that very value: a string stays a string",
@@ -39,13 +47,21 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "progress-increases",
         area: Area::Progress,
-        law: "the progress of a request grows with each notification",
-        laws: &[
-            Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/utilities/progress#progress-flow" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/patterns/progress#progress-flow" },
+        requirement: "the progress of a request grows with each notification",
+        sources: &[
+            RequirementSource {
+                revisions: revisions::LEGACY,
+                level: RequirementLevel::Must,
+                source: "basic/utilities/progress#progress-flow",
+            },
+            RequirementSource {
+                revisions: revisions::MODERN,
+                level: RequirementLevel::Must,
+                source: "basic/patterns/progress#progress-flow",
+            },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(progress_grows),
         why: "a bar that jumps back looks broken, and clients that wait for more progress take the request for stuck",
         remedy: "send a number that only grows, and nothing when nothing has changed",
@@ -62,15 +78,23 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
     },
     Rule {
-        id: "progress-ends-with-answer",
+        id: "progress-ends-with-response",
         area: Area::Progress,
-        law: "there is no progress of a request that was answered",
-        laws: &[
-            Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/utilities/progress#implementation-notes" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/patterns/progress#implementation-notes" },
+        requirement: "there is no progress of a request that was answered",
+        sources: &[
+            RequirementSource {
+                revisions: revisions::LEGACY,
+                level: RequirementLevel::Must,
+                source: "basic/utilities/progress#implementation-notes",
+            },
+            RequirementSource {
+                revisions: revisions::MODERN,
+                level: RequirementLevel::Must,
+                source: "basic/patterns/progress#implementation-notes",
+            },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(progress_ends),
         why: "clients forget the token with the answer; what comes later is an error in their log, or counts for another request",
         remedy: "stop timers and wait for what sends progress before the answer goes out",
@@ -87,10 +111,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "progress-tokens-are-unique",
         area: Area::Progress,
-        law: "two requests of a server that are open at the same time have different progress tokens",
-        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/utilities/progress#progress-flow" }],
+        requirement: "two requests of a server that are open at the same time have different progress tokens",
+        sources: &[RequirementSource {
+            revisions: revisions::LEGACY,
+            level: RequirementLevel::Must,
+            source: "basic/utilities/progress#progress-flow",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(tokens_are_unique),
         why: "a client that reports progress does so by the token, and the server takes that of one request for that of the other",
         remedy: "take a new token for each request, such as its id",
@@ -106,15 +134,23 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":"s2","method":"sampling/createMessage","params":{"messages":[],"maxTokens":5,"_meta":{"progressToken":1}}}"#,
     },
     Rule {
-        id: "cancelled-request-is-not-answered",
+        id: "canceled-request-gets-no-response",
         area: Area::Progress,
-        law: "a request that was cancelled is not answered any more",
-        laws: &[
-            Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "basic/utilities/cancellation#behavior-requirements" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "basic/patterns/cancellation#behavior-requirements" },
+        requirement: "a request that was cancelled is not answered any more",
+        sources: &[
+            RequirementSource {
+                revisions: revisions::LEGACY,
+                level: RequirementLevel::Should,
+                source: "basic/utilities/cancellation#behavior-requirements",
+            },
+            RequirementSource {
+                revisions: revisions::MODERN,
+                level: RequirementLevel::Should,
+                source: "basic/patterns/cancellation#behavior-requirements",
+            },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(cancelled_stays_silent),
         why: "an answer that comes much later shows that the work went on, and cost what it costs, though nobody wants it",
         remedy: "pass the cancellation on to what the handler waits for, and send nothing once it has come",
@@ -136,7 +172,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// A progress notification, with its token.
-fn progress<'c>(conversation: &'c Conversation<'_>) -> Vec<(Heard<'c>, &'c Value)> {
+fn progress<'c>(conversation: &'c ConversationView<'_>) -> Vec<(Heard<'c>, &'c Value)> {
     let all = messages(conversation).filter(|heard| heard.method() == Some("notifications/progress"));
     all.filter_map(|heard| Some((heard, heard.value.pointer("/params/progressToken")?))).collect()
 }
@@ -158,25 +194,25 @@ fn owner(pairing: &Pairing<'_>, heard: &Heard<'_>, token: &Value) -> Option<usiz
     owners.next().filter(|_| owners.next().is_none())
 }
 
-fn tokens_are_known(conversation: &Conversation<'_>) -> Judgement {
+fn tokens_are_known(conversation: &ConversationView<'_>) -> Judgment {
     let progress = progress(conversation);
     if progress.is_empty() {
-        return Judgement::NotApplicable(NONE_CAME.into());
+        return Judgment::NotApplicable(NONE_CAME.into());
     }
     let pairing = Pairing::of(conversation);
     // Whoever knows one of these has it from us: from another conversation with the same process.
-    let is_ours = |token: &Value| token.as_str().is_some_and(|token| token.starts_with(FLOCK_TOKEN));
+    let is_ours = |token: &Value| token.as_str().is_some_and(|token| token.starts_with(PARALLEL_TOKEN));
     let unknown = progress.iter().filter(|(heard, token)| !is_ours(token) && owners(&pairing, heard, token).next().is_none());
     let violations = unknown.map(|(heard, token)| {
         Violation::new(format!("progress has the token {}, which no request has brought", shown(token)), [heard.frame])
     });
-    Judgement::from_violations(gathered(violations.collect()))
+    Judgment::from_violations(gathered(violations.collect()))
 }
 
-fn progress_grows(conversation: &Conversation<'_>) -> Judgement {
+fn progress_grows(conversation: &ConversationView<'_>) -> Judgment {
     let progress = progress(conversation);
     if progress.is_empty() {
-        return Judgement::NotApplicable(NONE_CAME.into());
+        return Judgment::NotApplicable(NONE_CAME.into());
     }
     let pairing = Pairing::of(conversation);
     let mut known: Vec<(usize, Heard<'_>, f64)> = Vec::new();
@@ -194,13 +230,13 @@ fn progress_grows(conversation: &Conversation<'_>) -> Judgement {
         }
         known.push((owner, heard, value));
     }
-    Judgement::of(gathered(violations), known.len(), "no progress of a request of ours was told")
+    Judgment::of(gathered(violations), known.len(), "no progress of a request of ours was told")
 }
 
-fn progress_ends(conversation: &Conversation<'_>) -> Judgement {
+fn progress_ends(conversation: &ConversationView<'_>) -> Judgment {
     let progress = progress(conversation);
     if progress.is_empty() {
-        return Judgement::NotApplicable(NONE_CAME.into());
+        return Judgment::NotApplicable(NONE_CAME.into());
     }
     let pairing = Pairing::of(conversation);
     let mut seen = 0;
@@ -218,10 +254,10 @@ fn progress_ends(conversation: &Conversation<'_>) -> Judgement {
             violations.push(Violation::new(message, [answer.frame, heard.frame]));
         }
     }
-    Judgement::of(gathered(violations), seen, "no request with progress was answered")
+    Judgment::of(gathered(violations), seen, "no request with progress was answered")
 }
 
-fn tokens_are_unique(conversation: &Conversation<'_>) -> Judgement {
+fn tokens_are_unique(conversation: &ConversationView<'_>) -> Judgment {
     let asked = messages(conversation).filter(Heard::is_request);
     let asked = asked.filter_map(|heard| Some((heard, heard.value.pointer("/params/_meta/progressToken")?)));
     let answers: Vec<(FrameId, &Value)> =
@@ -245,8 +281,8 @@ fn tokens_are_unique(conversation: &Conversation<'_>) -> Judgement {
         seen.push((heard, token));
     }
     match seen.is_empty() {
-        true => Judgement::NotApplicable("the server asks for no progress".into()),
-        false => Judgement::from_violations(gathered(violations)),
+        true => Judgment::NotApplicable("the server asks for no progress".into()),
+        false => Judgment::from_violations(gathered(violations)),
     }
 }
 
@@ -254,7 +290,7 @@ fn tokens_are_unique(conversation: &Conversation<'_>) -> Judgement {
 /// told from luck only after that.
 const RACE: Duration = Duration::from_secs(1);
 
-fn cancelled_stays_silent(conversation: &Conversation<'_>) -> Judgement {
+fn cancelled_stays_silent(conversation: &ConversationView<'_>) -> Judgment {
     let cancelled = conversation.from_client().filter(|said| said.method() == Some("notifications/cancelled"));
     let pairing = Pairing::of(conversation);
     let mut seen = 0;
@@ -288,12 +324,12 @@ fn cancelled_stays_silent(conversation: &Conversation<'_>) -> Judgement {
             Some(_) => {}
         }
     }
-    Judgement::of(gathered(violations), seen, "no request was cancelled while it was under way")
+    Judgment::of(gathered(violations), seen, "no request was cancelled while it was under way")
 }
 
 /// Whether a call that is known to succeed with some content is answered with none, or with an error: that answers its
 /// cancellation.
-fn is_cut_short(conversation: &Conversation<'_>, answer: &Value) -> bool {
+fn is_cut_short(conversation: &ConversationView<'_>, answer: &Value) -> bool {
     let has_content = |result: &Value| {
         let is_error = result.get("isError").is_some_and(|is_error| is_error == true);
         !is_error && result.get("content").and_then(Value::as_array).is_some_and(|content| !content.is_empty())
@@ -303,7 +339,7 @@ fn is_cut_short(conversation: &Conversation<'_>, answer: &Value) -> bool {
 }
 
 /// Whether a cancellation came when the same call, the last one made before, was far from its end.
-fn in_midst(conversation: &Conversation<'_>, cancellation: FrameId) -> bool {
+fn in_midst(conversation: &ConversationView<'_>, cancellation: FrameId) -> bool {
     let within = |probed: &Probed| probed.first <= cancellation && cancellation < probed.end;
     let Some(cancelled) = conversation.probes("cancel").find(|asked| within(asked.probed)) else { return false };
     let took = |asked: Asked<'_, '_>| conversation.elapsed(asked.request?.frame.id, asked.answer.frame()?);

@@ -1,21 +1,26 @@
 //! Prompts, and the completion of arguments.
 //! Source: server/prompts, server/utilities/completion.
 
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, named, revisions};
 use super::resources::of_listed;
-use super::{Answer, Conversation};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, named, revisions};
+use super::{Answer, ConversationView};
 use serde_json::Value;
 
-const ERRORS: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/prompts#error-handling" }];
+const ERRORS: &[RequirementSource] =
+    &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "server/prompts#error-handling" }];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        id: "prompt-listed-can-be-got",
+        id: "listed-prompt-is-retrievable",
         area: Area::Resources,
-        law: "a listed prompt that needs no arguments can be got",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/prompts#getting-a-prompt" }],
+        requirement: "a listed prompt that needs no arguments can be got",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Should,
+            source: "server/prompts#getting-a-prompt",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(listed_can_be_got),
         why: "hosts offer prompts as commands, and their users get an error",
         remedy: "answer `prompts/get` for each listed name; mark arguments without which that fails as required",
@@ -32,10 +37,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "prompt-unknown-is-refused",
         area: Area::Resources,
-        law: "getting a prompt that does not exist gives an error",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/prompts#security" }],
+        requirement: "getting a prompt that does not exist gives an error",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/prompts#security" }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(unknown_is_refused),
         why: "a result, be it empty, goes to a model as if somebody had written it",
         remedy: "answer -32602 to a name that is not listed",
@@ -52,10 +57,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "prompt-unknown-code",
         area: Area::Resources,
-        law: "the error for a prompt that does not exist is -32602",
-        laws: ERRORS,
+        requirement: "the error for a prompt that does not exist is -32602",
+        sources: ERRORS,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(unknown_code),
         why: "by the code a client tells a wrong name from a server that fails",
         remedy: "answer -32602 (invalid params)",
@@ -72,10 +77,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "prompt-missing-argument-is-refused",
         area: Area::Resources,
-        law: "getting a prompt without an argument that it requires gives an error",
-        laws: ERRORS,
+        requirement: "getting a prompt without an argument that it requires gives an error",
+        sources: ERRORS,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(missing_argument_is_refused),
         why: "a prompt with a hole in it goes to a model, and nobody notices",
         remedy: "check that all required arguments are there, and answer -32602 if not",
@@ -92,10 +97,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "completion-has-at-most-100",
         area: Area::Resources,
-        law: "a completion has at most 100 values",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/utilities/completion#completion-results" }],
+        requirement: "a completion has at most 100 values",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Must,
+            source: "server/utilities/completion#completion-results",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(completion_has_at_most_100),
         why: "clients reject a longer list as invalid, and show nothing",
         remedy: "send the first 100 values, and tell about the others with `total` and `hasMore`",
@@ -109,14 +118,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "completion-unknown-reference-is-refused",
         area: Area::Resources,
-        law: "a completion for a prompt that does not exist is refused with the error -32602",
-        laws: &[Law {
+        requirement: "a completion for a prompt that does not exist is refused with the error -32602",
+        sources: &[RequirementSource {
             revisions: revisions::SINCE_2025_03,
-            keyword: Keyword::Should,
+            level: RequirementLevel::Should,
             source: "server/utilities/completion#error-handling",
         }],
         on: On::Any,
-        lenience: Some("a SHOULD of the specification, and a note by default because an empty list is what most servers answer"),
+        tolerance: Some("a SHOULD of the specification, and a note by default because an empty list is what most servers answer"),
         judge: Judge::Each(unknown_reference_is_refused),
         why: "a client that misspells a name believes that there is nothing to complete",
         remedy: "answer -32602 if the reference names no prompt and no template",
@@ -132,8 +141,8 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn listed_can_be_got(conversation: &Conversation<'_>) -> Judgement {
-    if let Some(judgement) = crate::law::unless_declared(conversation, "prompts") {
+fn listed_can_be_got(conversation: &ConversationView<'_>) -> Judgment {
+    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "prompts") {
         return judgement;
     }
     of_listed(conversation, "get-prompt", "the server lists no prompt that needs no arguments", |refused, count| {
@@ -142,39 +151,39 @@ fn listed_can_be_got(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn unknown_is_refused(conversation: &Conversation<'_>) -> Judgement {
-    if let Some(judgement) = crate::law::unless_declared(conversation, "prompts") {
+fn unknown_is_refused(conversation: &ConversationView<'_>) -> Judgment {
+    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "prompts") {
         return judgement;
     }
-    let Some(asked) = conversation.probe("unknown-prompt") else { return Judgement::Untestable("no unknown prompt was asked for".into()) };
+    let Some(asked) = conversation.probe("unknown-prompt") else { return Judgment::Untestable("no unknown prompt was asked for".into()) };
     match asked.answer {
-        Answer::Error { .. } => Judgement::Pass,
-        Answer::Result { .. } => Judgement::Broken(vec![Violation::new("a prompt that does not exist got a result", asked.frames())]),
-        answer => Judgement::Untestable(format!("an unknown prompt got {}", answer.describe())),
+        Answer::Error { .. } => Judgment::Pass,
+        Answer::Result { .. } => Judgment::Broken(vec![Violation::new("a prompt that does not exist got a result", asked.frames())]),
+        answer => Judgment::Untestable(format!("an unknown prompt got {}", answer.describe())),
     }
 }
 
-fn unknown_code(conversation: &Conversation<'_>) -> Judgement {
-    if let Some(judgement) = crate::law::unless_declared(conversation, "prompts") {
+fn unknown_code(conversation: &ConversationView<'_>) -> Judgment {
+    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "prompts") {
         return judgement;
     }
-    let Some(asked) = conversation.probe("unknown-prompt") else { return Judgement::Untestable("no unknown prompt was asked for".into()) };
+    let Some(asked) = conversation.probe("unknown-prompt") else { return Judgment::Untestable("no unknown prompt was asked for".into()) };
     match asked.answer.code() {
-        Some(-32602) => Judgement::Pass,
+        Some(-32602) => Judgment::Pass,
         Some(code) => {
-            Judgement::Broken(vec![Violation::new(format!("a prompt that does not exist got error {code}, not -32602"), asked.frames())])
+            Judgment::Broken(vec![Violation::new(format!("a prompt that does not exist got error {code}, not -32602"), asked.frames())])
         }
-        None => Judgement::Untestable(format!("an unknown prompt got {}", asked.answer.describe())),
+        None => Judgment::Untestable(format!("an unknown prompt got {}", asked.answer.describe())),
     }
 }
 
-fn missing_argument_is_refused(conversation: &Conversation<'_>) -> Judgement {
-    if let Some(judgement) = crate::law::unless_declared(conversation, "prompts") {
+fn missing_argument_is_refused(conversation: &ConversationView<'_>) -> Judgment {
+    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "prompts") {
         return judgement;
     }
     let asked: Vec<_> = conversation.probes("prompt-missing-argument").collect();
     if asked.is_empty() && conversation.handshake().is_some() {
-        return Judgement::NotApplicable("no prompt requires an argument".into());
+        return Judgment::NotApplicable("no prompt requires an argument".into());
     }
     let answered = asked.iter().filter(|asked| matches!(asked.answer, Answer::Result { .. } | Answer::Error { .. })).count();
     // What is missing may also be asked for.
@@ -184,13 +193,13 @@ fn missing_argument_is_refused(conversation: &Conversation<'_>) -> Judgement {
         let names: Vec<String> = given.iter().map(|asked| asked.subject().to_owned()).collect();
         Violation::new(format!("{} gave a result without the arguments that are required", named(&names)), first.frames())
     });
-    Judgement::of(violations.into_iter().collect(), answered, "no prompt was got without its arguments")
+    Judgment::of(violations.into_iter().collect(), answered, "no prompt was got without its arguments")
 }
 
 /// How many values there may be.
 const MOST_VALUES: usize = 100;
 
-fn completion_has_at_most_100(conversation: &Conversation<'_>) -> Judgement {
+fn completion_has_at_most_100(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
     for asked in conversation.probes("complete") {
         let Answer::Result { value, .. } = asked.answer else { continue };
@@ -200,25 +209,25 @@ fn completion_has_at_most_100(conversation: &Conversation<'_>) -> Judgement {
             violations.push(Violation::new(format!("the completion of `{}` has {} values", asked.subject(), values.len()), asked.frames()));
         }
     }
-    match (seen, crate::law::unless_declared(conversation, "completions")) {
+    match (seen, crate::rule_definition::unless_declared(conversation, "completions")) {
         (0, Some(judgement)) => judgement,
-        _ => Judgement::of(violations, seen, "nothing could be completed"),
+        _ => Judgment::of(violations, seen, "nothing could be completed"),
     }
 }
 
-fn unknown_reference_is_refused(conversation: &Conversation<'_>) -> Judgement {
-    if let Some(judgement) = crate::law::unless_declared(conversation, "completions") {
+fn unknown_reference_is_refused(conversation: &ConversationView<'_>) -> Judgment {
+    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "completions") {
         return judgement;
     }
     let Some(asked) = conversation.probe("complete-unknown") else {
-        return Judgement::Untestable("no completion for an unknown prompt was asked for".into());
+        return Judgment::Untestable("no completion for an unknown prompt was asked for".into());
     };
     match asked.answer {
-        Answer::Error { .. } => Judgement::Pass,
+        Answer::Error { .. } => Judgment::Pass,
         Answer::Result { .. } => {
-            Judgement::Broken(vec![Violation::new("a completion for a prompt that does not exist got a result", asked.frames())])
+            Judgment::Broken(vec![Violation::new("a completion for a prompt that does not exist got a result", asked.frames())])
         }
-        answer => Judgement::Untestable(format!("a completion for an unknown prompt got {}", answer.describe())),
+        answer => Judgment::Untestable(format!("a completion for an unknown prompt got {}", answer.describe())),
     }
 }
 

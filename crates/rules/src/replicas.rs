@@ -1,9 +1,9 @@
 //! Instances of one server behind a balancer that knows no affinity.
 //! Source: 2026-07-28, basic, statelessness.
 
-use super::Conversation;
+use super::ConversationView;
 use super::flaws::name_of;
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::Answer;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -11,13 +11,17 @@ use std::collections::BTreeSet;
 pub(super) const RULES: &[Rule] = &[Rule {
     id: "replicas-are-interchangeable",
     area: Area::Modern,
-    law: "any instance answers any request, whichever answered the one before",
-    laws: &[
-        Law { revisions: revisions::SESSIONS, keyword: Keyword::Portability, source: "basic/transports#session-management" },
-        Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic#statelessness" },
+    requirement: "any instance answers any request, whichever answered the one before",
+    sources: &[
+        RequirementSource {
+            revisions: revisions::SESSIONS,
+            level: RequirementLevel::Portability,
+            source: "basic/transports#session-management",
+        },
+        RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#statelessness" },
     ],
     on: On::Http,
-    lenience: None,
+    tolerance: None,
     judge: Judge::Together(interchangeable),
     why: "a balancer sends each request anywhere, so that every second one fails as soon as there are two instances",
     remedy: "keep what a later request needs in the request (cursors, handles) or in a store that all instances share",
@@ -36,7 +40,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
 }];
 
-fn interchangeable(all: &[&Conversation<'_>]) -> Judgement {
+fn interchangeable(all: &[&ConversationView<'_>]) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
         for (probe, what) in [("replica-list", "the first page of the tools"), ("replica-next-page", "a cursor of the first instance")] {
@@ -53,17 +57,17 @@ fn interchangeable(all: &[&Conversation<'_>]) -> Judgement {
         }
     }
     match seen {
-        0 if has_sessions(all) => {
-            Judgement::NotApplicable("the server keeps sessions, which belong to the instance that began them".into())
-        }
-        0 => Judgement::Untestable("only one instance is known; `--replica URL` names another".into()),
-        _ => Judgement::from_violations(violations),
+        0 if has_sessions(all) => Judgment::NotApplicable("the server keeps sessions, which belong to the instance that began them".into()),
+        0 => Judgment::Untestable("only one instance is known; `--replica URL` names another".into()),
+        _ => Judgment::from_violations(violations),
     }
 }
 
 /// How the first page of another instance differs from that of the first one, in the same revision.
-fn difference(all: &[&Conversation<'_>], replica: &Conversation<'_>, result: &Value) -> Option<String> {
-    let twin = all.iter().find(|other| other.take.name == "replica's twin" && other.take.revision == replica.take.revision)?;
+fn difference(all: &[&ConversationView<'_>], replica: &ConversationView<'_>, result: &Value) -> Option<String> {
+    let twin = all
+        .iter()
+        .find(|other| other.conversation.name == "replica's twin" && other.conversation.revision == replica.conversation.revision)?;
     let (items, _) = twin.listed("tools/list", "tools").next()?;
     let names = |items: &[Value]| items.iter().map(|tool| name_of(tool).to_owned()).collect::<BTreeSet<_>>();
     let (here, there) = (names(items), names(result.get("tools")?.as_array()?));
@@ -71,9 +75,9 @@ fn difference(all: &[&Conversation<'_>], replica: &Conversation<'_>, result: &Va
     missing.or_else(|| there.difference(&here).next().map(|name| format!("`{name}` is new")))
 }
 
-fn has_sessions(all: &[&Conversation<'_>]) -> bool {
+fn has_sessions(all: &[&ConversationView<'_>]) -> bool {
     let has_id = |headers: &[(String, String)]| headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id"));
-    let is_sessionful = |conversation: &&Conversation<'_>| {
+    let is_sessionful = |conversation: &&ConversationView<'_>| {
         conversation.exchanges.values().any(|exchange| exchange.response.is_some_and(|response| has_id(response.headers)))
     };
     all.iter().all(|conversation| conversation.is_modern() || is_sessionful(conversation)) && !all.iter().any(|one| one.is_modern())

@@ -35,9 +35,9 @@ pub fn all() -> impl Iterator<Item = Requirement> {
 
 fn row(table: &'static str, line: &'static str) -> Option<Requirement> {
     let mut cells = line.split('\t');
-    let (place, _hash, keyword, owner) = (cells.next()?, cells.next()?, cells.next()?, cells.next()?);
+    let (place, _hash, level, owner) = (cells.next()?, cells.next()?, cells.next()?, cells.next()?);
     let (words, note) = (cells.next()?, cells.next()?);
-    Some(Requirement { table, place, keyword, words, owner: owner_of(owner)?, note })
+    Some(Requirement { table, place, level, words, owner: owner_of(owner)?, note })
 }
 
 fn owner_of(cell: &'static str) -> Option<RequirementOwner> {
@@ -58,7 +58,7 @@ fn owner_of(cell: &'static str) -> Option<RequirementOwner> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Keyword, Rule};
+    use crate::{RequirementLevel, Rule};
     use std::collections::BTreeSet;
 
     /// The revision whose laws a table's rules have to have.
@@ -86,16 +86,16 @@ mod tests {
     /// What the specification says without a keyword, or says in a place that is not made of sentences.
     const WITHOUT_SENTENCE: &[&str] = &[
         // What everything else rests on: no sentence says it by itself.
-        "requests-go-on-being-served",
+        "requests-continue-to-be-served",
         "meta-client-info-is-optional",
-        "log-level-is-obeyed",
+        "log-level-is-honored",
         "tool-required-properties-exist",
-        "tool-annotations-agree",
+        "tool-annotations-are-consistent",
         "idempotent-changes-nothing-twice",
-        "resource-listed-can-be-read",
+        "listed-resource-is-readable",
         "resource-read-names-uri",
         "resource-template-parses",
-        "prompt-listed-can-be-got",
+        "listed-prompt-is-retrievable",
         "completion-has-at-most-100",
     ];
 
@@ -104,7 +104,7 @@ mod tests {
         let judged: BTreeSet<&str> = all().flat_map(|requirement| ids(&requirement.owner).to_vec()).collect();
         let is_of_specification = |rule: &&Rule| {
             let has_place = |law: &rules::Law| !law.source.is_empty() && !law.source.contains("://");
-            rule.laws.iter().any(|law| has_place(law) && matches!(law.keyword, Keyword::Must | Keyword::Should))
+            rule.sources.iter().any(|law| has_place(law) && matches!(law.level, RequirementLevel::Must | RequirementLevel::Should))
         };
         let unnamed: Vec<&str> = rules::all()
             .filter(|rule| rule.area != Area::Fixtures)

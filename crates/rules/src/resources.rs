@@ -1,8 +1,8 @@
 //! Resources and their templates: what is listed can be read, what is not is refused.
 //! Source: server/resources.
 
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, named, revisions};
-use super::{Answer, Asked, Conversation};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, named, revisions};
+use super::{Answer, Asked, ConversationView};
 use iri_string::template::UriTemplateStr;
 use mcproof_record::FrameId;
 use serde_json::Value;
@@ -10,12 +10,16 @@ use url::Url;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        id: "resource-listed-can-be-read",
+        id: "listed-resource-is-readable",
         area: Area::Resources,
-        law: "a resource that is listed can be read",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/resources#reading-resources" }],
+        requirement: "a resource that is listed can be read",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Should,
+            source: "server/resources#reading-resources",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(listed_can_be_read),
         why: "hosts offer what is listed, and their users get an error",
         remedy: "list what exists, and read each URI exactly as it is listed",
@@ -32,10 +36,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "resource-read-names-uri",
         area: Area::Resources,
-        law: "the contents of a resource name the URI that was read, or one below it",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/resources#resource-contents" }],
+        requirement: "the contents of a resource name the URI that was read, or one below it",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Must,
+            source: "server/resources#resource-contents",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(read_names_uri),
         why: "clients file contents under the URI that stands in them, and then do not find what they asked for",
         remedy: "put the URI of the request into each of the `contents`",
@@ -52,13 +60,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "resource-unknown-is-refused",
         area: Area::Resources,
-        law: "reading a resource that does not exist gives an error",
-        laws: &[
-            Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "server/resources#security-considerations" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "server/resources#error-handling" },
+        requirement: "reading a resource that does not exist gives an error",
+        sources: &[
+            RequirementSource {
+                revisions: revisions::LEGACY,
+                level: RequirementLevel::Must,
+                source: "server/resources#security-considerations",
+            },
+            RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/resources#error-handling" },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(unknown_is_refused),
         why: "a result, be it empty, tells a model that the resource exists and says nothing",
         remedy: "answer with an error: -32002 up to 2025-11-25, -32602 since",
@@ -75,13 +87,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "resource-unknown-code",
         area: Area::Resources,
-        law: "the error for a resource that does not exist is -32002 up to 2025-11-25, and -32602 since",
-        laws: &[
-            Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "server/resources#error-handling" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "server/resources#error-handling" },
+        requirement: "the error for a resource that does not exist is -32002 up to 2025-11-25, and -32602 since",
+        sources: &[
+            RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Should, source: "server/resources#error-handling" },
+            RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/resources#error-handling" },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(unknown_code),
         why: "by the code a client tells a resource that went away from a server that fails",
         remedy: "answer with the code of the revision that is spoken",
@@ -98,10 +110,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "resource-template-parses",
         area: Area::Resources,
-        law: "a `uriTemplate` is a URI template of RFC 6570",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/resources#resource-templates" }],
+        requirement: "a `uriTemplate` is a URI template of RFC 6570",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Must,
+            source: "server/resources#resource-templates",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(template_parses),
         why: "clients cannot fill in a template that they cannot parse, and leave it out",
         remedy: "write variables as `{name}`, and nothing else in braces",
@@ -118,14 +134,22 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "resource-subscription-works",
         area: Area::Resources,
-        law: "where `subscribe` is declared, a listed resource can be subscribed to, and unsubscribed from",
-        laws: &[
-            Law { revisions: "2024-11-05"..="2025-03-26", keyword: Keyword::Should, source: "basic/lifecycle#operation" },
-            Law { revisions: "2025-06-18"..="2025-11-25", keyword: Keyword::Must, source: "basic/lifecycle#operation" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "server/resources#subscriptions" },
+        requirement: "where `subscribe` is declared, a listed resource can be subscribed to, and unsubscribed from",
+        sources: &[
+            RequirementSource {
+                revisions: "2024-11-05"..="2025-03-26",
+                level: RequirementLevel::Should,
+                source: "basic/lifecycle#operation",
+            },
+            RequirementSource {
+                revisions: "2025-06-18"..="2025-11-25",
+                level: RequirementLevel::Must,
+                source: "basic/lifecycle#operation",
+            },
+            RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/resources#subscriptions" },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(subscription_works),
         why: "a client that relies on updates shows what is out of date",
         remedy: "accept each listed URI, or do not declare `subscribe`",
@@ -145,8 +169,8 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn listed_can_be_read(conversation: &Conversation<'_>) -> Judgement {
-    if let Some(judgement) = crate::law::unless_declared(conversation, "resources") {
+fn listed_can_be_read(conversation: &ConversationView<'_>) -> Judgment {
+    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "resources") {
         return judgement;
     }
     of_listed(conversation, "read", "the server lists no resource", |refused, count| {
@@ -157,26 +181,26 @@ fn listed_can_be_read(conversation: &Conversation<'_>) -> Judgement {
 
 /// Each probe of this name asks for something that was listed. What was refused is told in one sentence, with the first answer.
 pub(super) fn of_listed(
-    conversation: &Conversation<'_>,
+    conversation: &ConversationView<'_>,
     probe: &str,
     nothing: &str,
     sentence: impl Fn(&[String], usize) -> String,
-) -> Judgement {
+) -> Judgment {
     let asked: Vec<Asked<'_, '_>> = conversation.probes(probe).collect();
     if asked.is_empty() {
         let why = nothing.to_owned();
-        return if conversation.handshake().is_some() { Judgement::NotApplicable(why) } else { Judgement::Untestable(why) };
+        return if conversation.handshake().is_some() { Judgment::NotApplicable(why) } else { Judgment::Untestable(why) };
     }
     let answered: Vec<_> = asked.iter().filter(|asked| matches!(asked.answer, Answer::Result { .. } | Answer::Error { .. })).collect();
     let refused: Vec<_> = answered.iter().filter(|asked| matches!(asked.answer, Answer::Error { .. })).collect();
-    let Some(first) = refused.first() else { return Judgement::of(Vec::new(), answered.len(), "nothing of it was answered") };
+    let Some(first) = refused.first() else { return Judgment::of(Vec::new(), answered.len(), "nothing of it was answered") };
     let names: Vec<String> = refused.iter().map(|asked| asked.subject().to_owned()).collect();
     let message = format!("{} got {}", sentence(&names, answered.len()), first.answer.describe());
-    Judgement::Broken(vec![Violation::new(message, first.frames())])
+    Judgment::Broken(vec![Violation::new(message, first.frames())])
 }
 
-fn read_names_uri(conversation: &Conversation<'_>) -> Judgement {
-    if let Some(judgement) = crate::law::unless_declared(conversation, "resources") {
+fn read_names_uri(conversation: &ConversationView<'_>) -> Judgment {
+    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "resources") {
         return judgement;
     }
     let (mut seen, mut strange) = (0, Vec::new());
@@ -193,10 +217,10 @@ fn read_names_uri(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     let Some((asked, got, frames)) = strange.first() else {
-        return Judgement::of(Vec::new(), seen, "no resource was read");
+        return Judgment::of(Vec::new(), seen, "no resource was read");
     };
     let others = if strange.len() > 1 { format!(", and {} others likewise", strange.len() - 1) } else { String::new() };
-    Judgement::Broken(vec![Violation::new(format!("`{asked}` was read, and its contents name `{got}`{others}"), frames.iter().copied())])
+    Judgment::Broken(vec![Violation::new(format!("`{asked}` was read, and its contents name `{got}`{others}"), frames.iter().copied())])
 }
 
 /// Whether a URI is the other one, or has it as its beginning; `file:///a` and `file:///a/` are the same, as are spellings
@@ -207,19 +231,19 @@ fn is_or_is_below(uri: &str, asked: &str) -> bool {
 }
 
 /// The one resource that does not exist; or why nothing can be said about it.
-fn unknown<'a, 'c>(conversation: &'c Conversation<'a>) -> Result<Asked<'a, 'c>, Judgement> {
-    if let Some(judgement) = crate::law::unless_declared(conversation, "resources") {
+fn unknown<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<Asked<'a, 'c>, Judgment> {
+    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "resources") {
         return Err(judgement);
     }
-    let asked = conversation.probe("unknown-resource").ok_or_else(|| Judgement::Untestable("no unknown resource was read".into()))?;
+    let asked = conversation.probe("unknown-resource").ok_or_else(|| Judgment::Untestable("no unknown resource was read".into()))?;
     let matching = templates(conversation).into_iter().find(|(template, _)| may_match(template, asked.subject()));
     match (asked.answer, matching) {
         // Whatever the URI, there is a resource for it.
         (Answer::Result { .. }, Some((template, _))) => {
-            Err(Judgement::NotApplicable(format!("the template `{template}` covers any URI, so that none is unknown")))
+            Err(Judgment::NotApplicable(format!("the template `{template}` covers any URI, so that none is unknown")))
         }
         (Answer::Result { .. } | Answer::Error { .. }, _) => Ok(asked),
-        (answer, _) => Err(Judgement::Untestable(format!("reading an unknown resource got {}", answer.describe()))),
+        (answer, _) => Err(Judgment::Untestable(format!("reading an unknown resource got {}", answer.describe()))),
     }
 }
 
@@ -227,49 +251,49 @@ fn may_match(template: &str, uri: &str) -> bool {
     template.split('{').next().is_some_and(|literal| uri.starts_with(literal)) && template.contains('{')
 }
 
-fn unknown_is_refused(conversation: &Conversation<'_>) -> Judgement {
+fn unknown_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     match unknown(conversation) {
         Err(judgement) => judgement,
         Ok(asked) => match asked.answer {
             Answer::Result { value, .. } if value.get("resultType").and_then(Value::as_str) == Some("input_required") => {
-                Judgement::Untestable("reading an unknown resource needs input".into())
+                Judgment::Untestable("reading an unknown resource needs input".into())
             }
             Answer::Result { value, .. } => {
                 let count = value.get("contents").and_then(Value::as_array).map_or(0, Vec::len);
                 let what = if count == 0 { "empty contents".to_owned() } else { "contents".to_owned() };
-                Judgement::Broken(vec![Violation::new(format!("a resource that does not exist was read, with {what}"), asked.frames())])
+                Judgment::Broken(vec![Violation::new(format!("a resource that does not exist was read, with {what}"), asked.frames())])
             }
-            _ => Judgement::Pass,
+            _ => Judgment::Pass,
         },
     }
 }
 
-fn unknown_code(conversation: &Conversation<'_>) -> Judgement {
+fn unknown_code(conversation: &ConversationView<'_>) -> Judgment {
     let asked = match unknown(conversation) {
         Err(judgement) => return judgement,
         Ok(asked) => asked,
     };
     let expected = if conversation.is_modern() { -32602 } else { -32002 };
     match asked.answer.code() {
-        Some(code) if code == expected => Judgement::Pass,
+        Some(code) if code == expected => Judgment::Pass,
         Some(code) => {
             let message = format!("reading a resource that does not exist got error {code}, not {expected}");
-            Judgement::Broken(vec![Violation::new(message, asked.frames())])
+            Judgment::Broken(vec![Violation::new(message, asked.frames())])
         }
-        None => Judgement::Untestable(format!("reading a resource that does not exist got {}", asked.answer.describe())),
+        None => Judgment::Untestable(format!("reading a resource that does not exist got {}", asked.answer.describe())),
     }
 }
 
 /// Listed templates, with the frame of their page.
-fn templates<'c>(conversation: &'c Conversation<'_>) -> Vec<(&'c str, FrameId)> {
+fn templates<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c str, FrameId)> {
     let pages = conversation.listed("resources/templates/list", "resourceTemplates");
     pages.flat_map(|(items, frame)| items.iter().filter_map(move |item| Some((item.get("uriTemplate")?.as_str()?, frame)))).collect()
 }
 
-fn template_parses(conversation: &Conversation<'_>) -> Judgement {
+fn template_parses(conversation: &ConversationView<'_>) -> Judgment {
     let all = templates(conversation);
     if all.is_empty() && conversation.handshake().is_some() {
-        return Judgement::NotApplicable("the server lists no resource template".into());
+        return Judgment::NotApplicable("the server lists no resource template".into());
     }
     let mut wrong: Vec<(&str, FrameId)> = all.iter().copied().filter(|(template, _)| UriTemplateStr::new(template).is_err()).collect();
     wrong.sort_unstable();
@@ -279,11 +303,11 @@ fn template_parses(conversation: &Conversation<'_>) -> Judgement {
         let verb = if names.len() == 1 { "is no URI template" } else { "are no URI templates" };
         Violation::new(format!("{} {verb}", named(&names)), [*frame])
     });
-    Judgement::of(violations.into_iter().collect(), all.len(), "no resource template was listed")
+    Judgment::of(violations.into_iter().collect(), all.len(), "no resource template was listed")
 }
 
-fn subscription_works(conversation: &Conversation<'_>) -> Judgement {
-    if let Some(judgement) = crate::law::unless_declared(conversation, "resources/subscribe") {
+fn subscription_works(conversation: &ConversationView<'_>) -> Judgment {
+    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "resources/subscribe") {
         return judgement;
     }
     if conversation.is_modern() {
@@ -301,24 +325,24 @@ fn subscription_works(conversation: &Conversation<'_>) -> Judgement {
             _ => {}
         }
     }
-    Judgement::of(violations, seen, "no resource was subscribed to")
+    Judgment::of(violations, seen, "no resource was subscribed to")
 }
 
-fn listening_to_a_resource_works(conversation: &Conversation<'_>) -> Judgement {
+fn listening_to_a_resource_works(conversation: &ConversationView<'_>) -> Judgment {
     let listened = conversation.requests().find(|(request, _)| request.param("/notifications/resourceSubscriptions").is_some());
-    let Some((request, _)) = listened else { return Judgement::Untestable("no resource was listened to".into()) };
+    let Some((request, _)) = listened else { return Judgment::Untestable("no resource was listened to".into()) };
     let acknowledgement = conversation.from_server().find(|said| {
         said.method() == Some("notifications/subscriptions/acknowledged")
             && said.frame.id > request.frame.id
             && said.meta("subscriptionId").is_none_or(|tag| Some(tag) == request.id())
     });
-    let Some(acknowledgement) = acknowledgement else { return Judgement::Untestable("no subscription was acknowledged".into()) };
+    let Some(acknowledgement) = acknowledgement else { return Judgment::Untestable("no subscription was acknowledged".into()) };
     let granted = acknowledgement.param("/notifications/resourceSubscriptions").and_then(Value::as_array);
     match granted.is_some_and(|granted| !granted.is_empty()) {
-        true => Judgement::Pass,
+        true => Judgment::Pass,
         false => {
             let message = "a subscription to a listed resource was acknowledged without `resourceSubscriptions`";
-            Judgement::Broken(vec![Violation::new(message, [request.frame.id, acknowledgement.frame.id])])
+            Judgment::Broken(vec![Violation::new(message, [request.frame.id, acknowledgement.frame.id])])
         }
     }
 }

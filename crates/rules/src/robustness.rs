@@ -1,8 +1,8 @@
 //! What a server has to survive: whatever a careless client sends, the next request is answered.
 
-use super::Conversation;
+use super::ConversationView;
 use super::answers::{Pairing, death, garbled, messages};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::Answer;
 use mcproof_analysis::probes::CONTROL;
 use mcproof_record::FrameId;
@@ -10,27 +10,35 @@ use mcproof_record::FrameId;
 /// Probes that are no messages to every server: it may find no id in them, or another one than we do.
 pub(super) const UNREADABLE: [&str; 4] = ["batch", "malformed-json", "invalid-utf8", "huge-message"];
 
-const MESSAGES: &[Law] = &[
-    Law { revisions: revisions::FIRST, keyword: Keyword::Should, source: "basic/messages" },
-    Law { revisions: revisions::SINCE_2025_03, keyword: Keyword::Should, source: "basic#messages" },
+const MESSAGES: &[RequirementSource] = &[
+    RequirementSource { revisions: revisions::FIRST, level: RequirementLevel::Should, source: "basic/messages" },
+    RequirementSource { revisions: revisions::SINCE_2025_03, level: RequirementLevel::Should, source: "basic#messages" },
 ];
-const CANCELLATION: &[Law] = &[
-    Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "basic/utilities/cancellation#error-handling" },
-    Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "basic/patterns/cancellation#error-handling" },
+const CANCELLATION: &[RequirementSource] = &[
+    RequirementSource {
+        revisions: revisions::LEGACY,
+        level: RequirementLevel::Should,
+        source: "basic/utilities/cancellation#error-handling",
+    },
+    RequirementSource {
+        revisions: revisions::MODERN,
+        level: RequirementLevel::Should,
+        source: "basic/patterns/cancellation#error-handling",
+    },
 ];
-const LINES: &[Law] = &[
-    Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "basic/transports#stdio" },
-    Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "basic/transports/stdio" },
+const LINES: &[RequirementSource] = &[
+    RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Should, source: "basic/transports#stdio" },
+    RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Should, source: "basic/transports/stdio" },
 ];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "malformed-json-is-survived",
         area: Area::Robustness,
-        law: "after a message that is no JSON the next request is answered",
-        laws: super::jsonrpc::MESSAGES,
+        requirement: "after a message that is no JSON the next request is answered",
+        sources: super::jsonrpc::MESSAGES,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| survives(all, "malformed-json", "a message that is no JSON")),
         why: "one line that was cut off takes the whole session with it",
         remedy: "catch the parser's error, answer -32700 or nothing, and read on from the next line",
@@ -51,10 +59,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "batch-is-survived",
         area: Area::Robustness,
-        law: "after an array of messages the next request is answered",
-        laws: MESSAGES,
+        requirement: "after an array of messages the next request is answered",
+        sources: MESSAGES,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| survives(all, "batch", "an array of messages")),
         why: "clients of 2025-03-26 send batches, and generic ones of JSON-RPC do so still",
         remedy: "answer an array with an error, or with an array, or not at all; but read on",
@@ -73,12 +81,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":2,"result":{}}"#,
     },
     Rule {
-        id: "batch-is-answered",
+        id: "batch-gets-response",
         area: Area::JsonRpc,
-        law: "an array of requests is answered, in the revision that has batches",
-        laws: &[Law { revisions: "2025-03-26"..="2025-03-26", keyword: Keyword::Must, source: "basic#batching" }],
+        requirement: "an array of requests is answered, in the revision that has batches",
+        sources: &[RequirementSource { revisions: "2025-03-26"..="2025-03-26", level: RequirementLevel::Must, source: "basic#batching" }],
         on: On::Any,
-        lenience: Some("a MUST of the specification, and a warning by default because most servers of that revision take no batches"),
+        tolerance: Some("a MUST of the specification, and a warning by default because most servers of that revision take no batches"),
         judge: Judge::Each(batch_is_answered),
         why: "a client of this revision may put several requests into one array, and waits for their answers",
         remedy: "take an array as its messages, and answer the requests among them; or speak a later revision, which has no batches",
@@ -101,10 +109,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unknown-notification-is-survived",
         area: Area::Robustness,
-        law: "after a notification that the server does not know the next request is answered",
-        laws: MESSAGES,
+        requirement: "after a notification that the server does not know the next request is answered",
+        sources: MESSAGES,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| survives(all, "unknown-notification", "an unknown notification")),
         why: "newer clients send newer notifications, unasked",
         remedy: "ignore notifications that are unknown",
@@ -125,10 +133,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unknown-cancel-is-survived",
         area: Area::Robustness,
-        law: "after a cancellation of a request that is not under way the next request is answered",
-        laws: CANCELLATION,
+        requirement: "after a cancellation of a request that is not under way the next request is answered",
+        sources: CANCELLATION,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| survives(all, "unknown-cancel", "a cancellation of nothing")),
         why: "a cancellation and the answer cross all the time, so that each client sends such a one sooner or later",
         remedy: "ignore cancellations of what is not known",
@@ -149,10 +157,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "huge-message-is-survived",
         area: Area::Robustness,
-        law: "after a message of 4 MiB the next request is answered",
-        laws: MESSAGES,
+        requirement: "after a message of 4 MiB the next request is answered",
+        sources: MESSAGES,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| survives(all, "huge-message", "a message of 4 MiB")),
         why: "a file or an image as an argument is that large; a reader with a fixed buffer dies of it or never finds the next line",
         remedy: "read lines without a bound, or refuse the message and skip the rest of its line",
@@ -177,10 +185,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "invalid-utf8-is-survived",
         area: Area::Robustness,
-        law: "after a message that is no UTF-8 the next request is answered",
-        laws: MESSAGES,
+        requirement: "after a message that is no UTF-8 the next request is answered",
+        sources: MESSAGES,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| survives(all, "invalid-utf8", "a message that is no UTF-8")),
         why: "a path or a text in an old encoding ends the session of a client that did not look",
         remedy: "decode each line by itself, and go on with the next when one fails",
@@ -201,10 +209,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "early-request-is-survived",
         area: Area::Robustness,
-        law: "after a request that comes before `initialize` the handshake still works",
-        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "basic/lifecycle#initialization" }],
+        requirement: "after a request that comes before `initialize` the handshake still works",
+        sources: &[RequirementSource {
+            revisions: revisions::LEGACY,
+            level: RequirementLevel::Should,
+            source: "basic/lifecycle#initialization",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| survives(all, "early-request", "a request before `initialize`")),
         why: "clients that know both eras ask `server/discover` first, and fall back to `initialize` on the same connection",
         remedy: "answer what comes too early with an error, and wait for `initialize`",
@@ -226,10 +238,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "duplicate-id-is-survived",
         area: Area::Robustness,
-        law: "after two requests with the same id the next one is answered",
-        laws: MESSAGES,
+        requirement: "after two requests with the same id the next one is answered",
+        sources: MESSAGES,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| survives(all, "duplicate-id", "two requests with the same id")),
         why: "a client that was started again behind a proxy counts from one again",
         remedy: "answer the second one with an error, or both; a table of requests must not fail on a key that is there",
@@ -254,10 +266,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "blank-line-is-survived",
         area: Area::Robustness,
-        law: "after a blank line the next request is answered",
-        laws: LINES,
+        requirement: "after a blank line the next request is answered",
+        sources: LINES,
         on: On::Stdio,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| survives(all, "blank-line", "a blank line")),
         why: "people who try a server by hand press the return key once too often, and some clients end messages with two line feeds",
         remedy: "skip lines that are blank",
@@ -278,48 +290,48 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// Told by the answers that have the id of the request in the array; that the server is well afterwards is a law of its own.
-fn batch_is_answered(conversation: &Conversation<'_>) -> Judgement {
-    let Some(asked) = conversation.probe("batch") else { return Judgement::NotTried("no array was sent".into()) };
+fn batch_is_answered(conversation: &ConversationView<'_>) -> Judgment {
+    let Some(asked) = conversation.probe("batch") else { return Judgment::NotTried("no array was sent".into()) };
     let sent = conversation.from_client().find(|said| said.value.is_array() && asked.probed.first <= said.frame.id);
-    let Some(sent) = sent else { return Judgement::Untestable("no array was sent".into()) };
+    let Some(sent) = sent else { return Judgment::Untestable("no array was sent".into()) };
     let id = sent.value.pointer("/0/id");
     let answer = messages(conversation).find(|heard| heard.is_answer() && heard.value.get("id") == id);
     if answer.is_some_and(|heard| heard.value.get("result").is_some()) {
-        return Judgement::Pass;
+        return Judgment::Pass;
     }
     let is_well = conversation.probe("batch-after").is_some_and(|after| matches!(after.answer, Answer::Result { .. }));
     if !is_well {
-        return Judgement::Untestable("the server was not well after an array of messages".into());
+        return Judgment::Untestable("the server was not well after an array of messages".into());
     }
     let refusal = asked.http.and_then(|http| http.response).map(|response| response.frame.id);
     let frames = [sent.frame.id].into_iter().chain(answer.map(|heard| heard.frame).or(refusal));
-    Judgement::Broken(vec![Violation::new("a request in an array got no result", frames)])
+    Judgment::Broken(vec![Violation::new("a request in an array got no result", frames)])
 }
 
 /// Whether the request that was sent after a probe was answered, with whatever. What went wrong once and right another time
 /// had another reason.
-fn survives(all: &[&Conversation<'_>], probe: &str, what: &str) -> Judgement {
-    let judged: Vec<(usize, Judgement)> =
+fn survives(all: &[&ConversationView<'_>], probe: &str, what: &str) -> Judgment {
+    let judged: Vec<(usize, Judgment)> =
         all.iter().enumerate().filter_map(|(position, one)| Some((position, survives_in(one, probe, what)?))).collect();
-    let passes = judged.iter().any(|(_, judgement)| *judgement == Judgement::Pass);
+    let passes = judged.iter().any(|(_, judgement)| *judgement == Judgment::Pass);
     let broken = judged.iter().find_map(|(position, judgement)| match judgement {
-        Judgement::Broken(violations) => Some((*position, violations)),
+        Judgment::Broken(violations) => Some((*position, violations)),
         _ => None,
     });
     match (passes, broken) {
         (true, Some((_, violations))) => {
             let how = violations.first().map(|violation| violation.message.clone()).unwrap_or_default();
-            Judgement::Untestable(format!("{how}, and another time it did not"))
+            Judgment::Untestable(format!("{how}, and another time it did not"))
         }
-        (true, None) => Judgement::Pass,
+        (true, None) => Judgment::Pass,
         (false, Some((conversation, violations))) => {
-            Judgement::Broken(violations.iter().map(|violation| Violation { conversation, ..violation.clone() }).collect())
+            Judgment::Broken(violations.iter().map(|violation| Violation { conversation, ..violation.clone() }).collect())
         }
         (false, None) => judged.into_iter().next().map(|(_, judgement)| judgement).unwrap_or_else(|| {
             let was_ill = all.iter().any(|one| one.probe(&format!("{CONTROL}-after")).is_some_and(|asked| !is_well(&asked.answer)));
             match was_ill {
-                true => Judgement::Untestable("the server did not answer an ordinary request before it either".into()),
-                false => Judgement::Untestable(format!("{what} was not tried")),
+                true => Judgment::Untestable("the server did not answer an ordinary request before it either".into()),
+                false => Judgment::Untestable(format!("{what} was not tried")),
             }
         }),
     }
@@ -334,11 +346,11 @@ fn is_well(answer: &Answer<'_>) -> bool {
 }
 
 /// `None` where it was not tried.
-fn survives_in(conversation: &Conversation<'_>, probe: &str, what: &str) -> Option<Judgement> {
-    let tried = conversation.take.probes.iter().find(|probed| probed.probe == probe)?;
+fn survives_in(conversation: &ConversationView<'_>, probe: &str, what: &str) -> Option<Judgment> {
+    let tried = conversation.conversation.probes.iter().find(|probed| probed.probe == probe)?;
     let after = format!("{probe}-after");
     let Some(asked) = conversation.probes(&after).find(|asked| asked.probed.first >= tried.end) else {
-        return Some(Judgement::Untestable(format!("nothing was asked after {what}")));
+        return Some(Judgment::Untestable(format!("nothing was asked after {what}")));
     };
     let frames = |last: Option<FrameId>| {
         let evidence = std::iter::once(tried.first).chain(asked.request.map(|request| request.frame.id)).chain(last);
@@ -350,17 +362,17 @@ fn survives_in(conversation: &Conversation<'_>, probe: &str, what: &str) -> Opti
     let method = asked.request.and_then(mcproof_analysis::Said::method).unwrap_or("the next request");
     Some(match asked.answer {
         Answer::Status { status, frame } if status >= 500 => {
-            Judgement::Broken(vec![Violation::new(format!("after {what} `{method}` got status {status}"), frames(Some(frame)))])
+            Judgment::Broken(vec![Violation::new(format!("after {what} `{method}` got status {status}"), frames(Some(frame)))])
         }
-        Answer::Result { .. } | Answer::Error { .. } | Answer::None | Answer::Status { .. } => Judgement::Pass,
+        Answer::Result { .. } | Answer::Error { .. } | Answer::None | Answer::Status { .. } => Judgment::Pass,
         Answer::Silence | Answer::Gone if garbled(conversation).is_some() || Pairing::of(conversation).is_off() => {
-            Judgement::Untestable("what the server said could not be read".into())
+            Judgment::Untestable("what the server said could not be read".into())
         }
-        Answer::Silence => Judgement::Broken(vec![Violation::new(format!("after {what} `{method}` got no answer"), frames(None))]),
+        Answer::Silence => Judgment::Broken(vec![Violation::new(format!("after {what} `{method}` got no answer"), frames(None))]),
         Answer::Gone => {
             let death = death(conversation);
             let how = death.as_ref().map_or_else(|| "the connection ended".to_owned(), |death| death.how.clone());
-            Judgement::Broken(vec![Violation::new(format!("after {what} {how}"), frames(death.map(|death| death.frame)))])
+            Judgment::Broken(vec![Violation::new(format!("after {what} {how}"), frames(death.map(|death| death.frame)))])
         }
     })
 }

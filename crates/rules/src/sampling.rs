@@ -2,22 +2,22 @@
 //! Source: client/sampling, tool use.
 
 use super::asking_users::{SAMPLING, judged, questions};
-use super::law::{Area, Judge, Keyword, Law, On, Rule, revisions};
+use super::rule_definition::{Area, Judge, On, RequirementLevel, RequirementSource, Rule, revisions};
 use mcproof_analysis::wording::excerpt;
 use serde_json::Value;
 
-const fn since_2025_11(source: &'static str) -> Law {
-    Law { revisions: revisions::SINCE_2025_11, keyword: Keyword::Must, source }
+const fn since_2025_11(source: &'static str) -> RequirementSource {
+    RequirementSource { revisions: revisions::SINCE_2025_11, level: RequirementLevel::Must, source }
 }
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        id: "sampling-tool-results-stand-alone",
+        id: "sampling-tool-results-are-not-mixed",
         area: Area::Capabilities,
-        law: "a message to a model that has results of tools has nothing else",
-        laws: &[since_2025_11("client/sampling#tool-result-messages")],
+        requirement: "a message to a model that has results of tools has nothing else",
+        sources: &[since_2025_11("client/sampling#tool-result-messages")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(|conversation| judged(&questions(conversation), SAMPLING, |question| mixed_results(question.params))),
         why: "the interfaces of models have a role of its own for results, and refuse a message that mixes them with a text",
         remedy: "put the results into a message with the role `user` by themselves, and what else there is to say into the next one",
@@ -32,10 +32,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sampling-tool-uses-have-results",
         area: Area::Capabilities,
-        law: "each use of a tool by a model has its result in the next message, and each result belongs to a use before it",
-        laws: &[since_2025_11("client/sampling#tool-use-and-result-balance")],
+        requirement: "each use of a tool by a model has its result in the next message, and each result belongs to a use before it",
+        sources: &[since_2025_11("client/sampling#tool-use-and-result-balance")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(|conversation| judged(&questions(conversation), SAMPLING, |question| unbalanced(question.params))),
         why: "the interfaces of models refuse a conversation in which a use of a tool has no result, or a result no use",
         remedy: "answer every `tool_use` of the model with a `tool_result` of the same id, also if the tool failed, before anything else is said",

@@ -1,22 +1,22 @@
 //! Whether each message has the shape that its revision demands.
 
 use super::flaws::{Flaw, told};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, revisions};
 use super::messages::{self, About, MessageFlaw};
-use super::{Conversation, Said};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, revisions};
+use super::{ConversationView, Said};
 use serde_json::Value;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        id: "message-fits-schema",
+        id: "message-matches-schema",
         area: Area::Schema,
-        law: "each message has the shape that its revision gives to it",
-        laws: &[
-            Law { revisions: "2024-11-05"..="2025-03-26", keyword: Keyword::Must, source: "basic#schema" },
-            Law { revisions: revisions::SINCE_2025_06, keyword: Keyword::Must, source: "schema" },
+        requirement: "each message has the shape that its revision gives to it",
+        sources: &[
+            RequirementSource { revisions: "2024-11-05"..="2025-03-26", level: RequirementLevel::Must, source: "basic#schema" },
+            RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Must, source: "schema" },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(fits),
         why: "clients are built on the types of the schema: one validates and refuses the message, another reads what is not there",
         remedy: "send what the schema of the negotiated revision says; what is absent is left out, and not null",
@@ -31,10 +31,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "content-is-base64",
         area: Area::Schema,
-        law: "the data of images, sound and blobs is Base64: the standard alphabet, padded, without line breaks",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/tools#image-content" }],
+        requirement: "the data of images, sound and blobs is Base64: the standard alphabet, padded, without line breaks",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools#image-content" }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(base64_content),
         why: "a client that validates results refuses the whole of it, and others show a broken picture",
         remedy: "encode the bytes with the standard alphabet; no `data:` URL, no URL-safe alphabet, no line breaks",
@@ -55,7 +55,7 @@ pub(super) const RULES: &[Rule] = &[
 /// Every message of the server with what is known about it: the conversation, its position, and the method or name that it
 /// is about.
 fn judge(
-    all: &[&Conversation<'_>],
+    all: &[&ConversationView<'_>],
     flaws_of: impl Fn(&Value, About<'_>, &str) -> Vec<MessageFlaw>,
     is_told_elsewhere: impl Fn(&MessageFlaw, &Value) -> bool,
 ) -> (usize, Vec<Flaw>) {
@@ -63,7 +63,7 @@ fn judge(
     for (position, conversation) in all.iter().enumerate() {
         // A conversation without a handshake of ours may have had one that was sent as it stands.
         let negotiated = conversation.handshake().and_then(|(result, _)| result.get("protocolVersion")?.as_str());
-        let revision = negotiated.filter(|_| !conversation.is_modern()).unwrap_or(&conversation.take.revision);
+        let revision = negotiated.filter(|_| !conversation.is_modern()).unwrap_or(&conversation.conversation.revision);
         for said in conversation.from_server().filter(|said| said.value.is_object()) {
             seen += 1;
             let question = if said.is_answer() { conversation.question_of(said) } else { None };
@@ -87,16 +87,16 @@ fn judge(
 }
 
 /// Whether a request asks for what its revision does not have any more.
-fn removed(conversation: &Conversation<'_>, question: &Said<'_>) -> bool {
-    let mut probes = conversation.take.probes.iter().filter(|probed| probed.probe == "removed-method");
+fn removed(conversation: &ConversationView<'_>, question: &Said<'_>) -> bool {
+    let mut probes = conversation.conversation.probes.iter().filter(|probed| probed.probe == "removed-method");
     probes.any(|probed| probed.first <= question.frame.id && question.frame.id < probed.end)
 }
 
-fn fits(all: &[&Conversation<'_>]) -> Judgement {
+fn fits(all: &[&ConversationView<'_>]) -> Judgment {
     let (seen, flaws) = judge(all, messages::flaws, has_a_rule_of_its_own);
     match seen {
-        0 => Judgement::Untestable("the server sent no message".into()),
-        _ => Judgement::from_violations(told("message", "messages", flaws)),
+        0 => Judgment::Untestable("the server sent no message".into()),
+        _ => Judgment::from_violations(told("message", "messages", flaws)),
     }
 }
 
@@ -128,12 +128,12 @@ fn without_indices(pointer: &str) -> String {
     pointer.split('/').map(plain).collect::<Vec<_>>().join("/")
 }
 
-fn base64_content(all: &[&Conversation<'_>]) -> Judgement {
+fn base64_content(all: &[&ConversationView<'_>]) -> Judgment {
     let (_, flaws) = judge(all, messages::base64_flaws, |_, _| false);
     let has_any = all.iter().flat_map(|conversation| conversation.from_server()).any(|said| has_encoded(&said.value));
     match (has_any, flaws.is_empty()) {
-        (false, true) => Judgement::NotApplicable("no image, sound or blob came".into()),
-        _ => Judgement::from_violations(told("message", "messages", flaws)),
+        (false, true) => Judgment::NotApplicable("no image, sound or blob came".into()),
+        _ => Judgment::from_violations(told("message", "messages", flaws)),
     }
 }
 

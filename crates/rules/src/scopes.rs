@@ -1,9 +1,9 @@
 //! What a server that wants authorization says of scopes and of its authorization server.
 //! Source: basic/authorization.
 
-use super::Conversation;
+use super::ConversationView;
 use super::authorization::{document, refusal};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::wording::excerpt;
 use serde_json::Value;
 use url::Url;
@@ -12,18 +12,26 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "authorization-server-is-https",
         area: Area::Security,
-        law: "the endpoints of the authorization server are served over HTTPS",
-        laws: &[
-            Law { revisions: "2025-03-26"..="2025-03-26", keyword: Keyword::Must, source: "basic/authorization#security-considerations" },
-            Law { revisions: "2025-06-18"..="2025-11-25", keyword: Keyword::Must, source: "basic/authorization#communication-security" },
-            Law {
+        requirement: "the endpoints of the authorization server are served over HTTPS",
+        sources: &[
+            RequirementSource {
+                revisions: "2025-03-26"..="2025-03-26",
+                level: RequirementLevel::Must,
+                source: "basic/authorization#security-considerations",
+            },
+            RequirementSource {
+                revisions: "2025-06-18"..="2025-11-25",
+                level: RequirementLevel::Must,
+                source: "basic/authorization#communication-security",
+            },
+            RequirementSource {
                 revisions: revisions::MODERN,
-                keyword: Keyword::Must,
+                level: RequirementLevel::Must,
                 source: "basic/authorization/security-considerations#communication-security",
             },
         ],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(authorization_server_is_https),
         why: "codes and tokens that pass without TLS can be taken by everybody on the way; clients refuse such addresses",
         remedy: "name `https://` addresses; only on this machine, plain HTTP will do",
@@ -48,17 +56,21 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unauthorized-names-scope",
         area: Area::Security,
-        law: "a 401 of a server that has scopes tells which ones are needed",
-        laws: &[
-            Law {
+        requirement: "a 401 of a server that has scopes tells which ones are needed",
+        sources: &[
+            RequirementSource {
                 revisions: "2025-11-25"..="2025-11-25",
-                keyword: Keyword::Should,
+                level: RequirementLevel::Should,
                 source: "basic/authorization#protected-resource-metadata-discovery-requirements",
             },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "basic/authorization#scope-selection-strategy" },
+            RequirementSource {
+                revisions: revisions::MODERN,
+                level: RequirementLevel::Should,
+                source: "basic/authorization#scope-selection-strategy",
+            },
         ],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(unauthorized_names_scope),
         why: "a client that is not told asks for every scope in the metadata, which is more than the user would give",
         remedy: "add `scope=\"…\"` with the scopes of this request to the challenge in `WWW-Authenticate`",
@@ -81,16 +93,20 @@ pub(super) const RULES: &[Rule] = &[
             < {"resource":"https://example.com/mcp","authorization_servers":["https://auth.example.com"],"scopes_supported":["read","write"]}"#,
     },
     Rule {
-        id: "offline-access-is-not-asked-for",
+        id: "offline-access-is-not-requested",
         area: Area::Security,
-        law: "a server does not name `offline_access` among the scopes that it needs",
+        requirement: "a server does not name `offline_access` among the scopes that it needs",
         // A server that lets nobody in does not tell its era, and is judged as a legacy one.
-        laws: &[
-            Law { revisions: "2025-11-25"..="2025-11-25", keyword: Keyword::Portability, source: "" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Should, source: "basic/authorization#refresh-tokens" },
+        sources: &[
+            RequirementSource { revisions: "2025-11-25"..="2025-11-25", level: RequirementLevel::Portability, source: "" },
+            RequirementSource {
+                revisions: revisions::MODERN,
+                level: RequirementLevel::Should,
+                source: "basic/authorization#refresh-tokens",
+            },
         ],
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(offline_access_is_not_asked_for),
         why: "whether a client gets refresh tokens is between it and the authorization server; asked for as a scope, it makes users consent to more",
         remedy: "take `offline_access` out of `scopes_supported` and of the challenge",
@@ -122,7 +138,7 @@ fn is_plain(address: &str) -> bool {
     Url::parse(address).is_ok_and(|url| url.scheme() == "http" && !is_local(&url))
 }
 
-fn authorization_server_is_https(conversation: &Conversation<'_>) -> Judgement {
+fn authorization_server_is_https(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgement) = refusal(conversation) {
         return judgement;
     }
@@ -141,7 +157,7 @@ fn authorization_server_is_https(conversation: &Conversation<'_>) -> Judgement {
         .iter()
         .find(|(_, address, _)| is_plain(address))
         .map(|(key, address, frames)| Violation::new(format!("`{key}` is `{}`, which is not HTTPS", excerpt(address)), frames.clone()));
-    Judgement::of(violation.into_iter().collect(), addresses.len(), "no metadata names an authorization server")
+    Judgment::of(violation.into_iter().collect(), addresses.len(), "no metadata names an authorization server")
 }
 
 /// The scopes of a challenge, if it names any.
@@ -150,26 +166,26 @@ fn challenged(header: Option<&str>) -> Option<&str> {
     Some(rest.trim_start_matches('"').split('"').next().unwrap_or_default())
 }
 
-fn unauthorized_names_scope(conversation: &Conversation<'_>) -> Judgement {
+fn unauthorized_names_scope(conversation: &ConversationView<'_>) -> Judgment {
     let refused = match refusal(conversation) {
         Ok(refused) => refused,
         Err(judgement) => return judgement,
     };
-    let Some((metadata, _, frames)) = document(conversation, "resource-metadata") else { return Judgement::Untestable(NO_METADATA.into()) };
+    let Some((metadata, _, frames)) = document(conversation, "resource-metadata") else { return Judgment::Untestable(NO_METADATA.into()) };
     let has_scopes = metadata.get("scopes_supported").and_then(Value::as_array).is_some_and(|scopes| !scopes.is_empty());
     if !has_scopes {
-        return Judgement::NotApplicable("the metadata of the resource names no scopes".into());
+        return Judgment::NotApplicable("the metadata of the resource names no scopes".into());
     }
     match challenged(refused.http.and_then(|http| http.header("www-authenticate"))) {
-        Some(_) => Judgement::Pass,
+        Some(_) => Judgment::Pass,
         None => {
             let message = "the 401 does not say which of `scopes_supported` are needed";
-            Judgement::Broken(vec![Violation::new(message, refused.frames().into_iter().chain(frames))])
+            Judgment::Broken(vec![Violation::new(message, refused.frames().into_iter().chain(frames))])
         }
     }
 }
 
-fn offline_access_is_not_asked_for(conversation: &Conversation<'_>) -> Judgement {
+fn offline_access_is_not_asked_for(conversation: &ConversationView<'_>) -> Judgment {
     const OFFLINE: &str = "offline_access";
     let refused = match refusal(conversation) {
         Ok(refused) => refused,
@@ -177,12 +193,12 @@ fn offline_access_is_not_asked_for(conversation: &Conversation<'_>) -> Judgement
     };
     let challenge = challenged(refused.http.and_then(|http| http.header("www-authenticate"))).unwrap_or_default();
     if challenge.split(' ').any(|scope| scope == OFFLINE) {
-        return Judgement::Broken(vec![Violation::new("the challenge of the 401 asks for `offline_access`", refused.frames())]);
+        return Judgment::Broken(vec![Violation::new("the challenge of the 401 asks for `offline_access`", refused.frames())]);
     }
-    let Some((metadata, _, frames)) = document(conversation, "resource-metadata") else { return Judgement::Untestable(NO_METADATA.into()) };
+    let Some((metadata, _, frames)) = document(conversation, "resource-metadata") else { return Judgment::Untestable(NO_METADATA.into()) };
     let scopes = metadata.get("scopes_supported").and_then(Value::as_array);
     match scopes.is_some_and(|scopes| scopes.iter().any(|scope| scope == OFFLINE)) {
-        true => Judgement::Broken(vec![Violation::new("`scopes_supported` of the resource has `offline_access`", frames)]),
-        false => Judgement::Pass,
+        true => Judgment::Broken(vec![Violation::new("`scopes_supported` of the resource has `offline_access`", frames)]),
+        false => Judgment::Pass,
     }
 }

@@ -3,29 +3,33 @@
 
 use super::connections::is_loopback;
 use super::http::{evidence, is_served, is_success, told};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
-use super::{Asked, Conversation};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Asked, ConversationView};
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::FrameId;
 use regex::Regex;
 use serde_json::Value;
 use std::sync::LazyLock;
 
-const WARNING: &[Law] = &[
-    Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/transports#security-warning" },
-    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/streamable-http#security-%26-endpoint" },
+const WARNING: &[RequirementSource] = &[
+    RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Must, source: "basic/transports#security-warning" },
+    RequirementSource {
+        revisions: revisions::MODERN,
+        level: RequirementLevel::Must,
+        source: "basic/transports/streamable-http#security-%26-endpoint",
+    },
 ];
 
-const PRACTICE: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Security, source: "" }];
+const PRACTICE: &[RequirementSource] = &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Security, source: "" }];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "origin-is-validated",
         area: Area::Security,
-        law: "a request whose `Origin` is foreign is answered with 403",
-        laws: WARNING,
+        requirement: "a request whose `Origin` is foreign is answered with 403",
+        sources: WARNING,
         on: On::Web,
-        lenience: Some("the specification says MUST, and most servers that are deployed do not do it"),
+        tolerance: Some("the specification says MUST, and most servers that are deployed do not do it"),
         judge: Judge::Each(origin_is_validated),
         why: "by DNS rebinding, a page in any browser on the machine calls the tools of a local server, and reads the answers",
         remedy: "compare `Origin`, where there is one, with the origins that are expected, and answer others (`null` as well) with 403",
@@ -52,10 +56,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-is-validated",
         area: Area::Security,
-        law: "a local server refuses requests whose `Host` is not its own",
-        laws: PRACTICE,
+        requirement: "a local server refuses requests whose `Host` is not its own",
+        sources: PRACTICE,
         on: On::Web,
-        lenience: Some("the specification speaks of `Origin` only, and many servers look at neither"),
+        tolerance: Some("the specification speaks of `Origin` only, and many servers look at neither"),
         judge: Judge::Each(host_is_validated),
         why: "browsers send no `Origin` with a GET of the same origin; after DNS rebinding, the foreign name in `Host` is all that is left to see",
         remedy: "compare `Host` with the names and the port that the server is meant to be reached at, and answer others with 403",
@@ -81,10 +85,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "origin-absent-is-accepted",
         area: Area::Security,
-        law: "a request without `Origin` is served",
-        laws: WARNING,
+        requirement: "a request without `Origin` is served",
+        sources: WARNING,
         on: On::Web,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(origin_absent_is_accepted),
         why: "only browsers send the header: every other client is locked out",
         remedy: "check `Origin` only where there is one",
@@ -104,10 +108,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "errors-hide-stack-traces",
         area: Area::Security,
-        law: "an error tells what is wrong, and not where in the code it was found",
-        laws: PRACTICE,
+        requirement: "an error tells what is wrong, and not where in the code it was found",
+        sources: PRACTICE,
         on: On::Any,
-        lenience: Some("it is good practice, and no requirement of the specification"),
+        tolerance: Some("it is good practice, and no requirement of the specification"),
         judge: Judge::Each(errors_hide_stack_traces),
         why: "paths, versions and the shape of the code are what an attacker looks for; a model only wastes its context on them",
         remedy: "log the trace, and answer with the message alone",
@@ -125,10 +129,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "errors-hide-secrets",
         area: Area::Security,
-        law: "an error holds no passwords, keys or tokens",
-        laws: PRACTICE,
+        requirement: "an error holds no passwords, keys or tokens",
+        sources: PRACTICE,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(errors_hide_secrets),
         why: "errors go to the model, its provider, and every log on the way",
         remedy: "replace what a library says in its errors by a message of your own",
@@ -142,12 +146,12 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn origin_is_validated(conversation: &Conversation<'_>) -> Judgement {
+fn origin_is_validated(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.probe("plain").is_none() {
-        return Judgement::NotTried("no request with an origin was sent".into());
+        return Judgment::NotTried("no request with an origin was sent".into());
     }
     if !is_served(conversation) {
-        return Judgement::Untestable("even a request without an origin was not served, so that a refusal tells nothing".into());
+        return Judgment::Untestable("even a request without an origin was not served, so that a refusal tells nothing".into());
     }
     let strangers = [("a foreign origin", "evil-origin"), ("the origin `null`", "null-origin"), ("the foreign origin", "lookalike-origin")];
     let tried: Vec<(String, Asked<'_, '_>)> = strangers
@@ -160,7 +164,7 @@ fn origin_is_validated(conversation: &Conversation<'_>) -> Judgement {
         })
         .collect();
     // Earlier revisions do not say how it is refused.
-    let has_status = conversation.take.revision.as_str() >= "2025-11-25";
+    let has_status = conversation.conversation.revision.as_str() >= "2025-11-25";
     let wrong: Vec<_> = tried
         .iter()
         .filter(|(_, asked)| match asked.status().unwrap_or_default() {
@@ -178,18 +182,18 @@ fn origin_is_validated(conversation: &Conversation<'_>) -> Judgement {
     let told_of: Vec<String> = wrong.iter().map(|(what, asked)| format!("{what}{} got {}", method(asked), told(asked))).collect();
     let frames = wrong.iter().flat_map(|(_, asked)| evidence(asked));
     let violation = (!wrong.is_empty()).then(|| Violation::new(told_of.join(", and "), frames));
-    Judgement::of(violation.into_iter().collect(), tried.len(), "no request with an origin was answered")
+    Judgment::of(violation.into_iter().collect(), tried.len(), "no request with an origin was answered")
 }
 
-fn host_is_validated(conversation: &Conversation<'_>) -> Judgement {
+fn host_is_validated(conversation: &ConversationView<'_>) -> Judgment {
     let Some(url) = conversation.probe("plain").and_then(|plain| plain.http).map(|http| http.url) else {
-        return Judgement::NotTried("no request with a foreign host was sent".into());
+        return Judgment::NotTried("no request with a foreign host was sent".into());
     };
     if !is_loopback(url) {
-        return Judgement::NotApplicable("the server is not local: its name is for its proxy to check".into());
+        return Judgment::NotApplicable("the server is not local: its name is for its proxy to check".into());
     }
     if !is_served(conversation) {
-        return Judgement::Untestable("even a plain request was not served, so that a refusal tells nothing".into());
+        return Judgment::Untestable("even a plain request was not served, so that a refusal tells nothing".into());
     }
     let tried: Vec<Asked<'_, '_>> = conversation.probes("evil-host").filter(|asked| asked.status().is_some()).collect();
     let wrong = tried.iter().find(|asked| asked.status().is_some_and(is_success));
@@ -197,25 +201,25 @@ fn host_is_validated(conversation: &Conversation<'_>) -> Judgement {
         let host = asked.http.and_then(|http| http.request_header("host")).unwrap_or_default();
         Violation::new(format!("a request with `Host: {host}` got {}", told(asked)), evidence(asked))
     });
-    Judgement::of(violation.into_iter().collect(), tried.len(), "no request with a foreign host was answered")
+    Judgment::of(violation.into_iter().collect(), tried.len(), "no request with a foreign host was answered")
 }
 
-fn origin_absent_is_accepted(conversation: &Conversation<'_>) -> Judgement {
-    let Some(plain) = conversation.probe("plain") else { return Judgement::NotTried("no plain request was sent".into()) };
+fn origin_absent_is_accepted(conversation: &ConversationView<'_>) -> Judgment {
+    let Some(plain) = conversation.probe("plain") else { return Judgment::NotTried("no plain request was sent".into()) };
     let own = conversation.probe("own-origin");
     match (plain.status(), own.as_ref().and_then(Asked::status)) {
-        (Some(status), _) if is_success(status) => Judgement::Pass,
+        (Some(status), _) if is_success(status) => Judgment::Pass,
         (Some(_), Some(status)) if is_success(status) => {
             let message =
                 format!("a request without `Origin` got {}, and the same with the server's own got status {status}", told(&plain));
-            Judgement::Broken(vec![Violation::new(message, evidence(&plain).into_iter().chain(own.iter().flat_map(evidence)))])
+            Judgment::Broken(vec![Violation::new(message, evidence(&plain).into_iter().chain(own.iter().flat_map(evidence)))])
         }
-        _ => Judgement::Untestable("requests were refused with and without an origin".into()),
+        _ => Judgment::Untestable("requests were refused with and without an origin".into()),
     }
 }
 
 /// What the server said to refuse something: errors, results that are errors, and bodies with an error status.
-fn errors(conversation: &Conversation<'_>) -> Vec<(FrameId, String)> {
+fn errors(conversation: &ConversationView<'_>) -> Vec<(FrameId, String)> {
     let mut errors = Vec::new();
     for said in conversation.from_server() {
         let is_tool_error = said.value.pointer("/result/isError") == Some(&Value::Bool(true));
@@ -304,7 +308,7 @@ pub(super) fn secret(text: &str) -> Option<(&'static str, &str)> {
     })
 }
 
-fn errors_hide_stack_traces(conversation: &Conversation<'_>) -> Judgement {
+fn errors_hide_stack_traces(conversation: &ConversationView<'_>) -> Judgment {
     let errors = errors(conversation);
     let wrong: Vec<_> = errors.iter().filter_map(|(frame, text)| Some((*frame, trace(text)?, text))).collect();
     let violation = wrong.first().map(|(_, found, _)| {
@@ -319,10 +323,10 @@ fn errors_hide_stack_traces(conversation: &Conversation<'_>) -> Judgement {
             is_express.then(|| "set `NODE_ENV=production` in the environment of the server, or write an Express error handler".to_owned());
         Violation { remedy, ..violation }
     });
-    Judgement::of(violation.into_iter().collect(), errors.len(), "the server sent no error")
+    Judgment::of(violation.into_iter().collect(), errors.len(), "the server sent no error")
 }
 
-fn errors_hide_secrets(conversation: &Conversation<'_>) -> Judgement {
+fn errors_hide_secrets(conversation: &ConversationView<'_>) -> Judgment {
     let errors = errors(conversation);
     let wrong: Vec<_> = errors.iter().filter_map(|(frame, text)| Some((*frame, secret(text)?))).collect();
     let violation = wrong.first().map(|(_, (what, found))| {
@@ -330,7 +334,7 @@ fn errors_hide_secrets(conversation: &Conversation<'_>) -> Judgement {
         let beginning: String = found.chars().take(8).collect();
         Violation::new(format!("an error holds {what}: `{}…`", excerpt(beginning)), wrong.iter().take(3).map(|(frame, _)| *frame))
     });
-    Judgement::of(violation.into_iter().collect(), errors.len(), "the server sent no error")
+    Judgment::of(violation.into_iter().collect(), errors.len(), "the server sent no error")
 }
 
 #[cfg(test)]

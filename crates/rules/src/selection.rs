@@ -35,7 +35,7 @@ pub fn of_hosts(skip: &[String]) -> Result<Vec<&'static Rule>, UnknownRule> {
 }
 
 /// Limits of hosts that are worth a note even if nobody asks about hosts.
-const LIMITS_OF_HOSTS: [&str; 2] = ["tool-name-fits-hosts", "tool-description-is-short"];
+const LIMITS_OF_HOSTS: [&str; 2] = ["tool-name-has-at-most-64-characters", "tool-description-is-short"];
 
 /// No rule has so long a name, and a glob has to become an automaton of bearable size.
 const LONGEST: usize = 200;

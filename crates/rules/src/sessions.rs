@@ -2,23 +2,24 @@
 //! Source: 2025-03-26 to 2025-11-25, basic/transports, session management.
 
 use super::http::{evidence, is_success, told, varied};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
-use super::{Conversation, HttpExchange};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{ConversationView, HttpExchange};
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::FrameId;
 
 const SOURCE: &str = "basic/transports#session-management";
-const MUST: &[Law] = &[Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: SOURCE }];
-const SHOULD: &[Law] = &[Law { revisions: revisions::SESSIONS, keyword: Keyword::Should, source: SOURCE }];
+const MUST: &[RequirementSource] = &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Must, source: SOURCE }];
+const SHOULD: &[RequirementSource] =
+    &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Should, source: SOURCE }];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "session-id-is-visible-ascii",
         area: Area::Sessions,
-        law: "a session id consists of visible ASCII characters",
-        laws: MUST,
+        requirement: "a session id consists of visible ASCII characters",
+        sources: MUST,
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(id_is_visible_ascii),
         why: "other characters do not survive in a header: proxies and clients change them or refuse them",
         remedy: "use a UUID, or Base64 without line breaks",
@@ -35,10 +36,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "session-ids-differ",
         area: Area::Sessions,
-        law: "no two sessions have the same id",
-        laws: SHOULD,
+        requirement: "no two sessions have the same id",
+        sources: SHOULD,
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(ids_differ),
         why: "two clients share one session: each gets what the other asked for, and ends it for both",
         remedy: "make a new random id for each `initialize`",
@@ -61,10 +62,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "session-id-is-unguessable",
         area: Area::Sessions,
-        law: "a session id cannot be guessed from others",
-        laws: SHOULD,
+        requirement: "a session id cannot be guessed from others",
+        sources: SHOULD,
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(id_is_unguessable),
         why: "who guesses the id of a session speaks in its name, and hears what it is told",
         remedy: "take the id from a cryptographic source of randomness, at least 128 bits of it",
@@ -87,10 +88,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "session-unknown-gets-404",
         area: Area::Sessions,
-        law: "a request of a session that does not exist is answered with 404",
-        laws: MUST,
+        requirement: "a request of a session that does not exist is answered with 404",
+        sources: MUST,
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(unknown_gets_404),
         why: "404 tells a client to begin a new session; with another status, every client fails for good once the server was restarted",
         remedy: "answer with 404 if the id in `Mcp-Session-Id` is not known, and with 400 only if there is none",
@@ -119,10 +120,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "session-ended-gets-404",
         area: Area::Sessions,
-        law: "a request of a session that was ended is answered with 404",
-        laws: MUST,
+        requirement: "a request of a session that was ended is answered with 404",
+        sources: MUST,
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(ended_gets_404),
         why: "404 tells a client to begin a new session; a session that goes on after its end was not ended",
         remedy: "forget the session at its DELETE, and answer with 404 from then on",
@@ -151,10 +152,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "session-missing-gets-400",
         area: Area::Sessions,
-        law: "a server with sessions answers a request that names none with 400",
-        laws: SHOULD,
+        requirement: "a server with sessions answers a request that names none with 400",
+        sources: SHOULD,
         on: On::Http,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(missing_gets_400),
         why: "a client learns that it forgot the header; a request without a session that is served is served in somebody's name",
         remedy: "answer with 400 if `Mcp-Session-Id` is missing in anything but `initialize`",
@@ -183,30 +184,30 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// Why there is nothing to judge about sessions.
-pub(super) fn without_sessions(conversation: &Conversation<'_>) -> Judgement {
+pub(super) fn without_sessions(conversation: &ConversationView<'_>) -> Judgment {
     match conversation.probe("session").and_then(|asked| asked.status()) {
-        Some(status) if is_success(status) => Judgement::NotApplicable("the server has no sessions".into()),
-        Some(status) => Judgement::Untestable(format!("a second session was refused with status {status}")),
-        None => Judgement::NotTried("no second session was opened".into()),
+        Some(status) if is_success(status) => Judgment::NotApplicable("the server has no sessions".into()),
+        Some(status) => Judgment::Untestable(format!("a second session was refused with status {status}")),
+        None => Judgment::NotTried("no second session was opened".into()),
     }
 }
 
 /// The ids that were given out by hand, with the frames that show it.
-fn ids<'a>(conversation: &Conversation<'a>) -> Vec<(&'a str, FrameId)> {
+fn ids<'a>(conversation: &ConversationView<'a>) -> Vec<(&'a str, FrameId)> {
     let opened = conversation.probes("session").filter_map(|asked| asked.http);
     opened.filter_map(|http| Some((http.header("mcp-session-id")?, http.response?.frame.id))).collect()
 }
 
 /// Told once: every session has another id, and all of them come from one place.
-fn id_is_visible_ascii(conversations: &[&Conversation<'_>]) -> Judgement {
+fn id_is_visible_ascii(conversations: &[&ConversationView<'_>]) -> Judgment {
     let exchanges =
         conversations.iter().enumerate().flat_map(|(position, one)| one.exchanges.values().map(move |exchange| (position, exchange)));
     let given: Vec<(usize, &HttpExchange<'_>, &str)> =
         exchanges.filter_map(|(position, exchange)| Some((position, exchange, exchange.header("mcp-session-id")?))).collect();
     if given.is_empty() {
         let reasons = || conversations.iter().map(|one| without_sessions(one));
-        let looked = reasons().find(|reason| !matches!(reason, Judgement::NotTried(_)));
-        return looked.or_else(|| reasons().next()).unwrap_or(Judgement::Pass);
+        let looked = reasons().find(|reason| !matches!(reason, Judgment::NotTried(_)));
+        return looked.or_else(|| reasons().next()).unwrap_or(Judgment::Pass);
     }
     let is_visible = |id: &str| !id.is_empty() && id.bytes().all(|byte| (0x21..=0x7e).contains(&byte));
     let wrong = given.iter().find(|(_, _, id)| !is_visible(id));
@@ -214,10 +215,10 @@ fn id_is_visible_ascii(conversations: &[&Conversation<'_>]) -> Judgement {
         conversation: *conversation,
         ..Violation::new(format!("the session id is `{}`", excerpt(id)), exchange.heads())
     });
-    Judgement::from_violations(violation.into_iter().collect())
+    Judgment::from_violations(violation.into_iter().collect())
 }
 
-fn ids_differ(conversation: &Conversation<'_>) -> Judgement {
+fn ids_differ(conversation: &ConversationView<'_>) -> Judgment {
     let ids = ids(conversation);
     let twice = ids.iter().enumerate().find_map(|(later, (id, frame))| {
         let first = ids[..later].iter().find(|(known, _)| known == id)?;
@@ -225,22 +226,22 @@ fn ids_differ(conversation: &Conversation<'_>) -> Judgement {
     });
     match (ids.len(), twice) {
         (0, _) => without_sessions(conversation),
-        (1, _) => Judgement::Untestable("only one session was opened".into()),
-        (_, None) => Judgement::Pass,
+        (1, _) => Judgment::Untestable("only one session was opened".into()),
+        (_, None) => Judgment::Pass,
         (_, Some((id, first, second))) => {
-            Judgement::Broken(vec![Violation::new(format!("two sessions have the id `{}`", excerpt(id)), [first, second])])
+            Judgment::Broken(vec![Violation::new(format!("two sessions have the id `{}`", excerpt(id)), [first, second])])
         }
     }
 }
 
-fn id_is_unguessable(conversation: &Conversation<'_>) -> Judgement {
+fn id_is_unguessable(conversation: &ConversationView<'_>) -> Judgment {
     let ids = ids(conversation);
     let texts: Vec<&str> = ids.iter().map(|(id, _)| *id).collect();
     match texts[..] {
         [] => return without_sessions(conversation),
-        [_] => return Judgement::Untestable("only one session was opened".into()),
+        [_] => return Judgment::Untestable("only one session was opened".into()),
         [first, ref others @ ..] if others.iter().all(|other| *other == first) => {
-            return Judgement::Untestable("all sessions have the same id".into());
+            return Judgment::Untestable("all sessions have the same id".into());
         }
         _ => {}
     }
@@ -248,7 +249,7 @@ fn id_is_unguessable(conversation: &Conversation<'_>) -> Judgement {
         let shown: Vec<String> = texts.iter().take(2).map(|id| format!("`{}`", excerpt(id))).collect();
         Violation::new(format!("session ids {weakness}, such as {}", shown.join(" and ")), ids.iter().map(|(_, frame)| *frame))
     });
-    Judgement::from_violations(violation.into_iter().collect())
+    Judgment::from_violations(violation.into_iter().collect())
 }
 
 /// Why ids that were given out one after the other can be guessed.
@@ -266,55 +267,55 @@ pub(super) fn weakness(ids: &[&str]) -> Option<String> {
     (changes < LEAST_CHANGE).then(|| format!("differ in {changes} of {shortest} characters"))
 }
 
-fn unknown_gets_404(conversation: &Conversation<'_>) -> Judgement {
+fn unknown_gets_404(conversation: &ConversationView<'_>) -> Judgment {
     if ids(conversation).is_empty() {
         return without_sessions(conversation);
     }
     match varied(conversation, "unknown-session") {
         Err(judgement) => judgement,
-        Ok(asked) if asked.status() == Some(404) => Judgement::Pass,
+        Ok(asked) if asked.status() == Some(404) => Judgment::Pass,
         Ok(asked) => {
             let message = format!("a request of a session that does not exist got {}", told(&asked));
-            Judgement::Broken(vec![Violation::new(message, evidence(&asked))])
+            Judgment::Broken(vec![Violation::new(message, evidence(&asked))])
         }
     }
 }
 
-fn ended_gets_404(conversation: &Conversation<'_>) -> Judgement {
+fn ended_gets_404(conversation: &ConversationView<'_>) -> Judgment {
     if ids(conversation).is_empty() {
         return without_sessions(conversation);
     }
     let deleted = conversation.probe("delete").and_then(|asked| asked.status());
     match deleted {
-        Some(405) => return Judgement::NotApplicable("clients cannot end sessions: a DELETE is answered with 405".into()),
+        Some(405) => return Judgment::NotApplicable("clients cannot end sessions: a DELETE is answered with 405".into()),
         Some(status) if is_success(status) => {}
-        _ => return Judgement::Untestable("no session could be ended".into()),
+        _ => return Judgment::Untestable("no session could be ended".into()),
     }
-    let Some(asked) = conversation.probe("deleted-session") else { return Judgement::Untestable("it was not tried".into()) };
+    let Some(asked) = conversation.probe("deleted-session") else { return Judgment::Untestable("it was not tried".into()) };
     let unknown = conversation.probe("unknown-session").and_then(|asked| asked.status());
     match asked.status() {
-        None => Judgement::Untestable("no response came".into()),
-        Some(404) => Judgement::Pass,
-        Some(status) if unknown == Some(status) && !is_success(status) => Judgement::Untestable(format!(
+        None => Judgment::Untestable("no response came".into()),
+        Some(404) => Judgment::Pass,
+        Some(status) if unknown == Some(status) && !is_success(status) => Judgment::Untestable(format!(
             "sessions that are over and sessions that never were both get {status}: see session-unknown-gets-404"
         )),
         Some(_) => {
             let message = format!("a request of a session that was ended got {}", told(&asked));
-            Judgement::Broken(vec![Violation::new(message, evidence(&asked))])
+            Judgment::Broken(vec![Violation::new(message, evidence(&asked))])
         }
     }
 }
 
-fn missing_gets_400(conversation: &Conversation<'_>) -> Judgement {
+fn missing_gets_400(conversation: &ConversationView<'_>) -> Judgment {
     if ids(conversation).is_empty() {
         return without_sessions(conversation);
     }
     match varied(conversation, "no-session") {
         Err(judgement) => judgement,
-        Ok(asked) if asked.status() == Some(400) => Judgement::Pass,
+        Ok(asked) if asked.status() == Some(400) => Judgment::Pass,
         Ok(asked) => {
             let message = format!("a request that names no session got {}", told(&asked));
-            Judgement::Broken(vec![Violation::new(message, evidence(&asked))])
+            Judgment::Broken(vec![Violation::new(message, evidence(&asked))])
         }
     }
 }

@@ -2,9 +2,9 @@
 //! Source: 2024-11-05, basic/transports, HTTP with SSE. The page does not speak of sessions, but gives each client an endpoint.
 
 use super::http::{evidence, told};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::sessions::weakness;
-use super::{Answer, Conversation};
+use super::{Answer, ConversationView};
 use mcproof_analysis::probes::{UNKNOWN_STREAM, session_in};
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::{FrameBody, FrameId};
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use url::Url;
 
 /// What follows from a response that came to the wrong client is one with it.
-pub(super) const ON_ITS_STREAM: &str = "sse-response-comes-on-its-stream";
+pub(super) const ON_ITS_STREAM: &str = "sse-response-is-on-session-stream";
 
 /// Of the request that each of two clients makes; its subject is the id.
 pub(super) const OWN_STREAM: &str = "own-stream";
@@ -21,14 +21,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: ON_ITS_STREAM,
         area: Area::Sessions,
-        law: "over HTTP+SSE a response comes on the stream that named the endpoint of its request, and on no other",
-        laws: &[Law {
+        requirement: "over HTTP+SSE a response comes on the stream that named the endpoint of its request, and on no other",
+        sources: &[RequirementSource {
             revisions: revisions::LEGACY,
-            keyword: Keyword::Must,
+            level: RequirementLevel::Must,
             source: "https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse",
         }],
         on: On::Sse,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(responses_come_on_their_streams),
         why: "one user reads what another one asked for, and the one who asked waits for nothing; it works as long as a developer is alone",
         remedy: "keep a transport for each stream, by a session id of its own, and look it up with the id in the endpoint of each POST",
@@ -57,10 +57,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-session-is-unguessable",
         area: Area::Sessions,
-        law: "over HTTP+SSE the endpoint of a stream cannot be guessed from those of others",
-        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Security, source: "" }],
+        requirement: "over HTTP+SSE the endpoint of a stream cannot be guessed from those of others",
+        sources: &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Security, source: "" }],
         on: On::Sse,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(endpoint_is_unguessable),
         why: "who guesses the endpoint of another client posts requests in its name, and their responses come on its stream",
         remedy: "put a random id into the endpoint, from a cryptographic source and of at least 128 bits",
@@ -86,10 +86,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-unknown-session-is-refused",
         area: Area::Sessions,
-        law: "over HTTP+SSE a message to the endpoint of a stream that does not exist is refused",
-        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "" }],
+        requirement: "over HTTP+SSE a message to the endpoint of a stream that does not exist is refused",
+        sources: &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Should, source: "" }],
         on: On::Sse,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(unknown_session_is_refused),
         why: "a client whose stream has ended is told that its message was taken, and waits for a response that nobody can send it",
         remedy: "answer with 404 if no stream has the id in the endpoint",
@@ -108,7 +108,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The endpoints that streams named, in order: as URLs, with the event that named them.
-fn endpoints(conversation: &Conversation<'_>) -> Vec<(Url, FrameId)> {
+fn endpoints(conversation: &ConversationView<'_>) -> Vec<(Url, FrameId)> {
     let named = conversation.frames().iter().filter_map(|frame| match &frame.body {
         FrameBody::SseEvent { event: Some(name), data: Some(data), exchange, .. } if name == "endpoint" => {
             let stream = Url::parse(conversation.exchanges.get(exchange)?.url).ok()?;
@@ -119,7 +119,7 @@ fn endpoints(conversation: &Conversation<'_>) -> Vec<(Url, FrameId)> {
     named.collect()
 }
 
-fn responses_come_on_their_streams(conversations: &[&Conversation<'_>]) -> Judgement {
+fn responses_come_on_their_streams(conversations: &[&ConversationView<'_>]) -> Judgment {
     let (mut seen, mut tried, mut violations) = (0, 0, Vec::new());
     for (client, asking) in conversations.iter().enumerate() {
         for asked in asking.probes(OWN_STREAM) {
@@ -149,17 +149,17 @@ fn responses_come_on_their_streams(conversations: &[&Conversation<'_>]) -> Judge
     }
     violations.truncate(1);
     match tried {
-        0 => Judgement::NotTried("two clients were not there at the same time".into()),
-        _ => Judgement::of(violations, seen, "no request of two clients at the same time got a response"),
+        0 => Judgment::NotTried("two clients were not there at the same time".into()),
+        _ => Judgment::of(violations, seen, "no request of two clients at the same time got a response"),
     }
 }
 
-fn endpoint_is_unguessable(conversation: &Conversation<'_>) -> Judgement {
+fn endpoint_is_unguessable(conversation: &ConversationView<'_>) -> Judgment {
     let all = endpoints(conversation);
     let different: BTreeSet<&str> = all.iter().map(|(endpoint, _)| endpoint.as_str()).collect();
     match (all.len(), different.len()) {
-        (0 | 1, _) => return Judgement::NotTried("no second stream was opened".into()),
-        (_, 1) => return Judgement::NotApplicable("all streams have the same endpoint".into()),
+        (0 | 1, _) => return Judgment::NotTried("no second stream was opened".into()),
+        (_, 1) => return Judgment::NotApplicable("all streams have the same endpoint".into()),
         _ => {}
     }
     let different: Vec<&str> = different.into_iter().collect();
@@ -175,20 +175,20 @@ fn endpoint_is_unguessable(conversation: &Conversation<'_>) -> Judgement {
             all.iter().map(|(_, frame)| *frame),
         )
     });
-    Judgement::from_violations(violation.into_iter().collect())
+    Judgment::from_violations(violation.into_iter().collect())
 }
 
-fn unknown_session_is_refused(conversation: &Conversation<'_>) -> Judgement {
+fn unknown_session_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe(UNKNOWN_STREAM) else {
-        return Judgement::NotTried("no session was made up".into());
+        return Judgment::NotTried("no session was made up".into());
     };
     match (asked.status(), &asked.answer) {
-        (Some(200..300), Answer::Error { .. }) => Judgement::Pass,
+        (Some(200..300), Answer::Error { .. }) => Judgment::Pass,
         (Some(200..300), _) => {
             let message = format!("a message to a session that does not exist got {}", told(&asked));
-            Judgement::Broken(vec![Violation::new(message, evidence(&asked))])
+            Judgment::Broken(vec![Violation::new(message, evidence(&asked))])
         }
-        (Some(_), _) => Judgement::Pass,
-        (None, _) => Judgement::Untestable("no response came".into()),
+        (Some(_), _) => Judgment::Pass,
+        (None, _) => Judgment::Untestable("no response came".into()),
     }
 }

@@ -4,9 +4,9 @@
 //! A look counts if the one before it, with no call between, saw the same; a change counts if it lasts longer than a clock
 //! would let it.
 
-use super::Conversation;
+use super::ConversationView;
 use super::flaws::{Flaw, told};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, revisions};
 use mcproof_analysis::{Answer, Asked, Said};
 use mcproof_record::{FrameId, Probed};
 use serde_json::Value;
@@ -20,13 +20,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "read-only-changes-nothing",
         area: Area::Calls,
-        law: "a tool with `readOnlyHint: true` changes nothing that can be seen",
-        laws: &[
-            Law { revisions: "2025-03-26"..="2025-03-26", keyword: Keyword::Security, source: "server/tools#tool" },
-            Law { revisions: revisions::SINCE_2025_06, keyword: Keyword::Security, source: "schema#toolannotations" },
+        requirement: "a tool with `readOnlyHint: true` changes nothing that can be seen",
+        sources: &[
+            RequirementSource { revisions: "2025-03-26"..="2025-03-26", level: RequirementLevel::Security, source: "server/tools#tool" },
+            RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Security, source: "schema#toolannotations" },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| unchanged(all, "state-call", "readOnlyHint")),
         why: "hosts call read-only tools without asking their user",
         remedy: "set `readOnlyHint` to false, or move the change into a tool of its own",
@@ -69,13 +69,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "idempotent-changes-nothing-twice",
         area: Area::Calls,
-        law: "the second call of a tool with `idempotentHint: true`, with the same arguments, changes nothing that can be seen",
-        laws: &[
-            Law { revisions: "2025-03-26"..="2025-03-26", keyword: Keyword::Must, source: "server/tools#tool" },
-            Law { revisions: revisions::SINCE_2025_06, keyword: Keyword::Must, source: "schema#toolannotations" },
+        requirement: "the second call of a tool with `idempotentHint: true`, with the same arguments, changes nothing that can be seen",
+        sources: &[
+            RequirementSource { revisions: "2025-03-26"..="2025-03-26", level: RequirementLevel::Must, source: "server/tools#tool" },
+            RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Must, source: "schema#toolannotations" },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| unchanged(all, "state-call-again", "idempotentHint")),
         why: "clients repeat a call whose answer was lost, if that does no harm",
         remedy: "leave `idempotentHint` out, or find out whether what is asked for has been done already",
@@ -123,13 +123,13 @@ struct Look {
     frame: FrameId,
 }
 
-fn unchanged(all: &[&Conversation<'_>], call: &str, hint: &str) -> Judgement {
+fn unchanged(all: &[&ConversationView<'_>], call: &str, hint: &str) -> Judgment {
     if !all.iter().flat_map(|conversation| conversation.tools()).any(|(tool, _)| claims(tool, hint)) {
-        return Judgement::NotApplicable(format!("no tool claims `{hint}`"));
+        return Judgment::NotApplicable(format!("no tool claims `{hint}`"));
     }
     let (mut called, mut succeeded, mut judged, mut flaws) = (false, false, 0_usize, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
-        let probes = &conversation.take.probes;
+        let probes = &conversation.conversation.probes;
         for (index, probed) in probes.iter().enumerate().filter(|(_, probed)| probed.probe == call) {
             called = true;
             let asked = conversation.asked(probed);
@@ -158,10 +158,10 @@ fn unchanged(all: &[&Conversation<'_>], call: &str, hint: &str) -> Judgement {
         }
     }
     match (judged, called, succeeded) {
-        (1.., ..) => Judgement::from_violations(told("tool", "tools", flaws)),
-        (0, false, _) => Judgement::Untestable("no such tool was called; `--call NAME` allows those that are not read-only".into()),
-        (0, true, false) => Judgement::Untestable("no call of such a tool succeeded with arguments made from its schema".into()),
-        (0, true, true) => Judgement::Untestable("nothing that the server shows stays the same from look to look".into()),
+        (1.., ..) => Judgment::from_violations(told("tool", "tools", flaws)),
+        (0, false, _) => Judgment::Untestable("no such tool was called; `--call NAME` allows those that are not read-only".into()),
+        (0, true, false) => Judgment::Untestable("no call of such a tool succeeded with arguments made from its schema".into()),
+        (0, true, true) => Judgment::Untestable("nothing that the server shows stays the same from look to look".into()),
     }
 }
 
@@ -182,7 +182,7 @@ fn flaw(asked: &Asked<'_, '_>, observer: &str, (before, after): (&Look, &Look), 
 }
 
 /// What each observer saw, up to the next call.
-fn looks<'a>(conversation: &Conversation<'a>, probes: impl Iterator<Item = &'a Probed>) -> BTreeMap<&'a str, Vec<Look>> {
+fn looks<'a>(conversation: &ConversationView<'a>, probes: impl Iterator<Item = &'a Probed>) -> BTreeMap<&'a str, Vec<Look>> {
     let mut found: BTreeMap<&str, Vec<Look>> = BTreeMap::new();
     for probed in probes.take_while(|probed| !probed.probe.starts_with("state-call")).filter(|probed| probed.probe == "observe") {
         let asked = conversation.asked(probed);

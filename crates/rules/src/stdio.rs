@@ -1,36 +1,36 @@
 //! Lines on stdout.
 //! Source: basic/transports, stdio.
 
-use super::Conversation;
+use super::ConversationView;
 use super::answers::{gathered, is_message};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::{Direction, Frame, FrameBody, FrameId};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-const TRANSPORT: &[Law] = &[
-    Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/transports#stdio" },
-    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports/stdio" },
+const TRANSPORT: &[RequirementSource] = &[
+    RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Must, source: "basic/transports#stdio" },
+    RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic/transports/stdio" },
 ];
-const ENCODING: &[Law] = &[
-    Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/transports" },
-    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/transports#messages" },
+const ENCODING: &[RequirementSource] = &[
+    RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Must, source: "basic/transports" },
+    RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic/transports#messages" },
 ];
-const HABITS: &[Law] = &[
-    Law { revisions: revisions::LEGACY, keyword: Keyword::Portability, source: "basic/transports#stdio" },
-    Law { revisions: revisions::MODERN, keyword: Keyword::Portability, source: "basic/transports/stdio" },
+const HABITS: &[RequirementSource] = &[
+    RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Portability, source: "basic/transports#stdio" },
+    RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Portability, source: "basic/transports/stdio" },
 ];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "stdio-only-messages-on-stdout",
         area: Area::Stdio,
-        law: "a server writes nothing to stdout but messages",
-        laws: TRANSPORT,
+        requirement: "a server writes nothing to stdout but messages",
+        sources: TRANSPORT,
         on: On::Stdio,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(only_messages),
         why: "a client reads each line as a message; on one that is none, some log an error, some hang up, some wait for ever",
         remedy: "write logs to stderr, and look for prints in libraries",
@@ -49,10 +49,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "stdio-message-on-one-line",
         area: Area::Stdio,
-        law: "a message has no line break in it",
-        laws: TRANSPORT,
+        requirement: "a message has no line break in it",
+        sources: TRANSPORT,
         on: On::Stdio,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(one_line),
         why: "a line break ends a message, so that a client gets fragments that are no JSON, and its request is never answered",
         remedy: "serialize messages without indentation",
@@ -70,10 +70,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "stdio-line-is-terminated",
         area: Area::Stdio,
-        law: "each message ends with a line feed",
-        laws: TRANSPORT,
+        requirement: "each message ends with a line feed",
+        sources: TRANSPORT,
         on: On::Stdio,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(terminated),
         why: "a client waits for the end of the line, and then finds two messages where one belongs: neither is read",
         remedy: "write the line feed with the message, in one call, and flush",
@@ -94,10 +94,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "stdio-is-utf8",
         area: Area::Stdio,
-        law: "messages are UTF-8",
-        laws: ENCODING,
+        requirement: "messages are UTF-8",
+        sources: ENCODING,
         on: On::Stdio,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(utf8),
         why: "clients put a replacement character where a letter was, or drop the whole message",
         remedy: "set the encoding of stdout to UTF-8 whatever the system's is",
@@ -112,10 +112,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "stdio-has-no-bom",
         area: Area::Stdio,
-        law: "no byte order mark stands before a message",
-        laws: TRANSPORT,
+        requirement: "no byte order mark stands before a message",
+        sources: TRANSPORT,
         on: On::Stdio,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(no_bom),
         why: "to a parser of JSON it is an unexpected character, and the message, mostly the handshake, is lost",
         remedy: "write UTF-8 without a byte order mark",
@@ -130,10 +130,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "stdio-ends-lines-with-lf",
         area: Area::Stdio,
-        law: "lines end with a line feed alone",
-        laws: HABITS,
+        requirement: "lines end with a line feed alone",
+        sources: HABITS,
         on: On::Stdio,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(line_feeds),
         why: "JSON allows the carriage return, but clients that compare or count bytes stumble over it",
         remedy: "open stdout in binary mode, or write \"\\n\" and keep the runtime from translating it",
@@ -148,10 +148,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "stdio-has-no-blank-lines",
         area: Area::Stdio,
-        law: "there are no blank lines between messages",
-        laws: HABITS,
+        requirement: "there are no blank lines between messages",
+        sources: HABITS,
         on: On::Stdio,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(no_blank_lines),
         why: "a blank line is no message; strict clients report an error for each of them",
         remedy: "write one line feed after each message",
@@ -193,7 +193,7 @@ struct Line<'a> {
 }
 
 /// The lines that the server wrote, each with what it is; of a message on several lines only the first.
-fn lines<'a>(conversation: &Conversation<'a>) -> Vec<Line<'a>> {
+fn lines<'a>(conversation: &ConversationView<'a>) -> Vec<Line<'a>> {
     let raw: Vec<(&Frame, &[u8], bool)> = conversation
         .frames()
         .iter()
@@ -252,25 +252,25 @@ fn kind(bytes: &[u8], unterminated: bool, rest: &[(&Frame, &[u8], bool)]) -> Kin
 /// Lines that one message may be spread over before nobody would call it one.
 const MOST_LINES: usize = 2000;
 
-fn only_messages(conversation: &Conversation<'_>) -> Judgement {
+fn only_messages(conversation: &ConversationView<'_>) -> Judgment {
     let lines = lines(conversation);
     let noise = lines.iter().filter(|line| line.kind == Kind::Noise);
     let violations =
         noise.map(|line| Violation::new(format!("a line on stdout is no message: `{}`", excerpt(line.bytes)), [line.frame.id]));
-    Judgement::of(gathered(violations.collect()), lines.len(), NO_LINE)
+    Judgment::of(gathered(violations.collect()), lines.len(), NO_LINE)
 }
 
-fn one_line(conversation: &Conversation<'_>) -> Judgement {
+fn one_line(conversation: &ConversationView<'_>) -> Judgment {
     let lines = lines(conversation);
     let violations = lines.iter().filter_map(|line| {
         let Kind::Fragment { lines } = line.kind else { return None };
         let frames = std::iter::once(line.frame.id).chain(line.rest.iter().copied());
         Some(Violation::new(format!("a message is spread over {lines} lines"), frames))
     });
-    Judgement::of(gathered(violations.collect()), lines.len(), NO_LINE)
+    Judgment::of(gathered(violations.collect()), lines.len(), NO_LINE)
 }
 
-fn terminated(conversation: &Conversation<'_>) -> Judgement {
+fn terminated(conversation: &ConversationView<'_>) -> Judgment {
     let lines = lines(conversation);
     let violations = lines.iter().filter(|line| line.kind == Kind::Unterminated).map(|line| {
         let message = match &line.frame.body {
@@ -279,10 +279,10 @@ fn terminated(conversation: &Conversation<'_>) -> Judgement {
         };
         Violation::new(message, [line.frame.id])
     });
-    Judgement::of(gathered(violations.collect()), lines.len(), NO_LINE)
+    Judgment::of(gathered(violations.collect()), lines.len(), NO_LINE)
 }
 
-fn utf8(conversation: &Conversation<'_>) -> Judgement {
+fn utf8(conversation: &ConversationView<'_>) -> Judgment {
     let lines = lines(conversation);
     // Half a line may end in half a letter.
     let whole = lines.iter().filter(|line| line.kind != Kind::Cut);
@@ -291,34 +291,34 @@ fn utf8(conversation: &Conversation<'_>) -> Judgement {
         let byte = line.bytes.get(error.valid_up_to()).copied().unwrap_or_default();
         Some(Violation::new(format!("a line is no UTF-8 from byte {} on (0x{byte:02x})", error.valid_up_to()), [line.frame.id]))
     });
-    Judgement::of(gathered(violations.collect()), lines.len(), NO_LINE)
+    Judgment::of(gathered(violations.collect()), lines.len(), NO_LINE)
 }
 
-fn no_bom(conversation: &Conversation<'_>) -> Judgement {
+fn no_bom(conversation: &ConversationView<'_>) -> Judgment {
     let lines = lines(conversation);
     let marked = lines.iter().filter(|line| line.bytes.starts_with(b"\xef\xbb\xbf"));
     let violations = marked.map(|line| Violation::new("a line begins with a byte order mark", [line.frame.id]));
-    Judgement::of(gathered(violations.collect()), lines.len(), NO_LINE)
+    Judgment::of(gathered(violations.collect()), lines.len(), NO_LINE)
 }
 
-fn line_feeds(conversation: &Conversation<'_>) -> Judgement {
+fn line_feeds(conversation: &ConversationView<'_>) -> Judgment {
     let messages: Vec<Line<'_>> = lines(conversation).into_iter().filter(|line| line.kind == Kind::Message).collect();
     let ends: Vec<&Line<'_>> = messages.iter().filter(|line| line.bytes.ends_with(b"\r")).collect();
     let violation = ends.first().map(|first| {
         let message = format!("{} of {} lines end with a carriage return", ends.len(), messages.len());
         Violation::new(message, [first.frame.id])
     });
-    Judgement::of(violation.into_iter().collect(), messages.len(), NO_LINE)
+    Judgment::of(violation.into_iter().collect(), messages.len(), NO_LINE)
 }
 
-fn no_blank_lines(conversation: &Conversation<'_>) -> Judgement {
+fn no_blank_lines(conversation: &ConversationView<'_>) -> Judgment {
     let lines = lines(conversation);
     // A blank line after noise is part of the noise.
     let blank = |pair: &&[Line<'_>]| pair[1].kind == Kind::Blank && pair[0].kind != Kind::Noise;
     let mut blank = lines.windows(2).filter(blank).map(|pair| pair[1].frame.id).collect::<Vec<_>>();
     blank.extend(lines.first().filter(|line| line.kind == Kind::Blank).map(|line| line.frame.id));
     let violation = (!blank.is_empty()).then(|| Violation::new(format!("{} lines are blank", blank.len()), blank.iter().copied().take(3)));
-    Judgement::of(violation.into_iter().collect(), lines.len(), NO_LINE)
+    Judgment::of(violation.into_iter().collect(), lines.len(), NO_LINE)
 }
 
 #[cfg(test)]

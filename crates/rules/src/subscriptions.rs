@@ -1,23 +1,23 @@
 //! Streams of notifications that a modern client asks for.
 //! Source: 2026-07-28, basic/patterns/subscriptions.
 
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
-use super::{Conversation, Said};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{ConversationView, Said};
 use mcproof_record::ProbeOutcome;
 use serde_json::Value;
 
-const fn must(source: &'static str) -> Law {
-    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source }
+const fn must(source: &'static str) -> RequirementSource {
+    RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source }
 }
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "listen-is-acknowledged-first",
         area: Area::Modern,
-        law: "a subscription begins with its acknowledgement",
-        laws: &[must("basic/patterns/subscriptions#acknowledgment")],
+        requirement: "a subscription begins with its acknowledgement",
+        sources: &[must("basic/patterns/subscriptions#acknowledgment")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(is_acknowledged_first),
         why: "only the acknowledgement tells a client that it misses nothing from now on, and what it will not get",
         remedy: "send `notifications/subscriptions/acknowledged` as soon as the request is taken, before anything else",
@@ -34,10 +34,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "listen-notifications-are-tagged",
         area: Area::Modern,
-        law: "everything that comes for a subscription carries its id",
-        laws: &[must("basic/patterns/subscriptions#receiving-notifications")],
+        requirement: "everything that comes for a subscription carries its id",
+        sources: &[must("basic/patterns/subscriptions#receiving-notifications")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(notifications_are_tagged),
         why: "over stdio all subscriptions share one channel, and only the id tells them apart",
         remedy: "put the id of the `subscriptions/listen` request, with its type, into `_meta` as `io.modelcontextprotocol/subscriptionId`",
@@ -52,12 +52,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#,
     },
     Rule {
-        id: "listen-filter-is-honoured",
+        id: "listen-filter-is-honored",
         area: Area::Modern,
-        law: "a server sends no notification of a kind that the client has not asked for",
-        laws: &[must("basic/patterns/subscriptions#opening-a-stream")],
+        requirement: "a server sends no notification of a kind that the client has not asked for",
+        sources: &[must("basic/patterns/subscriptions#opening-a-stream")],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(filter_is_honoured),
         why: "a client that asked for one thing and gets another treats it as an error, or wakes up for nothing",
         remedy: "keep the filter of each subscription, and compare before sending",
@@ -127,7 +127,7 @@ fn is_of_a_subscription(method: &str) -> bool {
 }
 
 /// Every subscription, and the notifications of subscriptions that belong to none.
-fn listenings<'c>(conversation: &'c Conversation<'_>) -> (Vec<Listening<'c>>, Vec<&'c Said<'c>>) {
+fn listenings<'c>(conversation: &'c ConversationView<'_>) -> (Vec<Listening<'c>>, Vec<&'c Said<'c>>) {
     let requests = conversation.requests().filter(|(request, _)| request.method() == Some("subscriptions/listen"));
     let mut all: Vec<Listening<'c>> = requests.map(|(request, answer)| Listening { request, answer, notifications: Vec::new() }).collect();
     let mut stray = Vec::new();
@@ -159,7 +159,7 @@ fn listenings<'c>(conversation: &'c Conversation<'_>) -> (Vec<Listening<'c>>, Ve
 }
 
 /// Why nothing can be said where no subscription came about.
-fn without_any(conversation: &Conversation<'_>, all: &[Listening<'_>]) -> Option<Judgement> {
+fn without_any(conversation: &ConversationView<'_>, all: &[Listening<'_>]) -> Option<Judgment> {
     if all.iter().any(|listening| !listening.is_refused()) {
         return None;
     }
@@ -168,17 +168,17 @@ fn without_any(conversation: &Conversation<'_>, all: &[Listening<'_>]) -> Option
         .find(|path| conversation.capability(path).is_some());
     Some(match (declared, all.first().and_then(|listening| listening.answer)) {
         (None, None) if conversation.handshake().is_some() => {
-            Judgement::NotApplicable("the server declares nothing that could be listened to".into())
+            Judgment::NotApplicable("the server declares nothing that could be listened to".into())
         }
-        (_, None) => Judgement::Untestable("nothing was listened to".into()),
+        (_, None) => Judgment::Untestable("nothing was listened to".into()),
         (_, Some(answer)) => {
             let code = answer.value.pointer("/error/code").unwrap_or(&Value::Null);
-            Judgement::Untestable(format!("`subscriptions/listen` got error {code}"))
+            Judgment::Untestable(format!("`subscriptions/listen` got error {code}"))
         }
     })
 }
 
-fn is_acknowledged_first(conversation: &Conversation<'_>) -> Judgement {
+fn is_acknowledged_first(conversation: &ConversationView<'_>) -> Judgment {
     let (all, _) = listenings(conversation);
     if let Some(judgement) = without_any(conversation, &all) {
         return judgement;
@@ -188,7 +188,7 @@ fn is_acknowledged_first(conversation: &Conversation<'_>) -> Judgement {
         let first = listening.notifications.first();
         let asked = listening.request.frame.id;
         let was_silent = || {
-            let probes = conversation.take.probes.iter();
+            let probes = conversation.conversation.probes.iter();
             probes.filter(|probed| probed.first <= asked && asked < probed.end).any(|probed| probed.outcome == ProbeOutcome::Silent)
         };
         match (first, listening.answer) {
@@ -205,10 +205,10 @@ fn is_acknowledged_first(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     violations.truncate(1);
-    Judgement::of(violations, seen, "the connection ended before a subscription was acknowledged")
+    Judgment::of(violations, seen, "the connection ended before a subscription was acknowledged")
 }
 
-fn notifications_are_tagged(conversation: &Conversation<'_>) -> Judgement {
+fn notifications_are_tagged(conversation: &ConversationView<'_>) -> Judgment {
     let (all, _) = listenings(conversation);
     if let Some(judgement) = without_any(conversation, &all) {
         return judgement;
@@ -230,10 +230,10 @@ fn notifications_are_tagged(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     violations.dedup_by(|later, first| later.message == first.message);
-    Judgement::of(violations, seen, "no subscription brought a notification")
+    Judgment::of(violations, seen, "no subscription brought a notification")
 }
 
-fn filter_is_honoured(conversation: &Conversation<'_>) -> Judgement {
+fn filter_is_honoured(conversation: &ConversationView<'_>) -> Judgment {
     let (all, stray) = listenings(conversation);
     let mut violations: Vec<Violation> = Vec::new();
     for listening in &all {
@@ -253,6 +253,6 @@ fn filter_is_honoured(conversation: &Conversation<'_>) -> Judgement {
     violations.dedup_by(|later, first| later.message == first.message);
     match (violations.is_empty(), without_any(conversation, &all)) {
         (true, Some(judgement)) => judgement,
-        _ => Judgement::from_violations(violations),
+        _ => Judgment::from_violations(violations),
     }
 }

@@ -2,11 +2,11 @@
 //! Source: 2025-11-25, basic/utilities/tasks. Those of the extension are judged by the fixtures that have them.
 
 use super::answers::messages;
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Revisions, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions};
 use super::sessions::weakness;
 use mcproof_analysis::probes::{MISLED, RELATED};
 use mcproof_analysis::wording::excerpt;
-use mcproof_analysis::{Answer, Asked, Conversation, Said};
+use mcproof_analysis::{Answer, Asked, ConversationView, Said};
 use mcproof_record::{ExchangeId, FrameId};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -24,11 +24,11 @@ const INVALID_REQUEST: i64 = -32600;
 const OF_TASKS: Rule = Rule {
     id: "",
     area: Area::Calls,
-    law: "",
-    laws: &[],
+    requirement: "",
+    sources: &[],
     on: On::Any,
-    lenience: None,
-    judge: Judge::Each(|_| Judgement::Pass),
+    tolerance: None,
+    judge: Judge::Each(|_| Judgment::Pass),
     why: "",
     remedy: "",
     sdks: &[],
@@ -38,9 +38,13 @@ const OF_TASKS: Rule = Rule {
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        id: "undeclared-task-is-ignored",
-        law: "a server that has not declared tasks answers a call with `task` as any other",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#task-support-and-handling" }],
+        id: "undeclared-task-request-is-ignored",
+        requirement: "a server that has not declared tasks answers a call with `task` as any other",
+        sources: &[RequirementSource {
+            revisions: REVISION,
+            level: RequirementLevel::Must,
+            source: "basic/utilities/tasks#task-support-and-handling",
+        }],
         judge: Judge::Each(undeclared_is_ignored),
         why: "whoever did not read that there are tasks here gets something that is no result of the tool, and nobody asks for the rest",
         remedy: "declare `tasks.requests.tools.call`, or leave the parameter `task` alone",
@@ -55,9 +59,13 @@ pub(super) const RULES: &[Rule] = &[
         ..OF_TASKS
     },
     Rule {
-        id: "call-as-task-gives-task",
-        law: "a call as a task is answered with the task at once",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#result-retrieval" }],
+        id: "call-as-task-returns-task",
+        requirement: "a call as a task is answered with the task at once",
+        sources: &[RequirementSource {
+            revisions: REVISION,
+            level: RequirementLevel::Must,
+            source: "basic/utilities/tasks#result-retrieval",
+        }],
         judge: Judge::Each(gives_task),
         why: "a client that asked for a task waits for an id, and cannot tell whether it got a result or something unknown",
         remedy: "answer a call with `task` with a result that has the member `task`, and put what the tool gives into `tasks/result`",
@@ -72,9 +80,13 @@ pub(super) const RULES: &[Rule] = &[
         ..OF_TASKS
     },
     Rule {
-        id: "task-begins-as-working",
-        law: "a new task has the status `working`",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#task-status-lifecycle" }],
+        id: "new-task-status-is-working",
+        requirement: "a new task has the status `working`",
+        sources: &[RequirementSource {
+            revisions: REVISION,
+            level: RequirementLevel::Must,
+            source: "basic/utilities/tasks#task-status-lifecycle",
+        }],
         judge: Judge::Each(begins_as_working),
         why: "clients show what a task does from its status, and do not poll one that has ended",
         remedy: "store the task as `working` before anything is done, and answer with that",
@@ -90,8 +102,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "task-ids-differ",
-        law: "no two tasks have the same id",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#task-id-requirements" }],
+        requirement: "no two tasks have the same id",
+        sources: &[RequirementSource {
+            revisions: REVISION,
+            level: RequirementLevel::Must,
+            source: "basic/utilities/tasks#task-id-requirements",
+        }],
         judge: Judge::Each(ids_differ),
         why: "whoever asks for one task gets the state, or the result, of another one",
         remedy: "take a random id for each task, such as a UUID",
@@ -112,9 +128,13 @@ pub(super) const RULES: &[Rule] = &[
         ..OF_TASKS
     },
     Rule {
-        id: "task-end-is-final",
-        law: "a task that has ended keeps its status",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#task-status-lifecycle" }],
+        id: "task-terminal-status-is-final",
+        requirement: "a task that has ended keeps its status",
+        sources: &[RequirementSource {
+            revisions: REVISION,
+            level: RequirementLevel::Must,
+            source: "basic/utilities/tasks#task-status-lifecycle",
+        }],
         judge: Judge::Each(end_is_final),
         why: "clients stop polling when a task has ended, and miss what becomes of it afterwards",
         remedy: "check the status before it is set: nothing follows upon `completed`, `failed` and `cancelled`, not even when the work ends after a cancellation",
@@ -141,9 +161,13 @@ pub(super) const RULES: &[Rule] = &[
         ..OF_TASKS
     },
     Rule {
-        id: "task-result-waits",
-        law: "`tasks/result` is answered when the task has ended, and not before",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#result-retrieval" }],
+        id: "task-result-waits-for-task-end",
+        requirement: "`tasks/result` is answered when the task has ended, and not before",
+        sources: &[RequirementSource {
+            revisions: REVISION,
+            level: RequirementLevel::Must,
+            source: "basic/utilities/tasks#result-retrieval",
+        }],
         judge: Judge::Each(result_waits),
         why: "a client that asks for the result takes what comes for it, and does not ask again",
         remedy: "wait for the end of the task before `tasks/result` is answered",
@@ -170,9 +194,13 @@ pub(super) const RULES: &[Rule] = &[
         ..OF_TASKS
     },
     Rule {
-        id: "task-result-is-kept",
-        law: "the result of a completed task is what its tool gave, however often it is asked for",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#result-retrieval" }],
+        id: "task-result-is-stable",
+        requirement: "the result of a completed task is what its tool gave, however often it is asked for",
+        sources: &[RequirementSource {
+            revisions: REVISION,
+            level: RequirementLevel::Must,
+            source: "basic/utilities/tasks#result-retrieval",
+        }],
         judge: Judge::Each(result_is_kept),
         why: "a client whose connection broke while it waited asks again, and gets nothing or something else",
         remedy: "keep the result as long as the task is there, and answer `tasks/result` with it as the call would have been answered",
@@ -206,8 +234,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "task-result-names-its-task",
-        law: "the result of a task names that task in `_meta`",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#associating-task-related-messages" }],
+        requirement: "the result of a task names that task in `_meta`",
+        sources: &[RequirementSource {
+            revisions: REVISION,
+            level: RequirementLevel::Must,
+            source: "basic/utilities/tasks#associating-task-related-messages",
+        }],
         judge: Judge::Each(result_names_its_task),
         why: "a client that follows several tasks files the result under the wrong one",
         remedy: "set `io.modelcontextprotocol/related-task` in the `_meta` of `tasks/result` to the `taskId` that was asked for",
@@ -228,9 +260,13 @@ pub(super) const RULES: &[Rule] = &[
         ..OF_TASKS
     },
     Rule {
-        id: "task-state-names-no-related-task",
-        law: "what tells its task anyway does not name it in `_meta` once more",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Should, source: "basic/utilities/tasks#associating-task-related-messages" }],
+        id: "task-status-has-no-related-task-meta",
+        requirement: "what tells its task anyway does not name it in `_meta` once more",
+        sources: &[RequirementSource {
+            revisions: REVISION,
+            level: RequirementLevel::Should,
+            source: "basic/utilities/tasks#associating-task-related-messages",
+        }],
         judge: Judge::Each(names_no_related_task),
         why: "the same id in two places can differ, and clients take either",
         remedy: "leave `io.modelcontextprotocol/related-task` out of the results of `tasks/get`, `tasks/list` and `tasks/cancel`, and of `notifications/tasks/status`",
@@ -251,9 +287,13 @@ pub(super) const RULES: &[Rule] = &[
         ..OF_TASKS
     },
     Rule {
-        id: "task-id-in-params-counts",
-        law: "`tasks/get` is about the task in its params, whatever `_meta` names",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#associating-task-related-messages" }],
+        id: "task-id-in-params-takes-precedence",
+        requirement: "`tasks/get` is about the task in its params, whatever `_meta` names",
+        sources: &[RequirementSource {
+            revisions: REVISION,
+            level: RequirementLevel::Must,
+            source: "basic/utilities/tasks#associating-task-related-messages",
+        }],
         judge: Judge::Each(id_in_params_counts),
         why: "a client that forwards `_meta` of an earlier message gets the state of another task",
         remedy: "read `params.taskId`, and ignore `io.modelcontextprotocol/related-task` in these requests",
@@ -275,8 +315,8 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "task-list-has-each-task",
-        law: "a task that `tasks/get` finds is in the list of tasks",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#task-listing" }],
+        requirement: "a task that `tasks/get` finds is in the list of tasks",
+        sources: &[RequirementSource { revisions: REVISION, level: RequirementLevel::Must, source: "basic/utilities/tasks#task-listing" }],
         judge: Judge::Each(list_has_each),
         why: "after a restart clients find their tasks by the list, and lose those that are not in it",
         remedy: "list all tasks that this client may ask for, the running ones as well",
@@ -303,9 +343,13 @@ pub(super) const RULES: &[Rule] = &[
         ..OF_TASKS
     },
     Rule {
-        id: "task-cancel-cancels",
-        law: "a task that was cancelled is `cancelled` in the answer already",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#task-cancellation" }],
+        id: "task-cancel-sets-status-cancelled",
+        requirement: "a task that was cancelled is `cancelled` in the answer already",
+        sources: &[RequirementSource {
+            revisions: REVISION,
+            level: RequirementLevel::Must,
+            source: "basic/utilities/tasks#task-cancellation",
+        }],
         judge: Judge::Each(cancel_cancels),
         why: "the client shows that the work goes on, and its user cancels again",
         remedy: "set the status before `tasks/cancel` is answered, and stop the work after that",
@@ -326,9 +370,13 @@ pub(super) const RULES: &[Rule] = &[
         ..OF_TASKS
     },
     Rule {
-        id: "ended-task-cannot-be-cancelled",
-        law: "cancelling a task that has ended gets error -32602",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#task-cancellation" }],
+        id: "ended-task-cannot-be-canceled",
+        requirement: "cancelling a task that has ended gets error -32602",
+        sources: &[RequirementSource {
+            revisions: REVISION,
+            level: RequirementLevel::Must,
+            source: "basic/utilities/tasks#task-cancellation",
+        }],
         judge: Judge::Each(ended_cannot_be_cancelled),
         why: "a client believes that it has stopped what was done long ago",
         remedy: "answer -32602 to `tasks/cancel` where the status is `completed`, `failed` or `cancelled`",
@@ -356,8 +404,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "task-unknown-is-refused",
-        law: "a task or a cursor that does not exist gets error -32602",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#protocol-errors" }],
+        requirement: "a task or a cursor that does not exist gets error -32602",
+        sources: &[RequirementSource {
+            revisions: REVISION,
+            level: RequirementLevel::Must,
+            source: "basic/utilities/tasks#protocol-errors",
+        }],
         judge: Judge::Each(unknown_is_refused),
         why: "clients forget a task upon this error, and try again upon any other",
         remedy: "answer -32602 to `tasks/get`, `tasks/result` and `tasks/cancel` with an unknown id, and to `tasks/list` with an unknown cursor",
@@ -373,8 +425,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "call-as-task-is-refused-where-forbidden",
-        law: "a call as a task of a tool without tasks gets error -32601",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Should, source: "basic/utilities/tasks#tool-level-negotiation" }],
+        requirement: "a call as a task of a tool without tasks gets error -32601",
+        sources: &[RequirementSource {
+            revisions: REVISION,
+            level: RequirementLevel::Should,
+            source: "basic/utilities/tasks#tool-level-negotiation",
+        }],
         judge: Judge::Each(forbidden_is_refused),
         why: "a client that gets a result in place of a task does not know what to do with it",
         remedy: "look at the `taskSupport` of the tool, and answer -32601 if it is missing or `forbidden` and the call has `task`",
@@ -390,8 +446,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "call-without-needed-task-is-refused",
-        law: "a call of a tool that has to be called as a task gets error -32601 without one",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#tool-level-negotiation" }],
+        requirement: "a call of a tool that has to be called as a task gets error -32601 without one",
+        sources: &[RequirementSource {
+            revisions: REVISION,
+            level: RequirementLevel::Must,
+            source: "basic/utilities/tasks#tool-level-negotiation",
+        }],
         judge: Judge::Each(needed_is_wanted),
         why: "a client waits for the result of work that takes hours, until its deadline ends it",
         remedy: "look at the `taskSupport` of the tool, and answer -32601 if it is `required` and the call has no `task`",
@@ -407,8 +467,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "task-progress-ends-with-task",
-        law: "there is no progress of a task that has ended",
-        laws: &[Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/progress#behavior-requirements" }],
+        requirement: "there is no progress of a task that has ended",
+        sources: &[RequirementSource {
+            revisions: REVISION,
+            level: RequirementLevel::Must,
+            source: "basic/utilities/progress#behavior-requirements",
+        }],
         judge: Judge::Each(progress_ends_with_task),
         why: "clients forget the token of a task with its end; what comes later is an error in their log, or counts for another request",
         remedy: "stop what reports progress before the status is set",
@@ -432,12 +496,16 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "task-id-is-unguessable",
-        law: "the id of a task cannot be guessed from others",
-        laws: &[
-            Law { revisions: REVISION, keyword: Keyword::Must, source: "basic/utilities/tasks#task-isolation-and-access-control" },
-            Law {
+        requirement: "the id of a task cannot be guessed from others",
+        sources: &[
+            RequirementSource {
+                revisions: REVISION,
+                level: RequirementLevel::Must,
+                source: "basic/utilities/tasks#task-isolation-and-access-control",
+            },
+            RequirementSource {
                 revisions: revisions::MODERN,
-                keyword: Keyword::Must,
+                level: RequirementLevel::Must,
                 source: "https://modelcontextprotocol.io/seps/2663-tasks-extension",
             },
         ],
@@ -467,13 +535,13 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn without_tasks(conversation: &Conversation<'_>) -> Judgement {
-    let undeclared = crate::law::unless_declared(conversation, "tasks/requests/tools/call");
-    undeclared.unwrap_or_else(|| Judgement::NotTried("no tool was called as a task".into()))
+fn without_tasks(conversation: &ConversationView<'_>) -> Judgment {
+    let undeclared = crate::rule_definition::unless_declared(conversation, "tasks/requests/tools/call");
+    undeclared.unwrap_or_else(|| Judgment::NotTried("no tool was called as a task".into()))
 }
 
 /// Looks at each answer to what was tried.
-fn each(conversation: &Conversation<'_>, probe: &str, flaw: impl Fn(&Asked<'_, '_>) -> Option<String>) -> Judgement {
+fn each(conversation: &ConversationView<'_>, probe: &str, flaw: impl Fn(&Asked<'_, '_>) -> Option<String>) -> Judgment {
     let (mut tried, mut seen, mut violations) = (false, 0, Vec::<Violation>::new());
     for asked in conversation.probes(probe) {
         tried = true;
@@ -484,7 +552,7 @@ fn each(conversation: &Conversation<'_>, probe: &str, flaw: impl Fn(&Asked<'_, '
         violations.extend(flaw(&asked).map(|message| Violation::new(message, asked.frames())));
     }
     violations.truncate(1);
-    if tried { Judgement::of(violations, seen, "what was asked of tasks got no answer") } else { without_tasks(conversation) }
+    if tried { Judgment::of(violations, seen, "what was asked of tasks got no answer") } else { without_tasks(conversation) }
 }
 
 fn id_of(value: &Value) -> Option<&str> {
@@ -513,7 +581,7 @@ fn told<'c>(asked: &Asked<'_, 'c>) -> Option<&'c Value> {
 }
 
 /// Tasks that calls of ours have become, with the frames of their answers.
-fn created<'c>(conversation: &'c Conversation<'_>) -> Vec<(&'c Value, FrameId)> {
+fn created<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c Value, FrameId)> {
     let calls = conversation.requests().filter(|(request, _)| request.method() == Some("tools/call"));
     let place = |answer: &'c Said<'_>| {
         let result = answer.value.get("result")?;
@@ -531,7 +599,7 @@ struct Seen<'c> {
 
 /// What was told of each task, in order. Over HTTP a notification may come late, and says nothing about the order. Where two
 /// tasks have one id, nobody knows which of them it was told of.
-fn seen<'c>(conversation: &'c Conversation<'_>) -> BTreeMap<&'c str, Vec<Seen<'c>>> {
+fn seen<'c>(conversation: &'c ConversationView<'_>) -> BTreeMap<&'c str, Vec<Seen<'c>>> {
     let mut all: BTreeMap<&str, Vec<Seen<'_>>> = BTreeMap::new();
     let on_one_channel = !conversation.is_over("http");
     for heard in messages(conversation) {
@@ -550,34 +618,34 @@ fn seen<'c>(conversation: &'c Conversation<'_>) -> BTreeMap<&'c str, Vec<Seen<'c
 }
 
 /// The status that is told next of a task.
-fn next_status<'c>(conversation: &'c Conversation<'_>, asked: &Asked<'_, 'c>) -> Option<(&'c str, FrameId)> {
+fn next_status<'c>(conversation: &'c ConversationView<'_>, asked: &Asked<'_, 'c>) -> Option<(&'c str, FrameId)> {
     let until = asked.answer.frame()?;
     let later = conversation.probes("task-status").filter(|status| status.probed.first > until && target(status) == target(asked));
     later.filter_map(|status| Some((status_of(told(&status)?), status.answer.frame()?))).next()
 }
 
-fn undeclared_is_ignored(conversation: &Conversation<'_>) -> Judgement {
+fn undeclared_is_ignored(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("task-undeclared") else {
         let declares = conversation.capability("tasks/requests/tools/call").is_some();
         return match declares {
-            true => Judgement::NotApplicable("the server declares tasks".into()),
-            false => Judgement::NotTried("no tool was called with `task`".into()),
+            true => Judgment::NotApplicable("the server declares tasks".into()),
+            false => Judgment::NotTried("no tool was called with `task`".into()),
         };
     };
     let works = conversation.probes("call").any(|call| call.subject() == asked.subject() && matches!(call.answer, Answer::Result { .. }));
     match asked.answer {
         Answer::Result { value, .. } if value.get("task").is_some() => {
             let message = format!("`{}` called with `task` got a task, and `tasks` is not declared", asked.subject());
-            Judgement::Broken(vec![Violation::new(message, asked.frames())])
+            Judgment::Broken(vec![Violation::new(message, asked.frames())])
         }
-        Answer::Result { .. } => Judgement::Pass,
+        Answer::Result { .. } => Judgment::Pass,
         // Every server of the TypeScript SDK does, and no client that reads capabilities notices.
-        Answer::Error { .. } if works => Judgement::NotApplicable("the server refuses a call with `task`".into()),
-        answer => Judgement::Untestable(format!("a call with `task` got {}", answer.describe())),
+        Answer::Error { .. } if works => Judgment::NotApplicable("the server refuses a call with `task`".into()),
+        answer => Judgment::Untestable(format!("a call with `task` got {}", answer.describe())),
     }
 }
 
-fn gives_task(conversation: &Conversation<'_>) -> Judgement {
+fn gives_task(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "task-create", |asked| match asked.answer {
         // It may be busy, or refuse what it is given.
         Answer::Error { .. } => None,
@@ -586,14 +654,14 @@ fn gives_task(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn begins_as_working(conversation: &Conversation<'_>) -> Judgement {
+fn begins_as_working(conversation: &ConversationView<'_>) -> Judgment {
     let created = created(conversation);
     let wrong = created.iter().find(|(task, _)| status_of(task) != "working");
     let violation = wrong.map(|(task, frame)| Violation::new(format!("a new task is `{}`", excerpt(status_of(task))), [*frame]));
-    if created.is_empty() { without_tasks(conversation) } else { Judgement::from_violations(violation.into_iter().collect()) }
+    if created.is_empty() { without_tasks(conversation) } else { Judgment::from_violations(violation.into_iter().collect()) }
 }
 
-fn ids_differ(conversation: &Conversation<'_>) -> Judgement {
+fn ids_differ(conversation: &ConversationView<'_>) -> Judgment {
     let created = created(conversation);
     let same = created.iter().enumerate().find_map(|(later, (task, frame))| {
         let (_, first) = created[..later].iter().find(|(known, _)| id_of(known) == id_of(task))?;
@@ -602,12 +670,12 @@ fn ids_differ(conversation: &Conversation<'_>) -> Judgement {
     });
     match created.len() {
         0 => without_tasks(conversation),
-        1 => Judgement::Untestable("only one task was made".into()),
-        _ => Judgement::from_violations(same.into_iter().collect()),
+        1 => Judgment::Untestable("only one task was made".into()),
+        _ => Judgment::from_violations(same.into_iter().collect()),
     }
 }
 
-fn end_is_final(conversation: &Conversation<'_>) -> Judgement {
+fn end_is_final(conversation: &ConversationView<'_>) -> Judgment {
     let (mut ended, mut violations) = (0, Vec::new());
     for states in seen(conversation).values() {
         let Some(end) = states.iter().position(|state| has_ended(state.status)) else { continue };
@@ -620,11 +688,11 @@ fn end_is_final(conversation: &Conversation<'_>) -> Judgement {
     violations.truncate(1);
     match created(conversation).is_empty() {
         true => without_tasks(conversation),
-        false => Judgement::of(violations, ended, "no task was looked at after its end"),
+        false => Judgment::of(violations, ended, "no task was looked at after its end"),
     }
 }
 
-fn result_waits(conversation: &Conversation<'_>) -> Judgement {
+fn result_waits(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "task-result", |asked| {
         let (status, _) = next_status(conversation, asked)?;
         (!has_ended(status) && !status.is_empty())
@@ -632,15 +700,15 @@ fn result_waits(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn result_is_kept(conversation: &Conversation<'_>) -> Judgement {
+fn result_is_kept(conversation: &ConversationView<'_>) -> Judgment {
     let completed = |asked: &Asked<'_, '_>| next_status(conversation, asked).is_some_and(|(status, _)| status == "completed");
     let Some(first) = conversation.probe("task-result").filter(completed) else {
         let made = !created(conversation).is_empty();
-        return if made { Judgement::Untestable("no task was completed in time".into()) } else { without_tasks(conversation) };
+        return if made { Judgment::Untestable("no task was completed in time".into()) } else { without_tasks(conversation) };
     };
     let broken = |message: String, asked: &Asked<'_, '_>| {
         let frames = first.frames().into_iter().chain(asked.frames()).collect::<std::collections::BTreeSet<_>>();
-        Judgement::Broken(vec![Violation::new(message, frames)])
+        Judgment::Broken(vec![Violation::new(message, frames)])
     };
     let Some(result) = told(&first) else {
         return broken(format!("`tasks/result` of a completed task got {}", first.answer.describe()), &first);
@@ -648,16 +716,16 @@ fn result_is_kept(conversation: &Conversation<'_>) -> Judgement {
     if result.get("content").is_none() {
         return broken("`tasks/result` of a completed task gave what is no result of a tool".into(), &first);
     }
-    let Some(again) = conversation.probe("task-result-again") else { return Judgement::Pass };
+    let Some(again) = conversation.probe("task-result-again") else { return Judgment::Pass };
     match again.answer {
-        Answer::Result { value, .. } if value == result => Judgement::Pass,
+        Answer::Result { value, .. } if value == result => Judgment::Pass,
         Answer::Result { .. } => broken("`tasks/result` gave another result when it was asked again".into(), &again),
         Answer::Error { .. } => broken(format!("`tasks/result` got {} when it was asked again", again.answer.describe()), &again),
-        _ => Judgement::Untestable("`tasks/result` was not answered again".into()),
+        _ => Judgment::Untestable("`tasks/result` was not answered again".into()),
     }
 }
 
-fn result_names_its_task(conversation: &Conversation<'_>) -> Judgement {
+fn result_names_its_task(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "task-result", |asked| {
         // That it is missing is told as a flaw of its shape.
         let named = told(asked)?.get("_meta")?.get(RELATED)?.get("taskId")?;
@@ -666,7 +734,7 @@ fn result_names_its_task(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn names_no_related_task(conversation: &Conversation<'_>) -> Judgement {
+fn names_no_related_task(conversation: &ConversationView<'_>) -> Judgment {
     const METHODS: [&str; 3] = ["tasks/get", "tasks/list", "tasks/cancel"];
     let asked = conversation.requests().filter_map(|(request, answer)| Some((request.method()?, answer?)));
     let answers = asked.filter(|(method, _)| METHODS.contains(method)).map(|(method, answer)| (method, answer, "/result/_meta"));
@@ -674,25 +742,25 @@ fn names_no_related_task(conversation: &Conversation<'_>) -> Judgement {
     let all: Vec<_> = answers.chain(pushed.map(|said| ("notifications/tasks/status", said, "/params/_meta"))).collect();
     let named = all.iter().find(|(_, said, place)| said.value.pointer(place).is_some_and(|meta| meta.get(RELATED).is_some()));
     let violation = named.map(|(method, said, _)| Violation::new(format!("`{method}` has `{RELATED}` in `_meta`"), [said.frame.id]));
-    if all.is_empty() { without_tasks(conversation) } else { Judgement::from_violations(violation.into_iter().collect()) }
+    if all.is_empty() { without_tasks(conversation) } else { Judgment::from_violations(violation.into_iter().collect()) }
 }
 
-fn id_in_params_counts(conversation: &Conversation<'_>) -> Judgement {
+fn id_in_params_counts(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probes("task-status").find(|asked| asked.subject() == MISLED) else {
         return without_tasks(conversation);
     };
     match (told(&asked).map(id_of), target(&asked)) {
-        (Some(given), wanted) if given == wanted => Judgement::Pass,
+        (Some(given), wanted) if given == wanted => Judgment::Pass,
         (Some(_), _) => {
             let message = "`tasks/get` with another task in `_meta` gave that other task";
-            Judgement::Broken(vec![Violation::new(message, asked.frames())])
+            Judgment::Broken(vec![Violation::new(message, asked.frames())])
         }
-        (None, _) => Judgement::Untestable(format!("`tasks/get` with another task in `_meta` got {}", asked.answer.describe())),
+        (None, _) => Judgment::Untestable(format!("`tasks/get` with another task in `_meta` got {}", asked.answer.describe())),
     }
 }
 
-fn list_has_each(conversation: &Conversation<'_>) -> Judgement {
-    if let Some(judgement) = crate::law::unless_declared(conversation, "tasks/list") {
+fn list_has_each(conversation: &ConversationView<'_>) -> Judgment {
+    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "tasks/list") {
         return judgement;
     }
     let Some(asked) = conversation.probe("task-list") else { return without_tasks(conversation) };
@@ -707,17 +775,17 @@ fn list_has_each(conversation: &Conversation<'_>) -> Judgement {
     let is_whole = pages.last().is_some_and(|page| page.value.get("result").is_some_and(|result| result.get("nextCursor").is_none()));
     let listed = pages.iter().filter_map(|page| page.value.pointer("/result/tasks")?.as_array()).flatten();
     match listed.filter_map(id_of).any(|id| id == asked.subject()) {
-        true => Judgement::Pass,
+        true => Judgment::Pass,
         false if is_there && is_whole => {
             let frames = pages.iter().map(|page| page.frame.id);
-            Judgement::Broken(vec![Violation::new("a task that `tasks/get` finds is not in the list of tasks", frames)])
+            Judgment::Broken(vec![Violation::new("a task that `tasks/get` finds is not in the list of tasks", frames)])
         }
-        false => Judgement::Untestable("the tasks were not listed to the end".into()),
+        false => Judgment::Untestable("the tasks were not listed to the end".into()),
     }
 }
 
-fn cancel_cancels(conversation: &Conversation<'_>) -> Judgement {
-    if let Some(judgement) = crate::law::unless_declared(conversation, "tasks/cancel") {
+fn cancel_cancels(conversation: &ConversationView<'_>) -> Judgment {
+    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "tasks/cancel") {
         return judgement;
     }
     each(conversation, "task-cancel", |asked| {
@@ -728,8 +796,8 @@ fn cancel_cancels(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn ended_cannot_be_cancelled(conversation: &Conversation<'_>) -> Judgement {
-    if let Some(judgement) = crate::law::unless_declared(conversation, "tasks/cancel") {
+fn ended_cannot_be_cancelled(conversation: &ConversationView<'_>) -> Judgment {
+    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "tasks/cancel") {
         return judgement;
     }
     let states = seen(conversation);
@@ -741,7 +809,7 @@ fn ended_cannot_be_cancelled(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn unknown_is_refused(conversation: &Conversation<'_>) -> Judgement {
+fn unknown_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "task-unknown", |asked| {
         let what = if asked.subject() == "tasks/list" { "an unknown cursor" } else { "an unknown task" };
         (asked.answer.code() != Some(INVALID_PARAMS))
@@ -749,7 +817,7 @@ fn unknown_is_refused(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn forbidden_is_refused(conversation: &Conversation<'_>) -> Judgement {
+fn forbidden_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "task-forbidden", |asked| {
         (asked.answer.code() != Some(METHOD_NOT_FOUND)).then(|| {
             let got = asked.answer.describe();
@@ -758,9 +826,9 @@ fn forbidden_is_refused(conversation: &Conversation<'_>) -> Judgement {
     })
 }
 
-fn needed_is_wanted(conversation: &Conversation<'_>) -> Judgement {
+fn needed_is_wanted(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.probe("task-needed").is_none() && conversation.probe("task-create").is_some() {
-        return Judgement::NotApplicable("no tool has to be called as a task".into());
+        return Judgment::NotApplicable("no tool has to be called as a task".into());
     }
     let is_refused = |asked: &Asked<'_, '_>| matches!(asked.answer, Answer::Result { .. }) && asked.answer.is_refusal();
     let judgement = each(conversation, "task-needed", |asked| {
@@ -771,15 +839,15 @@ fn needed_is_wanted(conversation: &Conversation<'_>) -> Judgement {
         })
     });
     match judgement {
-        Judgement::Broken(mut violations) if conversation.probe("task-needed").as_ref().is_some_and(is_refused) => {
-            violations.iter_mut().for_each(|violation| violation.lenience = REFUSED_IN_RESULT);
-            Judgement::Broken(violations)
+        Judgment::Broken(mut violations) if conversation.probe("task-needed").as_ref().is_some_and(is_refused) => {
+            violations.iter_mut().for_each(|violation| violation.tolerance = REFUSED_IN_RESULT);
+            Judgment::Broken(violations)
         }
         other => other,
     }
 }
 
-fn progress_ends_with_task(conversation: &Conversation<'_>) -> Judgement {
+fn progress_ends_with_task(conversation: &ConversationView<'_>) -> Judgment {
     let states = seen(conversation);
     let calls = conversation.requests().filter(|(request, _)| request.method() == Some("tools/call"));
     let (mut ended, mut violations) = (0, Vec::new());
@@ -801,24 +869,24 @@ fn progress_ends_with_task(conversation: &Conversation<'_>) -> Judgement {
     violations.truncate(1);
     match created(conversation).is_empty() {
         true => without_tasks(conversation),
-        false => Judgement::of(violations, ended, "no task came to its end"),
+        false => Judgment::of(violations, ended, "no task came to its end"),
     }
 }
 
-fn id_is_unguessable(conversation: &Conversation<'_>) -> Judgement {
+fn id_is_unguessable(conversation: &ConversationView<'_>) -> Judgment {
     let created = created(conversation);
     let ids: Vec<&str> = created.iter().filter_map(|(task, _)| id_of(task)).collect();
     // That they are the same is told as that.
     let different: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
     match (ids.len(), different.len()) {
-        (0, _) if conversation.is_modern() => return Judgement::NotApplicable("no call became a task".into()),
+        (0, _) if conversation.is_modern() => return Judgment::NotApplicable("no call became a task".into()),
         (0, _) => return without_tasks(conversation),
-        (_, 0 | 1) => return Judgement::Untestable("only one task was made, or all have the same id".into()),
+        (_, 0 | 1) => return Judgment::Untestable("only one task was made, or all have the same id".into()),
         _ => {}
     }
     let violation = weakness(&ids).map(|weakness| {
         let shown: Vec<String> = different.iter().take(2).map(|id| format!("`{}`", excerpt(*id))).collect();
         Violation::new(format!("the ids of tasks {weakness}: {}", shown.join(" and ")), created.iter().take(2).map(|(_, frame)| *frame))
     });
-    Judgement::from_violations(violation.into_iter().collect())
+    Judgment::from_violations(violation.into_iter().collect())
 }

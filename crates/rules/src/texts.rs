@@ -1,6 +1,6 @@
 //! What a model reads of a server, and what in it a person does not see. Knows characters and phrases, no rule.
 
-use super::Conversation;
+use super::ConversationView;
 use super::flaws::name_of;
 pub(crate) use mcproof_analysis::texts::{control_character, hidden_character, hidden_instruction};
 use mcproof_record::FrameId;
@@ -15,7 +15,7 @@ pub(super) struct Told<'c> {
 }
 
 /// Names, titles, descriptions, schemas: all texts of the lists, and the instructions of the handshake.
-pub(super) fn told_to_models<'c>(conversation: &'c Conversation<'_>) -> Vec<Told<'c>> {
+pub(super) fn told_to_models<'c>(conversation: &'c ConversationView<'_>) -> Vec<Told<'c>> {
     let mut found = Vec::new();
     if let Some((result, frame)) = conversation.handshake() {
         for key in ["instructions", "serverInfo"] {

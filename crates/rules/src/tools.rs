@@ -1,9 +1,9 @@
 //! What a list of tools says about each of them.
 //! Source: server/tools; schema, ToolAnnotations.
 
-use super::Conversation;
+use super::ConversationView;
 use super::flaws::{Flaw, each_tool, name_of, told};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, revisions};
 use super::texts::{control_character, hidden_character};
 use super::tool_schema::{foreign_references, is_no_schema, undeclared, unfit_defaults};
 use mcproof_analysis::json_schema::{TooCostly, explodes};
@@ -15,31 +15,32 @@ const LONGEST_NAME: usize = 128;
 /// Hosts cut descriptions, or refuse the tool.
 const LONGEST_DESCRIPTION: usize = 1024;
 
-const PRACTICE: &[Law] = &[Law { revisions: revisions::ALL, keyword: Keyword::Portability, source: "server/tools#tool" }];
+const PRACTICE: &[RequirementSource] =
+    &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Portability, source: "server/tools#tool" }];
 
-const VALID_SCHEMA: &[Law] = &[
-    Law { revisions: revisions::BEFORE_2025_11, keyword: Keyword::Should, source: "server/tools#tool" },
-    Law { revisions: "2025-11-25"..="2025-11-25", keyword: Keyword::Must, source: "basic#json-schema-usage" },
-    Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic#schema-validation" },
+const VALID_SCHEMA: &[RequirementSource] = &[
+    RequirementSource { revisions: revisions::BEFORE_2025_11, level: RequirementLevel::Should, source: "server/tools#tool" },
+    RequirementSource { revisions: "2025-11-25"..="2025-11-25", level: RequirementLevel::Must, source: "basic#json-schema-usage" },
+    RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#schema-validation" },
 ];
 
 /// With annotations of tools.
-const ANNOTATIONS: &[Law] = &[
-    Law { revisions: "2025-03-26"..="2025-03-26", keyword: Keyword::Should, source: "server/tools#tool" },
-    Law { revisions: revisions::SINCE_2025_06, keyword: Keyword::Should, source: "schema#toolannotations" },
+const ANNOTATIONS: &[RequirementSource] = &[
+    RequirementSource { revisions: "2025-03-26"..="2025-03-26", level: RequirementLevel::Should, source: "server/tools#tool" },
+    RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Should, source: "schema#toolannotations" },
 ];
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-name-is-portable",
         area: Area::Tools,
-        law: "a tool's name has 1 to 128 characters: ASCII letters, digits, `_`, `-` and `.`",
-        laws: &[
-            Law { revisions: revisions::BEFORE_2025_11, keyword: Keyword::Portability, source: "server/tools#tool" },
-            Law { revisions: revisions::SINCE_2025_11, keyword: Keyword::Should, source: "server/tools#tool-names" },
+        requirement: "a tool's name has 1 to 128 characters: ASCII letters, digits, `_`, `-` and `.`",
+        sources: &[
+            RequirementSource { revisions: revisions::BEFORE_2025_11, level: RequirementLevel::Portability, source: "server/tools#tool" },
+            RequirementSource { revisions: revisions::SINCE_2025_11, level: RequirementLevel::Should, source: "server/tools#tool-names" },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| unportable(tool).into_iter().collect())),
         why: "hosts hand the names to models whose interfaces allow no other characters, and drop such a tool or all tools",
         remedy: "rename the tool; what people are to read goes into `title`",
@@ -57,16 +58,16 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"}}]}}"#,
     },
     Rule {
-        id: "tool-name-fits-hosts",
+        id: "tool-name-has-at-most-64-characters",
         area: Area::Tools,
-        law: "a tool's name has at most 64 characters",
-        laws: &[Law {
+        requirement: "a tool's name has at most 64 characters",
+        sources: &[RequirementSource {
             revisions: revisions::ALL,
-            keyword: Keyword::Portability,
+            level: RequirementLevel::Portability,
             source: "https://github.com/microsoft/foundry-dev-tools/issues/201",
         }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| long_for_hosts(tool).into_iter().collect())),
         why: "several model vendors allow 64, and hosts put the server's name before it",
         remedy: "shorten the name; what it says at length belongs into the description",
@@ -81,10 +82,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-has-description",
         area: Area::Tools,
-        law: "a tool has a description",
-        laws: PRACTICE,
+        requirement: "a tool has a description",
+        sources: PRACTICE,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| without_description(tool).into_iter().collect())),
         why: "a model chooses tools by their descriptions; it guesses what one without does",
         remedy: "say in a sentence or two what the tool does, and when to use it",
@@ -105,14 +106,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-description-is-short",
         area: Area::Tools,
-        law: "a tool's description has at most 1,024 characters",
-        laws: &[Law {
+        requirement: "a tool's description has at most 1,024 characters",
+        sources: &[RequirementSource {
             revisions: revisions::ALL,
-            keyword: Keyword::Portability,
+            level: RequirementLevel::Portability,
             source: "https://github.com/getsentry/sentry-mcp/issues/106",
         }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| long_description(tool).into_iter().collect())),
         why: "some hosts cut longer ones or refuse the tool, and every conversation pays for each character",
         remedy: "keep what a model needs to choose the tool; put manuals into `instructions`, a prompt or a resource",
@@ -126,10 +127,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-input-schema-compiles",
         area: Area::Tools,
-        law: "`inputSchema` is a valid JSON Schema of its dialect, and its references lead somewhere",
-        laws: VALID_SCHEMA,
+        requirement: "`inputSchema` is a valid JSON Schema of its dialect, and its references lead somewhere",
+        sources: VALID_SCHEMA,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| schema_of(tool, "inputSchema").and_then(is_no_schema).into_iter().collect())),
         why: "a host that compiles schemas drops the tool, and some drop the whole server",
         remedy: "correct the schema; without `$schema` it is read as 2020-12",
@@ -144,14 +145,18 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-output-schema-compiles",
         area: Area::Tools,
-        law: "`outputSchema` is a valid JSON Schema of its dialect, and its references lead somewhere",
-        laws: &[
-            Law { revisions: "2025-06-18"..="2025-06-18", keyword: Keyword::Should, source: "server/tools#output-schema" },
-            Law { revisions: "2025-11-25"..="2025-11-25", keyword: Keyword::Must, source: "basic#json-schema-usage" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic#schema-validation" },
+        requirement: "`outputSchema` is a valid JSON Schema of its dialect, and its references lead somewhere",
+        sources: &[
+            RequirementSource {
+                revisions: "2025-06-18"..="2025-06-18",
+                level: RequirementLevel::Should,
+                source: "server/tools#output-schema",
+            },
+            RequirementSource { revisions: "2025-11-25"..="2025-11-25", level: RequirementLevel::Must, source: "basic#json-schema-usage" },
+            RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#schema-validation" },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(output_schemas),
         why: "clients hold results against it; SDKs that compile it when the tools are listed fail for all of them",
         remedy: "correct the schema; without `$schema` it is read as 2020-12",
@@ -166,10 +171,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-schema-cost-is-bounded",
         area: Area::Tools,
-        law: "the references of a tool's schemas do not multiply: holding a small value against them takes few steps",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Security, source: "" }],
+        requirement: "the references of a tool's schemas do not multiply: holding a small value against them takes few steps",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Security, source: "" }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, multiplied)),
         why: "a client that validates arguments or results hangs, or runs out of stack: a few kilobytes keep it busy for years",
         remedy: "refer to each definition once for the same value, and to none from itself other than through `properties` or `items`",
@@ -184,13 +189,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-schema-refs-are-local",
         area: Area::Tools,
-        law: "the references of a tool's schemas stay inside of the schema",
-        laws: &[
-            Law { revisions: revisions::LEGACY, keyword: Keyword::Security, source: "" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic#ref-resolution" },
+        requirement: "the references of a tool's schemas stay inside of the schema",
+        sources: &[
+            RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Security, source: "" },
+            RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#ref-resolution" },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, leads_out)),
         why: "clients must not fetch them, so that the schema cannot be read; one that did would let a stranger change it later",
         remedy: "put what is referred to under `$defs`, and refer to it by `#/$defs/NAME`",
@@ -205,10 +210,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-required-properties-exist",
         area: Area::Tools,
-        law: "what `required` names is among the properties",
-        laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Should, source: "server/tools#tool" }],
+        requirement: "what `required` names is among the properties",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "server/tools#tool" }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, requires_unknown)),
         why: "a model has to give an argument that it is told nothing about; several model vendors refuse such a schema",
         remedy: "declare the property, or take its name out of `required`",
@@ -221,12 +226,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}]}}"#,
     },
     Rule {
-        id: "tool-defaults-fit",
+        id: "tool-defaults-match-schema",
         area: Area::Tools,
-        law: "a `default` is valid by its own schema",
-        laws: PRACTICE,
+        requirement: "a `default` is valid by its own schema",
+        sources: PRACTICE,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, defaults)),
         why: "a host that fills in defaults sends what the server then refuses",
         remedy: "correct the default, or allow it: `\"type\": [\"string\", \"null\"]` for null",
@@ -239,12 +244,12 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"days":{"type":"integer","default":7}}}}]}}"#,
     },
     Rule {
-        id: "tool-annotations-agree",
+        id: "tool-annotations-are-consistent",
         area: Area::Tools,
-        law: "a tool that says that it changes nothing does not say that it destroys",
-        laws: ANNOTATIONS,
+        requirement: "a tool that says that it changes nothing does not say that it destroys",
+        sources: ANNOTATIONS,
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| contradiction(tool).into_iter().collect())),
         why: "one host calls it without asking, another warns of it: nobody knows which hint is meant",
         remedy: "set `readOnlyHint` to false if the tool changes anything, else leave `destructiveHint` out",
@@ -259,13 +264,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-has-annotations",
         area: Area::Tools,
-        law: "a tool says whether it changes or destroys anything",
-        laws: &[
-            Law { revisions: "2025-03-26"..="2025-03-26", keyword: Keyword::Portability, source: "server/tools#tool" },
-            Law { revisions: revisions::SINCE_2025_06, keyword: Keyword::Portability, source: "schema#toolannotations" },
+        requirement: "a tool says whether it changes or destroys anything",
+        sources: &[
+            RequirementSource { revisions: "2025-03-26"..="2025-03-26", level: RequirementLevel::Portability, source: "server/tools#tool" },
+            RequirementSource {
+                revisions: revisions::SINCE_2025_06,
+                level: RequirementLevel::Portability,
+                source: "schema#toolannotations",
+            },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| without_hints(tool).into_iter().collect())),
         why: "without hints a host has to take a tool for destructive, and asks its user at each call",
         remedy: "annotate `readOnlyHint`, and for what is not read-only `destructiveHint` and `idempotentHint`",
@@ -286,10 +295,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-header-annotations-are-valid",
         area: Area::Tools,
-        law: "`x-mcp-header` names a header of its own, on a string, integer or boolean reached through `properties` alone",
-        laws: &[Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "server/tools#x-mcp-header" }],
+        requirement: "`x-mcp-header` names a header of its own, on a string, integer or boolean reached through `properties` alone",
+        sources: &[RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/tools#x-mcp-header" }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(headers),
         why: "a client over Streamable HTTP has to leave such a tool out of its list",
         remedy: "give each mirrored parameter a token as name that no other has, and mirror no numbers, arrays or objects",
@@ -365,11 +374,11 @@ fn schema_of<'a>(tool: &'a Value, key: &str) -> Option<&'a Value> {
     tool.get(key).filter(|schema| schema.is_object())
 }
 
-fn output_schemas(all: &[&Conversation<'_>]) -> Judgement {
+fn output_schemas(all: &[&ConversationView<'_>]) -> Judgment {
     let has_any = all.iter().any(|conversation| conversation.tools().iter().any(|(tool, _)| schema_of(tool, "outputSchema").is_some()));
     match has_any {
         true => each_tool(all, |tool| schema_of(tool, "outputSchema").and_then(is_no_schema).into_iter().collect()),
-        false => Judgement::NotApplicable("no tool has an `outputSchema`".into()),
+        false => Judgment::NotApplicable("no tool has an `outputSchema`".into()),
     }
 }
 
@@ -411,7 +420,7 @@ fn without_hints(tool: &Value) -> Option<String> {
     (!has_any).then(|| "no hint among the `annotations`".into())
 }
 
-fn headers(all: &[&Conversation<'_>]) -> Judgement {
+fn headers(all: &[&ConversationView<'_>]) -> Judgment {
     let mut has_any = false;
     let mut flaws = Vec::new();
     for (position, conversation) in all.iter().enumerate() {
@@ -423,7 +432,7 @@ fn headers(all: &[&Conversation<'_>]) -> Judgement {
         }
     }
     match has_any {
-        true => Judgement::from_violations(told("tool", "tools", flaws)),
-        false => Judgement::NotApplicable("no tool mirrors parameters into headers".into()),
+        true => Judgment::from_violations(told("tool", "tools", flaws)),
+        false => Judgment::NotApplicable("no tool mirrors parameters into headers".into()),
     }
 }

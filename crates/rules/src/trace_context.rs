@@ -1,9 +1,9 @@
 //! The keys of OpenTelemetry in `_meta`, by which a request is followed through several programs.
 //! Source: 2026-07-28, basic, `_meta`; W3C Trace Context and W3C Baggage.
 
-use super::Conversation;
+use super::ConversationView;
 use super::answers::messages;
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::wording::excerpt;
 use regex::Regex;
 use std::sync::LazyLock;
@@ -11,10 +11,10 @@ use std::sync::LazyLock;
 pub(super) const RULES: &[Rule] = &[Rule {
     id: "trace-context-is-well-formed",
     area: Area::Modern,
-    law: "`traceparent`, `tracestate` and `baggage` in `_meta` are in the formats of W3C",
-    laws: &[Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic#_meta" }],
+    requirement: "`traceparent`, `tracestate` and `baggage` in `_meta` are in the formats of W3C",
+    sources: &[RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#_meta" }],
     on: On::Any,
-    lenience: None,
+    tolerance: None,
     judge: Judge::Each(is_well_formed),
     why: "tracers drop what they cannot read, so that the trace ends here and nobody sees why",
     remedy: "let the propagator of OpenTelemetry write these keys; leave them out where there is no trace",
@@ -30,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
 type Reads = fn(&str) -> bool;
 const KEYS: [(&str, Reads); 3] = [("traceparent", is_parent), ("tracestate", is_state), ("baggage", is_baggage)];
 
-fn is_well_formed(conversation: &Conversation<'_>) -> Judgement {
+fn is_well_formed(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::<Violation>::new());
     for heard in messages(conversation) {
         let metas = ["/params/_meta", "/result/_meta"].iter().filter_map(|place| heard.value.pointer(place));
@@ -43,8 +43,8 @@ fn is_well_formed(conversation: &Conversation<'_>) -> Judgement {
         }
     }
     match seen {
-        0 => Judgement::NotApplicable("the server sends no trace context".into()),
-        _ => Judgement::from_violations(violations),
+        0 => Judgment::NotApplicable("the server sends no trace context".into()),
+        _ => Judgment::from_violations(violations),
     }
 }
 

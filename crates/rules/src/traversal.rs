@@ -1,8 +1,8 @@
 //! Whether a template of resources gives what lies outside of it.
 //! Source: server/resources, security considerations.
 
-use super::Conversation;
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::ConversationView;
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::Answer;
 use mcproof_analysis::wording::excerpt;
 use regex::Regex;
@@ -10,12 +10,16 @@ use serde_json::Value;
 use std::sync::LazyLock;
 
 pub(super) const RULES: &[Rule] = &[Rule {
-    id: "resource-template-stays-inside",
+    id: "resource-template-blocks-path-traversal",
     area: Area::Security,
-    law: "a template of resources gives no file of the machine whose path leads out of it with `../`",
-    laws: &[Law { revisions: revisions::ALL, keyword: Keyword::Must, source: "server/resources#security-considerations" }],
+    requirement: "a template of resources gives no file of the machine whose path leads out of it with `../`",
+    sources: &[RequirementSource {
+        revisions: revisions::ALL,
+        level: RequirementLevel::Must,
+        source: "server/resources#security-considerations",
+    }],
     on: On::Any,
-    lenience: None,
+    tolerance: None,
     judge: Judge::Each(stays_inside),
     why: "whoever can make a model read a resource, a page with a prompt in it for one, reads keys and passwords from the machine",
     remedy: "resolve the path to its real place, links included, and refuse what is not below the folder that you serve",
@@ -38,7 +42,7 @@ static PASSWD: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?m)^root:[^:\n]*
 /// The same line in Base64, from the first byte of the file.
 const PASSWD_BASE64: &str = "cm9vdDp4OjA6MD";
 
-fn stays_inside(conversation: &Conversation<'_>) -> Judgement {
+fn stays_inside(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
     for asked in conversation.probes("template-traversal") {
         match asked.answer {
@@ -60,8 +64,8 @@ fn stays_inside(conversation: &Conversation<'_>) -> Judgement {
     violations.truncate(1);
     match seen {
         0 if conversation.listed("resources/templates/list", "resourceTemplates").next().is_none_or(|(items, _)| items.is_empty()) => {
-            Judgement::NotApplicable("the server lists no resource template".into())
+            Judgment::NotApplicable("the server lists no resource template".into())
         }
-        _ => Judgement::of(violations, seen, "no template was expanded"),
+        _ => Judgment::of(violations, seen, "no template was expanded"),
     }
 }

@@ -1,21 +1,25 @@
 //! Ping, and what a server may cancel.
 //! Source: basic/utilities/ping and cancellation; 2026-07-28, basic/patterns/cancellation.
 
-use super::Conversation;
+use super::ConversationView;
 use super::answers::{Heard, messages};
-use super::law::{Area, Judge, Judgement, Keyword, Law, On, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::Answer;
 use mcproof_analysis::wording::excerpt;
 use serde_json::{Map, Value};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
-        id: "ping-is-answered",
+        id: "ping-gets-empty-result",
         area: Area::Lifecycle,
-        law: "`ping` is answered with an empty result",
-        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/utilities/ping#behavior-requirements" }],
+        requirement: "`ping` is answered with an empty result",
+        sources: &[RequirementSource {
+            revisions: revisions::LEGACY,
+            level: RequirementLevel::Must,
+            source: "basic/utilities/ping#behavior-requirements",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(ping_is_answered),
         why: "clients and gateways use `ping` to find out whether a connection is alive, and close it on an error; SDKs with strict schemas take a result that is not empty for one",
         remedy: "answer `ping` with `\"result\": {}`, whatever the state of the session",
@@ -30,15 +34,23 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{}}"#,
     },
     Rule {
-        id: "server-cancels-only-its-own",
+        id: "server-cancels-only-own-requests",
         area: Area::Progress,
-        law: "a server cancels only requests that it has sent itself; in the modern era, only subscriptions of the client",
-        laws: &[
-            Law { revisions: revisions::LEGACY, keyword: Keyword::Must, source: "basic/utilities/cancellation#behavior-requirements" },
-            Law { revisions: revisions::MODERN, keyword: Keyword::Must, source: "basic/patterns/cancellation#behavior-requirements" },
+        requirement: "a server cancels only requests that it has sent itself; in the modern era, only subscriptions of the client",
+        sources: &[
+            RequirementSource {
+                revisions: revisions::LEGACY,
+                level: RequirementLevel::Must,
+                source: "basic/utilities/cancellation#behavior-requirements",
+            },
+            RequirementSource {
+                revisions: revisions::MODERN,
+                level: RequirementLevel::Must,
+                source: "basic/patterns/cancellation#behavior-requirements",
+            },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(cancels_only_its_own),
         why: "a client stops waiting for the request that is named: with the id of one of its own requests, the answer is lost",
         remedy: "send `notifications/cancelled` with the id of your own request to the client; answer requests of the client with an error instead",
@@ -54,10 +66,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "initialize-offers-latest-version",
         area: Area::Lifecycle,
-        law: "instead of an unknown version a server offers the latest one that it supports",
-        laws: &[Law { revisions: revisions::LEGACY, keyword: Keyword::Should, source: "basic/lifecycle#version-negotiation" }],
+        requirement: "instead of an unknown version a server offers the latest one that it supports",
+        sources: &[RequirementSource {
+            revisions: revisions::LEGACY,
+            level: RequirementLevel::Should,
+            source: "basic/lifecycle#version-negotiation",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Together(offers_latest_version),
         why: "clients newer than the server get less than it has: no structured results, no titles, no elicitation",
         remedy: "answer a version that you do not know with the newest of your list",
@@ -78,13 +94,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "notification-has-no-id",
         area: Area::JsonRpc,
-        law: "a notification has no id",
-        laws: &[
-            Law { revisions: revisions::FIRST, keyword: Keyword::Must, source: "basic/messages#notifications" },
-            Law { revisions: revisions::SESSIONS, keyword: Keyword::Must, source: "basic#notifications" },
+        requirement: "a notification has no id",
+        sources: &[
+            RequirementSource { revisions: revisions::FIRST, level: RequirementLevel::Must, source: "basic/messages#notifications" },
+            RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Must, source: "basic#notifications" },
         ],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(notifications_have_no_id),
         why: "with an id it is a request: clients answer it with an error, and what it tells is lost",
         remedy: "send notifications without the member `id`, not even with null",
@@ -99,10 +115,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "embedded-resource-needs-capability",
         area: Area::Capabilities,
-        law: "a server whose tools embed resources declares resources",
-        laws: &[Law { revisions: revisions::SINCE_2025_06, keyword: Keyword::Should, source: "server/tools#embedded-resources" }],
+        requirement: "a server whose tools embed resources declares resources",
+        sources: &[RequirementSource {
+            revisions: revisions::SINCE_2025_06,
+            level: RequirementLevel::Should,
+            source: "server/tools#embedded-resources",
+        }],
         on: On::Any,
-        lenience: None,
+        tolerance: None,
         judge: Judge::Each(embedded_resources_are_declared),
         why: "a client that is given a resource wants to read it again or to watch it, and cannot",
         remedy: "declare `resources` and serve `resources/read` for the URIs that tools embed; else give the text as a text block",
@@ -120,7 +140,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn ping_is_answered(conversation: &Conversation<'_>) -> Judgement {
+fn ping_is_answered(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
     for asked in conversation.probes("ping") {
         match asked.answer {
@@ -138,10 +158,10 @@ fn ping_is_answered(conversation: &Conversation<'_>) -> Judgement {
             Answer::Silence | Answer::Gone | Answer::None => {}
         }
     }
-    Judgement::of(violations, seen, "no `ping` was answered")
+    Judgment::of(violations, seen, "no `ping` was answered")
 }
 
-fn cancels_only_its_own(conversation: &Conversation<'_>) -> Judgement {
+fn cancels_only_its_own(conversation: &ConversationView<'_>) -> Judgment {
     let heard: Vec<Heard<'_>> = messages(conversation).collect();
     let (mut seen, mut violations) = (0, Vec::new());
     for (position, one) in heard.iter().enumerate().filter(|(_, heard)| heard.method() == Some("notifications/cancelled")) {
@@ -161,18 +181,18 @@ fn cancels_only_its_own(conversation: &Conversation<'_>) -> Judgement {
     }
     violations.truncate(1);
     match seen {
-        0 if conversation.handshake().is_some() => Judgement::NotApplicable("the server cancelled nothing".into()),
-        _ => Judgement::of(violations, seen, "the server cancelled nothing"),
+        0 if conversation.handshake().is_some() => Judgment::NotApplicable("the server cancelled nothing".into()),
+        _ => Judgment::of(violations, seen, "the server cancelled nothing"),
     }
 }
 
-fn offers_latest_version(conversations: &[&Conversation<'_>]) -> Judgement {
+fn offers_latest_version(conversations: &[&ConversationView<'_>]) -> Judgment {
     let offer = conversations.iter().enumerate().find_map(|(index, one)| {
         let asked = one.probe("unknown-version")?;
         let Answer::Result { value, .. } = asked.answer else { return None };
         Some((index, value.get("protocolVersion")?.as_str()?.to_owned(), asked.frames()))
     });
-    let Some((index, offered, frames)) = offer else { return Judgement::Untestable("no unknown version was answered".into()) };
+    let Some((index, offered, frames)) = offer else { return Judgment::Untestable("no unknown version was answered".into()) };
     let agreed = conversations.iter().flat_map(|one| one.requests()).filter(|(request, _)| request.method() == Some("initialize"));
     let agreed = agreed.filter_map(|(request, answer)| {
         let version = answer?.value.pointer("/result/protocolVersion")?.as_str()?;
@@ -181,14 +201,14 @@ fn offers_latest_version(conversations: &[&Conversation<'_>]) -> Judgement {
     match agreed.filter(|version| revisions::LEGACY.contains(version)).max() {
         Some(latest) if latest > offered.as_str() => {
             let message = format!("instead of an unknown version it offers {}, and it supports {latest}", excerpt(&offered));
-            Judgement::Broken(vec![Violation { conversation: index, ..Violation::new(message, frames) }])
+            Judgment::Broken(vec![Violation { conversation: index, ..Violation::new(message, frames) }])
         }
-        Some(_) => Judgement::Pass,
-        None => Judgement::Untestable("the server was asked for no version that it supports".into()),
+        Some(_) => Judgment::Pass,
+        None => Judgment::Untestable("the server was asked for no version that it supports".into()),
     }
 }
 
-fn notifications_have_no_id(conversation: &Conversation<'_>) -> Judgement {
+fn notifications_have_no_id(conversation: &ConversationView<'_>) -> Judgment {
     let notifies = |heard: &Heard<'_>| heard.method().is_some_and(|method| method.starts_with("notifications/"));
     let all: Vec<Heard<'_>> = messages(conversation).filter(notifies).collect();
     let violation = all
@@ -196,23 +216,23 @@ fn notifications_have_no_id(conversation: &Conversation<'_>) -> Judgement {
         .find(|heard| heard.value.get("id").is_some())
         .map(|heard| Violation::new(format!("`{}` has an id", excerpt(heard.method().unwrap_or_default())), [heard.frame]));
     match all.is_empty() {
-        true => Judgement::NotApplicable("the server sends no notifications".into()),
-        false => Judgement::from_violations(violation.into_iter().collect()),
+        true => Judgment::NotApplicable("the server sends no notifications".into()),
+        false => Judgment::from_violations(violation.into_iter().collect()),
     }
 }
 
-fn embedded_resources_are_declared(conversation: &Conversation<'_>) -> Judgement {
+fn embedded_resources_are_declared(conversation: &ConversationView<'_>) -> Judgment {
     let embedding = messages(conversation).find(|heard| {
         let mut blocks = heard.value.pointer("/result/content").and_then(Value::as_array).into_iter().flatten();
         blocks.any(|block| block.get("type").and_then(Value::as_str) == Some("resource"))
     });
-    let Some(embedding) = embedding else { return Judgement::NotApplicable("no tool embeds a resource".into()) };
+    let Some(embedding) = embedding else { return Judgment::NotApplicable("no tool embeds a resource".into()) };
     match (conversation.handshake(), conversation.capability("resources")) {
-        (None, _) => Judgement::Untestable("nothing is known of the capabilities of the server".into()),
-        (Some(_), Some(_)) => Judgement::Pass,
+        (None, _) => Judgment::Untestable("nothing is known of the capabilities of the server".into()),
+        (Some(_), Some(_)) => Judgment::Pass,
         (Some((_, handshake)), None) => {
             let message = "a tool embeds a resource, and the server does not declare `resources`";
-            Judgement::Broken(vec![Violation::new(message, [handshake, embedding.frame])])
+            Judgment::Broken(vec![Violation::new(message, [handshake, embedding.frame])])
         }
     }
 }

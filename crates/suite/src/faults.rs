@@ -5,7 +5,7 @@ use super::format::{Fault as Unreadable, Key, Object, Presence, Shape};
 use super::plan::Fault;
 use super::reader::Reader;
 use super::source::Span;
-use mcproof_client::{Disturbance, FaultRule, Schedule, Toward};
+use mcproof_client::{FaultDirection, FaultRule, InjectedFault, Schedule};
 use mcproof_record::Diagnostic;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub static FAULT: Object<FaultDraft> = Object {
             presence: Presence::OneOf,
             read: |reader, node, draft| {
                 let delay = reader.duration(node)?;
-                draft.be(Disturbance::Latency { delay, jitter: Duration::ZERO }, reader)
+                draft.be(InjectedFault::Latency { delay, jitter: Duration::ZERO }, reader)
             },
         },
         Key {
@@ -32,17 +32,19 @@ pub static FAULT: Object<FaultDraft> = Object {
             presence: Presence::OneOf,
             read: |reader, node, draft| {
                 let bytes_per_second = read_count(reader, node)?;
-                draft.be(Disturbance::Throttle { bytes_per_second }, reader)
+                draft.be(InjectedFault::Throttle { bytes_per_second }, reader)
             },
         },
-        of_kind("drop", "messages are lost", |reader, node, draft| read_deed(reader, node, draft, Disturbance::Drop)),
-        of_kind("duplicate", "messages come twice", |reader, node, draft| read_deed(reader, node, draft, Disturbance::Duplicate)),
+        of_kind("drop", "messages are lost", |reader, node, draft| read_deed(reader, node, draft, InjectedFault::Drop)),
+        of_kind("duplicate", "messages come twice", |reader, node, draft| read_deed(reader, node, draft, InjectedFault::Duplicate)),
         of_kind("reorder", "messages are overtaken by the next one", |reader, node, draft| {
-            read_deed(reader, node, draft, Disturbance::Reorder)
+            read_deed(reader, node, draft, InjectedFault::Reorder)
         }),
-        of_kind("truncate", "messages lose their second half", |reader, node, draft| read_deed(reader, node, draft, Disturbance::Truncate)),
+        of_kind("truncate", "messages lose their second half", |reader, node, draft| {
+            read_deed(reader, node, draft, InjectedFault::Truncate)
+        }),
         of_kind("reset", "the connection breaks in place of a message; over stdio both pipes close", |reader, node, draft| {
-            read_deed(reader, node, draft, Disturbance::Reset)
+            read_deed(reader, node, draft, InjectedFault::Reset)
         }),
         Key {
             name: "status",
@@ -52,7 +54,7 @@ pub static FAULT: Object<FaultDraft> = Object {
             read: |reader, node, draft| {
                 let number = reader.number(node)?;
                 match u16::try_from(number) {
-                    Ok(code @ 400..=599) => draft.be(Disturbance::Status { code, retry_after: None }, reader),
+                    Ok(code @ 400..=599) => draft.be(InjectedFault::Status { code, retry_after: None }, reader),
                     _ => {
                         let diagnostic = Diagnostic::error("bad-status", format!("{number} is not the status of a failure"));
                         reader.report(diagnostic.hint("failures have a status from 400 to 599, such as 503"), node.span);
@@ -88,8 +90,8 @@ pub static FAULT: Object<FaultDraft> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 let toward = match reader.text(node)?.as_str() {
-                    "client" => Toward::Client,
-                    "server" => Toward::Server,
+                    "client" => FaultDirection::Client,
+                    "server" => FaultDirection::Server,
                     _ => return Err(Unreadable::Shape),
                 };
                 draft.toward = Some((toward, reader.key));
@@ -168,17 +170,17 @@ const fn of_kind(name: &'static str, doc: &'static str, read: Read) -> Key<Fault
     Key { name, doc, shape: Shape::Nothing, presence: Presence::OneOf, read }
 }
 
-fn read_deed(reader: &mut Reader<'_>, node: &Node, draft: &mut FaultDraft, disturbance: Disturbance) -> Result<(), Unreadable> {
+fn read_deed(reader: &mut Reader<'_>, node: &Node, draft: &mut FaultDraft, disturbance: InjectedFault) -> Result<(), Unreadable> {
     reader.nothing_or_true(node)?;
     draft.be(disturbance, reader)
 }
 
 #[derive(Default)]
 pub struct FaultDraft {
-    disturbance: Option<(Disturbance, Span)>,
+    disturbance: Option<(InjectedFault, Span)>,
     jitter: Option<(Duration, Span)>,
     retry_after: Option<(Duration, Span)>,
-    toward: Option<(Toward, Span)>,
+    toward: Option<(FaultDirection, Span)>,
     method: Option<(String, Span)>,
     tool: Option<String>,
     schedule: Option<(&'static str, Schedule)>,
@@ -186,7 +188,7 @@ pub struct FaultDraft {
 }
 
 impl FaultDraft {
-    fn be(&mut self, disturbance: Disturbance, reader: &Reader<'_>) -> Result<(), Unreadable> {
+    fn be(&mut self, disturbance: InjectedFault, reader: &Reader<'_>) -> Result<(), Unreadable> {
         self.disturbance = Some((disturbance, reader.key));
         Ok(())
     }
@@ -221,13 +223,13 @@ fn read_fault(reader: &mut Reader<'_>, node: &Node) -> Option<Fault> {
     let before = reader.mistakes();
     let (disturbance, key) = draft.disturbance?;
     let disturbance = match disturbance {
-        Disturbance::Latency { delay, .. } => {
+        InjectedFault::Latency { delay, .. } => {
             let jitter = draft.jitter.take().map_or(Duration::ZERO, |(jitter, _)| jitter);
-            Disturbance::Latency { delay, jitter }
+            InjectedFault::Latency { delay, jitter }
         }
-        Disturbance::Status { code, .. } => {
+        InjectedFault::Status { code, .. } => {
             let retry_after = draft.retry_after.take().map(|(after, _)| after);
-            Disturbance::Status { code, retry_after }
+            InjectedFault::Status { code, retry_after }
         }
         other => other,
     };
@@ -241,11 +243,11 @@ fn read_fault(reader: &mut Reader<'_>, node: &Node) -> Option<Fault> {
         meaningless("retry_after", "`status`", key);
     }
     let rolls = matches!(draft.schedule, Some((_, Schedule::Probability(_))))
-        || matches!(disturbance, Disturbance::Latency { jitter, .. } if !jitter.is_zero());
+        || matches!(disturbance, InjectedFault::Latency { jitter, .. } if !jitter.is_zero());
     if let Some((_, key)) = draft.seed.filter(|_| !rolls) {
         meaningless("seed", "`probability` or `jitter`", key);
     }
-    if let (Disturbance::Status { .. }, Some((_, key))) = (disturbance, draft.toward) {
+    if let (InjectedFault::Status { .. }, Some((_, key))) = (disturbance, draft.toward) {
         reader.error("meaningless-key", "`to` has no effect with `status`, which applies to requests", key);
     }
     if let (Some(_), Some((method, span))) = (&draft.tool, &draft.method)
@@ -256,7 +258,7 @@ fn read_fault(reader: &mut Reader<'_>, node: &Node) -> Option<Fault> {
     }
     let rule = FaultRule {
         disturbance,
-        toward: draft.toward.map_or(Toward::Client, |(toward, _)| toward),
+        toward: draft.toward.map_or(FaultDirection::Client, |(toward, _)| toward),
         method: draft.method.map(|(method, _)| method),
         tool: draft.tool,
         schedule: draft.schedule.map_or(Schedule::Always, |(_, schedule)| schedule),

@@ -116,7 +116,7 @@ pub(crate) fn read_breaker(reader: &mut Reader<'_>, node: &Node) -> Result<Break
     if BREAKER.read(reader, node, &mut breaker) { Ok(breaker) } else { Err(Fault::Reported) }
 }
 
-/// `no_answer:` of a step: `true`, or what kept the response from coming.
+/// `no_response:` of a step: `true`, or what kept the response from coming.
 pub(crate) fn read_no_answer(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<Mishap>, Fault> {
     match node.kind {
         Kind::Bool(true) => Ok(Mishap::ALL.to_vec()),
@@ -135,7 +135,7 @@ fn read_mishaps(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<Mishap>, Fau
     for node in nodes {
         let word = reader.text(node)?;
         let Some(mishap) = Mishap::ALL.into_iter().find(|mishap| mishap.word() == word) else {
-            let diagnostic = Diagnostic::error("unknown-mishap", format!("`{word}` is not a known cause of a missing response"));
+            let diagnostic = Diagnostic::error("unknown-cause", format!("`{word}` is not a known cause of a missing response"));
             let hint = match did_you_mean(&word, Mishap::ALL.map(Mishap::word)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("write one of {}", listed(Mishap::ALL.map(Mishap::word))),

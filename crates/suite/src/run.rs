@@ -34,7 +34,7 @@ pub use filter::{FILTER_HELP, Filter};
 use group::Groups;
 pub use locate::locate_by;
 use mcproof_client::auth::Authorization;
-use mcproof_client::{EraChoice, Guardian, Launch, Network, Patience, Startup};
+use mcproof_client::{EraChoice, Guardian, Launch, Network, ShutdownTimeouts, Startup};
 use mcproof_record::{CaseOutcome, Diagnostic, Event, FORMAT_VERSION, Place, Severity, Summary, Verdict, fold};
 use parity::Wires;
 use ports::Addresses;
@@ -68,7 +68,7 @@ pub struct RunOptions {
     pub mcproof: Option<PathBuf>,
     /// Changes how each server is started; the folder is there if the suite names one.
     pub launcher: Option<Launcher>,
-    pub patience: Patience,
+    pub patience: ShutdownTimeouts,
     pub guardian: Guardian,
     /// In place of what the suite declares.
     pub limits: LimitChoices,

@@ -10,9 +10,9 @@ use super::reach::{LIMITS, LIMITS_DOC, PROXY_DOC, ReachDraft, TLS, TLS_DOC, read
 use super::reader::Reader;
 use super::source::Span;
 use super::test::TMP;
-use mcproof_analysis::diagnosis::Asker;
-use mcproof_analysis::offer::flaw_of_offer;
-use mcproof_client::{Disturbance, EraChoice, TransportKind};
+use mcproof_analysis::diagnosis::Audience;
+use mcproof_analysis::offer::check_revision;
+use mcproof_client::{EraChoice, InjectedFault, TransportKind};
 use mcproof_record::Diagnostic;
 
 const PORT: &str = "${port}";
@@ -334,7 +334,7 @@ pub fn read_server(reader: &mut Reader<'_>, name: &str, key: Span, node: &Node) 
         return None;
     }
     if let Some((version, span)) = &draft.protocol_version
-        && let Some(flaw) = flaw_of_offer(version, draft.era, Asker::Suite)
+        && let Some(flaw) = check_revision(version, draft.era, Audience::Suite)
     {
         reader.report(flaw, *span);
         return None;
@@ -473,7 +473,7 @@ fn check_sense(reader: &mut Reader<'_>, draft: &BindingDraft, transport: Transpo
             }
         }
         without_network(reader, &draft.reach, draft.auth_key);
-        if draft.faults.iter().any(|fault| matches!(fault.rule.disturbance, Disturbance::Status { .. })) {
+        if draft.faults.iter().any(|fault| matches!(fault.rule.disturbance, InjectedFault::Status { .. })) {
             reader.error("meaningless-key", "`status` means nothing over stdio", draft.faults_key.unwrap_or_default());
         }
         return;

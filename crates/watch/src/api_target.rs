@@ -138,7 +138,7 @@ impl Definition {
             suite: None,
             objective: self.objective,
             keep: false,
-            oddities: Oddities::Told,
+            oddities: Oddities::Warn,
             public: self.public,
             thresholds: Thresholds::default(),
             depends_on: Dependencies::default(),

@@ -4,7 +4,7 @@
 use crate::metrics::Readings;
 use crate::moment::Moment;
 use crate::store::read::ResultRow;
-use mcproof_client::{Errand, Network};
+use mcproof_client::{HttpCall, Network};
 use serde_json::{Value, json};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use std::collections::VecDeque;
@@ -128,7 +128,7 @@ async fn post(root: &str, path: &str, network: &Network, body: &Value) -> Result
     let url = Url::parse(&format!("{}/{path}", root.trim_end_matches('/'))).map_err(|_| ExportFailure::Url)?;
     let headers = [("content-type".to_owned(), "application/json".to_owned())];
     let errand = async {
-        let errand = Errand::connect(&url, network).await.map_err(|broken| ExportFailure::Reach(broken.to_string()))?;
+        let errand = HttpCall::connect(&url, network).await.map_err(|broken| ExportFailure::Reach(broken.to_string()))?;
         let sent = errand.send("POST", &headers, body.to_string().into_bytes()).await;
         let answer = sent.map_err(|broken| ExportFailure::Reach(broken.to_string()))?;
         if (200..300).contains(&answer.status) { Ok(()) } else { Err(ExportFailure::Status(answer.status)) }

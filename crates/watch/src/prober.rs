@@ -7,13 +7,14 @@ mod suite;
 
 use crate::config::{TargetKind, TargetSpec};
 use crate::moment::Moment;
-use crate::push::Judgement;
+use crate::push::Judgment;
 use crate::state::{Observation, Policy, ProcessFacts, Verdict};
 use crate::store::{Finished, Lease, ProbeEvidence, SeenContract};
 use kept::{Earlier, Kept};
-use mcproof_analysis::diagnosis::Asker;
+use mcproof_analysis::diagnosis::Audience;
 use mcproof_client::{
-    ConnectOptions, Endpoint, Guardian, HttpQuestion, Network, Patience, Tap, TapBounds, Target, ask_elsewhere, inherited_secrets,
+    ConnectOptions, Endpoint, Guardian, Network, RawHttpRequest, ShutdownTimeouts, Tap, TapBounds, Target, inherited_secrets,
+    request_elsewhere,
 };
 use mcproof_contract as contract;
 use mcproof_contract::probe::{ProbeExtent, ProbePlan, Probed, Promise, visit};
@@ -118,16 +119,16 @@ impl Prober {
     }
 
     /// What follows from what a job has said.
-    pub(crate) fn judged(&self, spec: &Arc<TargetSpec>, lease: &Lease, now: Moment, judgement: Result<Judgement, String>) -> Finished {
+    pub(crate) fn judged(&self, spec: &Arc<TargetSpec>, lease: &Lease, now: Moment, judgement: Result<Judgment, String>) -> Finished {
         let prepared = self.prepared(spec);
         let mut report = ProbeReport::new(spec.name.clone());
         let (verdict, layer) = match judgement {
-            Ok(Judgement::Well) => (Verdict::Up, None),
-            Ok(Judgement::Waiting) => {
+            Ok(Judgment::Well) => (Verdict::Up, None),
+            Ok(Judgment::Waiting) => {
                 report.blame(Diagnostic::warning("job-awaited", "the job has not reported yet, and need not have"), ProbeVerdict::Warning);
                 (Verdict::Warning, None)
             }
-            Ok(Judgement::Wrong { code, message, hint }) => {
+            Ok(Judgment::Wrong { code, message, hint }) => {
                 report.blame(Diagnostic::error(code, message).hint(hint), ProbeVerdict::Unhealthy);
                 (Verdict::Down, Some("report".to_owned()))
             }
@@ -236,7 +237,7 @@ impl Prober {
             promise: prepared.promise.clone().unwrap_or_default(),
             extent: ProbeExtent::Contract,
             oddities: prepared.spec.oddities,
-            asker: Asker::Monitor,
+            asker: Audience::Monitor,
         };
         let time = UNIX_EPOCH + Duration::from_millis(now.0.unsigned_abs());
         let was_kept = !matches!(earlier, Earlier::Never);
@@ -252,7 +253,7 @@ impl Prober {
             process = resident.filter(|_| prepared.spec.keep).map(|resident| ProcessFacts { resident, restarted: was_kept && is_gone });
             match prepared.spec.keep && report.verdict.is_up() {
                 true => self.kept.keep(&prepared.spec, session),
-                false => drop(session.close_within(Patience::default()).await),
+                false => drop(session.close_within(ShutdownTimeouts::default()).await),
             }
         }
         if prepared.spec.keep && !report.verdict.is_up() {
@@ -296,8 +297,8 @@ impl Prober {
         let endpoint = Endpoint { url: url.clone(), headers: Vec::new() };
         let target = Target::Http { endpoint, kind: None, launch: None, locate: None };
         target.secrets().iter().for_each(|secret| tap.keep_secret(secret));
-        let question = HttpQuestion { method: "GET".into(), ..HttpQuestion::default() };
-        let asked = ask_elsewhere(&url, &question, &prepared.options, tap, prepared.spec.timeout).await;
+        let question = RawHttpRequest { method: "GET".into(), ..RawHttpRequest::default() };
+        let asked = request_elsewhere(&url, &question, &prepared.options, tap, prepared.spec.timeout).await;
         report.duration = tap.elapsed();
         let (verdict, layer) = match asked {
             Ok(answer) if answer.head.status == 200 => (Verdict::Up, None),
@@ -403,7 +404,7 @@ fn layer_of(report: &ProbeReport, url: Option<&Url>, has_no_session: bool, tap: 
         None => Phase::Handshake,
         Some(url) => {
             let connections = tap.connections();
-            let any = |is_there: fn(&mcproof_client::Dialed) -> bool| connections.iter().any(is_there);
+            let any = |is_there: fn(&mcproof_client::ConnectionTiming) -> bool| connections.iter().any(is_there);
             match () {
                 () if connections.is_empty() && reached(Phase::Spawn) => Phase::Listen,
                 () if any(|dialed| dialed.ready.is_some()) => Phase::Handshake,

@@ -47,7 +47,7 @@ pub enum Said {
 
 /// How it is with a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub enum Judgment {
     Well,
     /// Nothing was to be expected yet.
     Waiting,
@@ -60,7 +60,7 @@ pub enum Judgement {
 
 impl Expectation {
     /// A job that never reported has time until it should have for the first time.
-    pub fn judge(&self, reported: &Reported, now: Moment) -> Judgement {
+    pub fn judge(&self, reported: &Reported, now: Moment) -> Judgment {
         let Reported { known, started, succeeded, failed, .. } = *reported;
         let ended = succeeded.max(failed);
         let running = started.filter(|started| ended.is_none_or(|ended| *started > ended));
@@ -68,17 +68,17 @@ impl Expectation {
             && began + lasts < now
         {
             let message = format!("the job began at {began}, and has not ended for {}", span(now.since(began)));
-            return Judgement::Wrong { code: "job-overruns", message, hint: "look whether it hangs; `lasts` says how long it may take" };
+            return Judgment::Wrong { code: "job-overruns", message, hint: "look whether it hangs; `lasts` says how long it may take" };
         }
         if let Some(at) = failed.filter(|failed| succeeded.is_none_or(|succeeded| *failed > succeeded)) {
             let said = if reported.message.is_empty() { String::new() } else { format!(": {}", reported.message) };
             let message = format!("the job reported a failure at {at}{said}");
-            return Judgement::Wrong { code: "job-failed", message, hint: "look at the log of the job" };
+            return Judgment::Wrong { code: "job-failed", message, hint: "look at the log of the job" };
         }
         let Some((due, is_first)) = self.due(succeeded, known, now) else { return self.fresh(succeeded) };
         // Whoever began in time is at it.
         if running.is_some_and(|began| began + self.grace >= due) {
-            return Judgement::Well;
+            return Judgment::Well;
         }
         if due + self.grace >= now {
             return self.fresh(succeeded);
@@ -89,11 +89,11 @@ impl Expectation {
             None => "there was none".to_owned(),
         };
         let message = format!("the job should have reported in at {due}, with a grace of {}; {last}", span(self.grace));
-        Judgement::Wrong { code: "job-missing", message, hint: "look whether it ran, and whether it can reach this monitor" }
+        Judgment::Wrong { code: "job-missing", message, hint: "look whether it ran, and whether it can reach this monitor" }
     }
 
-    fn fresh(&self, succeeded: Option<Moment>) -> Judgement {
-        if succeeded.is_some() { Judgement::Well } else { Judgement::Waiting }
+    fn fresh(&self, succeeded: Option<Moment>) -> Judgment {
+        if succeeded.is_some() { Judgment::Well } else { Judgment::Waiting }
     }
 
     /// The last time at which it should have reported a success, and did not before; whether that is the first one of all.
@@ -120,9 +120,9 @@ mod tests {
 
     fn check(expectation: &Expectation, reported: &Reported, now: i64, expected: &str) {
         let found = match expectation.judge(reported, Moment(now)) {
-            Judgement::Well => "well",
-            Judgement::Waiting => "waiting",
-            Judgement::Wrong { code, .. } => code,
+            Judgment::Well => "well",
+            Judgment::Waiting => "waiting",
+            Judgment::Wrong { code, .. } => code,
         };
         assert_eq!(found, expected, "{reported:?} at {} min", now / MINUTE);
     }
@@ -154,7 +154,7 @@ mod tests {
         let running = Reported { started: at(150), ..good };
         check(&quick, &running, 179 * MINUTE, "well");
         check(&quick, &running, 181 * MINUTE, "job-overruns");
-        let Judgement::Wrong { message, .. } = quick.judge(&bad, Moment(102 * MINUTE)) else { panic!() };
+        let Judgment::Wrong { message, .. } = quick.judge(&bad, Moment(102 * MINUTE)) else { panic!() };
         assert_eq!(message, "the job reported a failure at 1970-01-01T01:41:00Z: disk full");
     }
 

@@ -2,7 +2,7 @@
 
 use super::super::explorer::Explorer;
 use super::question::Questions;
-use mcproof_client::{HttpQuestion, TransportKind};
+use mcproof_client::{RawHttpRequest, TransportKind};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -43,7 +43,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>) {
 }
 
 /// A call that asks for progress: what is said on the way is written to a connection that is closed.
-fn call(http_requests: &Questions, explorer: &mut Explorer<'_>, name: &str) -> HttpQuestion {
+fn call(http_requests: &Questions, explorer: &mut Explorer<'_>, name: &str) -> RawHttpRequest {
     let mut http_request = http_requests.request(explorer, "tools/call", json!({ "name": name, "arguments": {} }));
     if let Ok(mut message) = serde_json::from_slice::<Value>(&http_request.body) {
         message["params"]["_meta"]["progressToken"] = message["id"].clone();
@@ -54,7 +54,7 @@ fn call(http_requests: &Questions, explorer: &mut Explorer<'_>, name: &str) -> H
 }
 
 /// Asks and goes, several times, each time with a request of its own.
-async fn leave(explorer: &mut Explorer<'_>, ask: impl Fn(&mut Explorer<'_>) -> HttpQuestion) {
+async fn leave(explorer: &mut Explorer<'_>, ask: impl Fn(&mut Explorer<'_>) -> RawHttpRequest) {
     for turns in START_SLOTS {
         let http_request = ask(explorer);
         explorer.http_left("abort", &http_request, turns).await;

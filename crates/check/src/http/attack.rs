@@ -3,7 +3,7 @@
 use super::super::explorer::Explorer;
 use super::question::{Questions, Varied as _};
 use if_addrs::get_if_addrs;
-use mcproof_client::{HttpQuestion, Reads, TransportKind};
+use mcproof_client::{RawHttpRequest, Reads, TransportKind};
 use std::net::IpAddr;
 use url::{Host, Url};
 
@@ -26,7 +26,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
             refused.push(probe);
         }
         if explorer.kind() == TransportKind::Sse {
-            let http_request = HttpQuestion { reads: Reads::Head, ..http_requests.stream() };
+            let http_request = RawHttpRequest { reads: Reads::Head, ..http_requests.stream() };
             explorer.http(probe, Some("GET"), &http_request.with(name, value)).await;
         }
     }
@@ -45,7 +45,7 @@ pub(super) async fn listen(explorer: &mut Explorer<'_>, http_requests: &Question
         return;
     }
     for (probe, name, value) in STRANGERS.into_iter().filter(|(probe, ..)| refused.contains(probe)) {
-        let http_request = HttpQuestion { reads: Reads::Head, ..http_requests.stream() };
+        let http_request = RawHttpRequest { reads: Reads::Head, ..http_requests.stream() };
         explorer.http(probe, Some("GET"), &http_request.with(name, value)).await;
     }
 }
@@ -69,7 +69,7 @@ pub(super) async fn knock(explorer: &mut Explorer<'_>, http_requests: &Questions
         explorer.http("own-origin", None, &http_request).await;
     }
     if let Some(url) = other_address(explorer) {
-        let http_request = HttpQuestion { reads: Reads::Head, ..http_requests.stream() };
+        let http_request = RawHttpRequest { reads: Reads::Head, ..http_requests.stream() };
         explorer.http_elsewhere("other-interface", &url, &http_request).await;
     }
 }

@@ -5,7 +5,7 @@ use super::super::tour::UNKNOWN_NAME;
 use super::question::{Questions, Varied as _};
 use mcproof_analysis::read_json;
 use mcproof_client::auth::{metadata_hint, resource_locations, server_locations};
-use mcproof_client::{HttpAnswer, HttpQuestion};
+use mcproof_client::{RawHttpRequest, RawHttpResponse};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -53,7 +53,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
 }
 
 /// A call of a tool that no server has.
-fn call(http_requests: &Questions, explorer: &Explorer<'_>, method: &str) -> HttpQuestion {
+fn call(http_requests: &Questions, explorer: &Explorer<'_>, method: &str) -> RawHttpRequest {
     let http_request = http_requests.request(explorer, method, json!({ "name": UNKNOWN_NAME, "arguments": {} }));
     if explorer.is_modern() { http_request.with("mcp-name", UNKNOWN_NAME) } else { http_request }
 }
@@ -61,7 +61,7 @@ fn call(http_requests: &Questions, explorer: &Explorer<'_>, method: &str) -> Htt
 /// The first document that there is.
 async fn fetch(explorer: &mut Explorer<'_>, probe: &str, places: Vec<Url>) -> Option<Value> {
     for place in places.iter().filter(|place| matches!(place.scheme(), "http" | "https")) {
-        let http_request = HttpQuestion { method: "GET".into(), ..HttpQuestion::default() }.with("accept", "application/json");
+        let http_request = RawHttpRequest { method: "GET".into(), ..RawHttpRequest::default() }.with("accept", "application/json");
         if let Some(document) = explorer.http_elsewhere(probe, place, &http_request).await.as_ref().and_then(document) {
             return Some(document);
         }
@@ -69,7 +69,7 @@ async fn fetch(explorer: &mut Explorer<'_>, probe: &str, places: Vec<Url>) -> Op
     None
 }
 
-fn document(answer: &HttpAnswer) -> Option<Value> {
+fn document(answer: &RawHttpResponse) -> Option<Value> {
     let document = (answer.head.status == 200).then(|| read_json(&answer.body).ok().flatten())?;
     document.filter(Value::is_object)
 }

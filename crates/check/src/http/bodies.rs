@@ -2,7 +2,7 @@
 
 use super::super::explorer::Explorer;
 use super::question::{Questions, Varied as _};
-use mcproof_client::{HttpQuestion, TransportKind};
+use mcproof_client::{RawHttpRequest, TransportKind};
 use serde_json::{Value, json};
 
 const LARGE: usize = 4 << 20;
@@ -15,7 +15,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     let large = http_requests.request(explorer, "tools/list", json!({}));
     if let Ok(mut message) = serde_json::from_slice::<Value>(&large.body) {
         message["params"]["_meta"]["io.mcproof/padding"] = json!(padding);
-        let large = HttpQuestion { body: message.to_string().into_bytes(), ..large };
+        let large = RawHttpRequest { body: message.to_string().into_bytes(), ..large };
         explorer.http("large-body", None, &large).await;
     }
     if explorer.kind() != TransportKind::Http {
@@ -23,7 +23,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     }
     let one = http_requests.plain(explorer);
     let batch = [b"[".as_slice(), &one.body, b"]"].concat();
-    let batch = HttpQuestion { body: batch, ..one };
+    let batch = RawHttpRequest { body: batch, ..one };
     explorer.http("http-batch", None, &batch).await;
     let mut null = http_requests.plain(explorer);
     if let Ok(mut message) = serde_json::from_slice::<Value>(&null.body) {

@@ -3,7 +3,7 @@
 use super::super::explorer::Explorer;
 use super::attack::EVIL_ORIGIN;
 use super::question::{Questions, Varied as _};
-use mcproof_client::{HttpQuestion, Reads, TransportKind};
+use mcproof_client::{RawHttpRequest, Reads, TransportKind};
 
 /// Where the protocol's own inspector is served.
 const PAGE: &str = "http://localhost:6274";
@@ -17,7 +17,7 @@ pub(super) const AS_ASKED: &str = "as a browser";
 
 pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions) {
     let names = if explorer.is_modern() { MODERN_HEADERS } else { LEGACY_HEADERS };
-    let preflight = HttpQuestion { method: "OPTIONS".into(), body: Vec::new(), headers: Vec::new(), ..http_requests.post("") };
+    let preflight = RawHttpRequest { method: "OPTIONS".into(), body: Vec::new(), headers: Vec::new(), ..http_requests.post("") };
     let preflight = preflight.with("access-control-request-method", "POST").with("access-control-request-headers", names).anonymous();
     let asked = explorer.inquiry.as_browser;
     let answer = explorer.http("preflight", asked.then_some(AS_ASKED), &preflight.clone().with("origin", PAGE)).await;
@@ -30,7 +30,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     explorer.http("page", None, &plain).await;
     match explorer.kind() {
         TransportKind::Sse => {
-            let stream = HttpQuestion { reads: Reads::Head, ..http_requests.stream().with("origin", PAGE) };
+            let stream = RawHttpRequest { reads: Reads::Head, ..http_requests.stream().with("origin", PAGE) };
             explorer.http("page", Some("GET"), &stream).await;
         }
         _ if !explorer.is_modern() => {

@@ -3,7 +3,7 @@
 use super::super::DetectedServer;
 use super::super::explorer::Explorer;
 use super::question::Questions;
-use mcproof_client::{HttpQuestion, Reads, TransportKind};
+use mcproof_client::{RawHttpRequest, Reads, TransportKind};
 use mcproof_record::{FrameBody, Transcript};
 use serde_json::json;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions,
     if !is_concerned {
         return;
     }
-    let stream = HttpQuestion { reads: Reads::Head, ..http_requests.stream() };
+    let stream = RawHttpRequest { reads: Reads::Head, ..http_requests.stream() };
     explorer.http_within("get", &stream, PATIENCE).await;
     if explorer.is_modern() {
         explorer.http("delete", None, &http_requests.bare("DELETE")).await;

@@ -2,7 +2,7 @@
 
 use super::super::explorer::Explorer;
 use mcproof_analysis::probes::POSTED;
-use mcproof_client::{ClientProfile, Headers, HttpQuestion, TransportKind};
+use mcproof_client::{ClientProfile, Headers, RawHttpRequest, TransportKind};
 use mcproof_record::FrameBody;
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub(super) trait Varied {
     fn anonymous(self) -> Self;
 }
 
-impl Varied for HttpQuestion {
+impl Varied for RawHttpRequest {
     fn with(self, name: &str, value: &str) -> Self {
         let mut varied = self.without(name);
         varied.headers.push((name.to_owned(), value.to_owned()));
@@ -91,31 +91,31 @@ impl Questions {
     }
 
     /// A body for the endpoint.
-    pub(super) fn post(&self, body: impl Into<Vec<u8>>) -> HttpQuestion {
+    pub(super) fn post(&self, body: impl Into<Vec<u8>>) -> RawHttpRequest {
         let mut headers = vec![
             ("content-type".to_owned(), "application/json".to_owned()),
             ("accept".to_owned(), "application/json, text/event-stream".to_owned()),
         ];
         headers.extend(self.headers.iter().cloned());
-        HttpQuestion { method: "POST".into(), path: self.path.clone(), headers, body: body.into(), ..HttpQuestion::default() }
+        RawHttpRequest { method: "POST".into(), path: self.path.clone(), headers, body: body.into(), ..RawHttpRequest::default() }
     }
 
     /// A request that any server can answer.
-    pub(super) fn plain(&self, explorer: &Explorer<'_>) -> HttpQuestion {
+    pub(super) fn plain(&self, explorer: &Explorer<'_>) -> RawHttpRequest {
         match self.plain {
             "initialize" => self.initialize(explorer),
             method => self.request(explorer, method, json!({})),
         }
     }
 
-    pub(super) fn request(&self, explorer: &Explorer<'_>, method: &str, params: Value) -> HttpQuestion {
+    pub(super) fn request(&self, explorer: &Explorer<'_>, method: &str, params: Value) -> RawHttpRequest {
         let message = explorer.build_request(fresh_id(explorer), method, params);
         let http_request = self.post(message.to_string());
         if explorer.is_modern() { http_request.with("mcp-method", method) } else { http_request }
     }
 
     /// The first request of a session.
-    pub(super) fn initialize(&self, explorer: &Explorer<'_>) -> HttpQuestion {
+    pub(super) fn initialize(&self, explorer: &Explorer<'_>) -> RawHttpRequest {
         let client = ClientProfile::default();
         let params = json!({
             "protocolVersion": explorer.revision(),
@@ -127,7 +127,7 @@ impl Questions {
     }
 
     /// A notification that means nothing to the server.
-    pub(super) fn notification(&self, explorer: &Explorer<'_>) -> HttpQuestion {
+    pub(super) fn notification(&self, explorer: &Explorer<'_>) -> RawHttpRequest {
         let method = "notifications/cancelled";
         let message = json!({ "jsonrpc": "2.0", "method": method, "params": { "requestId": "mcproof-never-asked" } });
         let http_request = self.post(message.to_string());
@@ -135,13 +135,13 @@ impl Questions {
     }
 
     /// A request without a body to where the server is.
-    pub(super) fn bare(&self, method: &str) -> HttpQuestion {
+    pub(super) fn bare(&self, method: &str) -> RawHttpRequest {
         let headers = self.headers.clone();
-        HttpQuestion { method: method.to_owned(), headers, ..HttpQuestion::default() }
+        RawHttpRequest { method: method.to_owned(), headers, ..RawHttpRequest::default() }
     }
 
     /// A request for a stream.
-    pub(super) fn stream(&self) -> HttpQuestion {
+    pub(super) fn stream(&self) -> RawHttpRequest {
         self.bare("GET").with("accept", "text/event-stream")
     }
 }

@@ -1,12 +1,12 @@
 //! Two legacy clients at the same time, each with an event stream, and a session of nobody. Knows what is worth trying, not what is right.
 
-use super::super::Inquiry;
+use super::super::CheckOptions;
 use super::super::explorer::Explorer;
 use super::question::Questions;
 use mcproof_analysis::probes::UNKNOWN_STREAM;
 use mcproof_analysis::probes::session_in;
-use mcproof_client::{EraChoice, HttpQuestion, Session, TransportKind};
-use mcproof_record::{ExchangeId, FrameBody, Take, Transcript};
+use mcproof_client::{EraChoice, RawHttpRequest, Session, TransportKind};
+use mcproof_record::{Conversation, ExchangeId, FrameBody, Transcript};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -26,7 +26,7 @@ const IDS: [&str; 2] = ["mcproof-stream-of-the-first", "mcproof-stream-of-the-se
 const MORE: usize = 1;
 
 /// Nothing, if the server does not take two clients at the same time, which it does not have to.
-pub(super) async fn explore(inquiry: &Inquiry) -> Vec<Take> {
+pub(super) async fn explore(inquiry: &CheckOptions) -> Vec<Conversation> {
     let Ok(mut first) = Explorer::open_in(inquiry, "first client", EraChoice::Legacy).await else { return Vec::new() };
     let Ok(mut second) = Explorer::open_in(inquiry, "second client", EraChoice::Legacy).await else {
         first.end().await;
@@ -47,14 +47,14 @@ pub(super) async fn explore(inquiry: &Inquiry) -> Vec<Take> {
         }
         if let Some(nobodys) = of_first.path().zip(of_second.path()).and_then(|(one, other)| nobodys(one, other)) {
             // Some servers do not respond to it at all: that is not to count for what they do with messages of their own.
-            let http_request = HttpQuestion { path: Some(nobodys), ..of_first.notification(&first) };
+            let http_request = RawHttpRequest { path: Some(nobodys), ..of_first.notification(&first) };
             first.http_within(UNKNOWN_STREAM, &http_request, LONGEST).await;
         }
     }
     let are_whole = !first.is_over() && !second.is_over();
-    let takes = vec![first.with_brief_shutdown().end().await, second.with_brief_shutdown().end().await];
+    let conversations = vec![first.with_brief_shutdown().end().await, second.with_brief_shutdown().end().await];
     // Whoever came last may have taken the place of the other one.
-    if are_whole { takes } else { Vec::new() }
+    if are_whole { conversations } else { Vec::new() }
 }
 
 /// Until the server has said whether the client may listen.

@@ -3,7 +3,7 @@
 
 use crate::failure::Failure;
 use crate::{output, settings};
-use mcproof_client::auth::{ClientMethod, Keeper, Kept, Secret};
+use mcproof_client::auth::{ClientMethod, Kept, Secret, TokenPersistence};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -244,7 +244,7 @@ impl OfClient {
     }
 }
 
-impl Keeper for OfClient {
+impl TokenPersistence for OfClient {
     fn recall(&self, server: &Url) -> Option<Kept> {
         // A file that cannot be used was an error before any session was opened, or became so meanwhile: it is left alone.
         self.find(server).ok().flatten()

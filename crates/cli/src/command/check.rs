@@ -9,10 +9,10 @@ use crate::target::{TargetArgs, Words};
 use crate::typed::Typed;
 use crate::{output, settings};
 use clap::Args as _;
-use mcproof_analysis::diagnosis::{self, Asker};
-use mcproof_check::{Budget, Explored, Inquiry, Permission, explore};
+use mcproof_analysis::diagnosis::{self, Audience};
+use mcproof_check::{Budget, CheckOptions, Explored, Permission, explore};
 use mcproof_client::redaction::Redactor;
-use mcproof_record::{Baseline, CheckReport, Conclusion, Diagnostic, FORMAT_VERSION, Finding, GapKind, Ruling, Severity, Take};
+use mcproof_record::{Baseline, CheckReport, Conclusion, Conversation, Diagnostic, FORMAT_VERSION, Finding, GapKind, RuleResult, Severity};
 use mcproof_report::{Repeat, diagnostic, escape};
 use mcproof_rules::{self as rules, UnknownRule, hosts};
 use std::fs;
@@ -102,17 +102,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let known = baseline.as_deref().map(|path| read_baseline(path, *update_baseline)).transpose()?;
     let reporters = arguments.reports.open_for_check()?;
     let began = Instant::now();
-    let (target, takes) = match replay {
+    let (target, conversations) = match replay {
         Some(path) => {
             let saved: CheckReport = read(path)?;
-            (saved.target, saved.takes)
+            (saved.target, saved.conversations)
         }
         None => match arguments.talk()? {
             Ok(talked) => talked,
             Err(exit) => return Ok(exit),
         },
     };
-    let mut report = rules::report(target, &rules, takes, *strict);
+    let mut report = rules::report(target, &rules, conversations, *strict);
     let mut stale = Vec::new();
     if let (Some(path), Some(known)) = (baseline, known) {
         let current = if *update_baseline { known.renewed(&report) } else { known };
@@ -128,12 +128,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let least = if *strict { Severity::Warning } else { Severity::Error };
     // Whoever is strict about hosts wants to be refused by none.
-    let counts = |ruling: &Ruling, finding: &Finding| finding.severity >= least || (*strict && is_hosts(&ruling.rule));
+    let counts = |ruling: &RuleResult, finding: &Finding| finding.severity >= least || (*strict && is_hosts(&ruling.rule));
     let conclusion = if *strict && !stale.is_empty() { Conclusion::Failed } else { report.conclusion(counts) };
     let file = arguments.file();
     let written = reporters.write(&report, conclusion, &arguments.repeat(), began.elapsed(), &file)?;
     if arguments.rules.hosts
-        && let Some(cost) = hosts::cost(&report.takes)
+        && let Some(cost) = hosts::cost(&report.conversations)
     {
         output::talk(&told(&cost));
     }
@@ -152,11 +152,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 impl Arguments {
-    /// Holds the conversations. Gives the name of the server and the takes, or how the user ended it.
-    fn talk(&self) -> Result<Result<(String, Vec<Take>), Exit>, Failure> {
+    /// Holds the conversations. Gives the name of the server and the conversations, or how the user ended it.
+    fn talk(&self) -> Result<Result<(String, Vec<Conversation>), Exit>, Failure> {
         let resolved = self.server.resolve(self.target.as_slice(), Words::Name)?;
         let name = self.target.clone().or_else(|| self.server.server.clone()).unwrap_or_else(|| self.server.command.join(" "));
-        let inquiry = Inquiry {
+        let inquiry = CheckOptions {
             budget: Budget::of(self.rules.deadline),
             as_browser: self.rules.browser,
             replicas: self.rules.replica.clone(),
@@ -171,10 +171,10 @@ impl Arguments {
         })??;
         match explored {
             Err(exit) => Ok(Err(exit)),
-            Ok(Explored { takes, unreachable: None }) => Ok(Ok((name, takes))),
-            Ok(Explored { takes, unreachable: Some(failure) }) => {
-                let transcript = takes.into_iter().next().map(|take| take.transcript).unwrap_or_default();
-                let diagnostic = diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, Asker::CommandLine);
+            Ok(Explored { conversations, unreachable: None }) => Ok(Ok((name, conversations))),
+            Ok(Explored { conversations, unreachable: Some(failure) }) => {
+                let transcript = conversations.into_iter().next().map(|take| take.transcript).unwrap_or_default();
+                let diagnostic = diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, Audience::CommandLine);
                 let secrets = Redactor::new(inquiry.secrets);
                 Err(Failure::new(Exit::Unreachable, diagnostic.map_text(|text| secrets.text(&text).into_owned())))
             }

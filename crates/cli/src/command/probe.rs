@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::oddities::StrictArgs;
 use crate::target::{Resolved, TargetArgs, Words};
 use crate::{contracts, diagnosis, duration, output, settings};
-use mcproof_analysis::diagnosis::Asker;
+use mcproof_analysis::diagnosis::Audience;
 use mcproof_client::{ConnectOptions, Startup, Tap, Target};
 use mcproof_contract::probe::{ProbeExtent, ProbePlan, Probed, Promise, persist, probe};
 use mcproof_record::ProbeVerdict;
@@ -136,7 +136,7 @@ impl Arguments {
             promise: self.lock.as_deref().map(|path| promise(path, resolved)).transpose()?,
             extent: ProbeExtent::Tools,
             oddities: self.strict.oddities(),
-            asker: Asker::CommandLine,
+            asker: Audience::CommandLine,
         })
     }
 

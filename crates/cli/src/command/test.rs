@@ -18,7 +18,7 @@ use crate::target::{STARTUP, check_offer, host};
 use crate::typed::Typed;
 use clap::Args as _;
 use mcproof_client::auth::Authorization;
-use mcproof_client::{Endpoint, EraChoice, Guardian, Network, Patience, Startup, Target};
+use mcproof_client::{Endpoint, EraChoice, Guardian, Network, ShutdownTimeouts, Startup, Target};
 use mcproof_record::{Counts, Diagnostic, Event, Summary};
 use mcproof_report::Repeat;
 use mcproof_report::terminal::Detail;
@@ -183,7 +183,7 @@ impl Arguments {
             request_timeout: self.timeout,
             mcproof: settings::own_binary(),
             launcher: self.launch.launcher(),
-            patience: Patience::default(),
+            patience: ShutdownTimeouts::default(),
             guardian: given.guardian.clone(),
             limits: self.network.limits(),
             network: given.network.clone(),

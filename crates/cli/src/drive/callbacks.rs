@@ -5,7 +5,7 @@ use super::error::DriveError;
 use super::outlet::Outlet;
 use super::redaction::Redaction;
 use mcproof_client::jsonrpc::RpcError;
-use mcproof_client::{Answers, Callback, Consulted, Elicitation, Sampling};
+use mcproof_client::{Answers, Callback, CallbackResponse, Elicitation, Sampling};
 use mcproof_record::drive::{AskedOfDriver, DriveAnswers};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -65,7 +65,12 @@ impl Callbacks {
         })
     }
 
-    fn asking(&self, session: &str, redaction: &Redaction, patience: Duration) -> Arc<dyn Fn(String, Value) -> Consulted + Send + Sync> {
+    fn asking(
+        &self,
+        session: &str,
+        redaction: &Redaction,
+        patience: Duration,
+    ) -> Arc<dyn Fn(String, Value) -> CallbackResponse + Send + Sync> {
         let (callbacks, session, redaction) = (self.clone(), session.to_owned(), redaction.clone());
         Arc::new(move |method, params| {
             let (callbacks, session, params) = (callbacks.clone(), session.clone(), redaction.value(params));

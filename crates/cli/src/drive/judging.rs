@@ -6,8 +6,8 @@ use super::targets::duration;
 use super::{Context, Drive};
 use crate::command::unknown_rule;
 use crate::contracts::{self, Saved};
-use mcproof_analysis::diagnosis::{self, Asker, Scene};
-use mcproof_check::{Explored, Inquiry, Permission, explore, take_of};
+use mcproof_analysis::diagnosis::{self, Audience, Scene};
+use mcproof_check::{CheckOptions, Explored, Permission, explore, take_of};
 use mcproof_client::Tap;
 use mcproof_client::redaction::REDACTED;
 use mcproof_contract::{self as contract, CaptureFailure};
@@ -15,7 +15,7 @@ use mcproof_record::drive::{
     CheckFinding, CheckParams, CheckResult, ContractParams, ContractResult, Denied, DiffParams, DiffResult, DriveTarget, EraName,
     ExpectParams, Expected, HashResult, SnapshotParams, SnapshotResult, SnapshotState, TranscriptParams, TranscriptResult,
 };
-use mcproof_record::{ChangeLevel, Conclusion, Diagnostic, Finding, FrameId, Ruling, Severity, Take, Transcript};
+use mcproof_record::{ChangeLevel, Conclusion, Conversation, Diagnostic, Finding, FrameId, RuleResult, Severity, Transcript};
 use mcproof_report::{check, contract as shown_contract, diagnostic};
 use mcproof_rules as rules;
 use mcproof_suite::judge::{self, Payload};
@@ -100,12 +100,12 @@ impl Drive {
         let is_hosts = |id: &str| of_hosts.iter().any(|rule| rule.id == id);
         chosen.retain(|rule| !is_hosts(rule.id));
         chosen.extend(&of_hosts);
-        let (target, takes) = match (&params.target, &params.session) {
+        let (target, conversations) = match (&params.target, &params.session) {
             (Some(target), None) => (name_of(target), context.unless_canceled(self.explore(target, &params)).await?),
             (None, Some(session)) => (session.clone(), vec![self.take(session).await?]),
             _ => return Err(DriveError::bad("bad-params", "`target` or `session` is required, but not both")),
         };
-        let mut report = rules::report(target, &chosen, takes, params.strict);
+        let mut report = rules::report(target, &chosen, conversations, params.strict);
         let style = self.style.get();
         let findings = report.findings().map(|(ruling, finding)| CheckFinding {
             rule: ruling.rule.clone(),
@@ -116,15 +116,15 @@ impl Drive {
         });
         let findings: Vec<CheckFinding> = findings.collect();
         let least = if params.strict { Severity::Warning } else { Severity::Error };
-        let fails = |ruling: &Ruling, finding: &Finding| finding.severity >= least || (params.strict && is_hosts(&ruling.rule));
+        let fails = |ruling: &RuleResult, finding: &Finding| finding.severity >= least || (params.strict && is_hosts(&ruling.rule));
         let (ok, text) = (report.conclusion(fails) == Conclusion::Passed, check::render(&report, &style));
-        if !params.takes {
-            report.takes.clear();
+        if !params.conversations {
+            report.conversations.clear();
         }
         Ok(CheckResult { ok, findings, report, text })
     }
 
-    async fn explore(&self, target: &DriveTarget, params: &CheckParams) -> Result<Vec<Take>, DriveError> {
+    async fn explore(&self, target: &DriveTarget, params: &CheckParams) -> Result<Vec<Conversation>, DriveError> {
         if target.relay.is_some() {
             return Err(DriveError::bad(
                 "bad-target",
@@ -135,20 +135,20 @@ impl Drive {
         let resolved = self.targets.resolve(target, address, EraName::Auto, None, &params.timeouts)?;
         let permission = params.call.as_deref().map(str::parse::<Permission>).transpose();
         let calls = permission.map_err(|error| DriveError::bad("bad-params", format!("`call`: {error}")))?.unwrap_or_default();
-        let inquiry = Inquiry { as_browser: params.browser, ..resolved.inquiry(calls) };
+        let inquiry = CheckOptions { as_browser: params.browser, ..resolved.inquiry(calls) };
         match explore(&inquiry).await {
-            Explored { takes, unreachable: None } => Ok(takes),
-            Explored { takes, unreachable: Some(failure) } => {
-                let transcript = takes.into_iter().next().map(|take| take.transcript).unwrap_or_default();
+            Explored { conversations, unreachable: None } => Ok(conversations),
+            Explored { conversations, unreachable: Some(failure) } => {
+                let transcript = conversations.into_iter().next().map(|take| take.transcript).unwrap_or_default();
                 let keeper = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
-                let diagnostic = diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, Asker::Driver);
+                let diagnostic = diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, Audience::Driver);
                 Err(DriveError::not_open(diagnostic.map_text(|text| keeper.redacted(text))))
             }
         }
     }
 
     /// What was on the wire of a session so far, as a conversation that rules can judge.
-    async fn take(&self, name: &str) -> Result<Take, DriveError> {
+    async fn take(&self, name: &str) -> Result<Conversation, DriveError> {
         let seat = self.seat(name)?;
         self.with(&seat, async |session| Ok(take_of(session))).await
     }
@@ -159,7 +159,7 @@ impl Drive {
         let captures = self.with(&seat, async |session| match contract::of_session(session, timeout).await {
             Ok(shown) => Ok(shown),
             Err(CaptureFailure::List { method, failure }) => {
-                let scene = Scene::of(session, &seat.tap, Asker::Driver).await;
+                let scene = Scene::of(session, &seat.tap, Audience::Driver).await;
                 Err(DriveError::unanswered(diagnosis::of_list_failure(&failure, method, &scene)))
             }
             Err(failure) => Err(DriveError::unanswered(Diagnostic::error("restless-lists", failure.to_string()))),

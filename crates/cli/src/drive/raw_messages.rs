@@ -5,7 +5,7 @@ use super::server_request::{http, refused, unanswered};
 use super::sessions::milliseconds;
 use super::targets::duration;
 use super::{Context, Drive};
-use mcproof_analysis::diagnosis::{self, Asker, Scene};
+use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_client::{ListFailure, WaitFor};
 use mcproof_record::Diagnostic;
 use mcproof_record::drive::{ListParams, ListResult, Listing, Nothing, NotifyParams, RawAnswer, RawParams, WaitParams, Waited};
@@ -26,7 +26,7 @@ impl Drive {
             Ok(listed) => Ok(listed),
             Err(ListFailure::Rpc { error, frame, .. }) => Err(refused(&error, method, frame, &seat)),
             Err(failure) => {
-                let scene = Scene::of(session, &seat.tap, Asker::Driver).await;
+                let scene = Scene::of(session, &seat.tap, Audience::Driver).await;
                 Err(DriveError::unanswered(diagnosis::of_list_failure(&failure, method, &scene)))
             }
         });

@@ -4,7 +4,7 @@
 use super::envelope;
 use super::error::DriveError;
 use super::outlet::Outlet;
-use mcproof_client::{Carrier, Shortcut, Tap};
+use mcproof_client::{Carrier, DirectChannel, Tap};
 use mcproof_record::Raw;
 use mcproof_record::drive::{RelayClosedParams, RelayEnded, RelayForm, RelayReceivedParams, RelayWritten};
 use serde_json::value::RawValue;
@@ -26,7 +26,7 @@ struct Inlet {
     /// Read at once by the session, whose bounds count; `None` once the server has hung up.
     bytes: Option<UnboundedSender<Vec<u8>>>,
     /// Where messages go, as long as none had to go with the bytes.
-    shortcut: Option<Arc<Shortcut>>,
+    shortcut: Option<Arc<DirectChannel>>,
     tap: Tap,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Ends {
     pub(super) input: Input,
     pub(super) output: Output,
     /// Where whole messages are carried.
-    pub(super) shortcut: Option<Arc<Shortcut>>,
+    pub(super) shortcut: Option<Arc<DirectChannel>>,
 }
 
 impl Relays {
@@ -49,7 +49,7 @@ impl Relays {
         let quoted = serde_json::to_string(session).expect("a text is JSON");
         let head = format!(r#"{{"jsonrpc":"2.0","method":"relay/write","params":{{"session":{quoted},"message":"#);
         let writer = Writer { session: session.to_owned(), head, form, outlet: outlet.clone() };
-        let shortcut = (form == RelayForm::Messages).then(|| Shortcut::new(writer.clone()));
+        let shortcut = (form == RelayForm::Messages).then(|| DirectChannel::new(writer.clone()));
         relays.insert(session.to_owned(), Inlet { bytes: Some(bytes), shortcut: shortcut.clone(), tap: tap.clone() });
         let (input, output) = (Input { received, rest: Vec::new(), read: 0 }, Output { writer, has_ended: false });
         Ok(Ends { input, output, shortcut })

@@ -5,9 +5,9 @@ use super::error::DriveError;
 use super::sessions::{SessionSlot, milliseconds};
 use super::targets::duration;
 use super::{Context, Done, Drive, Job, envelope};
-use mcproof_analysis::diagnosis::{self, Asker, Scene};
+use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_client::jsonrpc::RpcError;
-use mcproof_client::{CallFailure, Deadline, Era, HttpHead, Reply, Sent, Session, Terms};
+use mcproof_client::{CallFailure, Deadline, Era, HttpHead, Reply, Sent, Session, WaitOptions};
 use mcproof_record::drive::{
     Answer, Asked, CallAnswer, CallParams, CompleteParams, Http, PingParams, PromptParams, ReadParams, RequestParams,
 };
@@ -166,7 +166,7 @@ impl Drive {
 
     /// Waits for the response, and returns its line.
     pub(super) async fn finish(&self, asking: Box<PendingRequest>, sending: SendState, context: &Context) -> Done {
-        let terms = Terms { deadline: asking.deadline, cancellation: Some(context.cancellation.clone()) };
+        let terms = WaitOptions { deadline: asking.deadline, cancellation: Some(context.cancellation.clone()) };
         let (method, seat) = (&*asking.method, &asking.seat);
         let waits = async |session: &Session| {
             let outcome = match sending {
@@ -229,7 +229,7 @@ impl PendingRequest {
 }
 
 pub(super) async fn unanswered(failure: &CallFailure, method: &str, session: &Session, seat: &SessionSlot) -> DriveError {
-    let scene = Scene::of(session, &seat.tap, Asker::Driver).await;
+    let scene = Scene::of(session, &seat.tap, Audience::Driver).await;
     DriveError::unanswered(diagnosis::of_call_failure(failure, method, &scene))
 }
 

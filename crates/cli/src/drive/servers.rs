@@ -4,8 +4,8 @@ use super::Drive;
 use super::error::DriveError;
 use super::sessions::{closed, milliseconds, process_id};
 use crate::target::Resolved;
-use mcproof_analysis::diagnosis::{self, Asker};
-use mcproof_client::{Patience, Session, Tap, TransportKind, open_bare, revision};
+use mcproof_analysis::diagnosis::{self, Audience};
+use mcproof_client::{Session, ShutdownTimeouts, Tap, TransportKind, open_bare, revision};
 use mcproof_record::drive::{Closed, DriveTarget, EraName, NameOnly, SpawnParams, Spawned};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -73,7 +73,7 @@ impl Drive {
             Ok(holder) => holder,
             Err(failure) => {
                 servers.remove(&server);
-                let diagnostic = diagnosis::of_connect_failure(&failure, &target, &tap.transcript(), Asker::Driver);
+                let diagnostic = diagnosis::of_connect_failure(&failure, &target, &tap.transcript(), Audience::Driver);
                 return Err(DriveError::not_open(diagnostic.map_text(|text| tap.redacted(text))));
             }
         };
@@ -90,10 +90,10 @@ impl Drive {
     }
 
     pub(super) async fn stop(&self, NameOnly { server }: NameOnly) -> Result<Closed, DriveError> {
-        self.stop_within(&server, Patience::default()).await
+        self.stop_within(&server, ShutdownTimeouts::default()).await
     }
 
-    async fn stop_within(&self, name: &str, patience: Patience) -> Result<Closed, DriveError> {
+    async fn stop_within(&self, name: &str, patience: ShutdownTimeouts) -> Result<Closed, DriveError> {
         let taken = self.servers.0.borrow_mut().remove(name);
         match taken {
             Some(Place::Running { holder, .. }) => Ok(closed(&holder.close_within(patience).await, Vec::new())),
@@ -101,7 +101,7 @@ impl Drive {
         }
     }
 
-    pub(super) async fn stop_all(&self, patience: Patience) {
+    pub(super) async fn stop_all(&self, patience: ShutdownTimeouts) {
         let names: Vec<String> = self.servers.0.borrow().keys().cloned().collect();
         for name in names {
             // It may have been stopped meanwhile.

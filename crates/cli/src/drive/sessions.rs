@@ -7,9 +7,10 @@ use super::targets::duration;
 use super::{Drive, envelope};
 use crate::target::Resolved;
 use crate::wire;
-use mcproof_analysis::diagnosis::{self, Asker};
+use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::{
-    Answers, ConnectOptions, Exit, Fault, Patience, Session, ShutdownReport, Tap, Target, open_in_memory, open_relayed, open_session,
+    Answers, ConnectOptions, Exit, Fault, Session, ShutdownReport, ShutdownTimeouts, Tap, Target, open_in_memory, open_relayed,
+    open_session,
 };
 use mcproof_record::drive::{
     AnswersParams, CloseParams, Closed, Ended, ExitStatus, Nothing, Notified, OpenParams, Opened, PatienceName, Progressed, Push,
@@ -166,7 +167,7 @@ impl Drive {
         let outcome = tokio::select! {
             biased;
             opened = opens => opened.map_err(|failure| {
-                DriveError::not_open(diagnosis::of_connect_failure(&failure, &target, &seat.tap.transcript(), Asker::Driver))
+                DriveError::not_open(diagnosis::of_connect_failure(&failure, &target, &seat.tap.transcript(), Audience::Driver))
             }),
             _ = seat.closing.wait() => Err(DriveError::closed(&seat.name)),
         };
@@ -231,7 +232,7 @@ impl Drive {
         let seat = self.seat(&session)?;
         let policies: Answers = self.callbacks.policies(&seat.name, &seat.redaction, &answers, seat.callback)?;
         self.with(&seat, async |session| {
-            session.answer_with(policies);
+            session.set_client_responses(policies);
             Ok(Nothing {})
         })
         .await
@@ -240,13 +241,13 @@ impl Drive {
     pub(super) async fn close(&self, CloseParams { session, patience }: CloseParams) -> Result<Closed, DriveError> {
         let seat = self.seat(&session)?;
         let patience = match patience {
-            PatienceName::Usual => Patience::default(),
-            PatienceName::Short => Patience::SHORT,
+            PatienceName::Usual => ShutdownTimeouts::default(),
+            PatienceName::Short => ShutdownTimeouts::SHORT,
         };
         self.close_seat(&seat, patience).await
     }
 
-    async fn close_seat(&self, seat: &Rc<SessionSlot>, patience: Patience) -> Result<Closed, DriveError> {
+    async fn close_seat(&self, seat: &Rc<SessionSlot>, patience: ShutdownTimeouts) -> Result<Closed, DriveError> {
         // Its name is free from here on, but for the relay, which still has something to say.
         self.sessions.open.borrow_mut().remove(&seat.name);
         // Who closes it twice closes it once.
@@ -261,7 +262,7 @@ impl Drive {
         Ok(closed(&report, seat.diagnosed_faults()))
     }
 
-    pub(super) async fn close_all(&self, patience: Patience) {
+    pub(super) async fn close_all(&self, patience: ShutdownTimeouts) {
         let seats: Vec<Rc<SessionSlot>> = self.sessions.open.borrow().values().cloned().collect();
         let mut closing: Vec<_> = seats.iter().map(|seat| Box::pin(self.close_seat(seat, patience))).collect();
         // Together, because each may take its time.
@@ -368,7 +369,7 @@ impl SessionSlot {
         }
         let transcript = self.tap.transcript();
         let shown = |diagnostic: Diagnostic| diagnostic.map_text(|text| self.tap.redacted(text));
-        faults.iter().map(|fault| shown(diagnosis::of_fault(fault, &transcript, Asker::Driver))).collect()
+        faults.iter().map(|fault| shown(diagnosis::of_fault(fault, &transcript, Audience::Driver))).collect()
     }
 }
 

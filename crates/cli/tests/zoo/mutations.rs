@@ -136,7 +136,7 @@ fn check((transport, era): Place, words: &[&str], witness: &Path) -> Outcome {
     }
     let report: Value = serde_json::from_slice(&stdout).unwrap_or_default();
     let mut findings = Vec::new();
-    for ruling in report["rulings"].as_array().into_iter().flatten() {
+    for ruling in report["rules"].as_array().into_iter().flatten() {
         let all = ruling["judged"]["findings"].as_array().into_iter().flatten();
         let counts = |finding: &&Value| matches!(finding["severity"].as_str(), Some("error" | "warning"));
         findings.extend(

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 /// What is waited for: the result that the server gets, or the error.
-pub type Consulted = Pin<Box<dyn Future<Output = Result<Value, RpcError>> + Send>>;
+pub type CallbackResponse = Pin<Box<dyn Future<Output = Result<Value, RpcError>> + Send>>;
 
 /// Who is asked, and about what. What it covers is declared as a capability.
 #[derive(Clone)]
@@ -16,7 +16,7 @@ pub struct Callback {
     pub elicitation: bool,
     pub sampling: bool,
     /// Takes the method and its params. It has to bound its wait itself.
-    pub ask: Arc<dyn Fn(String, Value) -> Consulted + Send + Sync>,
+    pub ask: Arc<dyn Fn(String, Value) -> CallbackResponse + Send + Sync>,
 }
 
 impl Callback {

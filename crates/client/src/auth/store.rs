@@ -5,7 +5,7 @@ use super::Identity;
 use super::discovery::AuthorizationServer;
 use super::registration::Client;
 use super::secret::Secret;
-use super::stored_token::{Keeper, Kept};
+use super::stored_token::{Kept, TokenPersistence};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -21,7 +21,7 @@ struct TokenStoreInner {
     /// HeldToken during an authorization: sessions that start at once need one consent, not one each.
     gate: Gate<()>,
     state: Mutex<TokenStoreState>,
-    keeper: Option<Box<dyn Keeper>>,
+    keeper: Option<Box<dyn TokenPersistence>>,
 }
 
 #[derive(Default)]
@@ -55,7 +55,7 @@ impl HeldToken {
 
 impl TokenStore {
     /// A store whose tokens outlive this process.
-    pub fn kept_by(keeper: impl Keeper + 'static) -> Self {
+    pub fn persisted_by(keeper: impl TokenPersistence + 'static) -> Self {
         Self(Arc::new(TokenStoreInner { keeper: Some(Box::new(keeper)), ..TokenStoreInner::default() }))
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use url::Url;
 
 /// Keeps tokens beyond this process. Called while a request waits, so it has to be quick.
-pub trait Keeper: Send + Sync {
+pub trait TokenPersistence: Send + Sync {
     /// The token for a server, if one is kept.
     fn recall(&self, server: &Url) -> Option<Kept>;
 

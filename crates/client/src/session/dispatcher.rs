@@ -5,7 +5,7 @@ use super::notifications::{Notification, Notifications};
 use super::{CallFailure, ConnectOptions, Deadline, Reading, Reply};
 use crate::Tap;
 use crate::jsonrpc::{self, Malformed, Message, RequestId, RpcError};
-use crate::transport::{Closed, FaultKind, HttpHead, Inbox, JsonLimits, Limits, Unanswered};
+use crate::transport::{Closed, HttpHead, Inbox, JsonLimits, Limits, Unanswered, ViolationKind};
 use mcproof_record::{Direction, ExchangeId, FrameId, Json};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -20,7 +20,7 @@ use tokio::time::sleep_until;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub frame: FrameId,
-    pub kind: FaultKind,
+    pub kind: ViolationKind,
 }
 
 /// A request from the server, which the session's policy has to answer.
@@ -279,7 +279,7 @@ impl Dispatcher {
 
     pub(super) fn faults(&self) -> Vec<Fault> {
         let state = self.state();
-        let open = state.open_line.map(|frame| Fault { frame, kind: FaultKind::UnfinishedLine });
+        let open = state.open_line.map(|frame| Fault { frame, kind: ViolationKind::UnfinishedLine });
         state.faults.iter().chain(state.open_events.values()).cloned().chain(open).collect()
     }
 
@@ -347,7 +347,7 @@ impl Dispatcher {
     pub(super) fn takes_revision(&self, version: &str, frame: FrameId) -> bool {
         let is_taken = self.reading == Reading::Tolerant;
         if is_taken {
-            self.fault(frame, FaultKind::UnknownRevision(version.to_owned()));
+            self.fault(frame, ViolationKind::UnknownRevision(version.to_owned()));
         }
         is_taken
     }
@@ -378,7 +378,7 @@ impl Inbox for Dispatcher {
         }
     }
 
-    fn event_begun(&self, exchange: ExchangeId, note: &dyn Fn() -> (FrameId, FaultKind)) {
+    fn event_begun(&self, exchange: ExchangeId, note: &dyn Fn() -> (FrameId, ViolationKind)) {
         let mut state = self.state();
         if state.open_events.len() < MAX_STORED {
             state.open_events.entry(exchange).or_insert_with(|| {
@@ -392,7 +392,7 @@ impl Inbox for Dispatcher {
         self.state().open_events.remove(&exchange);
     }
 
-    fn lost(&self, frame: FrameId, kind: FaultKind, content: &[u8], request: Option<&RequestId>) {
+    fn lost(&self, frame: FrameId, kind: ViolationKind, content: &[u8], request: Option<&RequestId>) {
         // What the rest of its stream brings may still be a response to a request that this does not name.
         if let Ok(Message::Response { id, .. }) = jsonrpc::parse_within(content, self.limits)
             && let Some(pending) = id.as_ref().or(request).and_then(|id| self.state().pending.remove(id))
@@ -408,19 +408,19 @@ impl Inbox for Dispatcher {
             // A refused request may be explained in any form; the status says it all (2025-11-25, transports, sending
             // messages: the body of an error status may, not must, be a JSON-RPC error).
             Err(_) if head.is_some_and(|head| head.status >= 400) => {}
-            Err(malformed) if self.takes(bytes, frame, head) => self.fault(frame, FaultKind::Malformed(malformed)),
+            Err(malformed) if self.takes(bytes, frame, head) => self.fault(frame, ViolationKind::Malformed(malformed)),
             Err(malformed) => {
                 if let Some(pending) = self.meant(&malformed, bytes, request) {
                     let _ = pending.answer.send(Err(CallFailure::NotAnAnswer(malformed.clone())));
                 }
-                self.fault(frame, FaultKind::Malformed(malformed));
+                self.fault(frame, ViolationKind::Malformed(malformed));
             }
             Ok(Message::Notification { method, params }) => {
                 self.notified(Notification { frame, method, params, carried_by: request.cloned() }, bytes.len());
             }
             Ok(Message::Request { id, method, params }) => {
                 let Some(room) = self.backlog.admit(bytes.len()) else {
-                    return self.fault(frame, FaultKind::TooManyRequests { most: MAX_WAITING });
+                    return self.fault(frame, ViolationKind::TooManyRequests { most: MAX_WAITING });
                 };
                 // The receiver lives as long as the session; after that nobody has to answer.
                 let _ = self.requests.send((ServerRequest { id, method, params: params.unwrap_or_default() }, room));
@@ -433,14 +433,14 @@ impl Inbox for Dispatcher {
                         return;
                     }
                     let text = answer.map_or_else(|error| error.to_string(), |_| "a result".to_owned());
-                    return self.fault(frame, FaultKind::NoId(text));
+                    return self.fault(frame, ViolationKind::NoId(text));
                 };
                 let mut state = self.state();
                 if let Some((number, pending)) = meant_by_text(&id, &mut state.pending) {
                     drop(state);
-                    self.fault(frame, FaultKind::TextForNumber(number));
+                    self.fault(frame, ViolationKind::TextForNumber(number));
                     if self.reading == Reading::Strict {
-                        let _ = pending.answer.send(Err(CallFailure::Lost(FaultKind::TextForNumber(number))));
+                        let _ = pending.answer.send(Err(CallFailure::Lost(ViolationKind::TextForNumber(number))));
                         return;
                     }
                     return pending.take(answer, false, frame, head);
@@ -452,7 +452,7 @@ impl Inbox for Dispatcher {
                     self.stray(&mut state, &id);
                     let known = matches!(id, RequestId::Number(number) if (1..=state.next).contains(&number)) || state.given.contains(&id);
                     drop(state);
-                    return self.fault(frame, if known { FaultKind::NotWaitedFor(id) } else { FaultKind::UnknownId(id) });
+                    return self.fault(frame, if known { ViolationKind::NotWaitedFor(id) } else { ViolationKind::UnknownId(id) });
                 };
                 drop(state);
                 pending.take(answer, anonymous, frame, head);
@@ -464,7 +464,7 @@ impl Inbox for Dispatcher {
         self.reading == Reading::Tolerant
     }
 
-    fn fault(&self, frame: FrameId, kind: FaultKind) {
+    fn fault(&self, frame: FrameId, kind: ViolationKind) {
         let mut state = self.state();
         if state.faults.len() < MAX_STORED {
             state.faults.push(Fault { frame, kind: kind.shortened() });

@@ -6,14 +6,15 @@ use super::handshake::{Offer, discovered, initialize, names};
 use super::modern::mirrored;
 use super::responder::{Responder, ResponsePolicies};
 use super::wire::{Connection, Outgoing, TOO_LATE, Wire, refusal};
-use super::{CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Handshake, Locate, Reply, Session, Spawned, Startup, Target};
+use super::{CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Handshake, Reply, Session, Spawned, Startup, Target, UrlFinder};
 use crate::Tap;
 use crate::auth::{Attempts, Authorizer, Bearer, Fallback, wants_authorization};
 use crate::jsonrpc::RpcError;
 use crate::revision::{Era, EraChoice, LEGACY, MODERN, TransportKind};
 use crate::transport::{
-    AddressFailure, Ending, Endpoint, Exchanger, HttpConnection, Inbox, Launch, LineChannel, Network, OutputWatcher, Patience, Process,
-    Resume, Shortcut, SseConnection, SseFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited, listening_addresses,
+    AddressFailure, DirectChannel, Ending, Endpoint, Exchanger, HttpConnection, Inbox, Launch, LineChannel, Network, OutputWatcher,
+    Process, Resume, ShutdownTimeouts, SseConnection, SseFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited,
+    listening_addresses,
 };
 use serde_json::json;
 use std::pin::pin;
@@ -65,7 +66,7 @@ pub async fn open_in_memory(
 pub async fn open_relayed(
     input: impl AsyncRead + Send + Unpin + 'static,
     output: impl AsyncWrite + Send + Unpin + 'static,
-    shortcut: Arc<Shortcut>,
+    shortcut: Arc<DirectChannel>,
     options: &ConnectOptions,
     tap: &Tap,
 ) -> Result<Session, ConnectFailure> {
@@ -248,7 +249,7 @@ impl<'a> Opening<'a> {
         endpoint: &Endpoint,
         kind: Option<TransportKind>,
         launch: Option<&Launch>,
-        locate: Option<&Locate>,
+        locate: Option<&UrlFinder>,
     ) -> Result<Session, ConnectFailure> {
         if kind == Some(TransportKind::Sse) && self.era() == EraChoice::Modern {
             return Err(ConnectFailure::NoModernSse);
@@ -366,7 +367,7 @@ impl<'a> Opening<'a> {
         &self,
         launch: &Launch,
         endpoint: &Endpoint,
-        locate: Option<&Locate>,
+        locate: Option<&UrlFinder>,
     ) -> Result<(Spawned, Url), ConnectFailure> {
         let deadline = Instant::now() + self.budget;
         let (found, mut location) = mpsc::channel(1);
@@ -648,7 +649,7 @@ impl<'a> Opening<'a> {
 }
 
 impl Attempt {
-    async fn discard(self, patience: Patience) {
+    async fn discard(self, patience: ShutdownTimeouts) {
         let Self { wire, .. } = self;
         // A handshake that failed after its first response leaves a session behind.
         if let Connection::Http(http) = &wire.connection
@@ -657,7 +658,9 @@ impl Attempt {
             http.delete(&wire.headers(), patience.end_of_input).await;
         }
         if let Some(Connection::Stdio(stdio)) = Arc::into_inner(wire).map(|wire| wire.connection) {
-            stdio.close(Patience { end_of_input: patience.end_of_input.min(Patience::SHORT.end_of_input), ..patience }).await;
+            stdio
+                .close(ShutdownTimeouts { end_of_input: patience.end_of_input.min(ShutdownTimeouts::SHORT.end_of_input), ..patience })
+                .await;
         }
     }
 }
@@ -711,7 +714,7 @@ impl RetryPauses {
 }
 
 impl Spawned {
-    async fn discard(self, patience: Patience) {
+    async fn discard(self, patience: ShutdownTimeouts) {
         let Self { process, stdin } = self;
         process.shut_down(async { drop(stdin) }, StdinUse::Held, patience).await;
     }

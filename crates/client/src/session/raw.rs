@@ -26,7 +26,7 @@ pub enum WaitFor {
 
 /// An HTTP request to the origin of the endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HttpQuestion {
+pub struct RawHttpRequest {
     pub method: String,
     /// With its query; the endpoint's own if there is none.
     pub path: Option<String>,
@@ -51,7 +51,7 @@ pub enum Reads {
 
 /// What came back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HttpAnswer {
+pub struct RawHttpResponse {
     pub head: std::sync::Arc<crate::transport::HttpHead>,
     /// Of an event stream the data of its first event, if that was read.
     pub body: Vec<u8>,
@@ -138,7 +138,7 @@ impl Session {
     ///
     /// # Errors
     /// No response came.
-    pub async fn ask_over_http(&self, question: &HttpQuestion, deadline: Duration) -> Option<Result<HttpAnswer, CallFailure>> {
+    pub async fn ask_over_http(&self, question: &RawHttpRequest, deadline: Duration) -> Option<Result<RawHttpResponse, CallFailure>> {
         self.exchange(question, Spelling::Lower, Way::Any, deadline).await
     }
 
@@ -148,10 +148,10 @@ impl Session {
     /// No response came.
     pub async fn ask_over_http_spelled(
         &self,
-        question: &HttpQuestion,
+        question: &RawHttpRequest,
         spelling: Spelling,
         deadline: Duration,
-    ) -> Option<Result<HttpAnswer, CallFailure>> {
+    ) -> Option<Result<RawHttpResponse, CallFailure>> {
         self.exchange(question, spelling, Way::Any, deadline).await
     }
 
@@ -160,7 +160,7 @@ impl Session {
     ///
     /// # Errors
     /// No response came, or the connection was closed after the first one.
-    pub async fn ask_in_row(&self, questions: [&HttpQuestion; 2], deadline: Duration) -> Option<Result<HttpAnswer, CallFailure>> {
+    pub async fn ask_in_row(&self, questions: [&RawHttpRequest; 2], deadline: Duration) -> Option<Result<RawHttpResponse, CallFailure>> {
         match self.exchange(questions[0], Spelling::Lower, Way::New, deadline).await? {
             Ok(_) => self.exchange(questions[1], Spelling::Lower, Way::Kept, deadline).await,
             failed => Some(failed),
@@ -178,11 +178,11 @@ impl Session {
 
     async fn exchange(
         &self,
-        question: &HttpQuestion,
+        question: &RawHttpRequest,
         spelling: Spelling,
         way: Way,
         deadline: Duration,
-    ) -> Option<Result<HttpAnswer, CallFailure>> {
+    ) -> Option<Result<RawHttpResponse, CallFailure>> {
         let (exchanger, endpoint) = match &self.wire.connection {
             Connection::Http(http) => http.endpoint(),
             Connection::Sse(sse) => sse.endpoint(),
@@ -196,7 +196,7 @@ impl Session {
         };
         let mut all = if question.in_session { self.headers_of(None) } else { Headers::new() };
         all.extend(question.headers.iter().cloned());
-        let question = HttpQuestion { headers: all, ..question.clone() };
+        let question = RawHttpRequest { headers: all, ..question.clone() };
         let spelled = (spelling != Spelling::Lower).then(|| exchanger.spelled(spelling));
         Some(ask(spelled.as_ref().unwrap_or(exchanger), &url, &question, way, deadline).await)
     }
@@ -241,23 +241,29 @@ impl Session {
 ///
 /// # Errors
 /// No response came.
-pub async fn ask_elsewhere(
+pub async fn request_elsewhere(
     url: &Url,
-    question: &HttpQuestion,
+    question: &RawHttpRequest,
     options: &ConnectOptions,
     tap: &Tap,
     deadline: Duration,
-) -> Result<HttpAnswer, CallFailure> {
+) -> Result<RawHttpResponse, CallFailure> {
     let endpoint = Endpoint { url: url.clone(), headers: Vec::new() };
     let exchanger = Exchanger::new(&endpoint, options.limits, &options.network, tap);
     let exchanger = exchanger.map_err(|failure| unreachable(failure.to_string().into()))?;
     ask(&exchanger, url, question, Way::New, deadline).await
 }
 
-async fn ask(exchanger: &Exchanger, url: &Url, question: &HttpQuestion, way: Way, deadline: Duration) -> Result<HttpAnswer, CallFailure> {
+async fn ask(
+    exchanger: &Exchanger,
+    url: &Url,
+    question: &RawHttpRequest,
+    way: Way,
+    deadline: Duration,
+) -> Result<RawHttpResponse, CallFailure> {
     let started = Instant::now();
     match timeout(deadline, exchanger.ask(question, url, way)).await {
-        Ok(Ok((head, body))) => Ok(HttpAnswer { head, body, elapsed: started.elapsed() }),
+        Ok(Ok((head, body))) => Ok(RawHttpResponse { head, body, elapsed: started.elapsed() }),
         Ok(Err(reason)) => Err(unreachable(reason)),
         Err(_) => Err(silent(&format!("{} {}", question.method, url.path()), deadline)),
     }

@@ -6,12 +6,12 @@ use super::wire::Connection;
 use super::{ConnectFailure, ConnectOptions, Session};
 use crate::Tap;
 use crate::revision::TransportKind;
-use crate::transport::{Census, Endpoint, Program};
+use crate::transport::{Endpoint, Program, ResourceUsage};
 use std::sync::Arc;
 
 /// What a server did with a session that we ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Farewell {
+pub enum SessionEnd {
     /// There was none to end: the server gave us no session id, or the transport has none.
     NoSession,
     /// A request with the old id was refused.
@@ -30,23 +30,23 @@ impl Session {
     ///
     /// # Errors
     /// As [`super::open_session`]; the server that was started has ended then.
-    pub async fn renew(self, options: &ConnectOptions, tap: &Tap) -> Result<(Self, Farewell), ConnectFailure> {
-        let Some((endpoint, kind)) = self.reached.clone() else { return Ok((self, Farewell::NoSession)) };
+    pub async fn renew(self, options: &ConnectOptions, tap: &Tap) -> Result<(Self, SessionEnd), ConnectFailure> {
+        let Some((endpoint, kind)) = self.reached.clone() else { return Ok((self, SessionEnd::NoSession)) };
         let Self { wire, spawned, answering, patience, .. } = self;
         answering.end().await;
-        let mut farewell = Farewell::NoSession;
+        let mut farewell = SessionEnd::NoSession;
         if let Some(wire) = Arc::into_inner(wire)
             && let (true, headers) = (wire.has_session(), wire.headers())
             && let Connection::Http(http) = wire.connection
         {
             farewell = match http.delete(&headers, patience.end_of_input).await {
-                None => Farewell::Silent,
+                None => SessionEnd::Silent,
                 // 2025-03-26 to 2025-11-25, transports, session management: 405 where clients may not end a session.
-                Some(status) if !(200..300).contains(&status) => Farewell::NotTaken(status),
+                Some(status) if !(200..300).contains(&status) => SessionEnd::NotTaken(status),
                 Some(_) => match http.ask_with(&headers, patience.end_of_input).await {
-                    None => Farewell::Silent,
-                    Some(400..=499) => Farewell::Refused,
-                    Some(status) => Farewell::StillKnown(status),
+                    None => SessionEnd::Silent,
+                    Some(400..=499) => SessionEnd::Refused,
+                    Some(status) => SessionEnd::StillKnown(status),
                 },
             };
         }
@@ -60,7 +60,7 @@ impl Session {
     }
 
     /// What the server's processes hold now; `None` where we did not start it, or the system does not tell.
-    pub fn census(&self) -> Option<Census> {
+    pub fn census(&self) -> Option<ResourceUsage> {
         match (&self.wire.connection, &self.spawned) {
             (Connection::Stdio(stdio), _) => stdio.census(),
             (_, Some(spawned)) => spawned.process.census(),

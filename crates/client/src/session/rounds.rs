@@ -1,7 +1,7 @@
 //! Multi round-trip requests: a modern server requests input in its result, and the request goes out again with it.
 //! Source: 2026-07-28, basic/patterns/mrtr.
 
-use super::{CallFailure, Reply, Session, Terms};
+use super::{CallFailure, Reply, Session, WaitOptions};
 use crate::answers::Answers;
 use crate::revision::Era;
 use mcproof_record::{Json, JsonObject};
@@ -23,7 +23,7 @@ impl Session {
         &self,
         method: &str,
         params: Option<Map<String, Value>>,
-        terms: impl Into<Terms>,
+        terms: impl Into<WaitOptions>,
     ) -> Result<Reply, CallFailure> {
         self.pass_rounds(method, params.map(Json::from), terms.into()).await.map(Reply::read)
     }
@@ -32,14 +32,14 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::request`].
-    pub async fn pass_rounds(&self, method: &str, params: Option<JsonObject>, terms: Terms) -> Result<Reply<Json>, CallFailure> {
+    pub async fn pass_rounds(&self, method: &str, params: Option<JsonObject>, terms: WaitOptions) -> Result<Reply<Json>, CallFailure> {
         if self.handshake.era == Era::Legacy {
             return self.request_once(method, params, terms).await;
         }
         Box::pin(self.modern_rounds(method, params.unwrap_or_default().into_inner(), terms)).await
     }
 
-    async fn modern_rounds(&self, method: &str, original: Map<String, Value>, terms: Terms) -> Result<Reply<Json>, CallFailure> {
+    async fn modern_rounds(&self, method: &str, original: Map<String, Value>, terms: WaitOptions) -> Result<Reply<Json>, CallFailure> {
         let mut reply = self.request_once(method, Some(original.clone().into()), terms.clone()).await?;
         for _ in 1..MAX_ROUNDS {
             let Ok(result) = &reply.answer else { break };

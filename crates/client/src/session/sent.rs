@@ -2,7 +2,7 @@
 
 use super::dispatcher::Waiting;
 use super::wire::{Connection, TOO_LATE};
-use super::{CallFailure, Deadline, Reply, Session, Terms};
+use super::{CallFailure, Deadline, Reply, Session, WaitOptions};
 use crate::revision::Era;
 use mcproof_record::{Json, JsonObject};
 
@@ -32,7 +32,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::request`].
-    pub async fn wait_for(&self, sent: Sent, method: &str, terms: Terms) -> Result<Reply<Json>, CallFailure> {
+    pub async fn wait_for(&self, sent: Sent, method: &str, terms: WaitOptions) -> Result<Reply<Json>, CallFailure> {
         match sent.0 {
             SentState::Waiting(waiting) => self.wire.wait(waiting, method, terms, self.handshake.era, TOO_LATE).await,
             SentState::Over(outcome) => outcome,

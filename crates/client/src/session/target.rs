@@ -4,13 +4,13 @@ use super::ClientProfile;
 use crate::answers::Answers;
 use crate::auth::Authorization;
 use crate::revision::{EraChoice, TransportKind};
-use crate::transport::{Endpoint, FaultInjector, Guardian, Launch, Limits, Network, Patience};
+use crate::transport::{Endpoint, FaultInjector, Guardian, Launch, Limits, Network, ShutdownTimeouts};
 use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
 /// Finds the URL of a server in a line that it printed.
-pub type Locate = Arc<dyn Fn(&[u8]) -> Option<Url> + Send + Sync>;
+pub type UrlFinder = Arc<dyn Fn(&[u8]) -> Option<Url> + Send + Sync>;
 
 /// A server, and how to reach it.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ pub enum Target {
         /// Set when the server is to be started first.
         launch: Option<Launch>,
         /// Set when a started server chooses its address by itself; the endpoint's URL counts for nothing then.
-        locate: Option<Locate>,
+        locate: Option<UrlFinder>,
     },
 }
 
@@ -77,11 +77,11 @@ pub struct ConnectOptions {
     pub network: Network,
     /// How to get a token when an HTTP server requests one. Without it a server that does is a failure.
     pub authorization: Option<Authorization>,
-    pub patience: Patience,
+    pub patience: ShutdownTimeouts,
     pub client: ClientProfile,
     /// What the server may ask; declared in addition to the profile's capabilities.
     pub answers: Answers,
-    /// Declared as well, for what [`super::Session::answer_with`] will say later; until then it is refused.
+    /// Declared as well, for what [`super::Session::set_client_responses`] will say later; until then it is refused.
     pub later_answers: Answers,
     pub guardian: Guardian,
     /// How long a request is still waited for once as many responses as there are open requests have come with ids that fit

@@ -21,18 +21,18 @@ impl From<Duration> for Deadline {
 
 /// A deadline, and whoever may cancel before it.
 #[derive(Clone, Debug)]
-pub struct Terms {
+pub struct WaitOptions {
     pub deadline: Deadline,
     pub cancellation: Option<Cancellation>,
 }
 
-impl From<Duration> for Terms {
+impl From<Duration> for WaitOptions {
     fn from(idle: Duration) -> Self {
         Self { deadline: idle.into(), cancellation: None }
     }
 }
 
-impl From<Deadline> for Terms {
+impl From<Deadline> for WaitOptions {
     fn from(deadline: Deadline) -> Self {
         Self { deadline, cancellation: None }
     }
@@ -40,7 +40,7 @@ impl From<Deadline> for Terms {
 
 /// Ends the waits that were given its [`Cancellation`].
 #[derive(Debug)]
-pub struct Canceller(Arc<CancellationState>);
+pub struct Canceler(Arc<CancellationState>);
 
 /// Cancels a wait. Clones share one state.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ struct CancellationState {
     requested: Notify,
 }
 
-impl Canceller {
+impl Canceler {
     pub fn new() -> (Self, Cancellation) {
         let state = Arc::new(CancellationState::default());
         (Self(Arc::clone(&state)), Cancellation(state))

@@ -1,7 +1,7 @@
 //! A connection as a session uses it: requests with deadlines, and notifications.
 
 use super::dispatcher::{Dispatcher, Waiting};
-use super::{CallFailure, Deadline, Headers, Reply, SESSION_HEADER, Terms};
+use super::{CallFailure, Deadline, Headers, Reply, SESSION_HEADER, WaitOptions};
 use crate::auth::{Attempts, Authorizer, Secret, wants_authorization};
 use crate::jsonrpc::{self, RequestId};
 use crate::revision::Era;
@@ -65,7 +65,7 @@ impl Wire {
         &self,
         dispatcher: &Arc<Dispatcher>,
         outgoing: Outgoing<'_>,
-        terms: Terms,
+        terms: WaitOptions,
         era: Era,
         reason: &str,
     ) -> Result<Reply<Json>, CallFailure> {
@@ -109,7 +109,7 @@ impl Wire {
         &self,
         dispatcher: &Arc<Dispatcher>,
         outgoing: Outgoing<'_>,
-        terms: Terms,
+        terms: WaitOptions,
         era: Era,
         reason: &str,
     ) -> Result<Reply<Json>, CallFailure> {
@@ -123,11 +123,11 @@ impl Wire {
         &self,
         mut waiting: Waiting,
         method: &str,
-        terms: Terms,
+        terms: WaitOptions,
         era: Era,
         reason: &str,
     ) -> Result<Reply<Json>, CallFailure> {
-        let Terms { deadline, cancellation } = terms;
+        let WaitOptions { deadline, cancellation } = terms;
         let cancelled = async {
             match cancellation {
                 Some(cancellation) => cancellation.asked().await,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// One connection, or the attempt at one: what it did not come to is not there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Dialed {
+pub struct ConnectionTiming {
     /// Since the transcript began.
     pub began: Duration,
     /// The look-up of the host's name, or of the proxy's; none where the URL has an address.
@@ -34,13 +34,13 @@ pub struct Dialed {
 /// A connection that is being made. When this is dropped, finished or not, the tap has its facts.
 pub(super) struct ConnectionTimer<'a> {
     tap: &'a Tap,
-    facts: Dialed,
+    facts: ConnectionTiming,
     last: Instant,
 }
 
 impl<'a> ConnectionTimer<'a> {
     pub(super) fn begin(tap: &'a Tap) -> Self {
-        Self { tap, facts: Dialed { began: tap.elapsed(), ..Dialed::default() }, last: Instant::now() }
+        Self { tap, facts: ConnectionTiming { began: tap.elapsed(), ..ConnectionTiming::default() }, last: Instant::now() }
     }
 
     pub(super) fn named(&mut self) {

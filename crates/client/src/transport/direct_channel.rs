@@ -16,7 +16,7 @@ pub trait Carrier: Send + Sync + 'static {
 }
 
 /// The way of messages between a session in memory and whoever is its transport.
-pub struct Shortcut {
+pub struct DirectChannel {
     carrier: Box<dyn Carrier>,
     session: OnceLock<Reached>,
 }
@@ -29,7 +29,7 @@ struct Reached {
     limit: usize,
 }
 
-impl Shortcut {
+impl DirectChannel {
     pub fn new(carrier: impl Carrier) -> Arc<Self> {
         Arc::new(Self { carrier: Box::new(carrier), session: OnceLock::new() })
     }

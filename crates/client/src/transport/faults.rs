@@ -22,8 +22,8 @@ use tokio::sync::watch;
 /// One kind of fault, and which messages it hits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultRule {
-    pub disturbance: Disturbance,
-    pub toward: Toward,
+    pub disturbance: InjectedFault,
+    pub toward: FaultDirection,
     /// Only requests of this method and their responses, or notifications of it. Without it the handshake is spared.
     pub method: Option<String>,
     /// Only calls of this tool and their responses.
@@ -35,7 +35,7 @@ pub struct FaultRule {
 
 /// What is done to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Disturbance {
+pub enum InjectedFault {
     /// It comes later, by `delay` and up to `jitter` more.
     Latency {
         delay: Duration,
@@ -62,7 +62,7 @@ pub enum Disturbance {
 
 /// On which way a message is hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Toward {
+pub enum FaultDirection {
     Server,
     Client,
 }
@@ -122,7 +122,7 @@ pub(super) struct Treatment {
 /// A disturbance of which a message suffers at most one, with the rule that requests it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Deed {
-    pub(super) disturbance: Disturbance,
+    pub(super) disturbance: InjectedFault,
     rule: usize,
 }
 
@@ -161,7 +161,7 @@ impl FaultInjector {
     }
 
     /// What to do to a message. Rules that it meets count it; deeds count as hits once they are [`FaultInjector::did`].
-    pub(super) fn treat(&self, toward: Toward, subject: &Subject) -> Treatment {
+    pub(super) fn treat(&self, toward: FaultDirection, subject: &Subject) -> Treatment {
         let mut treatment = Treatment::default();
         if self.shared.paused.load(Ordering::Relaxed) || *subject == Subject::Unknown {
             return treatment;
@@ -169,11 +169,11 @@ impl FaultInjector {
         let mut state = self.state();
         for (index, rule) in self.shared.rules.iter().enumerate() {
             let way = match rule.disturbance {
-                Disturbance::Status { .. } => Toward::Server,
+                InjectedFault::Status { .. } => FaultDirection::Server,
                 _ => rule.toward,
             };
             // A status answers a request; nothing else has a response.
-            let fits = !matches!(rule.disturbance, Disturbance::Status { .. }) || matches!(subject, Subject::Request { .. });
+            let fits = !matches!(rule.disturbance, InjectedFault::Status { .. }) || matches!(subject, Subject::Request { .. });
             if way != toward || !fits || !subject.is_named_by(rule) {
                 continue;
             }
@@ -189,11 +189,11 @@ impl FaultInjector {
                 continue;
             }
             match rule.disturbance {
-                Disturbance::Latency { delay, jitter } => {
+                InjectedFault::Latency { delay, jitter } => {
                     *hit += 1;
                     treatment.delay += delay + jitter.mul_f64(dice.f64());
                 }
-                Disturbance::Throttle { bytes_per_second } => {
+                InjectedFault::Throttle { bytes_per_second } => {
                     *hit += 1;
                     let slowest = treatment.bytes_per_second.map_or(bytes_per_second, |other| other.min(bytes_per_second));
                     treatment.bytes_per_second = Some(slowest);
@@ -209,7 +209,7 @@ impl FaultInjector {
     }
 
     /// Reads a message on its way. Requests are remembered, so that their responses are known.
-    pub(super) fn read(&self, toward: Toward, bytes: &[u8]) -> Subject {
+    pub(super) fn read(&self, toward: FaultDirection, bytes: &[u8]) -> Subject {
         self.state().asked.read(toward, bytes)
     }
 
@@ -238,17 +238,17 @@ impl FaultInjector {
     }
 
     /// A message went by.
-    pub(super) fn pass(&self, toward: Toward) {
+    pub(super) fn pass(&self, toward: FaultDirection) {
         self.shared.passed[index(toward)].send_modify(|count| *count += 1);
     }
 
     /// Changes when another message has gone by.
-    pub(super) fn passing(&self, toward: Toward) -> watch::Receiver<u64> {
+    pub(super) fn passing(&self, toward: FaultDirection) -> watch::Receiver<u64> {
         self.shared.passed[index(toward)].subscribe()
     }
 
     /// Waits until another message has gone by; `false` if none does.
-    pub(super) async fn overtaken(&self, toward: Toward) -> bool {
+    pub(super) async fn overtaken(&self, toward: FaultDirection) -> bool {
         let mut passing = self.passing(toward);
         tokio::time::timeout(OVERTAKEN_WITHIN, passing.changed()).await.is_ok_and(|changed| changed.is_ok())
     }
@@ -275,10 +275,10 @@ pub(super) fn pieces(bytes_per_second: u64) -> (usize, Duration) {
     (usize::try_from(size).unwrap_or(usize::MAX), pause)
 }
 
-fn index(toward: Toward) -> usize {
+fn index(toward: FaultDirection) -> usize {
     match toward {
-        Toward::Server => 0,
-        Toward::Client => 1,
+        FaultDirection::Server => 0,
+        FaultDirection::Client => 1,
     }
 }
 
@@ -288,40 +288,40 @@ mod tests {
 
     const CALL: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}"#;
 
-    fn rule(disturbance: Disturbance, schedule: Schedule) -> FaultRule {
-        FaultRule { disturbance, toward: Toward::Server, method: None, tool: None, schedule, seed: 1 }
+    fn rule(disturbance: InjectedFault, schedule: Schedule) -> FaultRule {
+        FaultRule { disturbance, toward: FaultDirection::Server, method: None, tool: None, schedule, seed: 1 }
     }
 
     /// Which of eight calls are hit.
     fn check(rule: FaultRule, expected: &str) -> FaultInjector {
         let injector = FaultInjector::new(vec![rule]);
-        let subject = injector.read(Toward::Server, CALL);
+        let subject = injector.read(FaultDirection::Server, CALL);
         let hit: String =
-            (0..8).map(|_| if injector.treat(Toward::Server, &subject) == Treatment::default() { '.' } else { 'x' }).collect();
+            (0..8).map(|_| if injector.treat(FaultDirection::Server, &subject) == Treatment::default() { '.' } else { 'x' }).collect();
         assert_eq!(hit, expected);
         injector
     }
 
     #[test]
     fn a_schedule_says_which_messages_are_hit() {
-        check(rule(Disturbance::Drop, Schedule::Always), "xxxxxxxx");
-        check(rule(Disturbance::Drop, Schedule::First(2)), "xx......");
-        check(rule(Disturbance::Drop, Schedule::Every(3)), "..x..x..");
-        check(rule(Disturbance::Drop, Schedule::Probability(0.0)), "........");
-        check(rule(Disturbance::Drop, Schedule::Probability(1.0)), "xxxxxxxx");
+        check(rule(InjectedFault::Drop, Schedule::Always), "xxxxxxxx");
+        check(rule(InjectedFault::Drop, Schedule::First(2)), "xx......");
+        check(rule(InjectedFault::Drop, Schedule::Every(3)), "..x..x..");
+        check(rule(InjectedFault::Drop, Schedule::Probability(0.0)), "........");
+        check(rule(InjectedFault::Drop, Schedule::Probability(1.0)), "xxxxxxxx");
     }
 
     #[test]
     fn a_rule_names_its_messages() {
-        let drop = rule(Disturbance::Drop, Schedule::Always);
+        let drop = rule(InjectedFault::Drop, Schedule::Always);
         let to = |tool: &str| FaultRule { tool: Some(tool.into()), ..drop.clone() };
         check(to("echo"), "xxxxxxxx");
         check(to("other"), "........");
         check(FaultRule { method: Some("tools/call".into()), ..drop.clone() }, "xxxxxxxx");
         check(FaultRule { method: Some("ping".into()), ..drop.clone() }, "........");
-        check(FaultRule { toward: Toward::Client, ..drop.clone() }, "........");
+        check(FaultRule { toward: FaultDirection::Client, ..drop.clone() }, "........");
         check(
-            FaultRule { toward: Toward::Client, ..rule(Disturbance::Status { code: 503, retry_after: None }, Schedule::Always) },
+            FaultRule { toward: FaultDirection::Client, ..rule(InjectedFault::Status { code: 503, retry_after: None }, Schedule::Always) },
             "xxxxxxxx",
         );
     }
@@ -329,9 +329,9 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_faults() {
         let hits = |seed| {
-            let injector = FaultInjector::new(vec![FaultRule { seed, ..rule(Disturbance::Drop, Schedule::Probability(0.5)) }]);
-            let subject = injector.read(Toward::Server, CALL);
-            (0..64).map(|_| injector.treat(Toward::Server, &subject).deed.is_some()).collect::<Vec<_>>()
+            let injector = FaultInjector::new(vec![FaultRule { seed, ..rule(InjectedFault::Drop, Schedule::Probability(0.5)) }]);
+            let subject = injector.read(FaultDirection::Server, CALL);
+            (0..64).map(|_| injector.treat(FaultDirection::Server, &subject).deed.is_some()).collect::<Vec<_>>()
         };
         assert_eq!(hits(7), hits(7));
         assert_ne!(hits(7), hits(8));
@@ -341,11 +341,11 @@ mod tests {
     #[test]
     fn the_handshake_is_spared_unless_it_is_named() {
         let injector = |method: Option<&str>| {
-            FaultInjector::new(vec![FaultRule { method: method.map(str::to_owned), ..rule(Disturbance::Drop, Schedule::Always) }])
+            FaultInjector::new(vec![FaultRule { method: method.map(str::to_owned), ..rule(InjectedFault::Drop, Schedule::Always) }])
         };
         let hits = |injector: FaultInjector, message: &[u8]| {
-            let subject = injector.read(Toward::Server, message);
-            injector.treat(Toward::Server, &subject).deed.is_some()
+            let subject = injector.read(FaultDirection::Server, message);
+            injector.treat(FaultDirection::Server, &subject).deed.is_some()
         };
         let initialize = br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#;
         assert!(!hits(injector(None), initialize));
@@ -355,12 +355,13 @@ mod tests {
 
     #[test]
     fn what_an_answer_belongs_to_is_remembered() {
-        let injector = FaultInjector::new(vec![FaultRule { toward: Toward::Client, ..rule(Disturbance::Duplicate, Schedule::Always) }]);
-        injector.read(Toward::Server, CALL);
-        let answer = injector.read(Toward::Client, br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        let injector =
+            FaultInjector::new(vec![FaultRule { toward: FaultDirection::Client, ..rule(InjectedFault::Duplicate, Schedule::Always) }]);
+        injector.read(FaultDirection::Server, CALL);
+        let answer = injector.read(FaultDirection::Client, br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
         assert_eq!(answer.to_string(), "the response to `tools/call echo` (request 1)");
         assert!(!injector.is_disturbed(&answer));
-        let treatment = injector.treat(Toward::Client, &answer);
+        let treatment = injector.treat(FaultDirection::Client, &answer);
         let deed = treatment.deed.unwrap();
         assert_eq!(injector.hits(), [0]);
         assert_eq!(injector.did(deed, format!("sent {answer} twice")), "fault: sent the response to `tools/call echo` (request 1) twice");

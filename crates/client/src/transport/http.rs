@@ -7,11 +7,11 @@ use super::faults::{Admission, DisturbedBody, FaultInjector, Reading, Subject, a
 use super::pool::{AddressFailure, Lease, Pool, Spelling, Way};
 use super::progress::{Progress, Stage};
 use super::sse_events::{Event, EventFlaw, EventParser};
-use super::{Bound, Broken, Envelope, FaultKind, HttpHead, Inbox, Limits, Network, Resume, Unanswered};
+use super::{Bound, Broken, Envelope, HttpHead, Inbox, Limits, Network, Resume, Unanswered, ViolationKind};
 use crate::Tap;
 use crate::auth::{Bearer, wants_authorization};
 use crate::jsonrpc::{self, RequestId};
-use crate::session::{Headers, HttpQuestion, Reads};
+use crate::session::{Headers, RawHttpRequest, Reads};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
@@ -135,8 +135,8 @@ impl Exchanger {
 
     /// One request that belongs to no message; its headers win over all others. Of an event stream at most the data of its
     /// first event is read, since it may never end.
-    pub(crate) async fn ask(&self, question: &HttpQuestion, url: &Url, way: Way) -> Result<(Arc<HttpHead>, Vec<u8>), Broken> {
-        let HttpQuestion { method, headers, body, is_anonymous, reads, .. } = question;
+    pub(crate) async fn ask(&self, question: &RawHttpRequest, url: &Url, way: Way) -> Result<(Arc<HttpHead>, Vec<u8>), Broken> {
+        let RawHttpRequest { method, headers, body, is_anonymous, reads, .. } = question;
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is not a valid HTTP method"))?;
         let mut all: Vec<(String, String)> = vec![("host".into(), authority(url))];
         if !is_anonymous {
@@ -709,7 +709,7 @@ impl Shared {
             self.inbox.message(&bytes, frame, Some(&head), request);
         } else if self.inbox.is_tolerant() && broken.is_none() && head.status < 300 && is_like_a_message(&bytes) {
             let named = if media_type.is_empty() { "no `Content-Type`".to_owned() } else { format!("`Content-Type: {media_type}`") };
-            self.inbox.fault(frame, FaultKind::OtherMediaType(named));
+            self.inbox.fault(frame, ViolationKind::OtherMediaType(named));
             self.inbox.message(&bytes, frame, Some(&head), request);
         }
         Unanswered::Response { head, excerpt: excerpt(&bytes), broken }
@@ -784,14 +784,14 @@ pub(crate) fn deliver(inbox: &dyn Inbox, event: &Event, frame: FrameId, head: &A
     let Some(data) = event.data.as_ref().filter(|data| !data.is_empty()) else { return };
     match event.name.as_deref() {
         None | Some("" | "message") => inbox.message(data, frame, Some(head), request),
-        Some(name) => inbox.lost(frame, FaultKind::OtherEvent(name.to_owned()), data, request),
+        Some(name) => inbox.lost(frame, ViolationKind::OtherEvent(name.to_owned()), data, request),
     }
 }
 
-pub(crate) fn fault_of(flaw: &EventFlaw) -> FaultKind {
+pub(crate) fn fault_of(flaw: &EventFlaw) -> ViolationKind {
     match flaw {
-        EventFlaw::NoData(line) => FaultKind::EventWithoutData(excerpt(line)),
-        EventFlaw::Unfinished => FaultKind::UnfinishedEvent,
+        EventFlaw::NoData(line) => ViolationKind::EventWithoutData(excerpt(line)),
+        EventFlaw::Unfinished => ViolationKind::UnfinishedEvent,
     }
 }
 

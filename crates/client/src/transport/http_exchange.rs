@@ -12,7 +12,7 @@ use hyper::{Method, Request};
 use url::Url;
 
 /// A connection that waits for its one request. The caller sets the deadlines.
-pub struct Errand {
+pub struct HttpCall {
     pool: Pool,
     lease: Lease,
     url: Url,
@@ -20,7 +20,7 @@ pub struct Errand {
 
 /// What came back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ErrandAnswer {
+pub struct HttpCallResponse {
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
@@ -28,7 +28,7 @@ pub struct ErrandAnswer {
     pub body: Vec<u8>,
 }
 
-impl ErrandAnswer {
+impl HttpCallResponse {
     /// The first header of that (lower-case) name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -38,7 +38,7 @@ impl ErrandAnswer {
 /// The rest of a longer body is not read.
 const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 
-impl Errand {
+impl HttpCall {
     /// Connects: name, TCP, proxy and TLS.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl Errand {
     ///
     /// # Errors
     /// A readable sentence. Whether the request arrived is not known then.
-    pub async fn send(self, method: &str, headers: &[(String, String)], body: Vec<u8>) -> Result<ErrandAnswer, Broken> {
+    pub async fn send(self, method: &str, headers: &[(String, String)], body: Vec<u8>) -> Result<HttpCallResponse, Broken> {
         let unusable = |what: String| Broken::from(what);
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| unusable(format!("`{method}` is not a valid HTTP method")))?;
         let length = body.len();
@@ -90,6 +90,6 @@ impl Errand {
         // The status tells enough where the body is too long or breaks off.
         let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await.map(|body| body.to_bytes().to_vec()).unwrap_or_default();
         drop(lease);
-        Ok(ErrandAnswer { status: parts.status.as_u16(), headers, body })
+        Ok(HttpCallResponse { status: parts.status.as_u16(), headers, body })
     }
 }

@@ -4,7 +4,7 @@
 use super::faults::{FaultInjector, Relay};
 use super::lines::{Line, LineReader};
 use super::process::exited;
-use super::{Closed, Envelope, Exit, Inbox, Limits, Purpose, Shortcut};
+use super::{Closed, DirectChannel, Envelope, Exit, Inbox, Limits, Purpose};
 use crate::Tap;
 use mcproof_record::{Direction, FrameBody, FrameId};
 use std::io;
@@ -30,7 +30,7 @@ pub(crate) struct LineChannel {
     /// `None` once the output was closed.
     outgoing: Mutex<Option<mpsc::UnboundedSender<Outgoing>>>,
     /// Goes before the queue, where there is one.
-    shortcut: Option<Arc<Shortcut>>,
+    shortcut: Option<Arc<DirectChannel>>,
     writer: JoinHandle<()>,
     reader: JoinHandle<()>,
     /// Between the channel and the peer, where faults are requested.
@@ -63,7 +63,7 @@ impl LineChannel {
     pub(crate) fn open_with(
         input: impl AsyncRead + Send + Unpin + 'static,
         output: impl AsyncWrite + Send + Unpin + 'static,
-        shortcut: Arc<Shortcut>,
+        shortcut: Arc<DirectChannel>,
         limits: Limits,
         tap: &Tap,
         inbox: Arc<dyn Inbox>,

@@ -4,7 +4,7 @@
 use super::guardian::{Group, Spawned};
 use super::lines::{Line, LineReader};
 use super::programs::{Program, programs};
-use super::{Census, Guardian};
+use super::{Guardian, ResourceUsage};
 use crate::Tap;
 use mcproof_record::{Direction, FrameBody};
 use nix::sys::signal::{Signal, kill, killpg};
@@ -85,20 +85,20 @@ pub enum StartFailure {
 
 /// How long a server may take to end by itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct ShutdownTimeouts {
     /// After its stdin was closed.
     pub end_of_input: Duration,
     /// After SIGTERM.
     pub terminate: Duration,
 }
 
-impl Default for Patience {
+impl Default for ShutdownTimeouts {
     fn default() -> Self {
         Self { end_of_input: Duration::from_secs(2), terminate: Duration::from_secs(2) }
     }
 }
 
-impl Patience {
+impl ShutdownTimeouts {
     /// For when the user wants to leave now.
     pub const SHORT: Self = Self { end_of_input: Duration::from_millis(100), terminate: Duration::from_millis(400) };
 }
@@ -200,8 +200,8 @@ impl Process {
         *self.exit.borrow()
     }
 
-    pub(crate) fn census(&self) -> Option<Census> {
-        self.exit().is_none().then(|| Census::take(self.group())).flatten()
+    pub(crate) fn census(&self) -> Option<ResourceUsage> {
+        self.exit().is_none().then(|| ResourceUsage::take(self.group())).flatten()
     }
 
     pub(crate) fn programs(&self) -> Vec<Program> {
@@ -222,7 +222,12 @@ impl Process {
     }
 
     /// Asks the server to end, ends it if it does not, and reports how that went.
-    pub(crate) async fn shut_down(mut self, close_stdin: impl Future<Output = ()>, usage: StdinUse, patience: Patience) -> ShutdownReport {
+    pub(crate) async fn shut_down(
+        mut self,
+        close_stdin: impl Future<Output = ()>,
+        usage: StdinUse,
+        patience: ShutdownTimeouts,
+    ) -> ShutdownReport {
         let mut report = ShutdownReport::default();
         let mut family = self.take_family();
         family.extend(descendants(self.group()));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// What a server's process and those below it hold at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Census {
+pub struct ResourceUsage {
     /// Living processes by the name of their program.
     pub processes: BTreeMap<String, usize>,
     /// Open file descriptors by what they lead to: `socket`, `pipe`, another kind, or the path of a file.
@@ -14,7 +14,7 @@ pub struct Census {
     pub resident: u64,
 }
 
-impl Census {
+impl ResourceUsage {
     /// `None` where the system does not tell, or the process is gone.
     pub(super) fn take(pid: i32) -> Option<Self> {
         let mut census = Self::default();
@@ -72,17 +72,17 @@ mod tests {
         let pid = i32::try_from(std::process::id()).unwrap();
         let path = std::env::temp_dir().join(format!("mcproof-census-{pid}"));
         let name = format!("{} (deleted)", path.display());
-        let before = Census::take(pid).unwrap();
+        let before = ResourceUsage::take(pid).unwrap();
         let file = std::fs::File::create(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let now = Census::take(pid).unwrap();
+        let now = ResourceUsage::take(pid).unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
         // Other tests open and close sockets and pipes meanwhile; what is looked for is ours alone.
-        assert_eq!(Census::growth(&before.descriptors, &now.descriptors).get(&name), Some(&1));
-        assert!(Census::growth(&before.processes, &now.processes).values().sum::<usize>() >= 1);
+        assert_eq!(ResourceUsage::growth(&before.descriptors, &now.descriptors).get(&name), Some(&1));
+        assert!(ResourceUsage::growth(&before.processes, &now.processes).values().sum::<usize>() >= 1);
         drop(file);
-        assert_eq!(Census::take(pid).unwrap().descriptors.get(&name), None);
+        assert_eq!(ResourceUsage::take(pid).unwrap().descriptors.get(&name), None);
     }
 }

@@ -5,7 +5,7 @@ use super::faults::FaultInjector;
 use super::http::{EVENT_STREAM, Exchanger, deliver, excerpt, fault_of, media_type};
 use super::pool::AddressFailure;
 use super::sse_events::Event;
-use super::{Broken, Closed, Endpoint, Envelope, FaultKind, HttpHead, Inbox, Limits, Network, Unanswered};
+use super::{Broken, Closed, Endpoint, Envelope, HttpHead, Inbox, Limits, Network, Unanswered, ViolationKind};
 use crate::Tap;
 use crate::auth::{AuthorizationFailure, Bearer};
 use hyper::Method;
@@ -43,7 +43,7 @@ pub enum SseFailure {
     #[error("the event stream ended before its `endpoint` event{}", .0.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Ended(Option<Broken>),
     #[error("server sent {0}, before any `endpoint` event")]
-    Flawed(FaultKind),
+    Flawed(ViolationKind),
     #[error("the first event is `{0}`, not `endpoint`")]
     OtherEvent(String),
     #[error("the endpoint `{0}` is not a URL of the same origin")]
@@ -144,7 +144,7 @@ impl SseConnection {
                     // The response is to come on the stream.
                     if let Some(request) = envelope.purpose.request().filter(|_| (200..300).contains(&head.status)) {
                         if matches!(bytes.trim_ascii(), [b'{', .., b'}']) {
-                            inbox.lost(frame, FaultKind::AnswerOffStream, &bytes, Some(request));
+                            inbox.lost(frame, ViolationKind::AnswerOffStream, &bytes, Some(request));
                         }
                         return;
                     }

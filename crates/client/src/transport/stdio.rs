@@ -3,7 +3,10 @@
 
 use super::faults::FaultInjector;
 use super::line_channel::{Ending, LineChannel};
-use super::{Census, Envelope, Exit, Guardian, Inbox, Launch, Limits, Patience, Process, Purpose, ShutdownReport, StartFailure, StdinUse};
+use super::{
+    Envelope, Exit, Guardian, Inbox, Launch, Limits, Process, Purpose, ResourceUsage, ShutdownReport, ShutdownTimeouts, StartFailure,
+    StdinUse,
+};
 use crate::Tap;
 use mcproof_record::FrameId;
 use std::sync::Arc;
@@ -46,7 +49,7 @@ impl StdioConnection {
         &self.process
     }
 
-    pub(crate) async fn close(mut self, patience: Patience) -> ShutdownReport {
+    pub(crate) async fn close(mut self, patience: ShutdownTimeouts) -> ShutdownReport {
         let report = self.process.shut_down(self.channel.close_output(patience.end_of_input), StdinUse::Protocol, patience).await;
         self.channel.end().await;
         report
@@ -56,7 +59,7 @@ impl StdioConnection {
         self.process.settle().await;
     }
 
-    pub(crate) fn census(&self) -> Option<Census> {
+    pub(crate) fn census(&self) -> Option<ResourceUsage> {
         self.process.census()
     }
 

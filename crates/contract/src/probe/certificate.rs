@@ -2,7 +2,7 @@
 
 use super::ProbePlan;
 use jiff::Timestamp;
-use mcproof_analysis::diagnosis::Asker;
+use mcproof_analysis::diagnosis::Audience;
 use mcproof_client::{Tap, Target};
 use mcproof_record::{Diagnostic, ProbedCertificate, ProbedTls};
 use std::time::SystemTime;
@@ -61,7 +61,7 @@ pub(super) fn judge(tls: &mut ProbedTls, plan: &ProbePlan, now: SystemTime) -> O
         }
         _ if is_soon => {
             let hint = match plan.asker {
-                Asker::CommandLine => "renew the certificate; with --min-days N this is a failure",
+                Audience::CommandLine => "renew the certificate; with --min-days N this is a failure",
                 _ => "renew the certificate",
             };
             Some(Diagnostic::warning("certificate-expires", when).hint(hint))

@@ -1,6 +1,6 @@
 //! How long each part of a probe took, read from the transcript and from what the transport noted. Knows no methods.
 
-use mcproof_client::{Dialed, Tap, Target};
+use mcproof_client::{ConnectionTiming, Tap, Target};
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, Phase, ProbePhase};
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub(super) fn of(target: &Target, tap: &Tap, course: &Course) -> (Vec<ProbePhase
     tap.look(|frames| of_frames(target, &frames.collect::<Vec<_>>(), &tap.connections(), course))
 }
 
-fn of_frames(target: &Target, frames: &[&Frame], connections: &[Dialed], course: &Course) -> (Vec<ProbePhase>, Duration) {
+fn of_frames(target: &Target, frames: &[&Frame], connections: &[ConnectionTiming], course: &Course) -> (Vec<ProbePhase>, Duration) {
     let mut phases = Vec::new();
     let mut add = |phase, duration: Option<Duration>| phases.extend(duration.map(|duration| ProbePhase { phase, duration }));
     let (asked, answered) = match target {
@@ -59,7 +59,7 @@ pub(super) fn of_list(course: &Course) -> (Vec<ProbePhase>, Duration) {
     (duration.map(|duration| ProbePhase { phase: Phase::List, duration }).into_iter().collect(), duration.unwrap_or_default())
 }
 
-fn reached(dialed: &&Dialed) -> usize {
+fn reached(dialed: &&ConnectionTiming) -> usize {
     [dialed.name, dialed.tcp, dialed.tunnel, dialed.tls].iter().flatten().count()
 }
 

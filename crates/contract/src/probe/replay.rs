@@ -1,14 +1,14 @@
 //! A probe that was saved, as a conversation that rules can judge again, without the server. Does no I/O.
 
 use crate::legacy_revision;
-use mcproof_analysis::Conversation;
+use mcproof_analysis::ConversationView;
 use mcproof_client::revision::MODERN;
-use mcproof_record::{FrameBody, Opened, ProbeReport, Take, Transcript};
+use mcproof_record::{Conversation, FrameBody, Opened, ProbeReport, Transcript};
 
 /// The conversation of a saved probe. Without its report, what can be known of it stands in the transcript.
-pub fn take_of(transcript: Transcript, report: Option<&ProbeReport>) -> Take {
+pub fn take_of(transcript: Transcript, report: Option<&ProbeReport>) -> Conversation {
     let handshake = report.and_then(|report| report.handshake.as_ref());
-    let mut take = Take {
+    let mut take = Conversation {
         name: "probe".into(),
         transport: handshake.map(|handshake| handshake.transport.clone()).unwrap_or_else(|| transport_of(&transcript).into()),
         revision: handshake.map_or_else(|| MODERN.into(), |handshake| handshake.protocol_version.clone()),
@@ -19,7 +19,7 @@ pub fn take_of(transcript: Transcript, report: Option<&ProbeReport>) -> Take {
         transcript,
     };
     let cause = report.and_then(ProbeReport::cause).map(|cause| cause.message.clone());
-    let conversation = Conversation::new(&take);
+    let conversation = ConversationView::new(&take);
     let (revision, opened) = match (handshake, legacy_revision(&conversation)) {
         (Some(handshake), _) => (handshake.protocol_version.clone(), Opened::Yes),
         (None, Some(revision)) if cause.is_none() => (revision, Opened::Yes),

@@ -1,6 +1,6 @@
 use super::certificate::{judge, read};
 use super::*;
-use mcproof_analysis::diagnosis::Asker;
+use mcproof_analysis::diagnosis::Audience;
 use mcproof_client::Launch;
 use mcproof_record::{ProbedTls, Severity};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
@@ -12,7 +12,7 @@ fn check(last_day: (u8, u8), least_days: Option<u32>, expected: (Option<Severity
     let der = params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().to_vec();
     let mut tls = ProbedTls { protocol: "TLS 1.3".into(), verified: true, certificate: read(&der) };
     let target = Target::Stdio(Launch::default());
-    let (options, extent, asker) = (ConnectOptions::default(), ProbeExtent::Tools, Asker::CommandLine);
+    let (options, extent, asker) = (ConnectOptions::default(), ProbeExtent::Tools, Audience::CommandLine);
     let plan = ProbePlan {
         name: "s".into(),
         target,
@@ -21,7 +21,7 @@ fn check(last_day: (u8, u8), least_days: Option<u32>, expected: (Option<Severity
         least_days,
         promise: None,
         extent,
-        oddities: Oddities::Told,
+        oddities: Oddities::Warn,
         asker,
     };
     let now: SystemTime = "2026-08-01T00:00:00Z".parse::<jiff::Timestamp>().unwrap().into();

@@ -353,7 +353,7 @@ params! {
         pub call: Option<String>,
         pub timeouts: Timeouts,
         /// Whether the report has its takes.
-        pub takes: bool,
+        pub conversations: bool,
     }
 
     pub struct ContractParams {

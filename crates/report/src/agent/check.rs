@@ -9,7 +9,7 @@ use crate::escape::escape;
 use crate::repeat::Repeat;
 use crate::style::Style;
 use crate::{Charset, Color};
-use mcproof_record::{CheckReport, Conclusion, Direction, Finding, Judged, Ruling};
+use mcproof_record::{CheckReport, Conclusion, Direction, Finding, Judged, RuleResult};
 use std::cmp::Reverse;
 use std::io::{self, Write};
 
@@ -28,7 +28,7 @@ pub fn write(mut writer: impl Write, report: &CheckReport, conclusion: Conclusio
 }
 
 fn text(report: &CheckReport, conclusion: Conclusion, repeat: &Repeat) -> String {
-    let mut broken: Vec<(&Ruling, Vec<&Finding>)> = report.rulings.iter().filter_map(broken).collect();
+    let mut broken: Vec<(&RuleResult, Vec<&Finding>)> = report.rules.iter().filter_map(broken).collect();
     broken.sort_by_key(|(ruling, findings)| {
         Reverse((followed_by(report, &ruling.rule).is_some(), findings.iter().map(|finding| finding.severity).max()))
     });
@@ -65,19 +65,19 @@ fn text(report: &CheckReport, conclusion: Conclusion, repeat: &Repeat) -> String
 }
 
 /// A rule with those of its findings that are not accepted.
-fn broken(ruling: &Ruling) -> Option<(&Ruling, Vec<&Finding>)> {
+fn broken(ruling: &RuleResult) -> Option<(&RuleResult, Vec<&Finding>)> {
     let Judged::Broken { findings } = &ruling.judged else { return None };
     let mut open: Vec<&Finding> = findings.iter().filter(|finding| is_told(finding)).collect();
     open.sort_by_key(|finding| Reverse(finding.severity));
     (!open.is_empty()).then_some((ruling, open))
 }
 
-fn paragraph(number: usize, report: &CheckReport, ruling: &Ruling, findings: &[&Finding], repeat: &Repeat) -> String {
+fn paragraph(number: usize, report: &CheckReport, ruling: &RuleResult, findings: &[&Finding], repeat: &Repeat) -> String {
     let mut text = String::new();
     for (index, finding) in findings.iter().take(FINDINGS).enumerate() {
-        let take = &report.takes[finding.take];
+        let take = &report.conversations[finding.conversation];
         let severity = word(finding.severity);
-        let said = format!("{severity}: {} ({} {}, {})", finding.message, take.transport, take.revision, finding.keyword);
+        let said = format!("{severity}: {} ({} {}, {})", finding.message, take.transport, take.revision, finding.level);
         text += &match index {
             0 => format!("\n{number}. {}\n", line(&format!("{}: {said}", ruling.rule))),
             _ => format!("   also: {}\n", line(&said)),

@@ -47,7 +47,7 @@ pub fn requirements(requirements: &[Requirement]) -> String {
         for requirement in requirements.iter().filter(|requirement| requirement.table == table) {
             let Some(judged) = judged_by(requirement) else { continue };
             let words = requirement.words.replace('|', "\\|").replace('<', "&lt;");
-            writeln!(text, "| {} | {} | {words} … | {judged} |", requirement.place, requirement.keyword).expect(TEXT);
+            writeln!(text, "| {} | {} | {words} … | {judged} |", requirement.place, requirement.level).expect(TEXT);
         }
     }
     text
@@ -76,15 +76,15 @@ mod tests {
 
     #[test]
     fn sentences_are_counted_by_owner_and_those_of_others_are_not_listed() {
-        let row = |words, owner| Requirement { table: "2025-11-25", place: "basic/ping#x", keyword: "MUST", words, owner, note: "" };
+        let row = |words, owner| Requirement { table: "2025-11-25", place: "basic/ping#x", level: "MUST", words, owner, note: "" };
         let rows = [
-            row("Servers MUST answer", RequirementOwner::Rules(vec!["request-is-answered"])),
+            row("Servers MUST answer", RequirementOwner::Rules(vec!["request-gets-response"])),
             row("Servers MUST be kind", RequirementOwner::Unseen(Unseen::Meaning)),
             row("Clients MUST ask", RequirementOwner::Other("client")),
         ];
         assert!(coverage(&rows).ends_with("| 2025-11-25 | 2 | 1 | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 0 | 1 |\n"), "{}", coverage(&rows));
         let page = requirements(&rows);
-        assert!(page.contains("| Servers MUST answer … | [request-is-answered](request-is-answered.md) |"), "{page}");
+        assert!(page.contains("| Servers MUST answer … | [request-gets-response](request-gets-response.md) |"), "{page}");
         assert!(page.contains("*meaning* |") && !page.contains("Clients"), "{page}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::plain;
 use insta::assert_snapshot;
-use mcproof_record::{CheckReport, Conclusion, Defect, Finding, Judged, Opened, Ruling, Sdk, Severity, Take, Transcript};
+use mcproof_record::{CheckReport, Conclusion, Conversation, Defect, Finding, Judged, Opened, RuleResult, Sdk, Severity, Transcript};
 use mcproof_report::github::Github;
 use mcproof_report::junit::Junit;
 use mcproof_report::{Repeat, Reporter as _, agent, check, sarif};
@@ -12,10 +12,10 @@ use std::time::Duration;
 fn finding(severity: Severity, message: &str, defect: Option<Defect>) -> Finding {
     Finding {
         severity,
-        keyword: if severity == Severity::Error { "MUST" } else { "SHOULD" }.into(),
-        lenience: None,
+        level: if severity == Severity::Error { "MUST" } else { "SHOULD" }.into(),
+        tolerance: None,
         message: message.into(),
-        take: 0,
+        conversation: 0,
         frames: Vec::new(),
         source: "https://modelcontextprotocol.io/specification/2025-11-25".into(),
         remedy: "mend it".into(),
@@ -25,8 +25,8 @@ fn finding(severity: Severity, message: &str, defect: Option<Defect>) -> Finding
     }
 }
 
-fn ruling(rule: &str, law: &str, findings: Vec<Finding>) -> Ruling {
-    Ruling { rule: rule.into(), area: "modern".into(), law: law.into(), judged: Judged::Broken { findings } }
+fn ruling(rule: &str, requirement: &str, findings: Vec<Finding>) -> RuleResult {
+    RuleResult { rule: rule.into(), area: "modern".into(), requirement: requirement.into(), judged: Judged::Broken { findings } }
 }
 
 /// One finding of the author's; of the SDK's one that an update mends, in two conversations, and one that nothing mends; and one
@@ -39,7 +39,7 @@ fn report() -> CheckReport {
     let nothing = || known(None, "not fixed in 2.4.0, the newest version that was tried");
     let told = "`tools/list` without `MCP-Protocol-Version` got a result with status 200, not error -32020 with status 400";
     let lenient = Finding {
-        lenience: Some("no version of the SDK is without it".into()),
+        tolerance: Some("no version of the SDK is without it".into()),
         ..finding(Severity::Warning, "a request in an unknown version got a result, not error -32022", nothing())
     };
     let accepted = Finding { accepted: true, ..finding(Severity::Warning, "an unknown log level got error -32603", nothing()) };
@@ -48,17 +48,17 @@ fn report() -> CheckReport {
         target: "node server.js".into(),
         gaps: Vec::new(),
         sampled: Vec::new(),
-        rulings: vec![
+        rules: vec![
             ruling(
                 "header-version-is-checked",
                 "a request without its header is refused",
                 vec![finding(Severity::Error, told, update()), finding(Severity::Error, &told.replace("tools", "prompts"), update())],
             ),
-            ruling("unsupported-version-is-named", "an unknown version gets those that are supported", vec![lenient]),
+            ruling("unsupported-version-error-names-versions", "an unknown version gets those that are supported", vec![lenient]),
             ruling("log-level-unknown-is-refused", "an unknown log level is refused", vec![accepted]),
             ruling("tool-has-description", "a tool has a description", vec![finding(Severity::Warning, "tool `echo` has none", None)]),
         ],
-        takes: vec![Take {
+        conversations: vec![Conversation {
             name: "modern".into(),
             transport: "http".into(),
             revision: "2026-07-28".into(),
@@ -100,7 +100,12 @@ fn sarif_tells_known_defects_last_and_which_sdk_has_them() {
     let document = sarif::document(&report(), "server.js");
     let results = document["runs"][0]["results"].as_array().unwrap();
     let rules: Vec<&str> = results.iter().map(|result| result["ruleId"].as_str().unwrap()).collect();
-    let known = ["header-version-is-checked", "header-version-is-checked", "unsupported-version-is-named", "log-level-unknown-is-refused"];
+    let known = [
+        "header-version-is-checked",
+        "header-version-is-checked",
+        "unsupported-version-error-names-versions",
+        "log-level-unknown-is-refused",
+    ];
     assert_eq!(rules, [&["tool-has-description"][..], &known].concat());
     assert_eq!(results[0]["properties"].get("defect"), None);
     assert_eq!(results[1]["properties"]["defect"]["fixed"], json!("2.1.0"));
@@ -117,6 +122,6 @@ fn what_an_sdk_gets_wrong_fails_a_check_like_any_other_error() {
     let fails = |report: &CheckReport| report.conclusion(|_, finding| finding.severity >= Severity::Error);
     assert_eq!(fails(&report()), Conclusion::Failed);
     let mut mended = report();
-    mended.rulings.remove(0);
+    mended.rules.remove(0);
     assert_eq!(fails(&mended), Conclusion::Passed);
 }

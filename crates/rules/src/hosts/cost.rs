@@ -1,8 +1,8 @@
 //! What the list of tools costs in every conversation. An estimate: each model counts in its own way, and some do not tell how.
 
 use crate::flaws::name_of;
-use mcproof_analysis::Conversation;
-use mcproof_record::{Opened, Take};
+use mcproof_analysis::ConversationView;
+use mcproof_record::{Conversation, Opened};
 use serde_json::{Value, json};
 
 /// English and JSON of tool lists have between three and five characters a token with the usual tokenizers.
@@ -31,12 +31,12 @@ impl Cost {
 }
 
 /// The cost of the longest list that the server gave in any conversation.
-pub fn cost(takes: &[Take]) -> Option<Cost> {
+pub fn cost(takes: &[Conversation]) -> Option<Cost> {
     let opened = takes.iter().filter(|take| take.opened == Opened::Yes);
-    opened.map(|take| of(&Conversation::new(take))).filter(|cost| cost.tools > 0).max_by_key(|cost| cost.characters)
+    opened.map(|take| of(&ConversationView::new(take))).filter(|cost| cost.tools > 0).max_by_key(|cost| cost.characters)
 }
 
-fn of(conversation: &Conversation<'_>) -> Cost {
+fn of(conversation: &ConversationView<'_>) -> Cost {
     let sizes: Vec<(String, usize)> =
         conversation.tools().into_iter().map(|(tool, _)| (name_of(tool).to_owned(), read_by_models(tool))).collect();
     Cost {

@@ -1,8 +1,8 @@
 //! Names, counts and sizes.
 
 use crate::flaws::name_of;
-use crate::law::{Judgement, Violation};
-use mcproof_analysis::Conversation;
+use crate::rule_definition::{Judgment, Violation};
+use mcproof_analysis::ConversationView;
 use serde_json::Value;
 
 const LONGEST_WITH_SERVER: usize = 60;
@@ -26,11 +26,11 @@ pub(super) fn name(tool: &Value) -> Vec<String> {
     flaws
 }
 
-pub(super) fn name_with_server(conversation: &Conversation<'_>) -> Judgement {
+pub(super) fn name_with_server(conversation: &ConversationView<'_>) -> Judgment {
     let handshake = conversation.handshake();
     let name = |key: &str| handshake.and_then(|(result, _)| result.pointer(key)).and_then(Value::as_str);
     let Some(server) = name("/serverInfo/name").or_else(|| name("/_meta/io.modelcontextprotocol~1serverInfo/name")) else {
-        return Judgement::Untestable("the server does not say its name".into());
+        return Judgment::Untestable("the server does not say its name".into());
     };
     let tools = conversation.tools();
     if tools.is_empty() {
@@ -45,21 +45,21 @@ pub(super) fn name_with_server(conversation: &Conversation<'_>) -> Judgement {
             [*frame],
         )
     });
-    Judgement::from_violations(violations.collect())
+    Judgment::from_violations(violations.collect())
 }
 
-pub(super) fn number_of_tools(conversation: &Conversation<'_>) -> Judgement {
+pub(super) fn number_of_tools(conversation: &ConversationView<'_>) -> Judgment {
     let tools = conversation.tools();
     let Some((_, frame)) = tools.first() else { return no_tools() };
     let dropping: Vec<&str> = HOSTS_BY_TOOLS.iter().filter(|(most, _)| tools.len() > *most).map(|(_, hosts)| *hosts).collect();
     if dropping.is_empty() {
-        return Judgement::Pass;
+        return Judgment::Pass;
     }
-    Judgement::Broken(vec![Violation::new(format!("{} tools are too many for {}", tools.len(), dropping.join(", ")), [*frame])])
+    Judgment::Broken(vec![Violation::new(format!("{} tools are too many for {}", tools.len(), dropping.join(", ")), [*frame])])
 }
 
-fn no_tools() -> Judgement {
-    Judgement::NotApplicable("the server lists no tools".into())
+fn no_tools() -> Judgment {
+    Judgment::NotApplicable("the server lists no tools".into())
 }
 
 pub(super) fn size(tool: &Value) -> Vec<String> {

@@ -1,8 +1,8 @@
 //! Known defects of SDKs: what a check finds on the smallest correct server that is made with a version. The table is data, tried out by
-//! `cargo xtask sdks`; what it explains is marked in the rulings. Pure.
+//! `cargo xtask sdks`; what it explains is marked in the results. Pure.
 
 use super::version::Version;
-use mcproof_record::{Defect, Judged, Ruling, Sdk, Severity, Take};
+use mcproof_record::{Conversation, Defect, Judged, RuleResult, Sdk, Severity};
 use std::sync::LazyLock;
 
 /// One defect of the versions from `first` on.
@@ -36,15 +36,15 @@ fn row(line: &'static str) -> Option<Known> {
 }
 
 /// Marks the findings that an SDK explains. What its author can do nothing about counts one step less, unless `is_strict`.
-pub(crate) fn explain(rulings: &mut [Ruling], takes: &[Take], is_strict: bool) {
-    for ruling in rulings {
-        let Judged::Broken { findings } = &mut ruling.judged else { continue };
+pub(crate) fn explain(results: &mut [RuleResult], recorded: &[Conversation], is_strict: bool) {
+    for result in results {
+        let Judged::Broken { findings } = &mut result.judged else { continue };
         for finding in findings.iter_mut().filter(|finding| finding.cause.is_none()) {
-            let known = takes[finding.take].sdks.iter().find_map(|sdk| Some((sdk, known(sdk, &ruling.rule, &finding.message)?)));
+            let known = recorded[finding.conversation].sdks.iter().find_map(|sdk| Some((sdk, known(sdk, &result.rule, &finding.message)?)));
             let Some((sdk, known)) = known else { continue };
-            if known.is_hopeless() && !is_strict && finding.lenience.is_none() && finding.severity > Severity::Note {
+            if known.is_hopeless() && !is_strict && finding.tolerance.is_none() && finding.severity > Severity::Note {
                 finding.severity = if finding.severity == Severity::Error { Severity::Warning } else { Severity::Note };
-                finding.lenience = Some("no version of the SDK is without it".into());
+                finding.tolerance = Some("no version of the SDK is without it".into());
             }
             let fixed = known.fixed.as_ref().map(|(fixed, _)| (*fixed).to_owned());
             finding.defect = Some(Defect { sdk: sdk.clone(), fixed, advice: known.advice() });
@@ -106,13 +106,13 @@ mod tests {
     /// What becomes of a finding of a server that is made with an SDK: its severity, and what is advised if the SDK explains it.
     fn check((package, version): (&str, &str), (rule, message): (&str, &str), is_strict: bool, expected: (Severity, Option<&str>)) {
         let sdk = Sdk { name: "SDK".into(), package: package.into(), version: version.into() };
-        let take = Take { sdks: vec![sdk.clone()], ..example::read("", "http", "2025-11-25") };
+        let take = Conversation { sdks: vec![sdk.clone()], ..example::read("", "http", "2025-11-25") };
         let finding = Finding {
             severity: Severity::Error,
-            keyword: "MUST".into(),
-            lenience: None,
+            level: "MUST".into(),
+            tolerance: None,
             message: message.into(),
-            take: 0,
+            conversation: 0,
             frames: Vec::new(),
             source: String::new(),
             remedy: String::new(),
@@ -121,9 +121,9 @@ mod tests {
             accepted: false,
         };
         let judged = Judged::Broken { findings: vec![finding] };
-        let mut rulings = [Ruling { rule: rule.into(), area: "a".into(), law: "l".into(), judged }];
-        explain(&mut rulings, &[take], is_strict);
-        let Judged::Broken { findings } = &rulings[0].judged else { unreachable!() };
+        let mut results = [RuleResult { rule: rule.into(), area: "a".into(), requirement: "l".into(), judged }];
+        explain(&mut results, &[take], is_strict);
+        let Judged::Broken { findings } = &results[0].judged else { unreachable!() };
         let advice = findings[0].defect.as_ref().map(|defect| defect.advice.as_str());
         assert_eq!((findings[0].severity, advice), expected, "{package} {version} {rule}");
         assert!(findings[0].defect.as_ref().is_none_or(|defect| defect.sdk == sdk));
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn what_nobody_can_help_counts_one_step_less_unless_it_is_judged_strictly() {
         const SERVER: (&str, &str) = ("npm:@modelcontextprotocol/server", "2.0.0");
-        let told = ("unsupported-version-is-named", "a request in an unknown version got a result, not error -32022");
+        let told = ("unsupported-version-error-names-versions", "a request in an unknown version got a result, not error -32022");
         let advice = Some("not fixed in 2.4.0, the newest version that was tried");
         check(SERVER, told, false, (Severity::Warning, advice));
         check(SERVER, told, true, (Severity::Error, advice));

@@ -287,7 +287,7 @@ pub enum ExpectedFailure {
     Tool(Option<TextPattern>),
     /// `rpc_error: true`, or a matcher over `{code, message, data}`.
     Rpc(Option<Matcher>),
-    /// `no_answer:`: one of these keeps the response from coming.
+    /// `no_response:`: one of these keeps the response from coming.
     NoAnswer(Vec<Mishap>),
 }
 

@@ -233,7 +233,7 @@ const KEYS: &[(&str, &[(&str, Effect)])] = &[
             ("tool_error", Nothing),
             ("rpc_error", Nothing),
             ("fails", Nothing),
-            ("no_answer", Nothing),
+            ("no_response", Nothing),
             ("notifications", Nothing),
             ("exited", Inside),
             ("save", Nothing),

@@ -14,7 +14,7 @@ use super::{RunOptions, Transcripts, snapshot};
 use crate::interpolate_text;
 use crate::plan::{Action, Fault, Leaks, Skip, Step};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
-use mcproof_analysis::diagnosis::{self, Asker};
+use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::{Era, Schedule, Session, TransportKind};
 use mcproof_record::{CaseOutcome, Diagnostic, Proof, SessionTranscript, Severity, StepOutcome, Verdict};
 use serde_json::{Map, Value};
@@ -526,7 +526,7 @@ fn judge_wire(open: &BTreeMap<String, Open>, outcome: &mut CaseOutcome) {
         // One is enough: a server that prints noise prints it often. A missing response is blamed on its fault already.
         let fault = session.faults().into_iter().find(|fault| fault.frame >= *since);
         if let Some(fault) = fault.filter(|_| !outcome.diagnostics.iter().any(diagnosis::names_fault)) {
-            outcome.diagnostics.push(diagnosis::of_fault(&fault, &tap.transcript(), Asker::Suite));
+            outcome.diagnostics.push(diagnosis::of_fault(&fault, &tap.transcript(), Audience::Suite));
         }
     }
 }

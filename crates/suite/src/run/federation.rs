@@ -3,7 +3,7 @@
 use super::sessions::Sessions;
 use crate::judge::Payload;
 use crate::plan::Clashes;
-use mcproof_analysis::diagnosis::{self, Asker, Scene};
+use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_analysis::listed;
 use mcproof_record::{AnswerKind, Diagnostic, Exchange};
 use serde_json::{Map, Value, json};
@@ -36,7 +36,7 @@ pub(super) async fn list(
         let listed = match listed {
             Ok(listed) => listed,
             Err(failure) => {
-                let scene = Scene::of(&open.session, &open.tap, Asker::Suite).await;
+                let scene = Scene::of(&open.session, &open.tap, Audience::Suite).await;
                 let mut diagnostic = diagnosis::of_list_failure(&failure, METHOD, &scene);
                 diagnostic.message = format!("`{server}`: {}", diagnostic.message);
                 return Err(diagnostic);

@@ -3,7 +3,7 @@
 
 use super::sessions::{Sessions, server_of};
 use crate::plan::Leaks;
-use mcproof_client::{Census, Farewell};
+use mcproof_client::{ResourceUsage, SessionEnd};
 use mcproof_record::{Diagnostic, Severity};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const MOST_TOLD: usize = 5;
 /// What a case found out about leaks so far.
 #[derive(Default)]
 pub(super) struct LeakCheck {
-    before: BTreeMap<String, Census>,
+    before: BTreeMap<String, ResourceUsage>,
     /// Servers that cannot be looked into, and what else is not known.
     unknown: Vec<String>,
     /// A session that lived on after its end.
@@ -47,14 +47,14 @@ impl LeakCheck {
         let names: Vec<String> = sessions.open.keys().cloned().collect();
         for name in names {
             match sessions.renew(&name).await.map_err(|diagnostic| *diagnostic)? {
-                Farewell::StillKnown(status) => {
+                SessionEnd::StillKnown(status) => {
                     self.kept = Some(format!(
                         "`{name}` accepted DELETE for a session, but still serves it: a request with the old session id returned status {status}"
                     ));
                 }
-                Farewell::NotTaken(status) => self.know_not(format!("whether `{name}` ends sessions: DELETE returned status {status}")),
-                Farewell::Silent => self.know_not(format!("whether `{name}` ends sessions: no response to DELETE")),
-                Farewell::NoSession | Farewell::Refused => {}
+                SessionEnd::NotTaken(status) => self.know_not(format!("whether `{name}` ends sessions: DELETE returned status {status}")),
+                SessionEnd::Silent => self.know_not(format!("whether `{name}` ends sessions: no response to DELETE")),
+                SessionEnd::NoSession | SessionEnd::Refused => {}
             }
         }
         Ok(())
@@ -94,12 +94,12 @@ impl LeakCheck {
     }
 }
 
-fn growth(name: &str, leaks: &Leaks, before: &Census, now: &Census) -> Option<Diagnostic> {
+fn growth(name: &str, leaks: &Leaks, before: &ResourceUsage, now: &ResourceUsage) -> Option<Diagnostic> {
     let more = |before: &BTreeMap<String, usize>, now: &BTreeMap<String, usize>, allowed: u32, what: &str| {
         let total = |counts: &BTreeMap<String, usize>| counts.values().sum::<usize>();
         let more = total(now).saturating_sub(total(before));
         (more > usize::try_from(allowed).unwrap_or(usize::MAX))
-            .then(|| format!("{more} more {what} ({})", told(&Census::growth(before, now))))
+            .then(|| format!("{more} more {what} ({})", told(&ResourceUsage::growth(before, now))))
     };
     let descriptors = more(&before.descriptors, &now.descriptors, leaks.descriptors, "open file descriptors");
     let processes = more(&before.processes, &now.processes, leaks.processes, "processes");
@@ -125,7 +125,7 @@ fn told(growth: &BTreeMap<String, usize>) -> String {
 }
 
 /// The census once it no longer changes, or the last one when time is up.
-async fn at_rest(look: impl Fn() -> Option<Census>) -> Option<Census> {
+async fn at_rest(look: impl Fn() -> Option<ResourceUsage>) -> Option<ResourceUsage> {
     let deadline = Instant::now() + SETTLE;
     let mut last = look()?;
     let mut alike = 0;
@@ -145,13 +145,13 @@ mod tests {
 
     #[test]
     fn growth_beyond_what_is_allowed_is_told_by_kind() {
-        let census = |sockets, files, processes| Census {
+        let census = |sockets, files, processes| ResourceUsage {
             descriptors: BTreeMap::from([("socket".to_owned(), sockets), ("/tmp/log".to_owned(), files)]),
             processes: BTreeMap::from([("server".to_owned(), processes)]),
             resident: 0,
         };
         let place = Place { file: "s.yaml".into(), line: 1, column: 1, length: 1, text: "leaks: true".into() };
-        let check = |now: Census, descriptors: u32, expected: Option<&str>| {
+        let check = |now: ResourceUsage, descriptors: u32, expected: Option<&str>| {
             let leaks = Leaks { repeat: 10, descriptors, processes: 0, place: place.clone() };
             assert_eq!(growth("a", &leaks, &census(2, 1, 1), &now).map(|found| found.message).as_deref(), expected);
         };

@@ -2,7 +2,7 @@
 
 use crate::interpolate_text;
 use crate::judge::regex_reason;
-use mcproof_client::Locate;
+use mcproof_client::UrlFinder;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use url::Url;
@@ -11,7 +11,7 @@ use url::Url;
 ///
 /// # Errors
 /// Why the pattern is none.
-pub fn locate_by(pattern: &str, template: &str) -> Result<Locate, String> {
+pub fn locate_by(pattern: &str, template: &str) -> Result<UrlFinder, String> {
     match regex::bytes::Regex::new(pattern) {
         Ok(pattern) if pattern.captures_len() > 1 => Ok(locate(pattern, template.to_owned())),
         Ok(_) => Err("it has no group for the port, such as (\\d+)".into()),
@@ -19,7 +19,7 @@ pub fn locate_by(pattern: &str, template: &str) -> Result<Locate, String> {
     }
 }
 
-pub(super) fn locate(pattern: regex::bytes::Regex, template: String) -> Locate {
+pub(super) fn locate(pattern: regex::bytes::Regex, template: String) -> UrlFinder {
     Arc::new(move |line| {
         let port: u16 = std::str::from_utf8(pattern.captures(line)?.get(1)?.as_bytes()).ok()?.parse().ok()?;
         let scope: Map<String, Value> = Map::from_iter([("port".to_owned(), json!(port))]);

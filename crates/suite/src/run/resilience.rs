@@ -146,7 +146,8 @@ pub(super) async fn explain(
                 "`{method}` was not sent: {failures} requests in a row got no response, and the breaker stays open for another {left} ms"
             );
             let diagnostic = Diagnostic::error("breaker-open", message);
-            let diagnostic = diagnostic.hint("find out why the earlier requests got no response, or expect this with `no_answer: breaker`");
+            let diagnostic =
+                diagnostic.hint("find out why the earlier requests got no response, or expect this with `no_response: breaker`");
             diagnostic.evidence(diagnosis::evidence(&open.tap.transcript(), None))
         }
     };
@@ -158,7 +159,7 @@ pub(super) async fn explain(
     {
         let more = if rest.is_empty() { String::new() } else { format!(", and {} faults more", rest.len()) };
         diagnostic.message += &format!("; `faults` {first}{more}");
-        diagnostic.hint = Some("let the client try again with `retry`, or expect this with `no_answer`".into());
+        diagnostic.hint = Some("let the client try again with `retry`, or expect this with `no_response`".into());
     }
     if given_up.is_some() {
         diagnostic.hint = given_up;

@@ -12,11 +12,11 @@ use super::subscriptions::Subscriptions;
 use super::warm::Warm;
 use crate::plan::{self, Action, BESIDE, Binding, Inherited, Isolation, Server, Step};
 use crate::{TMP, interpolate_text};
-use mcproof_analysis::diagnosis::{self, Asker};
+use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::auth::{Authorization, TokenStore};
 use mcproof_client::{
-    Answers, ConnectFailure, ConnectOptions, Deadline, Destinations, Endpoint, Era, EraChoice, Farewell, FaultInjector, FaultRule, Launch,
-    ListedHost, Network, Patience, Proxies, Session, Surroundings, Tap, TapBounds, Target, open_session,
+    Answers, ConnectFailure, ConnectOptions, Deadline, Destinations, Endpoint, Era, EraChoice, FaultInjector, FaultRule, Launch,
+    ListedHost, Network, Proxies, Session, SessionEnd, ShutdownTimeouts, Surroundings, Tap, TapBounds, Target, open_session,
 };
 use mcproof_record::{Diagnostic, Exchange, FrameId, SessionTranscript, Transcript};
 use serde_json::{Map, Value, json};
@@ -207,7 +207,7 @@ impl<'a> Sessions<'a> {
             session.close().await;
             drop(turn);
             let transcript = tap.transcript();
-            let fault = fault.map(|fault| Box::new(diagnosis::of_fault(&fault, &transcript, Asker::Suite)));
+            let fault = fault.map(|fault| Box::new(diagnosis::of_fault(&fault, &transcript, Audience::Suite)));
             self.past
                 .push(EndedSession { transcript: SessionTranscript { server: name.to_owned(), transcript }, life: SessionOutcome::Ended });
             if let Some(fault) = fault {
@@ -267,7 +267,7 @@ impl<'a> Sessions<'a> {
         injector: Option<&FaultInjector>,
     ) -> Diagnostic {
         let transcript = tap.transcript();
-        let diagnostic = diagnosis::of_connect_failure(failure, target, &transcript, Asker::Suite);
+        let diagnostic = diagnosis::of_connect_failure(failure, target, &transcript, Audience::Suite);
         self.past.push(EndedSession::never_opened(server, transcript, injector));
         diagnostic.map_text(|text| tap.redacted(text))
     }
@@ -323,16 +323,16 @@ impl<'a> Sessions<'a> {
     }
 
     /// Puts a fresh session in the place of one that is open, on the same server process where the transport allows.
-    pub(super) async fn renew(&mut self, name: &str) -> Result<Farewell, Box<Diagnostic>> {
-        let Some(open) = self.open.get(name).filter(|_| server_of(name) == name) else { return Ok(Farewell::NoSession) };
+    pub(super) async fn renew(&mut self, name: &str) -> Result<SessionEnd, Box<Diagnostic>> {
+        let Some(open) = self.open.get(name).filter(|_| server_of(name) == name) else { return Ok(SessionEnd::NoSession) };
         // It would go away with the session.
         if let Some(fault) = open.session.faults().into_iter().find(|fault| fault.frame >= open.since) {
-            return Err(Box::new(diagnosis::of_fault(&fault, &open.tap.transcript(), Asker::Suite)));
+            return Err(Box::new(diagnosis::of_fault(&fault, &open.tap.transcript(), Audience::Suite)));
         }
         let server = self.work.suite.servers.get(name).expect("only servers of the suite are open");
         let binding = binding(server, self.work.transport);
         let Some(Open { since, session, tap, turn, target, injector, subscriptions, .. }) = self.open.remove(name) else {
-            return Ok(Farewell::NoSession);
+            return Ok(SessionEnd::NoSession);
         };
         drop(subscriptions);
         let era = match session.handshake().era {
@@ -386,9 +386,9 @@ impl<'a> Sessions<'a> {
         }
     }
 
-    fn patience(&self) -> Patience {
+    fn patience(&self) -> ShutdownTimeouts {
         let shutdown = self.work.suite.timeouts.shutdown;
-        shutdown.map_or(self.options.patience, |time| Patience { end_of_input: time, terminate: time })
+        shutdown.map_or(self.options.patience, |time| ShutdownTimeouts { end_of_input: time, terminate: time })
     }
 
     /// What steps and commands may use besides what they save.

@@ -53,7 +53,7 @@ pub(super) async fn run_step(step: &Step, sessions: &mut Sessions<'_>, scope: &m
     let policies = &sessions.work.case().answers;
     let answers = step.answers.clone().map_or_else(|| policies.clone(), |answers| answers.or(policies));
     // Also those that the step does not ask: what they ask now is asked during it.
-    sessions.open.values().for_each(|open| open.session.answer_with(answers.clone()));
+    sessions.open.values().for_each(|open| open.session.set_client_responses(answers.clone()));
     let (sessions, before) = (&*sessions, &*scope);
     let all = join_all(step.leaves().iter().map(|leaf| run_leaf(leaf, sessions, before))).await;
     let mut run = StepRun { diagnostics: Vec::new(), exchanges: Vec::new() };

@@ -147,13 +147,13 @@ pub(super) const FAILS: Key<StepDraft> = Key {
 };
 
 pub(super) const NO_ANSWER: Key<StepDraft> = Key {
-    name: "no_answer",
+    name: "no_response",
     doc: "expects no response: `true`, or the cause (`timeout`, `reset`, `5xx`, `429`, `breaker`)",
     shape: Shape::FlagOrMishaps,
     presence: Presence::Optional,
     read: |reader, node, draft| {
         let mishaps = read_no_answer(reader, node)?;
-        draft.fail("no_answer", ExpectedFailure::NoAnswer(mishaps), reader, node)
+        draft.fail("no_response", ExpectedFailure::NoAnswer(mishaps), reader, node)
     },
 };
 

@@ -31,7 +31,7 @@ const MEANING: &[(&str, &[&[&str]])] = &[
     ("tool_error", &[&["call", "raw"]]),
     ("rpc_error", &[ONE_REQUEST, LISTS, OTHER_REQUESTS]),
     ("fails", &[ONE_REQUEST, LISTS, OTHER_REQUESTS]),
-    ("no_answer", &[ONE_REQUEST, LISTS]),
+    ("no_response", &[ONE_REQUEST, LISTS]),
     ("retry", &[ONE_REQUEST, LISTS]),
     ("clashes", &[FEDERATION]),
     ("notifications", &[ONE_REQUEST, LISTS, OTHER_REQUESTS, HTTP, UNANSWERED]),
@@ -93,7 +93,7 @@ pub(super) fn check(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft, act
         meaningless("`redact` means nothing without `snapshot`".into(), "add `snapshot: true`", key);
     }
     if draft.task.is_some() {
-        for name in ["retry", "no_answer"] {
+        for name in ["retry", "no_response"] {
             if let Some(key) = span_of(name) {
                 let hint = "leave one of them out: a task that does not end by the deadline of its step is canceled, and fails";
                 meaningless(format!("`{name}` means nothing with `task`"), hint, key);
@@ -121,7 +121,7 @@ pub(super) fn check(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft, act
     for name in OF_A_RESULT {
         if let Some(key) = span_of(name) {
             let hint = match *failure {
-                "no_answer" => "leave one of them out",
+                "no_response" => "leave one of them out",
                 _ => "put expectations of an error into `rpc_error: { code, message, data }` or use `tool_error`",
             };
             meaningless(format!("`{name}` needs a result, which `{failure}` rules out"), hint, key);

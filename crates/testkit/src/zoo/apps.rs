@@ -24,7 +24,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "page-missing",
         "names a page that it does not have",
-        "app-page-can-be-read",
+        "app-page-is-readable",
         ALL,
         BOTH,
         Twist::Catalogue(|all| add(all, "ui://zoo/forecast/of-yesterday", page())),
@@ -49,7 +49,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "app-for-everybody",
         "offers a page to clients that have not asked for pages",
-        "app-tools-are-negotiated",
+        "app-tools-need-declared-extension",
         ALL,
         BOTH,
         Twist::Catalogue(|all| add(all, URI, page())),

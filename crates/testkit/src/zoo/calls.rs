@@ -107,7 +107,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "output-of-another-type",
         "gives a sum as text, against its output schema",
-        "call-output-fits-schema",
+        "call-output-matches-schema",
         ALL,
         BOTH,
         Twist::Result("tools/call", |_, result| {
@@ -119,7 +119,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "output-missing",
         "has an output schema, and gives no structured content",
-        "call-output-fits-schema",
+        "call-output-matches-schema",
         ALL,
         BOTH,
         Twist::Result("tools/call", |_, result| remove(result, "structuredContent")),
@@ -139,7 +139,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "tool-errors-are-errors",
         "answers calls that failed with an error of JSON-RPC",
-        "call-errors-are-results",
+        "call-argument-errors-are-results",
         ALL,
         BOTH,
         Twist::Says(|heard, message| match is_tool_error(&message) {
@@ -257,7 +257,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "progress-after-answer",
         "reports progress of a call that it has answered",
-        "progress-ends-with-answer",
+        "progress-ends-with-response",
         ALL,
         BOTH,
         Twist::Says(|heard, message| {
@@ -323,7 +323,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     ),
 ];
 
-const CANCELLED: &str = "cancelled-request-is-not-answered";
+const CANCELLED: &str = "canceled-request-gets-no-response";
 
 /// The arguments of a call; none of other messages.
 fn arguments(heard: &Heard) -> impl Iterator<Item = (&String, &Value)> {

@@ -7,7 +7,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "preflight-gets-405",
         "answers preflights with 405",
-        "cors-preflight-is-open",
+        "cors-preflight-needs-no-credentials",
         WEB,
         BOTH,
         Twist::Response(|request, response| {
@@ -19,7 +19,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "preflight-gets-401",
         "wants credentials for a preflight",
-        "cors-preflight-is-open",
+        "cors-preflight-needs-no-credentials",
         WEB,
         BOTH,
         Twist::Response(|request, response| {
@@ -55,7 +55,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "answers-unreadable",
         "lets pages ask, and not read the answer",
-        "cors-answer-allows-origin",
+        "cors-response-allows-origin",
         WEB,
         BOTH,
         Twist::Response(|request, response| {
@@ -91,7 +91,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "errors-unreadable",
         "lets pages read results, and no refusals",
-        "cors-error-answers-allow-origin",
+        "cors-error-response-allows-origin",
         WEB,
         BOTH,
         Twist::Response(|_, response| {
@@ -103,7 +103,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "credentials-for-all",
         "allows every page, with credentials",
-        "cors-credentials-are-not-for-all",
+        "cors-credentials-need-known-origin",
         WEB,
         BOTH,
         Twist::Response(|request, response| {

@@ -14,7 +14,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "data-prefix-missing",
         "writes the message without `data:`",
-        "sse-content-is-fields",
+        "sse-lines-are-fields-or-comments",
         WEB,
         BOTH,
         Twist::Event(|message, json| match lists_tools(message) {
@@ -25,7 +25,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "bare-lines",
         "writes the message as a line, as stdio has it",
-        "sse-content-is-fields",
+        "sse-lines-are-fields-or-comments",
         WEB,
         BOTH,
         Twist::Event(|message, json| match lists_tools(message) {
@@ -58,7 +58,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "heartbeat-event",
         "sends a heartbeat as an event",
-        "sse-data-is-a-message",
+        "sse-data-is-one-message",
         WEB,
         BOTH,
         Twist::Event(|message, json| match lists_tools(message) {
@@ -69,7 +69,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "heartbeat-object",
         "sends an empty object as a heartbeat",
-        "sse-data-is-a-message",
+        "sse-data-is-one-message",
         WEB,
         BOTH,
         Twist::Event(|message, json| match lists_tools(message) {
@@ -80,7 +80,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "message-in-two-events",
         "spreads a message over two events",
-        "sse-data-is-a-message",
+        "sse-data-is-one-message",
         WEB,
         BOTH,
         Twist::Event(|message, json| match (lists_tools(message), json.split_once("\"tools\"")) {
@@ -91,7 +91,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "done-event",
         "ends with the event `[DONE]`, as completions of language models do",
-        "sse-data-is-a-message",
+        "sse-data-is-one-message",
         WEB,
         BOTH,
         Twist::Event(|message, json| match lists_tools(message) {
@@ -129,7 +129,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "stream-unprimed",
         "gives its messages ids, and begins with the first of them",
-        "sse-stream-is-primed",
+        "sse-resumable-stream-starts-with-id",
         HTTP,
         LEGACY,
         Twist::Event(|message, json| match lists_tools(message) {
@@ -148,7 +148,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "streams-stay-open",
         "does not end an event stream with the answer",
-        "sse-stream-ends-after-answer",
+        "sse-stream-ends-after-response",
         HTTP,
         BOTH,
         Twist::Slip(Slip::StreamsStayOpen),

@@ -99,7 +99,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "fixture-schema-stripped",
         "lists a schema without keywords that a conversion did not know",
-        "fixture-schema-keywords-kept",
+        "fixture-schema-keywords-are-preserved",
         WIRES,
         BOTH,
         Twist::Fixtures(|_, mut message| {
@@ -148,7 +148,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "fixture-change-untold",
         "changes its tools and tells nobody",
-        "fixture-list-change-is-told",
+        "fixture-list-change-is-notified",
         WIRES,
         MODERN,
         Twist::Fixtures(|_, message| without(message, true, "notifications/tools/list_changed")),
@@ -171,7 +171,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "fixture-missing-input-refused",
         "gives an error where input is missing",
-        "fixture-input-is-asked-again",
+        "fixture-missing-input-is-requested-again",
         WIRES,
         MODERN,
         Twist::Fixtures(|heard, message| match asks_name(heard) && given(heard).is_object() && given(heard).get("user_name").is_none() {
@@ -182,7 +182,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "fixture-extra-input-refused",
         "gives an error where there is more input than it wants",
-        "fixture-extra-input-is-ignored",
+        "fixture-unrequested-input-is-ignored",
         WIRES,
         MODERN,
         Twist::Fixtures(|heard, message| match asks_name(heard) && given(heard).as_object().is_some_and(|given| given.len() > 1) {
@@ -215,7 +215,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "fixture-asks-nobody",
         "asks a client for nothing that can do only a part",
-        "fixture-input-fits-the-client",
+        "fixture-input-matches-client-capabilities",
         WIRES,
         MODERN,
         Twist::Fixtures(|heard, message| {
@@ -239,7 +239,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "fixture-task-failure-mistaken",
         "calls a task failed because its tool did",
-        "fixture-task-ends-as-it-went",
+        "fixture-task-status-matches-outcome",
         WIRES,
         MODERN,
         Twist::Fixtures(|heard, message| {
@@ -290,7 +290,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "fixture-task-unknown-acknowledged",
         "acknowledges the end of a task that does not exist",
-        "fixture-task-unknown-is-not-acknowledged",
+        "fixture-task-unknown-update-or-cancel-is-refused",
         WIRES,
         MODERN,
         Twist::Fixtures(|heard, message| match heard.method() == "tasks/cancel" && message["error"]["code"] == -32602 {
@@ -301,7 +301,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "fixture-task-refuses-more-input",
         "refuses input that a task has not asked for",
-        "fixture-task-unasked-input-is-ignored",
+        "fixture-task-unrequested-input-is-ignored",
         WIRES,
         MODERN,
         Twist::Fixtures(|heard, message| {
@@ -330,7 +330,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "fixture-task-reports-on-subscription",
         "reports progress on a subscription to a task",
-        "fixture-task-subscription-is-about-tasks",
+        "fixture-task-subscription-has-only-tasks",
         &["stdio"],
         MODERN,
         Twist::Fixtures(|heard, message| {
@@ -349,7 +349,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "fixture-breaks-when-declined",
         "breaks when the user declines",
-        "fixture-refusal-is-handled",
+        "fixture-declined-elicitation-is-handled",
         WIRES,
         MODERN,
         Twist::Fixtures(|heard, message| match asks_name(heard) && given(heard)["user_name"]["action"] == "decline" {
@@ -360,7 +360,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "fixture-task-list-remains",
         "lists tasks as in 2025-11-25",
-        "fixture-task-old-methods-are-gone",
+        "fixture-task-legacy-methods-are-removed",
         WIRES,
         MODERN,
         Twist::Fixtures(|heard, message| match heard.method() == "tasks/list" && is_error(&message) {
@@ -371,7 +371,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "fixture-task-asks-nothing",
         "goes on without the input that a task needs",
-        "fixture-task-takes-input",
+        "fixture-task-accepts-input",
         WIRES,
         MODERN,
         Twist::Fixtures(|heard, message| {
@@ -401,7 +401,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "fixture-greeting-refused",
         "refuses a call with the hint of 2025-11-25",
-        "fixture-quick-tool-gives-no-task",
+        "fixture-quick-tool-returns-no-task",
         WIRES,
         MODERN,
         Twist::Fixtures(|heard, message| match heard.calls("greet") && heard.params().get("task").is_some() {
@@ -412,7 +412,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "form-asks-for-password",
         "asks for a password in a form",
-        "form-asks-no-secrets",
+        "form-requests-no-secrets",
         ALL,
         LEGACY,
         Twist::Fixtures(|_, mut message| {
@@ -454,7 +454,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "samples-with-mixed-results",
         "gives the model a text and the result of a tool in one message",
-        "sampling-tool-results-stand-alone",
+        "sampling-tool-results-are-not-mixed",
         WIRES,
         BOTH,
         Twist::Fixtures(|_, message| {

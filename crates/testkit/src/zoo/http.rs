@@ -12,7 +12,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "page-for-calls",
         "answers every call of a tool with status 500 and a page of HTML",
-        "request-is-answered",
+        "request-gets-response",
         HTTP,
         BOTH,
         Twist::Response(|request, response| {
@@ -25,7 +25,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "json-as-html",
         "calls the list of prompts text/html",
-        "http-answer-content-type",
+        "http-response-content-type",
         HTTP,
         BOTH,
         Twist::Response(|request, response| {
@@ -37,7 +37,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "json-as-nothing",
         "does not tell the content type of the list of prompts",
-        "http-answer-content-type",
+        "http-response-content-type",
         HTTP,
         BOTH,
         Twist::Response(|request, response| {
@@ -49,7 +49,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "events-as-text",
         "calls an event stream text/plain",
-        "http-answer-content-type",
+        "http-response-content-type",
         HTTP,
         BOTH,
         Twist::Response(|request, response| {
@@ -85,7 +85,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "header-name-malformed",
         "sends a header whose name holds blanks with the list of prompts",
-        "http-response-is-http",
+        "http-response-is-well-formed",
         HTTP,
         BOTH,
         Twist::Response(|request, response| {
@@ -98,7 +98,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "content-type-twice",
         "sends the content type of a list twice, as a framework and a middleware do",
-        "http-header-comes-once",
+        "http-header-is-not-repeated",
         HTTP,
         BOTH,
         Twist::Response(|request, response| {
@@ -110,7 +110,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "get-events-as-text",
         "calls the stream of HTTP+SSE text/plain",
-        "http-answer-content-type",
+        "http-response-content-type",
         super::SSE,
         LEGACY,
         Twist::Response(|_, response| {
@@ -158,7 +158,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "refusals-as-text",
         "calls the error for a method of earlier revisions text/plain",
-        "http-answer-content-type",
+        "http-response-content-type",
         HTTP,
         MODERN,
         Twist::Response(|request, response| {
@@ -182,7 +182,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "names-with-semicolons",
         "puts a semicolon between the names in `Vary`",
-        "http-header-fits-its-grammar",
+        "http-list-header-is-well-formed",
         WEB,
         BOTH,
         Twist::Response(|_, response| {
@@ -234,7 +234,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "notification-gets-result",
         "answers notifications with 202 and a result",
-        "http-notification-answer-is-empty",
+        "http-notification-response-is-empty",
         HTTP,
         BOTH,
         Twist::Response(|_, response| {
@@ -269,7 +269,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "delete-gets-500",
         "answers a DELETE with 500",
-        "http-delete-is-answered",
+        "http-delete-ends-session-or-405",
         HTTP,
         BOTH,
         Twist::Refuses(|request| (request.method == "DELETE").then(|| Response::text(500, "not implemented"))),
@@ -340,7 +340,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "content-length-too-long",
         "announces more bytes than come",
-        "http-body-is-framed-well",
+        "http-body-length-is-correct",
         HTTP,
         BOTH,
         Twist::Response(|request, response| {
@@ -353,7 +353,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "content-length-too-short",
         "announces fewer bytes than come",
-        "http-body-is-framed-well",
+        "http-body-length-is-correct",
         HTTP,
         BOTH,
         Twist::Response(|request, response| {
@@ -366,7 +366,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "chunk-size-wrong",
         "tells the size of a chunk in decimal",
-        "http-body-is-framed-well",
+        "http-body-length-is-correct",
         HTTP,
         BOTH,
         Twist::Wire(|part, bytes| match part {
@@ -380,7 +380,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "stream-breaks-off",
         "closes the connection instead of ending a chunked body",
-        "http-body-is-framed-well",
+        "http-body-length-is-correct",
         HTTP,
         BOTH,
         Twist::Wire(|part, bytes| if part == Part::End { Vec::new() } else { bytes }),
@@ -388,7 +388,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "connection-closes",
         "closes connections without saying so",
-        "http-connection-is-kept",
+        "http-connection-is-reusable",
         WEB,
         BOTH,
         Twist::Slip(Slip::ConnectionsCloseUnsaid),
@@ -458,7 +458,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "buffering-allowed",
         "lets proxies buffer event streams",
-        "http-says-no-buffering",
+        "http-stream-disables-buffering",
         HTTP,
         MODERN,
         Twist::Response(|_, response| response.remove("x-accel-buffering")),
@@ -494,7 +494,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "progress-on-another-stream",
         "tells progress on the stream of the GET",
-        "http-progress-comes-on-its-stream",
+        "http-progress-is-on-request-stream",
         HTTP,
         LEGACY,
         Twist::Says(|heard, message| match message["method"] == "notifications/progress" {
@@ -508,7 +508,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "answers-go-to-other-sessions",
         "sends each list of tools on the streams of all other sessions as well",
-        "http-get-stream-has-no-answers",
+        "http-get-stream-has-no-responses",
         HTTP,
         LEGACY,
         Twist::Says(|heard, message| {
@@ -522,7 +522,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "hangs-up-on-calls",
         "closes the connection of each call without a response",
-        "request-is-answered",
+        "request-gets-response",
         HTTP,
         BOTH,
         Twist::Slip(Slip::CallsHangUp),
@@ -530,7 +530,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "answers-on-another-stream",
         "answers a request on the stream of the GET",
-        "http-get-stream-has-no-answers",
+        "http-get-stream-has-no-responses",
         HTTP,
         LEGACY,
         Twist::Says(|heard, message| match heard.calls("add") && message.get("result").is_some() {

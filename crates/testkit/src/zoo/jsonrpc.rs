@@ -61,7 +61,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "number-ids-become-strings",
         "gives the id of the list of tools back as a string",
-        "answer-echoes-id",
+        "response-id-matches-request",
         ALL,
         BOTH,
         Twist::Tools(|message| {
@@ -73,7 +73,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "string-ids-become-numbers",
         "gives ids that are strings back as numbers",
-        "answer-echoes-id",
+        "response-id-matches-request",
         ALL,
         BOTH,
         Twist::Says(|_, mut message| {
@@ -86,7 +86,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "ignores-id-0",
         "takes a request with the id 0 for a notification",
-        "legal-request-is-served",
+        "valid-request-is-served",
         ALL,
         BOTH,
         Twist::Hears(|message| {
@@ -98,7 +98,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "wants-numbers-for-ids",
         "refuses a request whose id is a text",
-        "legal-request-is-served",
+        "valid-request-is-served",
         ALL,
         LEGACY,
         Twist::Says(|heard, message| match heard.id().is_string() && message.get("method").is_none() {
@@ -109,7 +109,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "wants-params",
         "refuses the list of tools if it is asked for without `params`",
-        "legal-request-is-served",
+        "valid-request-is-served",
         ALL,
         LEGACY,
         Twist::Says(|heard, message| match lists_tools(&message) && heard.message.get("params").is_none() {
@@ -120,7 +120,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "wants-no-progress",
         "refuses the list of tools if progress is asked for",
-        "legal-request-is-served",
+        "valid-request-is-served",
         ALL,
         LEGACY,
         Twist::Says(|heard, message| match lists_tools(&message) && heard.message["params"].get("_meta").is_some() {
@@ -131,7 +131,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "ids-become-null",
         "answers `tools/list` with the id null",
-        "answer-echoes-id",
+        "response-id-matches-request",
         ALL,
         BOTH,
         Twist::Tools(|message| message["id"] = Value::Null),
@@ -139,7 +139,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "answers-twice",
         "sends the list of tools twice",
-        "answer-comes-once",
+        "request-gets-one-response",
         ALL,
         BOTH,
         Twist::Says(|_, message| match lists_tools(&message) {
@@ -150,7 +150,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "result-and-error",
         "answers with a result and an error",
-        "answer-has-result-or-error",
+        "response-has-result-or-error",
         ALL,
         BOTH,
         Twist::Tools(|message| message["error"] = json!({ "code": -32603, "message": "Internal error" })),
@@ -158,7 +158,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "neither-result-nor-error",
         "answers with nothing but an id",
-        "answer-has-result-or-error",
+        "response-has-result-or-error",
         ALL,
         BOTH,
         Twist::Tools(|message| remove(message, "result")),
@@ -195,7 +195,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "refusal-without-id",
         "refuses a method of earlier revisions without an id",
-        "answer-echoes-id",
+        "response-id-matches-request",
         HTTP,
         MODERN,
         Twist::Says(|heard, mut message| {
@@ -216,7 +216,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "notifications-answered",
         "answers notifications with an error whose id is null",
-        "notification-is-not-answered",
+        "notification-gets-no-response",
         PIPES,
         BOTH,
         Twist::Unasked(|heard| match heard.method().starts_with("notifications/") {
@@ -227,7 +227,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "answers-nobody",
         "answers a request that nobody has made",
-        "answer-matches-a-request",
+        "response-belongs-to-a-request",
         ALL,
         BOTH,
         Twist::Unasked(|heard| match heard.method() {
@@ -238,7 +238,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "request-ids-repeat",
         "asks twice with the same id",
-        "server-request-id-is-fresh",
+        "server-request-id-is-unique",
         ALL,
         LEGACY,
         Twist::Unasked(|heard| match heard.method() {
@@ -271,7 +271,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "batches-refused",
         "speaks the revision with batches, and refuses them",
-        "batch-is-answered",
+        "batch-gets-response",
         ALL,
         LEGACY,
         Twist::Slip(Slip::BatchesRefused),
@@ -279,7 +279,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "request-id-null",
         "asks with the id null",
-        "server-request-id-is-fresh",
+        "server-request-id-is-unique",
         ALL,
         LEGACY,
         Twist::Unasked(|heard| match heard.method() {
@@ -321,7 +321,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "cross-talk",
         "echoes, to each of several calls at once, the text of the last one",
-        "concurrent-answers-match",
+        "concurrent-responses-match-requests",
         ALL,
         BOTH,
         Twist::Says(|heard, mut message| {
@@ -336,7 +336,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "cancels-what-it-never-asked",
         "cancels a request that it never sent",
-        "server-cancels-only-its-own",
+        "server-cancels-only-own-requests",
         ALL,
         BOTH,
         Twist::Unasked(|heard| match heard.method() {

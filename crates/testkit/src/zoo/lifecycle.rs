@@ -35,7 +35,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "initialize-refused",
         "answers `initialize` with an internal error",
-        "initialize-is-answered",
+        "initialize-gets-result",
         ALL,
         LEGACY,
         Twist::Says(|heard, message| match heard.method() {
@@ -46,7 +46,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "initialize-unanswered",
         "says nothing upon `initialize`",
-        "initialize-is-answered",
+        "initialize-gets-result",
         ALL,
         LEGACY,
         Twist::Says(|heard, message| match heard.method() {
@@ -107,7 +107,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "version-left-out",
         "answers `initialize` without `protocolVersion`",
-        "message-fits-schema",
+        "message-matches-schema",
         ALL,
         LEGACY,
         Twist::Result("initialize", |_, result| remove(result, "protocolVersion")),
@@ -115,7 +115,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "server-info-left-out",
         "answers `initialize` without `serverInfo`",
-        "message-fits-schema",
+        "message-matches-schema",
         ALL,
         LEGACY,
         Twist::Result("initialize", |_, result| remove(result, "serverInfo")),
@@ -123,7 +123,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "capabilities-are-a-list",
         "declares its capabilities as an empty list",
-        "message-fits-schema",
+        "message-matches-schema",
         ALL,
         BOTH,
         Twist::Says(|_, mut message| {
@@ -149,7 +149,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "asks-before-initialized",
         "asks the client for something that it declared, before it has answered `initialize`",
-        "initialize-waits-for-initialized",
+        "no-server-requests-before-initialized",
         ALL,
         LEGACY,
         Twist::Unasked(|heard| match heard.method() {
@@ -188,7 +188,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "prompts-unanswered",
         "never answers `prompts/list`",
-        "request-is-answered",
+        "request-gets-response",
         ALL,
         BOTH,
         Twist::Says(|heard, message| if heard.method() == "prompts/list" { Vec::new() } else { vec![message] }),
@@ -196,7 +196,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "calls-unanswered",
         "never answers a call of a tool",
-        "request-is-answered",
+        "request-gets-response",
         ALL,
         BOTH,
         Twist::Says(|heard, message| if heard.method() == "tools/call" { Vec::new() } else { vec![message] }),
@@ -250,7 +250,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "ping-is-answered-with-more",
         "answers `ping` with a result that is not empty",
-        "ping-is-answered",
+        "ping-gets-empty-result",
         ALL,
         LEGACY,
         Twist::Result("ping", |_, result| result["pong"] = json!(true)),
@@ -258,7 +258,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "ping-unsupported",
         "does not know `ping`",
-        "ping-is-answered",
+        "ping-gets-empty-result",
         ALL,
         LEGACY,
         Twist::Says(|heard, message| match heard.method() {

@@ -18,7 +18,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "declared-prompts-missing",
         "declares prompts, and does not know `prompts/list`",
-        "capability-is-kept",
+        "declared-capability-is-implemented",
         ALL,
         BOTH,
         Twist::Says(|heard, message| match heard.method() {
@@ -29,7 +29,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "declared-completions-missing",
         "declares completions, and does not know `completion/complete`",
-        "capability-is-kept",
+        "declared-capability-is-implemented",
         ALL,
         BOTH,
         Twist::Says(|heard, message| match heard.method() {
@@ -101,7 +101,7 @@ pub(super) const ANIMALS: &[Animal] = &[
             if lists_tools(&message) && is_asked_for { vec![log(), message] } else { vec![message] }
         }),
     ),
-    animal("log-level-ignored", "logs below the level that was set", "log-level-is-obeyed", ALL, LEGACY, LOGS),
+    animal("log-level-ignored", "logs below the level that was set", "log-level-is-honored", ALL, LEGACY, LOGS),
     animal(
         "any-log-level",
         "takes any level of logs",
@@ -232,7 +232,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "tool-without-schema",
         "lists a tool without an input schema",
-        "message-fits-schema",
+        "message-matches-schema",
         ALL,
         BOTH,
         Twist::Catalogue(|all| remove(all.tool_mut("draw"), "inputSchema")),
@@ -240,7 +240,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "schema-is-a-list",
         "lists a tool whose input is an array",
-        "message-fits-schema",
+        "message-matches-schema",
         ALL,
         BOTH,
         Twist::Catalogue(|all| all.tool_mut("draw")["inputSchema"] = json!({ "type": "array" })),
@@ -248,7 +248,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "tools-as-map",
         "lists its tools as an object by name",
-        "message-fits-schema",
+        "message-matches-schema",
         ALL,
         BOTH,
         Twist::Result("tools/list", |_, result| {
@@ -264,7 +264,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "resource-without-name",
         "lists a resource without a name",
-        "message-fits-schema",
+        "message-matches-schema",
         ALL,
         BOTH,
         Twist::Catalogue(|all| remove(&mut all.resources[0], "name")),
@@ -272,7 +272,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "content-is-text",
         "answers calls with a text instead of a list of content",
-        "message-fits-schema",
+        "message-matches-schema",
         ALL,
         BOTH,
         Twist::Result("tools/call", |_, result| {
@@ -284,7 +284,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "capabilities-are-true",
         "declares capabilities as `true` instead of an object",
-        "message-fits-schema",
+        "message-matches-schema",
         ALL,
         BOTH,
         Twist::Catalogue(|all| all.capabilities["prompts"] = json!(true)),

@@ -41,7 +41,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "discover-nameless",
         "does not tell its name",
-        "discover-names-server",
+        "result-meta-names-server",
         ALL,
         MODERN,
         Twist::Result("server/discover", |_, result| remove(result, "_meta")),
@@ -171,7 +171,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "any-version-in-calls",
         "takes calls in any version",
-        "unsupported-version-is-named",
+        "unsupported-version-error-names-versions",
         STDIO,
         MODERN,
         Twist::Hears(|message| {
@@ -191,7 +191,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "missing-capability-gets-200",
         "asks with status 200 for what the client has not declared",
-        "error-has-its-status",
+        "error-has-http-status-400",
         HTTP,
         MODERN,
         Twist::Refuses(|request| {
@@ -265,7 +265,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "header-names-have-a-case",
         "knows Mcp-Method in no other case",
-        "header-names-ignore-case",
+        "header-names-are-case-insensitive",
         HTTP,
         MODERN,
         Twist::Refuses(|request| {
@@ -438,7 +438,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "listen-unfiltered",
         "notifies subscribers of what they did not ask for",
-        "listen-filter-is-honoured",
+        "listen-filter-is-honored",
         ALL,
         MODERN,
         Twist::Says(|heard, message| match acknowledges(&message) {
@@ -475,11 +475,11 @@ pub(super) const ANIMALS: &[Animal] = &[
             vec![message]
         }),
     ),
-    animal("logs-unasked", "logs to clients that did not ask for it", "logs-only-when-asked", ALL, MODERN, LOGS),
+    animal("logs-unasked", "logs to clients that did not ask for it", "logs-only-when-requested", ALL, MODERN, LOGS),
     animal(
         "modern-session",
         "gives a session id to modern clients",
-        "modern-has-no-session-id",
+        "modern-response-has-no-session-id",
         HTTP,
         MODERN,
         Twist::Response(|request, response| {
@@ -520,8 +520,8 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-const NAMED: &str = "unsupported-version-is-named";
-const GONE: &str = "removed-methods-are-gone";
+const NAMED: &str = "unsupported-version-error-names-versions";
+const GONE: &str = "removed-methods-are-refused";
 const CACHE: &str = "result-has-cache-hints";
 
 /// Fills in what is missing in the `_meta` of a request, if that looks so.

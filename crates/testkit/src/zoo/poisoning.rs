@@ -95,7 +95,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "meddles",
         "gives orders about a tool of another server",
-        "tool-description-minds-its-own",
+        "tool-description-does-not-steer-other-tools",
         ALL,
         BOTH,
         Twist::Catalogue(|all| {

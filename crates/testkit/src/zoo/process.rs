@@ -37,7 +37,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "opens-files-for-good",
         "opens a file with each call and never closes it",
-        "calls-hold-nothing",
+        "calls-leak-no-resources",
         STDIO,
         BOTH,
         Twist::Hears(|message| {

@@ -10,7 +10,7 @@ pub(super) const ANIMALS: &[Animal] =
         animal(
             "listed-resource-unreadable",
             "lists a resource that cannot be read",
-            "resource-listed-can-be-read",
+            "listed-resource-is-readable",
             ALL,
             BOTH,
             Twist::Says(|heard, message| {
@@ -130,7 +130,7 @@ pub(super) const ANIMALS: &[Animal] =
         animal(
             "listed-prompt-unknown",
             "lists a prompt that it does not give",
-            "prompt-listed-can-be-got",
+            "listed-prompt-is-retrievable",
             ALL,
             BOTH,
             Twist::Says(|heard, message| match heard.method() == "prompts/get" && heard.name() == "tour" {
@@ -141,7 +141,7 @@ pub(super) const ANIMALS: &[Animal] =
         animal(
             "prompt-with-arguments-unknown",
             "gives no prompt that has arguments, with the values that it offers for them either",
-            "prompt-listed-can-be-got",
+            "listed-prompt-is-retrievable",
             ALL,
             BOTH,
             Twist::Says(|heard, message| match heard.method() == "prompts/get" && message["result"].get("messages").is_some() {
@@ -152,7 +152,7 @@ pub(super) const ANIMALS: &[Animal] =
         animal(
             "completion-without-values",
             "completes without saying with what",
-            "message-fits-schema",
+            "message-matches-schema",
             ALL,
             BOTH,
             Twist::Result("completion/complete", |_, result| result["completion"] = json!({ "total": 0 })),
@@ -182,7 +182,7 @@ pub(super) const ANIMALS: &[Animal] =
         animal(
             "template-leads-outside",
             "gives any file of the machine for a template",
-            "resource-template-stays-inside",
+            "resource-template-blocks-path-traversal",
             ALL,
             BOTH,
             Twist::Says(|heard, message| {
@@ -204,7 +204,7 @@ pub(super) const ANIMALS: &[Animal] =
         animal(
             "error-code-undefined",
             "refuses with a code that the specification keeps for itself",
-            "error-code-is-of-this-revision",
+            "error-code-is-defined-in-revision",
             ALL,
             MODERN,
             Twist::Says(|heard, message| match is_refused(heard.method(), &message, "Unknown prompt") {

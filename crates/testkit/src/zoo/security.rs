@@ -174,7 +174,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "pkce-missing",
         "has an authorization server without PKCE",
-        "authorization-server-offers-pkce",
+        "authorization-server-supports-pkce",
         HTTP,
         BOTH,
         Twist::Guarded(|request, response| {
@@ -223,7 +223,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "offline-access-wanted",
         "wants refresh tokens as a scope",
-        "offline-access-is-not-asked-for",
+        "offline-access-is-not-requested",
         HTTP,
         BOTH,
         Twist::Guarded(|request, response| {

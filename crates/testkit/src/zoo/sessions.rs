@@ -116,7 +116,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "answers-go-to-the-last",
         "keeps one stream in a variable, so that every response goes to the client that came last",
-        "sse-response-comes-on-its-stream",
+        "sse-response-is-on-session-stream",
         SSE,
         LEGACY,
         Twist::Slip(Slip::AnswersGoToTheLast),
@@ -124,7 +124,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "answers-go-to-all",
         "sends every response on all streams",
-        "sse-response-comes-on-its-stream",
+        "sse-response-is-on-session-stream",
         SSE,
         LEGACY,
         Twist::Slip(Slip::AnswersGoToAll),

@@ -13,7 +13,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "task-undeclared",
         "makes a task of a call, and has not declared that it can",
-        "undeclared-task-is-ignored",
+        "undeclared-task-request-is-ignored",
         WIRES,
         LEGACY,
         Twist::Says(|heard, message| match heard.method() == "tools/call" && heard.params().get("task").is_some() {
@@ -24,7 +24,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "task-call-waits",
         "answers a call as a task with its result",
-        "call-as-task-gives-task",
+        "call-as-task-returns-task",
         WIRES,
         LEGACY,
         Twist::Fixtures(|heard, message| match makes_task(&message) {
@@ -35,7 +35,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "task-begins-in-need",
         "makes tasks that need input from the first moment",
-        "task-begins-as-working",
+        "new-task-status-is-working",
         WIRES,
         LEGACY,
         Twist::Fixtures(|_, mut message| {
@@ -65,7 +65,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "task-comes-back",
         "completes a task that was cancelled",
-        "task-end-is-final",
+        "task-terminal-status-is-final",
         WIRES,
         LEGACY,
         Twist::Fixtures(|heard, mut message| {
@@ -78,7 +78,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "task-result-too-early",
         "gives the result of a task that is still at work",
-        "task-result-waits",
+        "task-result-waits-for-task-end",
         WIRES,
         LEGACY,
         Twist::Fixtures(|heard, mut message| {
@@ -92,7 +92,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "task-result-given-once",
         "gives the result of a task to the first who asks",
-        "task-result-is-kept",
+        "task-result-is-stable",
         WIRES,
         LEGACY,
         Twist::Fixtures(|heard, message| {
@@ -124,7 +124,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "task-result-of-none",
         "names no task in its results",
-        "message-fits-schema",
+        "message-matches-schema",
         WIRES,
         LEGACY,
         Twist::Fixtures(|heard, mut message| {
@@ -137,7 +137,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "task-without-dates",
         "does not tell when a task was made",
-        "message-fits-schema",
+        "message-matches-schema",
         WIRES,
         LEGACY,
         Twist::Fixtures(|heard, mut message| {
@@ -150,7 +150,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "task-named-twice",
         "names a task in `_meta` of its state",
-        "task-state-names-no-related-task",
+        "task-status-has-no-related-task-meta",
         WIRES,
         LEGACY,
         Twist::Fixtures(|heard, mut message| {
@@ -163,7 +163,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "task-taken-from-meta",
         "looks for a task where `_meta` says",
-        "task-id-in-params-counts",
+        "task-id-in-params-takes-precedence",
         WIRES,
         LEGACY,
         Twist::Fixtures(|heard, mut message| {
@@ -191,7 +191,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "task-cancelled-later",
         "answers that a cancelled task is at work",
-        "task-cancel-cancels",
+        "task-cancel-sets-status-cancelled",
         WIRES,
         LEGACY,
         Twist::Fixtures(|heard, mut message| {
@@ -204,7 +204,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "task-cancelled-twice",
         "cancels what was cancelled before",
-        "ended-task-cannot-be-cancelled",
+        "ended-task-cannot-be-canceled",
         WIRES,
         LEGACY,
         Twist::Fixtures(|heard, message| {

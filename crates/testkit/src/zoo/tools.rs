@@ -10,7 +10,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "calls-do-not-exist",
         "lists tools, and does not know `tools/call`",
-        "capability-is-kept",
+        "declared-capability-is-implemented",
         ALL,
         BOTH,
         Twist::Says(|heard, message| match heard.method() == "tools/call" && message.get("method").is_none() {
@@ -45,7 +45,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "name-is-long",
         "has a tool whose name has 65 characters",
-        "tool-name-fits-hosts",
+        "tool-name-has-at-most-64-characters",
         ALL,
         BOTH,
         Twist::Catalogue(|all| rename(all, &"d".repeat(65))),
@@ -150,7 +150,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "default-misfits",
         "has a default that breaks its own schema",
-        "tool-defaults-fit",
+        "tool-defaults-match-schema",
         ALL,
         BOTH,
         Twist::Catalogue(|all| all.tool_mut("patrol")["inputSchema"]["properties"]["steps"]["default"] = json!("five")),
@@ -158,7 +158,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "default-out-of-range",
         "has a default beyond its own maximum",
-        "tool-defaults-fit",
+        "tool-defaults-match-schema",
         ALL,
         BOTH,
         Twist::Catalogue(|all| all.tool_mut("patrol")["inputSchema"]["properties"]["steps"]["default"] = json!(50)),
@@ -166,7 +166,7 @@ pub(super) const ANIMALS: &[Animal] = &[
     animal(
         "read-only-and-destructive",
         "says of a tool that it only reads, and destroys",
-        "tool-annotations-agree",
+        "tool-annotations-are-consistent",
         ALL,
         BOTH,
         Twist::Catalogue(|all| all.tool_mut("draw")["annotations"]["destructiveHint"] = json!(true)),

@@ -8,7 +8,7 @@ use crate::moment::Moment;
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
-use mcproof_client::{Errand, Network};
+use mcproof_client::{HttpCall, Network};
 use mcproof_report::escape;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -88,7 +88,7 @@ impl Carrier {
     pub async fn fetch(&self, url: &Secret) -> Result<u16, String> {
         let url = Url::parse(&url.0).map_err(|_| "its URL cannot be used".to_owned())?;
         let fetched = async {
-            let connected = Errand::connect(&url, &self.network).await?;
+            let connected = HttpCall::connect(&url, &self.network).await?;
             connected.send("GET", &[AGENT.map(str::to_owned).into()], Vec::new()).await
         };
         match timeout(self.patience, fetched).await {
@@ -101,7 +101,7 @@ impl Carrier {
 
     async fn post(&self, post: &Post, now: Moment, may_send: &(dyn Fn() -> bool + Sync), is_sent: &mut bool) -> Result<String, Setback> {
         let url = Url::parse(&post.url.0).map_err(|_| Setback::Refused("its URL cannot be used".to_owned()))?;
-        let connected = Errand::connect(&url, &self.network).await.map_err(|broken| passing(broken.to_string(), false))?;
+        let connected = HttpCall::connect(&url, &self.network).await.map_err(|broken| passing(broken.to_string(), false))?;
         if !may_send() {
             return Err(Setback::TooLate);
         }

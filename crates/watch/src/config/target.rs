@@ -357,7 +357,7 @@ fn spec(reader: &mut Reader<'_>, name: &str, kind: TargetKind, draft: TargetDraf
 }
 
 fn oddities(strict: Option<bool>) -> Oddities {
-    if strict == Some(true) { Oddities::Refused } else { Oddities::Told }
+    if strict == Some(true) { Oddities::Fail } else { Oddities::Warn }
 }
 
 /// A server that another file names, with what `defaults:` says.

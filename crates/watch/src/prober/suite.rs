@@ -2,7 +2,7 @@
 
 use super::{Prepared, Prober};
 use crate::config::load_read_only;
-use mcproof_client::{Patience, Startup, Tls, inherited_secrets};
+use mcproof_client::{ShutdownTimeouts, Startup, Tls, inherited_secrets};
 use mcproof_record::{Diagnostic, Event, Severity, Verdict};
 use mcproof_suite::plan::Server;
 use mcproof_suite::run::{Covering, RunOptions, Selection, Snapshots, Start, Transcripts, plan, run};
@@ -48,7 +48,7 @@ impl Prober {
             request_timeout: Some(prepared.spec.timeout),
             mcproof: self.own_binary.clone(),
             launcher: None,
-            patience: Patience::default(),
+            patience: ShutdownTimeouts::default(),
             guardian: self.guardian.clone(),
             limits: Default::default(),
             network: prepared.options.network.clone(),

@@ -101,7 +101,7 @@ async fn tell(address: &str, guard: Guard, seed: u64) -> Told {
     let world = World::new(address, &hooks(&[("pager", &pager)])).await;
     let mut random = fastrand::Rng::with_seed(seed);
     pager.will((0..1_000).map(|_| match random.u8(..10) {
-        0..5 => Deed::Take,
+        0..5 => Deed::Conversation,
         5..7 => Deed::Drop,
         7..9 => Deed::Answer(500, ""),
         _ => Deed::Hang,

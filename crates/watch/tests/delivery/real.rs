@@ -4,7 +4,7 @@ use super::{INCIDENT, World, seconds};
 use crate::receiver::Receiver;
 use crate::receivers::script;
 use libtest_mimic::{Failed, Trial};
-use mcproof_client::{Errand, Network};
+use mcproof_client::{HttpCall, Network};
 use mcproof_watch::channel::Kind;
 use mcproof_watch::moment::Moment;
 use mcproof_watch::store::sqlite;
@@ -131,7 +131,7 @@ fn alerts(program: &str) -> Result<(), Failed> {
         let root = format!("http://{}", listens_at(service.0.stderr.take().unwrap()));
         let alerts = async || {
             let url = Url::parse(&format!("{root}/api/v2/alerts")).unwrap();
-            let answer = Errand::connect(&url, &Network::default()).await.unwrap().send("GET", &[], Vec::new()).await.unwrap();
+            let answer = HttpCall::connect(&url, &Network::default()).await.unwrap().send("GET", &[], Vec::new()).await.unwrap();
             let alerts: Vec<Value> = serde_json::from_slice(&answer.body).unwrap();
             alerts
         };

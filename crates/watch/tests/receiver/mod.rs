@@ -15,7 +15,7 @@ use tokio::time::Instant;
 /// What becomes of a message.
 #[derive(Clone, Debug)]
 pub(crate) enum Deed {
-    Take,
+    Conversation,
     /// A status, and more header lines.
     Answer(u16, &'static str),
     /// It is taken, and the answer is lost.
@@ -122,7 +122,7 @@ impl Drop for Receiver {
 impl Shared {
     fn take(&self, heard: Heard) -> Deed {
         self.heard.lock().unwrap().push(heard);
-        self.deeds.lock().unwrap().pop_front().unwrap_or(Deed::Take)
+        self.deeds.lock().unwrap().pop_front().unwrap_or(Deed::Conversation)
     }
 }
 
@@ -146,7 +146,7 @@ async fn answer_http(stream: TcpStream, shared: &Shared) -> std::io::Result<()> 
     let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
     let deed = shared.take(Heard { at: Instant::now(), path, headers, body: String::from_utf8(body).unwrap() });
     let (status, more) = match deed {
-        Deed::Take => (202, ""),
+        Deed::Conversation => (202, ""),
         Deed::Answer(status, more) => (status, more),
         Deed::Drop => return Ok(()),
         Deed::Hang => std::future::pending().await,
@@ -189,7 +189,7 @@ async fn answer_smtp(stream: TcpStream, shared: &Shared) -> std::io::Result<()> 
                     body.push_str(&line);
                 }
                 match shared.take(Heard { at: Instant::now(), path: String::new(), headers: std::mem::take(&mut envelope), body }) {
-                    Deed::Take => stream.write_all(b"250 queued\r\n").await?,
+                    Deed::Conversation => stream.write_all(b"250 queued\r\n").await?,
                     Deed::Answer(code, _) => stream.write_all(format!("{code} as told\r\n").as_bytes()).await?,
                     Deed::Drop => return Ok(()),
                     Deed::Hang => std::future::pending().await,

@@ -30,7 +30,7 @@ pub(crate) fn target(name: &str) -> TargetSpec {
         suite: None,
         objective: None,
         keep: false,
-        oddities: Oddities::Told,
+        oddities: Oddities::Warn,
         public: false,
         thresholds: Thresholds::default(),
         depends_on: Dependencies::default(),

@@ -120,15 +120,15 @@ impl JobResult {
 /// The conversations of a check, those with findings first. Nothing where the check did not get to its end.
 fn read_check(file: &Path, wire: &mut StoredLines) {
     let report = File::open(file).ok().and_then(|file| serde_json::from_reader(BufReader::new(file)).ok());
-    let Some(CheckReport { rulings, takes, .. }) = report else { return };
-    let findings = rulings.iter().filter_map(|ruling| match &ruling.judged {
+    let Some(CheckReport { rules, conversations, .. }) = report else { return };
+    let findings = rules.iter().filter_map(|ruling| match &ruling.judged {
         Judged::Broken { findings } => Some(findings),
         _ => None,
     });
-    let cited: BTreeSet<usize> = findings.flatten().map(|finding| finding.take).collect();
-    let mut takes: Vec<_> = takes.iter().enumerate().collect();
-    takes.sort_by_key(|(index, _)| !cited.contains(index));
-    for (_, take) in takes {
+    let cited: BTreeSet<usize> = findings.flatten().map(|finding| finding.conversation).collect();
+    let mut conversations: Vec<_> = conversations.iter().enumerate().collect();
+    conversations.sort_by_key(|(index, _)| !cited.contains(index));
+    for (_, take) in conversations {
         wire.push(&format!("== {} ({} {})", take.name, take.transport, take.revision));
         show(&take.transcript, wire);
     }

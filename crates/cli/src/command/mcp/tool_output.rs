@@ -156,7 +156,7 @@ pub(super) fn of_rules(asked: Option<&str>) -> ToolOutput {
     ToolOutput::new(if asked.is_none() {
         by_area(&pages)
     } else if pages.len() > MOST_RULES {
-        pages.iter().map(|page| format!("{}: {}\n", page.id, page.law)).collect()
+        pages.iter().map(|page| format!("{}: {}\n", page.id, page.requirement)).collect()
     } else {
         pages.iter().map(|page| explain::terminal(page, &style)).collect::<Vec<_>>().join("\n")
     })

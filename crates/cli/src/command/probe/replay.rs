@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{output, settings};
 use mcproof_contract::probe::take_of;
-use mcproof_record::{Diagnostic, FORMAT_VERSION, Judged, ProbeReport, Ruling, Severity, Transcript};
+use mcproof_record::{Diagnostic, FORMAT_VERSION, Judged, ProbeReport, RuleResult, Severity, Transcript};
 use mcproof_report::{diagnostic, probe as lines};
 use mcproof_rules as rules;
 use serde_json::{Value, json};
@@ -20,12 +20,12 @@ pub(super) fn run(path: &Path, as_json: bool) -> Result<Exit, Failure> {
     let Saved { report, transcript } = read(path)?;
     let take = take_of(transcript, report.as_ref());
     let all = rules::select(&[], &[]).expect("no rule is named");
-    let rulings: Vec<Ruling> = rules::judge(&all, &[take], false);
-    let broken: Vec<&Ruling> = rulings.iter().filter(|ruling| matches!(ruling.judged, Judged::Broken { .. })).collect();
+    let rulings: Vec<RuleResult> = rules::judge(&all, &[take], false);
+    let broken: Vec<&RuleResult> = rulings.iter().filter(|ruling| matches!(ruling.judged, Judged::Broken { .. })).collect();
     let findings: Vec<Diagnostic> = broken.iter().flat_map(|ruling| findings(ruling)).collect();
     let style = settings::style();
     if as_json {
-        let document = json!({ "version": FORMAT_VERSION, "report": report, "rulings": broken });
+        let document = json!({ "version": FORMAT_VERSION, "report": report, "rules": broken });
         output::json(&format!("{document:#}\n"))?;
     } else {
         if let Some(report) = &report {
@@ -46,7 +46,7 @@ fn rules_of(count: usize) -> String {
     if count == 1 { "1 rule".into() } else { format!("{count} rules") }
 }
 
-fn findings(ruling: &Ruling) -> Vec<Diagnostic> {
+fn findings(ruling: &RuleResult) -> Vec<Diagnostic> {
     let Judged::Broken { findings } = &ruling.judged else { return Vec::new() };
     let told = findings.iter().map(|finding| {
         let diagnostic = match finding.severity {

@@ -52,7 +52,7 @@ pub(super) fn json(config: &Config) -> String {
             "depends_on": target.depends_on.names,
             "objective": target.objective,
             "keep": target.keep,
-            "strict": target.oddities == Oddities::Refused,
+            "strict": target.oddities == Oddities::Fail,
             "public": target.public,
             "confirmations_ms": target.thresholds.confirmations.iter().copied().map(millis).collect::<Vec<u64>>(),
             "recoveries": target.thresholds.recoveries,
@@ -119,7 +119,7 @@ fn told(target: &TargetSpec) -> String {
     parts.extend(target.objective.map(|objective| format!("objective {objective} %")));
     let flags = [
         (target.keep, "kept running"),
-        (target.oddities == Oddities::Refused, "strict"),
+        (target.oddities == Oddities::Fail, "strict"),
         (target.public, "public"),
         (target.lock.is_some(), "locked"),
         (target.suite.is_some(), "with a suite"),

@@ -1,6 +1,6 @@
 //! The body of a response as our client gets it: as the server sent it, or disturbed, or made up.
 
-use super::{Deed, Disturbance, FaultInjector, OVERTAKEN_WITHIN, Subject, Toward, Treatment, pieces};
+use super::{Deed, FaultDirection, FaultInjector, InjectedFault, OVERTAKEN_WITHIN, Subject, Treatment, pieces};
 use crate::Tap;
 use crate::transport::http::{EVENT_STREAM, is_json, media_type};
 use crate::transport::pool::describe;
@@ -204,7 +204,7 @@ impl DisturbedBody {
 
     /// The one message of a response that is no stream.
     async fn message(&mut self, message: Vec<u8>) {
-        let subject = match self.injector.read(Toward::Client, &message) {
+        let subject = match self.injector.read(FaultDirection::Client, &message) {
             Subject::Unknown => self.request.answer(),
             subject => subject,
         };
@@ -214,34 +214,34 @@ impl DisturbedBody {
         if let Some(deed) = treatment.deed {
             odd = true;
             match deed.disturbance {
-                Disturbance::Drop => {
+                InjectedFault::Drop => {
                     self.did(deed, format!("dropped {subject}"));
                     self.state = State::Lost;
                     return;
                 }
-                Disturbance::Truncate => {
+                InjectedFault::Truncate => {
                     self.did(deed, format!("cut off the second half of {subject}"));
                     self.state = State::Ended(Some(broken_by_us("the connection closed in the middle of the body")));
                     let half = message[..message.len() / 2].to_vec();
                     return self.deliver(half, &treatment, odd);
                 }
-                Disturbance::Reset => {
+                InjectedFault::Reset => {
                     self.did(deed, format!("broke the connection in place of {subject}"));
                     self.state = State::Ended(Some(broken_by_us("connection reset by peer")));
                     return;
                 }
-                Disturbance::Duplicate => {
+                InjectedFault::Duplicate => {
                     self.tap.note(format!("an HTTP response holds one message: {subject} cannot come twice"));
                 }
-                Disturbance::Reorder => match self.injector.overtaken(Toward::Client).await {
+                InjectedFault::Reorder => match self.injector.overtaken(FaultDirection::Client).await {
                     true => self.did(deed, format!("let another message overtake {subject}")),
                     false => drop(self.tap.note(format!("no message came that could overtake {subject}"))),
                 },
-                Disturbance::Latency { .. } | Disturbance::Throttle { .. } | Disturbance::Status { .. } => {}
+                InjectedFault::Latency { .. } | InjectedFault::Throttle { .. } | InjectedFault::Status { .. } => {}
             }
         }
         self.deliver(message, &treatment, odd);
-        self.injector.pass(Toward::Client);
+        self.injector.pass(FaultDirection::Client);
     }
 
     fn event(&mut self, event: Event) {
@@ -249,13 +249,13 @@ impl DisturbedBody {
             return;
         }
         let Event { raw, data, .. } = event;
-        let subject = data.map_or(Subject::Unknown, |data| self.injector.read(Toward::Client, &data));
+        let subject = data.map_or(Subject::Unknown, |data| self.injector.read(FaultDirection::Client, &data));
         let treatment = self.treatment(&subject);
         let mut odd = self.injector.is_disturbed(&subject);
         if let Some(deed) = treatment.deed {
             odd = true;
             match deed.disturbance {
-                Disturbance::Drop => {
+                InjectedFault::Drop => {
                     self.did(deed, format!("dropped {subject}"));
                     if subject == self.request.answer() {
                         // What follows a response is only the end, and that would tell too much.
@@ -263,22 +263,22 @@ impl DisturbedBody {
                     }
                     return;
                 }
-                Disturbance::Duplicate => {
+                InjectedFault::Duplicate => {
                     self.did(deed, format!("sent {subject} twice"));
                     self.deliver(raw.clone(), &treatment, odd);
                 }
-                Disturbance::Truncate => {
+                InjectedFault::Truncate => {
                     self.did(deed, format!("cut off the second half of {subject}"));
                     let half = [&raw[..raw.len() / 2], b"\n\n"].concat();
                     return self.deliver(half, &treatment, odd);
                 }
-                Disturbance::Reset => {
+                InjectedFault::Reset => {
                     self.did(deed, format!("broke the connection in place of {subject}"));
                     self.state = State::Ended(Some(broken_by_us("connection reset by peer")));
                     return;
                 }
-                Disturbance::Reorder if self.held.is_none() => {
-                    let passing = self.injector.passing(Toward::Client);
+                InjectedFault::Reorder if self.held.is_none() => {
+                    let passing = self.injector.passing(FaultDirection::Client);
                     self.held = Some(Held { raw, subject, deed, passing, until: Instant::now() + OVERTAKEN_WITHIN });
                     return;
                 }
@@ -287,7 +287,7 @@ impl DisturbedBody {
         }
         self.deliver(raw, &treatment, odd);
         if subject != Subject::Unknown {
-            self.injector.pass(Toward::Client);
+            self.injector.pass(FaultDirection::Client);
         }
     }
 
@@ -301,7 +301,7 @@ impl DisturbedBody {
     }
 
     fn treatment(&self, subject: &Subject) -> Treatment {
-        let treatment = self.injector.treat(Toward::Client, subject);
+        let treatment = self.injector.treat(FaultDirection::Client, subject);
         if let Some(note) = self.injector.delayed(&treatment, subject) {
             self.tap.note(note);
         }

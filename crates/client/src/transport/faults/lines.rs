@@ -2,7 +2,7 @@
 //! network would. Knows lines and treatments, no reasons for them. A line goes on once it is whole: of one that never ends,
 //! our client sees nothing before the stream does.
 
-use super::{Deed, Disturbance, FaultInjector, OVERTAKEN_WITHIN, Subject, Toward, Treatment, pieces};
+use super::{Deed, FaultDirection, FaultInjector, InjectedFault, OVERTAKEN_WITHIN, Subject, Treatment, pieces};
 use crate::Tap;
 use crate::transport::lines::{Line, LineReader};
 use std::io;
@@ -37,7 +37,7 @@ impl Relay {
         let (near_output, far_output) = duplex(BUFFER);
         let (reset, mut broken) = watch::channel(false);
         let way = |toward| Way { toward, injector: injector.clone(), tap: tap.clone(), reset: reset.clone() };
-        let (to_client, to_server) = (way(Toward::Client), way(Toward::Server));
+        let (to_client, to_server) = (way(FaultDirection::Client), way(FaultDirection::Server));
         let task = tokio::spawn(async move {
             let both = async {
                 tokio::join!(to_client.carry(input, far_input, limit.saturating_add(1)), to_server.carry(far_output, output, usize::MAX));
@@ -54,7 +54,7 @@ impl Relay {
 
 /// One direction.
 struct Way {
-    toward: Toward,
+    toward: FaultDirection,
     injector: FaultInjector,
     tap: Tap,
     reset: watch::Sender<bool>,
@@ -117,25 +117,25 @@ impl Way {
         let lines = match treatment.deed {
             None => vec![line],
             Some(deed) => match deed.disturbance {
-                Disturbance::Drop => {
+                InjectedFault::Drop => {
                     did(deed, format!("dropped {subject}"));
                     Vec::new()
                 }
-                Disturbance::Duplicate => {
+                InjectedFault::Duplicate => {
                     did(deed, format!("sent {subject} twice"));
                     vec![line.clone(), line]
                 }
-                Disturbance::Truncate => {
+                InjectedFault::Truncate => {
                     did(deed, format!("cut off the second half of {subject}"));
                     let half = (line.len() - 1) / 2;
                     vec![[&line[..half], b"\n"].concat()]
                 }
-                Disturbance::Reset => {
+                InjectedFault::Reset => {
                     did(deed, format!("closed the pipes in place of {subject}"));
                     self.reset.send_replace(true);
                     return;
                 }
-                Disturbance::Reorder if held.is_none() => {
+                InjectedFault::Reorder if held.is_none() => {
                     *held = Some(Held { line, subject, deed, until: Instant::now() + OVERTAKEN_WITHIN });
                     return;
                 }
@@ -162,7 +162,7 @@ impl Way {
     }
 
     async fn queue(&self, bytes: Vec<u8>, odd: bool, treatment: &Treatment, queue: &mpsc::Sender<Parcel>) {
-        if odd && self.toward == Toward::Client {
+        if odd && self.toward == FaultDirection::Client {
             self.tap.excuse(bytes.strip_suffix(b"\n").unwrap_or(&bytes));
         }
         let parcel = Parcel { bytes, due: Instant::now() + treatment.delay, bytes_per_second: treatment.bytes_per_second };

@@ -1,6 +1,6 @@
 //! Faults on a POST before the server sees it.
 
-use super::{Disturbance, FaultInjector, Subject, Toward};
+use super::{FaultDirection, FaultInjector, InjectedFault, Subject};
 use crate::Tap;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -33,7 +33,7 @@ pub(in crate::transport) enum Admission {
 /// Decides on a request that carries a message. One that is dropped waits for ever: the deadline is the caller's.
 pub(in crate::transport) async fn admit(injector: &FaultInjector, tap: &Tap, mut request: Request<Full<Bytes>>) -> Admission {
     let body = request.body().clone().collect().await.map(|collected| collected.to_bytes()).unwrap_or_default();
-    let toward = Toward::Server;
+    let toward = FaultDirection::Server;
     let subject = injector.read(toward, &body);
     let treatment = injector.treat(toward, &subject);
     if let Some(note) = injector.delayed(&treatment, &subject) {
@@ -44,33 +44,33 @@ pub(in crate::transport) async fn admit(injector: &FaultInjector, tap: &Tap, mut
     if let Some(deed) = treatment.deed {
         let did = |words: String| tap.note(injector.did(deed, words));
         match deed.disturbance {
-            Disturbance::Drop => {
+            InjectedFault::Drop => {
                 did(format!("dropped {subject}"));
                 return pending().await;
             }
-            Disturbance::Duplicate => {
+            InjectedFault::Duplicate => {
                 did(format!("sent {subject} twice"));
                 return Admission::SentTwice { request, subject };
             }
-            Disturbance::Truncate => {
+            InjectedFault::Truncate => {
                 did(format!("cut off the second half of {subject}"));
                 let half = body.slice(..body.len() / 2);
                 request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(half.len()));
                 *request.body_mut() = Full::new(half);
             }
-            Disturbance::Reset => {
+            InjectedFault::Reset => {
                 did(format!("broke the connection in place of {subject}"));
                 return Admission::Reset;
             }
-            Disturbance::Status { code, retry_after } => {
+            InjectedFault::Status { code, retry_after } => {
                 did(format!("answered {subject} with status {code}; the server never saw it"));
                 return Admission::Answered { status: code, retry_after };
             }
-            Disturbance::Reorder => match injector.overtaken(toward).await {
+            InjectedFault::Reorder => match injector.overtaken(toward).await {
                 true => drop(did(format!("let another message overtake {subject}"))),
                 false => drop(tap.note(format!("no message came that could overtake {subject}"))),
             },
-            Disturbance::Latency { .. } | Disturbance::Throttle { .. } => {}
+            InjectedFault::Latency { .. } | InjectedFault::Throttle { .. } => {}
         }
     }
     injector.pass(toward);

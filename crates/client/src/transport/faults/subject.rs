@@ -1,6 +1,6 @@
 //! What a message on its way is about: enough to choose it and to name it. Knows methods, not transports.
 
-use super::{FaultRule, Toward};
+use super::{FaultDirection, FaultRule};
 use crate::jsonrpc::{self, Message, RequestId};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -85,10 +85,10 @@ impl fmt::Display for About {
 }
 
 impl Asked {
-    pub(super) fn read(&mut self, toward: Toward, bytes: &[u8]) -> Subject {
+    pub(super) fn read(&mut self, toward: FaultDirection, bytes: &[u8]) -> Subject {
         let Ok(message) = jsonrpc::parse(bytes) else { return Subject::Unknown };
         match (message, toward) {
-            (Message::Request { id, method, params }, Toward::Server) => {
+            (Message::Request { id, method, params }, FaultDirection::Server) => {
                 let tool = params.as_ref().filter(|_| method == "tools/call").and_then(|params| params.get("name"));
                 let tool = tool.and_then(Value::as_str).map(str::to_owned);
                 let about = About { method, tool };
@@ -101,11 +101,11 @@ impl Asked {
                 self.disturbed.remove(&id);
                 Subject::Request { id, about }
             }
-            (Message::Response { id: Some(id), .. }, Toward::Client) => match self.requests.get(&id) {
+            (Message::Response { id: Some(id), .. }, FaultDirection::Client) => match self.requests.get(&id) {
                 Some(about) => Subject::Answer { id, about: about.clone() },
                 None => Subject::Unknown,
             },
-            (Message::Request { method, .. }, Toward::Client) => {
+            (Message::Request { method, .. }, FaultDirection::Client) => {
                 Subject::Other { what: "the server's request", about: About { method, tool: None } }
             }
             (Message::Notification { method, .. }, _) => Subject::Other { what: "the notification", about: About { method, tool: None } },

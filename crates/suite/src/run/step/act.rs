@@ -6,9 +6,9 @@ use crate::judge::{Origin, Payload, pretty};
 use crate::plan::{Action, Bytes, HttpRequest, Listing, Mishap, Step, TaskCall};
 use crate::run::resilience::{self, Policy, RequestError, RetriedRequest, mishap_of, persist};
 use crate::run::sessions::Open;
-use mcproof_analysis::diagnosis::{self, Asker, Scene};
+use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_client::jsonrpc::RpcError;
-use mcproof_client::{CallFailure, Called, Deadline, HttpAnswer, HttpQuestion, ListFailure, Reply, TaskEnd, Unanswered, WaitFor};
+use mcproof_client::{CallFailure, Called, Deadline, ListFailure, RawHttpRequest, RawHttpResponse, Reply, TaskEnd, Unanswered, WaitFor};
 use mcproof_record::{AnswerKind, Diagnostic, Exchange, FrameId};
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -219,7 +219,7 @@ async fn cancel(
         Err(CallFailure::Cancelled { .. }) => Ok(None),
         Ok(Reply { elapsed, frame, .. }) => {
             let message = format!("the response arrived after {}, before the call was canceled", show(elapsed));
-            let diagnostic = Diagnostic::error("answered-before-cancelled", message).hint("shorten `after`, or call what takes longer");
+            let diagnostic = Diagnostic::error("response-before-cancel", message).hint("shorten `after`, or call what takes longer");
             Err(diagnostic.evidence(diagnosis::evidence(&open.tap.transcript(), Some(frame))))
         }
         Err(failure) => Err(diagnosis::of_call_failure(&failure, request.method, &scene(open).await)),
@@ -263,10 +263,11 @@ async fn over_http(request: &HttpRequest, open: &Open, scope: &Map<String, Value
             json.to_string().into_bytes()
         }
     };
-    let question = HttpQuestion { method: method.clone(), path, headers: all, body, in_session: *in_session, ..HttpQuestion::default() };
+    let question =
+        RawHttpRequest { method: method.clone(), path, headers: all, body, in_session: *in_session, ..RawHttpRequest::default() };
     let asked = open.session.ask_over_http(&question, deadline).await;
     match asked.expect("a case runs only where its actions can be done") {
-        Ok(HttpAnswer { head, body, elapsed }) => {
+        Ok(RawHttpResponse { head, body, elapsed }) => {
             let mut headers = Map::new();
             for (name, value) in &head.headers {
                 match headers.get_mut(name) {
@@ -347,7 +348,7 @@ fn shape(action: &Action, answer: &Answer) -> Option<Diagnostic> {
 }
 
 pub(in crate::run) async fn scene(open: &Open) -> Scene {
-    Scene::of(&open.session, &open.tap, Asker::Suite).await
+    Scene::of(&open.session, &open.tap, Audience::Suite).await
 }
 
 pub(super) fn show(duration: Duration) -> String {

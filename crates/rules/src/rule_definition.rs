@@ -1,6 +1,6 @@
 //! What a rule is. Knows no rule.
 
-use super::Conversation;
+use super::ConversationView;
 pub(crate) use mcproof_analysis::wording::named;
 use mcproof_record::{FrameId, Severity};
 use std::fmt;
@@ -29,7 +29,7 @@ pub mod revisions {
 
 /// Who demands it, and how much.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keyword {
+pub enum RequirementLevel {
     /// MUST, MUST NOT, REQUIRED.
     Must,
     /// SHOULD, SHOULD NOT, RECOMMENDED.
@@ -40,7 +40,7 @@ pub enum Keyword {
     Portability,
 }
 
-impl Keyword {
+impl RequirementLevel {
     pub fn severity(self) -> Severity {
         match self {
             Self::Must | Self::Security => Severity::Error,
@@ -50,7 +50,7 @@ impl Keyword {
     }
 }
 
-impl fmt::Display for Keyword {
+impl fmt::Display for RequirementLevel {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.pad(match self {
             Self::Must => "MUST",
@@ -147,9 +147,9 @@ impl Area {
 
 /// One sentence of the specification, for the revisions that have it.
 #[derive(Clone, Debug)]
-pub struct Law {
+pub struct RequirementSource {
     pub revisions: Revisions,
-    pub keyword: Keyword,
+    pub level: RequirementLevel,
     /// Path and anchor below the revision, such as `basic/transports#stdio`; a whole URL for what is not in the
     /// specification; empty for practice without a source.
     pub source: &'static str,
@@ -186,13 +186,13 @@ pub struct Rule {
     pub id: &'static str,
     pub area: Area,
     /// A lowercase fragment without a final dot.
-    pub law: &'static str,
+    pub requirement: &'static str,
     /// Not overlapping. Revisions without one do not have the rule.
-    pub laws: &'static [Law],
+    pub sources: &'static [RequirementSource],
     pub on: On,
     /// Set where a broken law always counts one step less by default, a MUST as a warning and a SHOULD as a note, because most
     /// servers that work break it: says so.
-    pub lenience: Option<&'static str>,
+    pub tolerance: Option<&'static str>,
     pub judge: Judge,
     /// Who breaks on it, and how.
     pub why: &'static str,
@@ -206,10 +206,10 @@ pub struct Rule {
     pub good: &'static str,
 }
 
-impl Law {
-    /// What it counts for, where `lenience` says why it counts one step less.
-    pub fn severity(&self, lenience: Option<&str>) -> Severity {
-        match (lenience, self.keyword.severity()) {
+impl RequirementSource {
+    /// What it counts for, where `tolerance` says why it counts one step less.
+    pub fn severity(&self, tolerance: Option<&str>) -> Severity {
+        match (tolerance, self.level.severity()) {
             (None, severity) => severity,
             (Some(_), Severity::Error) => Severity::Warning,
             (Some(_), _) => Severity::Note,
@@ -219,22 +219,22 @@ impl Law {
 
 impl Rule {
     /// The law in a revision.
-    pub fn law_in(&self, revision: &str) -> Option<&'static Law> {
-        self.laws.iter().find(|law| law.revisions.contains(&revision))
+    pub fn law_in(&self, revision: &str) -> Option<&'static RequirementSource> {
+        self.sources.iter().find(|law| law.revisions.contains(&revision))
     }
 }
 
 /// How a rule looks at what happened.
 pub enum Judge {
     /// Each conversation by itself.
-    Each(fn(&Conversation<'_>) -> Judgement),
+    Each(fn(&ConversationView<'_>) -> Judgment),
     /// All conversations of the revisions and transports of the rule together; violations say which of them.
-    Together(fn(&[&Conversation<'_>]) -> Judgement),
+    Together(fn(&[&ConversationView<'_>]) -> Judgment),
 }
 
 /// What a judge says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub enum Judgment {
     Pass,
     Broken(Vec<Violation>),
     /// The law does not concern this server.
@@ -245,7 +245,7 @@ pub enum Judgement {
     NotTried(String),
 }
 
-impl Judgement {
+impl Judgment {
     /// Broken if there is any violation.
     pub fn from_violations(violations: Vec<Violation>) -> Self {
         if violations.is_empty() { Self::Pass } else { Self::Broken(violations) }
@@ -273,16 +273,16 @@ pub struct Violation {
     /// What to do in this very case, where the rule's own advice would mislead.
     pub remedy: Option<String>,
     /// Why it counts one step less in this very case, although the rule does not say so in general.
-    pub lenience: Option<&'static str>,
+    pub tolerance: Option<&'static str>,
 }
 
 impl Violation {
     pub fn new(message: impl Into<String>, frames: impl IntoIterator<Item = FrameId>) -> Self {
-        Self { message: message.into(), frames: frames.into_iter().collect(), conversation: 0, remedy: None, lenience: None }
+        Self { message: message.into(), frames: frames.into_iter().collect(), conversation: 0, remedy: None, tolerance: None }
     }
 }
 
 /// Not applicable, if the server is known not to have declared this.
-pub(crate) fn unless_declared(conversation: &Conversation<'_>, path: &str) -> Option<Judgement> {
-    conversation.lacks(path).then(|| Judgement::NotApplicable(format!("the server does not declare `{path}`")))
+pub(crate) fn unless_declared(conversation: &ConversationView<'_>, path: &str) -> Option<Judgment> {
+    conversation.lacks(path).then(|| Judgment::NotApplicable(format!("the server does not declare `{path}`")))
 }
