@@ -1,4 +1,4 @@
-//! Names that stand twice in one JSON object. A parser makes one value of both, so that only the bytes tell.
+//! RepeatedNames that occur twice in one JSON object. A parser merges both into one value, so only the bytes show it.
 //! Source: JSON-RPC 2.0, request and response objects; RFC 8259, section 4.
 
 use super::ConversationView;
@@ -22,8 +22,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(members_come_once),
-        why: "one client takes the first value, another one the last, and a third (each in Rust with serde) refuses the message",
-        remedy: "serialize the message from one object, and do not put text together by hand",
+        why: "one client takes the first value, another one the last, and a third (each one in Rust with serde) refuses the message",
+        remedy: "serialize the message from one object; do not concatenate text",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -35,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "json-names-are-unique",
         area: Area::JsonRpc,
-        requirement: "no object within a message has a name twice",
+        requirement: "no object within a message repeats a name",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Should,
@@ -45,7 +45,7 @@ pub(super) const RULES: &[Rule] = &[
         tolerance: None,
         judge: Judge::Each(names_are_unique),
         why: "one client takes the first value, another one the last, and a third refuses the message",
-        remedy: "serialize the object from a map, and do not put text together by hand",
+        remedy: "serialize the object from a map; do not concatenate text",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -59,11 +59,11 @@ pub(super) const RULES: &[Rule] = &[
 const NO_MESSAGE: &str = "the server sent no message";
 
 fn members_come_once(conversation: &ConversationView<'_>) -> Judgment {
-    repeated(conversation, is_of_envelope)
+    judge_repeated(conversation, is_of_envelope)
 }
 
 fn names_are_unique(conversation: &ConversationView<'_>) -> Judgment {
-    repeated(conversation, |pointer| !is_of_envelope(pointer))
+    judge_repeated(conversation, |pointer| !is_of_envelope(pointer))
 }
 
 /// Whether a name belongs to a message itself, also in a batch.
@@ -73,16 +73,16 @@ fn is_of_envelope(pointer: &str) -> bool {
     ENVELOPE.contains(&name)
 }
 
-fn repeated(conversation: &ConversationView<'_>, concerns: impl Fn(&str) -> bool) -> Judgment {
+fn judge_repeated(conversation: &ConversationView<'_>, concerns: impl Fn(&str) -> bool) -> Judgment {
     let frames: BTreeMap<FrameId, &Frame> = conversation.frames().iter().map(|frame| (frame.id, frame)).collect();
-    let said: BTreeSet<FrameId> = messages(conversation).map(|heard| heard.frame).collect();
+    let sent: BTreeSet<FrameId> = messages(conversation).map(|heard| heard.frame).collect();
     let mut violations = Vec::new();
-    for frame in said.iter().filter_map(|id| frames.get(id)) {
-        let Ok(Names(repeated)) = serde_json::from_slice::<Names>(text_of(frame)) else { continue };
-        let told = repeated.iter().filter(|pointer| concerns(pointer));
-        violations.extend(told.map(|pointer| Violation::new(format!("`{pointer}` stands twice in a message"), [frame.id])));
+    for frame in sent.iter().filter_map(|id| frames.get(id)) {
+        let Ok(RepeatedNames(repeated)) = serde_json::from_slice::<RepeatedNames>(text_of(frame)) else { continue };
+        let concerned = repeated.iter().filter(|pointer| concerns(pointer));
+        violations.extend(concerned.map(|pointer| Violation::new(format!("`{pointer}` occurs twice in a message"), [frame.id])));
     }
-    Judgment::of(gathered(violations), said.len(), NO_MESSAGE)
+    Judgment::of(gathered(violations), sent.len(), NO_MESSAGE)
 }
 
 /// The JSON that a frame carries.
@@ -94,35 +94,35 @@ fn text_of(frame: &Frame) -> &[u8] {
     }
 }
 
-/// The places of names that stand in an object again, the indices of lists as `*`.
+/// The places of names that an object repeats, with `*` for the indices of lists.
 #[derive(Default)]
-struct Names(BTreeSet<String>);
+struct RepeatedNames(BTreeSet<String>);
 
-impl Names {
+impl RepeatedNames {
     fn within(&mut self, step: &str, inner: Self) {
         self.0.extend(inner.0.into_iter().map(|pointer| format!("/{step}{pointer}")));
     }
 }
 
-impl<'de> Deserialize<'de> for Names {
+impl<'de> Deserialize<'de> for RepeatedNames {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Reader)
+        deserializer.deserialize_any(RepeatedNamesVisitor)
     }
 }
 
-struct Reader;
+struct RepeatedNamesVisitor;
 
-impl<'de> Visitor<'de> for Reader {
-    type Value = Names;
+impl<'de> Visitor<'de> for RepeatedNamesVisitor {
+    type Value = RepeatedNames;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("JSON")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Names, A::Error> {
-        let (mut names, mut seen) = (Names::default(), BTreeSet::new());
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RepeatedNames, A::Error> {
+        let (mut names, mut seen) = (RepeatedNames::default(), BTreeSet::new());
         while let Some(name) = map.next_key::<String>()? {
-            let inner: Names = map.next_value()?;
+            let inner: RepeatedNames = map.next_value()?;
             names.within(&name, inner);
             if seen.contains(&name) {
                 names.0.insert(format!("/{name}"));
@@ -132,36 +132,36 @@ impl<'de> Visitor<'de> for Reader {
         Ok(names)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Names, A::Error> {
-        let mut names = Names::default();
-        while let Some(inner) = items.next_element::<Names>()? {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<RepeatedNames, A::Error> {
+        let mut names = RepeatedNames::default();
+        while let Some(inner) = items.next_element::<RepeatedNames>()? {
             names.within("*", inner);
         }
         Ok(names)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Names, E> {
-        Ok(Names::default())
+    fn visit_bool<E>(self, _: bool) -> Result<RepeatedNames, E> {
+        Ok(RepeatedNames::default())
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Names, E> {
-        Ok(Names::default())
+    fn visit_i64<E>(self, _: i64) -> Result<RepeatedNames, E> {
+        Ok(RepeatedNames::default())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Names, E> {
-        Ok(Names::default())
+    fn visit_u64<E>(self, _: u64) -> Result<RepeatedNames, E> {
+        Ok(RepeatedNames::default())
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Names, E> {
-        Ok(Names::default())
+    fn visit_f64<E>(self, _: f64) -> Result<RepeatedNames, E> {
+        Ok(RepeatedNames::default())
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Names, E> {
-        Ok(Names::default())
+    fn visit_str<E>(self, _: &str) -> Result<RepeatedNames, E> {
+        Ok(RepeatedNames::default())
     }
 
-    fn visit_unit<E>(self) -> Result<Names, E> {
-        Ok(Names::default())
+    fn visit_unit<E>(self) -> Result<RepeatedNames, E> {
+        Ok(RepeatedNames::default())
     }
 }
 
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[&str]) {
-        let Names(found) = serde_json::from_str(text).expect("the row is JSON");
+        let RepeatedNames(found) = serde_json::from_str(text).expect("the row is JSON");
         assert_eq!(found.iter().map(String::as_str).collect::<Vec<_>>(), expected, "{text}");
     }
 

@@ -1,4 +1,4 @@
-//! Whether a message of a server fits the revision that it is spoken in: the envelope, and for each method its params, its
+//! Whether a message of a server matches the schema of its revision: the envelope, and for each method its params, its
 //! result or its error. Knows no transcript and no verdict.
 
 mod check;
@@ -15,12 +15,12 @@ use self::table::{
 };
 use serde_json::{Map, Value};
 
-/// What is known about a message that it does not say itself.
+/// What is known about a message besides its own content.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum About<'a> {
-    /// It answers this request of the client. Params that are not known count as if they declared everything.
+    /// The response to this request of the client. Unknown params count as if they declared everything.
     Answer { method: &'a str, params: Option<&'a Value> },
-    /// Nothing: a notification, a request, or an answer to nothing that was asked.
+    /// Nothing: a notification, a request, or a response without a request.
     #[default]
     Itself,
 }
@@ -30,14 +30,14 @@ pub enum About<'a> {
 pub struct MessageFlaw {
     /// The place in the message (RFC 6901): of the wrong value, or of what is missing.
     pub pointer: String,
-    /// A sentence without its dot. It quotes the server, so that it has to be escaped before it is shown.
+    /// A sentence without its period. It quotes the server, so it has to be escaped before it is displayed.
     pub message: String,
 }
 
-/// What is wrong with the shape of one message; of a batch, each message is one. Says no more than the first hundred flaws.
+/// What is wrong with the shape of one message; of a batch, each message is one. Reports at most the first hundred flaws.
 ///
 /// An unknown `revision` counts as the newest that is not after it. `initialize` is always judged as a method of the legacy
-/// era, and `server/discover` as one of the modern era, because a client asks them before anything is negotiated.
+/// era, and `server/discover` as one of the modern era, because a client sends them before a revision is negotiated.
 pub fn flaws(message: &Value, about: About<'_>, revision: &str) -> Vec<MessageFlaw> {
     judge(message, about, revision, Focus::Shape)
 }
@@ -84,7 +84,7 @@ fn initiative(check: &mut Check, method: &str, message: &Map<String, Value>) {
     let (known, any) = match id {
         _ if method.starts_with("notifications/") => {
             if let Some(id) = id {
-                check.flaw(&id_place, &format!("is {}; a notification has to be without", shown(id)));
+                check.flaw(&id_place, &format!("is {}; a notification must not have it", shown(id)));
             }
             (check.known(NOTIFICATIONS, method), &ANY_NOTIFICATION)
         }
@@ -117,7 +117,7 @@ fn answer(check: &mut Check, message: &Map<String, Value>, about: About<'_>, rev
     let id_place = place.member("id");
     match (message.get("id"), message.contains_key("result")) {
         (Some(id), true) => check.value(&ID, id, &id_place),
-        // JSON-RPC asks for null where the id could not be read. MCP let it be left out since 2025-11-25.
+        // JSON-RPC requires null where the id could not be read. Since 2025-11-25, MCP allows leaving it out.
         (Some(id), false) if !id.is_null() => check.value(&ID, id, &id_place),
         (None, answered) if answered || revision < Revision::V2025_11_25 => check.missing(&id_place, "the id of the request"),
         _ => {}
@@ -126,7 +126,7 @@ fn answer(check: &mut Check, message: &Map<String, Value>, about: About<'_>, rev
         (None, None) => check.flaw(&place, "has neither `method` nor `result` nor `error`"),
         (Some(result), error) => {
             if error.is_some() {
-                check.flaw(&place.member("error"), "stands beside a `result`; an answer has one of them");
+                check.flaw(&place.member("error"), "stands beside a `result`; a response has one of them");
             }
             judge_result(check, result, about, revision);
         }
@@ -168,12 +168,12 @@ fn judge_result(check: &mut Check, result: &Value, about: About<'_>, revision: R
     }
 }
 
-/// What a result of 2026-07-28 says that it is (basic/index, result type).
+/// The type that a result of 2026-07-28 states (basic/index, result type).
 enum ResultType {
     Complete,
     InputRequired,
     Task,
-    /// Nothing whose shape is known, or nothing that may be here.
+    /// A type whose shape is unknown, or which is not allowed here.
     Other,
 }
 
@@ -195,12 +195,14 @@ fn result_type(check: &mut Check, result: &Map<String, Value>, method: &str, par
     let (kind, why_not) = match name {
         "complete" => (ResultType::Complete, None),
         "input_required" if INPUT_METHODS.contains(&method) || method.is_empty() => (ResultType::InputRequired, None),
-        "input_required" => (ResultType::Other, Some(format!("may only answer {}", INPUT_METHODS.join(", ")))),
-        "task" if method != "tools/call" && !method.is_empty() => (ResultType::Other, Some("may only answer tools/call".to_owned())),
+        "input_required" => (ResultType::Other, Some(format!("is only allowed in a response to {}", INPUT_METHODS.join(", ")))),
+        "task" if method != "tools/call" && !method.is_empty() => {
+            (ResultType::Other, Some("is only allowed in a response to tools/call".to_owned()))
+        }
         "task" if declares(&|name| name == TASK_EXTENSION) => (ResultType::Task, None),
         "task" => (ResultType::Other, Some(format!("needs a request that declares the extension `{TASK_EXTENSION}`"))),
         _ if declares(&|name| name != TASK_EXTENSION) => (ResultType::Other, None),
-        _ => (ResultType::Other, Some("neither MCP nor an extension that the request declares knows".to_owned())),
+        _ => (ResultType::Other, Some("is defined neither by MCP nor by an extension that the request declares".to_owned())),
     };
     if let Some(why_not) = why_not {
         check.flaw(&place, &format!("is {}, which {why_not}", shown(found)));

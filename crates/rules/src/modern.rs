@@ -1,4 +1,4 @@
-//! The modern era: discovery, requests that stand by themselves, what earlier revisions had and this one has not.
+//! The modern era: discovery, self-contained requests, and what this revision removed.
 //! Source: 2026-07-28, server/discover, basic, basic/versioning, basic/transports.
 
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
@@ -15,13 +15,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "discover-is-implemented",
         area: Area::Modern,
-        requirement: "a server of this revision answers `server/discover` with its versions and capabilities",
+        requirement: "a server of this revision responds to `server/discover` with its versions and capabilities",
         sources: &[must("server/discover")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(discover_is_implemented),
-        why: "over stdio it is how clients find out which era a server lives in; one that refuses it is taken for a legacy one",
-        remedy: "answer `server/discover` with `supportedVersions` and `capabilities`",
+        why: "over stdio, clients use it to detect the era of a server; a server that refuses it is treated as a legacy one",
+        remedy: "respond to `server/discover` with `supportedVersions` and `capabilities`",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}
@@ -33,13 +33,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "discover-names-versions",
         area: Area::Modern,
-        requirement: "`supportedVersions` lists the versions that a server speaks, the one that it was just asked in among them",
+        requirement: "`supportedVersions` lists the versions that a server supports, including the version of the request",
         sources: &[must("server/discover#data-types")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(discover_names_versions),
-        why: "a client chooses from this list; what is missing there is not used, or the server is given up",
-        remedy: "list each version as a text, `2026-07-28` among them",
+        why: "a client chooses from this list; a missing version is not used, or the client gives up on the server",
+        remedy: "list each version as a string, including `2026-07-28`",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}
@@ -51,7 +51,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "result-meta-names-server",
         area: Area::Modern,
-        requirement: "a server says who it is in the `_meta` of its results",
+        requirement: "a server identifies itself in the `_meta` of its results",
         sources: &[RequirementSource {
             revisions: revisions::MODERN,
             level: RequirementLevel::Should,
@@ -60,7 +60,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(discover_names_server),
-        why: "without a handshake it is the only place where logs and user interfaces find the name of a server",
+        why: "without a handshake, this is the only place where logs and user interfaces find the name of a server",
         remedy: "put `io.modelcontextprotocol/serverInfo` with `name` and `version` into the `_meta` of the result",
         sdks: &[],
         bad: r#"
@@ -73,13 +73,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "requests-need-no-discovery",
         area: Area::Modern,
-        requirement: "any request may be the first on a connection, and is served as it would be later",
+        requirement: "any request may be the first on a connection, and gets the same response as it would later",
         sources: &[must("basic#statelessness")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(requests_need_no_discovery),
-        why: "clients skip discovery, and load balancers send each request to another instance; a server that remembers refuses them",
-        remedy: "take version and capabilities from the `_meta` of each request, and nothing from earlier ones",
+        why: "clients skip discovery, and load balancers send each request to a different instance; a server that depends on earlier requests refuses them",
+        remedy: "read version and capabilities from the `_meta` of each request, never from earlier requests",
         sdks: &[],
         bad: r#"
             @ first-message tools/list
@@ -93,13 +93,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "meta-is-required",
         area: Area::Modern,
-        requirement: "a request without `_meta` is refused with the error -32602, over HTTP with the status 400",
+        requirement: "a request without `_meta` is refused with error -32602, over HTTP with status 400",
         sources: &[must("basic#meta")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(|conversation| versionless(conversation, "without-meta", "a request without `_meta`")),
-        why: "a server that guesses the version treats clients of the next one by the rules of this one",
-        remedy: "check for `_meta` before anything else, and answer -32602 if it is missing",
+        why: "a server that guesses the version applies the rules of this version to clients of the next one",
+        remedy: "check for `_meta` before anything else, and respond with -32602 if it is missing",
         sdks: &[],
         bad: r#"
             @ without-meta
@@ -113,13 +113,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "meta-version-is-required",
         area: Area::Modern,
-        requirement: "a request whose `_meta` names no version is refused with the error -32602, over HTTP with the status 400",
+        requirement: "a request whose `_meta` names no version is refused with error -32602, over HTTP with status 400",
         sources: &[must("basic#meta")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(|conversation| versionless(conversation, "without-version", "a request whose `_meta` names no version")),
-        why: "a server that guesses the version treats clients of the next one by the rules of this one",
-        remedy: "answer -32602 if `io.modelcontextprotocol/protocolVersion` is missing",
+        why: "a server that guesses the version applies the rules of this version to clients of the next one",
+        remedy: "respond with -32602 if `io.modelcontextprotocol/protocolVersion` is missing",
         sdks: &[],
         bad: r#"
             @ without-version protocolVersion
@@ -133,15 +133,15 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "meta-capabilities-are-required",
         area: Area::Modern,
-        requirement: "a request whose `_meta` tells no client capabilities is refused with the error -32602, over HTTP with the status 400",
+        requirement: "a request whose `_meta` has no client capabilities is refused with error -32602, over HTTP with status 400",
         sources: &[must("basic#meta")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(|conversation| {
-            refused(conversation, "without-capabilities", "a request whose `_meta` tells no capabilities", INVALID_PARAMETERS)
+            refused(conversation, "without-capabilities", "a request whose `_meta` has no client capabilities", INVALID_PARAMETERS)
         }),
-        why: "a server that takes capabilities for granted asks clients for what they cannot give",
-        remedy: "answer -32602 if `io.modelcontextprotocol/clientCapabilities` is missing",
+        why: "a server that assumes capabilities sends requests that clients cannot fulfill",
+        remedy: "respond with -32602 if `io.modelcontextprotocol/clientCapabilities` is missing",
         sdks: &[],
         bad: r#"
             @ without-capabilities clientCapabilities
@@ -160,8 +160,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(client_info_is_optional),
-        why: "clients may be configured not to tell who they are",
-        remedy: "do not ask for `io.modelcontextprotocol/clientInfo`",
+        why: "clients may be configured not to identify themselves",
+        remedy: "do not require `io.modelcontextprotocol/clientInfo`",
         sdks: &[],
         bad: r#"
             @ without-client-info clientInfo
@@ -181,8 +181,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(unsupported_version_is_named),
-        why: "there is no handshake: this error is how a client learns which version to try next",
-        remedy: "answer -32022 with `data.supported` (a list of versions) and `data.requested`",
+        why: "without a handshake, this error is how a client learns which version to try next",
+        remedy: "respond with -32022, `data.supported` (a list of versions) and `data.requested`",
         sdks: &[],
         bad: r#"
             @ unsupported-version 1900-01-01
@@ -196,13 +196,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "removed-methods-are-refused",
         area: Area::Modern,
-        requirement: "requests of this revision for what only earlier ones have are refused as unknown methods",
+        requirement: "methods that this revision removed are refused as unknown methods",
         sources: &[must("changelog#major-changes")],
         on: On::Any,
         tolerance: None,
-        judge: Judge::Each(removed_methods_are_gone),
-        why: "a client that finds them working relies on state that the next instance of the server does not have",
-        remedy: "answer -32601 to `ping`, `logging/setLevel`, `resources/subscribe` and `resources/unsubscribe` with modern `_meta`, and to `initialize` unless earlier revisions are spoken as well",
+        judge: Judge::Each(removed_methods_are_refused),
+        why: "a client that uses them relies on state that another instance of the server does not have",
+        remedy: "respond with -32601 to `ping`, `logging/setLevel`, `resources/subscribe` and `resources/unsubscribe` with modern `_meta`, and to `initialize` unless earlier revisions are supported as well",
         sdks: &[],
         bad: r#"
             @ removed-method ping
@@ -216,7 +216,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "legacy-handshake-names-versions",
         area: Area::Modern,
-        requirement: "a server without legacy revisions names its versions in the error that `initialize` gets",
+        requirement: "a server without legacy revisions names its versions in the error response to `initialize`",
         sources: &[RequirementSource {
             revisions: revisions::MODERN,
             level: RequirementLevel::Should,
@@ -225,8 +225,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(legacy_handshake_names_versions),
-        why: "a legacy client can do nothing but show this error: without the versions nobody learns that a newer client is all it takes",
-        remedy: "answer `initialize` with an error whose message, or `data.supported`, has the versions that you speak",
+        why: "a legacy client can only show this error; without the versions its user cannot see that a newer client is needed",
+        remedy: "respond to `initialize` with an error whose message or `data.supported` lists the supported versions",
         sdks: &[],
         bad: r#"
             @ legacy-handshake initialize
@@ -240,13 +240,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unknown-method-gets-404",
         area: Area::Modern,
-        requirement: "over HTTP the error -32601 comes with the status 404",
+        requirement: "over HTTP, error -32601 has status 404",
         sources: &[must("basic/transports/streamable-http#protocol-version-header")],
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(unknown_method_gets_404),
-        why: "gateways and monitors read statuses, not bodies, and take a 200 for a success",
-        remedy: "send the status 404 with the error -32601",
+        why: "gateways and monitors read the status, not the body, and treat 200 as success",
+        remedy: "send status 404 with error -32601",
         sdks: &[],
         bad: r#"
             @ unknown-method
@@ -264,13 +264,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "error-has-http-status-400",
         area: Area::Modern,
-        requirement: "over HTTP the errors -32020, -32021 and -32022 come with the status 400",
+        requirement: "over HTTP, the errors -32020, -32021 and -32022 have status 400",
         sources: &[must("schema#missingrequiredclientcapabilityerror")],
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(errors_have_their_status),
-        why: "gateways and monitors read statuses, not bodies, and take a 200 for a success",
-        remedy: "send the status 400 with the error, which has to be known before the response begins",
+        why: "gateways and monitors read the status, not the body, and treat 200 as success",
+        remedy: "send status 400 with the error; detect it before the response begins",
         sdks: &[],
         bad: r#"
             > POST /mcp mcp-protocol-version: 2026-07-28
@@ -286,13 +286,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "server-sends-no-requests",
         area: Area::Modern,
-        requirement: "a server of this revision sends no requests; what it wants to know goes into a result with `input_required`",
+        requirement: "a server of this revision sends no requests; it requests input with an `input_required` result",
         sources: &[must("basic/patterns/mrtr")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(server_sends_no_requests),
-        why: "clients of this revision do not answer requests, so that the server waits for ever",
-        remedy: "answer with `resultType` `input_required` and the question in `inputRequests`",
+        why: "clients of this revision do not respond to requests, so the server waits forever",
+        remedy: "respond with `resultType` `input_required` and put the request into `inputRequests`",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
@@ -309,7 +309,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(no_session_id),
-        why: "there are no sessions in this revision; proxies that see the header pin a client to one instance",
+        why: "this revision has no sessions; proxies that see the header pin a client to one instance",
         remedy: "leave the header out of responses to requests with modern `_meta`",
         sdks: &[],
         bad: r#"
@@ -327,23 +327,24 @@ pub(super) const RULES: &[Rule] = &[
 
 /// An error code, and the HTTP status that has to come with it.
 #[derive(Clone, Copy)]
-pub(super) struct Refusal {
+pub(super) struct ExpectedRefusal {
     pub(super) code: i64,
     pub(super) status: u16,
 }
 
-const INVALID_PARAMETERS: Refusal = Refusal { code: -32602, status: 400 };
-const UNSUPPORTED_VERSION: Refusal = Refusal { code: -32022, status: 400 };
+const INVALID_PARAMETERS: ExpectedRefusal = ExpectedRefusal { code: -32602, status: 400 };
+const UNSUPPORTED_VERSION: ExpectedRefusal = ExpectedRefusal { code: -32022, status: 400 };
 
-/// The errors whose status does not depend on what was asked: schema, HeaderMismatchError, MissingRequiredClientCapabilityError
+/// The errors whose status does not depend on the request: schema, HeaderMismatchError, MissingRequiredClientCapabilityError
 /// and UnsupportedProtocolVersionError.
-const WITH_STATUS: [Refusal; 3] = [Refusal { code: -32020, status: 400 }, Refusal { code: -32021, status: 400 }, UNSUPPORTED_VERSION];
+const WITH_STATUS: [ExpectedRefusal; 3] =
+    [ExpectedRefusal { code: -32020, status: 400 }, ExpectedRefusal { code: -32021, status: 400 }, UNSUPPORTED_VERSION];
 
-/// Probes whose own rules look at the status.
+/// Probes whose own rules judge the status.
 const OF_OTHER_RULES: [&str; 5] = ["header", "unsupported-version", "without-", "use-", "fixture"];
 
-/// What is wrong about a refusal, in the words that follow "got"; `None` if nothing is. The outer `None`: no answer tells.
-pub(super) fn flaw_of(asked: &Asked<'_, '_>, expected: Refusal) -> Option<Option<String>> {
+/// What is wrong with a refusal, in the words that follow "got"; `None` if nothing is. The outer `None`: no response shows it.
+pub(super) fn flaw_of(asked: &Asked<'_, '_>, expected: ExpectedRefusal) -> Option<Option<String>> {
     let status = asked.status();
     if matches!(status, Some(401 | 403)) {
         return None;
@@ -363,17 +364,17 @@ pub(super) fn flaw_of(asked: &Asked<'_, '_>, expected: Refusal) -> Option<Option
     }))
 }
 
-/// What is refused of `server/discover` is not served elsewhere.
-fn refused(conversation: &ConversationView<'_>, probe: &str, what: &str, expected: Refusal) -> Judgment {
+/// Methods for which an invalid `server/discover` is a valid refusal.
+fn refused(conversation: &ConversationView<'_>, probe: &str, what: &str, expected: ExpectedRefusal) -> Judgment {
     let elsewhere = match probe {
-        // What names no version may be of an earlier one.
-        "without-meta" if speaks_legacy(conversation) => return refused_once(conversation, probe, what, expected),
+        // A request that names no version may belong to an earlier one.
+        "without-meta" if supports_legacy(conversation) => return judge_single_refusal(conversation, probe, what, expected),
         "without-meta" => "use-without-meta",
         "without-capabilities" => "use-without-capabilities",
         "unsupported-version" => "use-in-unsupported-version",
-        _ => return refused_once(conversation, probe, what, expected),
+        _ => return judge_single_refusal(conversation, probe, what, expected),
     };
-    let judgement = refused_once(conversation, probe, what, expected);
+    let judgement = judge_single_refusal(conversation, probe, what, expected);
     let mut served = conversation.probes(elsewhere).filter(|asked| matches!(asked.answer, Answer::Result { .. }));
     match (judgement, served.next()) {
         (Judgment::Pass | Judgment::Untestable(_), Some(asked)) => {
@@ -384,8 +385,8 @@ fn refused(conversation: &ConversationView<'_>, probe: &str, what: &str, expecte
     }
 }
 
-/// The only probe of this name has to be refused.
-fn refused_once(conversation: &ConversationView<'_>, probe: &str, what: &str, expected: Refusal) -> Judgment {
+/// The single probe of this name has to be refused.
+fn judge_single_refusal(conversation: &ConversationView<'_>, probe: &str, what: &str, expected: ExpectedRefusal) -> Judgment {
     let Some(asked) = conversation.probe(probe) else { return Judgment::Untestable(format!("{what} was not tried")) };
     if is_undiscoverable(&asked) {
         return Judgment::Untestable("`server/discover`, with which it was tried, does not exist".into());
@@ -397,29 +398,29 @@ fn refused_once(conversation: &ConversationView<'_>, probe: &str, what: &str, ex
     }
 }
 
-/// Whether what was tried failed because of the method that it was tried with. Over stdio a server without discovery is not
-/// known to be modern, and so gets no such requests.
+/// Whether a probe failed because of the method that it used. Over stdio, a server without discovery is not
+/// known to be modern, so it gets no such requests.
 fn is_undiscoverable(asked: &Asked<'_, '_>) -> bool {
     let is_discovery = asked.request.and_then(Said::method) == Some("server/discover");
     is_discovery && asked.status().is_some() && asked.answer.code() == Some(-32601)
 }
 
-/// A request that names no version has to be refused. Over stdio a server of both eras may take it for a legacy one, and
-/// refuses it as such.
+/// A request that names no version has to be refused. Over stdio, a server of both eras may treat it as a legacy request
+/// and refuse it as such.
 fn versionless(conversation: &ConversationView<'_>, probe: &str, what: &str) -> Judgment {
     let is_ambiguous = conversation.probe(probe).is_some_and(|asked| asked.status().is_none() && asked.answer.code().is_some());
-    if is_ambiguous && speaks_legacy(conversation) {
+    if is_ambiguous && supports_legacy(conversation) {
         return Judgment::Pass;
     }
     refused(conversation, probe, what, INVALID_PARAMETERS)
 }
 
 fn legacy_handshake_names_versions(conversation: &ConversationView<'_>) -> Judgment {
-    if speaks_legacy(conversation) {
-        return Judgment::NotApplicable("the server speaks earlier revisions as well".into());
+    if supports_legacy(conversation) {
+        return Judgment::NotApplicable("the server supports earlier revisions as well".into());
     }
     let Some(asked) = conversation.probe("legacy-handshake") else {
-        return Judgment::NotTried("no legacy client has said anything".into());
+        return Judgment::NotTried("no legacy client connected".into());
     };
     match asked.answer {
         Answer::Error { error, .. } if error.to_string().contains(&conversation.conversation.revision) => Judgment::Pass,
@@ -432,12 +433,12 @@ fn legacy_handshake_names_versions(conversation: &ConversationView<'_>) -> Judgm
     }
 }
 
-/// Whether the server turned out to speak earlier revisions as well.
-pub(super) fn speaks_legacy(conversation: &ConversationView<'_>) -> bool {
+/// Whether the server turned out to support earlier revisions as well.
+pub(super) fn supports_legacy(conversation: &ConversationView<'_>) -> bool {
     conversation.conversation.probes.iter().any(|probed| probed.probe == "speaks-legacy")
 }
 
-/// The discoveries that have all their metadata, with what came back.
+/// The discoveries that have all their metadata, with their responses.
 fn discoveries<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c Said<'c>, &'c Said<'c>)> {
     let whole = |request: &Said<'_>| {
         request.method() == Some("server/discover")
@@ -447,21 +448,21 @@ fn discoveries<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c Said<'c>,
     conversation.requests().filter(|(request, _)| whole(request)).filter_map(|(request, answer)| Some((request, answer?))).collect()
 }
 
-const NO_DISCOVERY: &str = "no discovery was answered with a result";
+const NO_DISCOVERY: &str = "no `server/discover` request got a result";
 
 fn discover_is_implemented(conversation: &ConversationView<'_>) -> Judgment {
     let answered = discoveries(conversation);
     let flaw = |answer: &Said<'_>| match (answer.value.get("result"), answer.value.get("error")) {
         (Some(result), _) if result.get("capabilities").is_some_and(Value::is_object) => None,
-        (Some(_), _) => Some("the answer to `server/discover` has no `capabilities`".to_owned()),
-        // These say that the server is modern, and that it does not like something else.
+        (Some(_), _) => Some("the response to `server/discover` has no `capabilities`".to_owned()),
+        // These codes show that the server is modern and refuses something else.
         (None, Some(error)) if matches!(error.get("code").and_then(Value::as_i64), Some(-32022..=-32020)) => None,
         (None, Some(error)) => Some(format!("`server/discover` got error {}", error.get("code").unwrap_or(&Value::Null))),
         (None, None) => None,
     };
     let violations =
         answered.iter().filter_map(|(request, answer)| Some(Violation::new(flaw(answer)?, [request.frame.id, answer.frame.id])));
-    Judgment::of(violations.take(1).collect(), answered.len(), "no discovery was answered")
+    Judgment::of(violations.take(1).collect(), answered.len(), "no `server/discover` request got a response")
 }
 
 /// Judges the first discovery that has a result.
@@ -476,16 +477,16 @@ fn of_discovery(conversation: &ConversationView<'_>, flaw: impl Fn(&Said<'_>, &V
 fn discover_names_versions(conversation: &ConversationView<'_>) -> Judgment {
     of_discovery(conversation, |request, result| {
         let versions = match result.get("supportedVersions") {
-            None => return Some("the answer to `server/discover` has no `supportedVersions`".into()),
+            None => return Some("the response to `server/discover` has no `supportedVersions`".into()),
             Some(Value::Array(versions)) => versions,
-            Some(other) => return Some(format!("`supportedVersions` is no list: {other}")),
+            Some(other) => return Some(format!("`supportedVersions` is not an array: {other}")),
         };
         if let Some(odd) = versions.iter().find(|version| version.as_str().is_none_or(str::is_empty)) {
-            return Some(format!("`supportedVersions` has {odd} in it, which is no version"));
+            return Some(format!("`supportedVersions` contains {odd}, which is not a version"));
         }
         let asked = request.meta("protocolVersion")?;
         (!versions.contains(asked))
-            .then(|| format!("`supportedVersions` is {}, without {asked}, in which it was asked", Value::from(versions.clone())))
+            .then(|| format!("`supportedVersions` is {}, without {asked}, the version of the request", Value::from(versions.clone())))
     })
 }
 
@@ -493,10 +494,10 @@ fn discover_names_server(conversation: &ConversationView<'_>) -> Judgment {
     of_discovery(conversation, |_, result| {
         let info = result.pointer("/_meta/io.modelcontextprotocol~1serverInfo");
         let missing = ["name", "version"].into_iter().find(|key| info.and_then(|info| info.get(key)?.as_str()).is_none());
-        let elsewhere = if result.get("serverInfo").is_some() { "; it stands beside `_meta`, where it is not looked for" } else { "" };
+        let elsewhere = if result.get("serverInfo").is_some() { "; it is beside `_meta`, where clients do not look for it" } else { "" };
         match (info, missing) {
-            (None, _) => Some(format!("the answer to `server/discover` has no `serverInfo` in its `_meta`{elsewhere}")),
-            (Some(_), Some(key)) => Some(format!("the `serverInfo` of the answer to `server/discover` has no `{key}`")),
+            (None, _) => Some(format!("the response to `server/discover` has no `serverInfo` in its `_meta`{elsewhere}")),
+            (Some(_), Some(key)) => Some(format!("the `serverInfo` of the response to `server/discover` has no `{key}`")),
             (Some(_), None) => None,
         }
     })
@@ -518,12 +519,12 @@ pub(super) fn identity(item: &Value) -> Option<&str> {
 }
 
 fn requests_need_no_discovery(conversations: &[&ConversationView<'_>]) -> Judgment {
-    let mut missing = "the server lists nothing that a first request could ask for".to_owned();
+    let mut missing = "the server lists no items that a first request could use".to_owned();
     let (mut seen, mut violations) = (0, Vec::new());
     for (position, conversation) in conversations.iter().enumerate() {
         let Some(first) = conversation.probe("first-message") else { continue };
         if conversation.is_over("stdio") && conversation.from_server().next().is_none() {
-            "the server said nothing in time, and may still have been starting".clone_into(&mut missing);
+            "the server did not respond in time, and may still have been starting".clone_into(&mut missing);
             continue;
         }
         let method = first.subject();
@@ -547,7 +548,7 @@ fn requests_need_no_discovery(conversations: &[&ConversationView<'_>]) -> Judgme
                 let now = names(&first.answer);
                 let all: Vec<_> = later.iter().map(|asked| names(&asked.answer)).collect();
                 let is_stable = all.len() == 2 && all[0].is_some() && all[0] == all[1];
-                // What calls have changed is the matter of `list-does-not-depend-on-calls`.
+                // Changes caused by calls belong to `list-does-not-depend-on-calls`.
                 let is_of_calls =
                     || conversations.iter().any(|other| other.probes("list-after-calls").any(|asked| names(&asked.answer) == now));
                 let differs = is_stable && now.is_some() && now != all[0] && !is_of_calls();
@@ -589,9 +590,9 @@ fn unsupported_version_is_named(conversation: &ConversationView<'_>) -> Judgment
     let is_list = supported.and_then(Value::as_array).is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_string));
     let flaw = match (supported, error.pointer("/data/requested")) {
         (None, _) => "has no `data.supported`".to_owned(),
-        (Some(other), _) if !is_list => format!("has a `data.supported` that is no list of versions: {other}"),
+        (Some(other), _) if !is_list => format!("has a `data.supported` that is not a list of versions: {other}"),
         (Some(list), _) if requested.is_some_and(|requested| list.as_array().is_some_and(|list| list.contains(requested))) => {
-            "names the refused version as supported".to_owned()
+            "lists the refused version as supported".to_owned()
         }
         (_, None) => "has no `data.requested`".to_owned(),
         (_, named) if named != requested => format!("has {} as `data.requested`", named.unwrap_or(&Value::Null)),
@@ -600,21 +601,21 @@ fn unsupported_version_is_named(conversation: &ConversationView<'_>) -> Judgment
     Judgment::Broken(vec![Violation::new(format!("the error for an unknown version {flaw}"), asked.frames())])
 }
 
-fn removed_methods_are_gone(conversation: &ConversationView<'_>) -> Judgment {
+fn removed_methods_are_refused(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.probe("unknown-method").is_some_and(|asked| matches!(asked.answer, Answer::Result { .. })) {
-        return Judgment::Untestable("the server answers any method with a result".into());
+        return Judgment::Untestable("the server responds to any method with a result".into());
     }
     let mut seen = 0;
     let mut violations = Vec::new();
     for asked in conversation.probes("removed-method") {
         let method = asked.subject();
         let flaw = match &asked.answer {
-            // It speaks earlier revisions, too: this is how they begin.
+            // The server supports earlier revisions, too: this is how they begin.
             Answer::Result { .. } if method == "initialize" => continue,
-            Answer::Result { .. } => Some(format!("`{method}` still gives a result")),
-            // A server of both eras refuses what its earlier revisions do not like about this request in their own way.
+            Answer::Result { .. } => Some(format!("`{method}` still returns a result")),
+            // A server of both eras may refuse this request with an error of its earlier revisions.
             Answer::Error { .. } if method != "initialize" && asked.status().is_some() && asked.answer.code() != Some(-32601) => {
-                Some(format!("`{method}`, which this revision has not, got {}", asked.answer.describe()))
+                Some(format!("`{method}`, which this revision removed, got {}", asked.answer.describe()))
             }
             Answer::Error { .. } => None,
             _ => continue,
@@ -622,7 +623,7 @@ fn removed_methods_are_gone(conversation: &ConversationView<'_>) -> Judgment {
         seen += 1;
         violations.extend(flaw.map(|flaw| Violation::new(flaw, asked.frames())));
     }
-    Judgment::of(violations, seen, "no removed method was tried and answered")
+    Judgment::of(violations, seen, "no request with a removed method got a response")
 }
 
 fn errors_have_their_status(conversation: &ConversationView<'_>) -> Judgment {
@@ -656,7 +657,7 @@ fn unknown_method_gets_404(conversation: &ConversationView<'_>) -> Judgment {
     let refused: Vec<Asked<'_, '_>> = tried.filter(|asked| asked.answer.code() == Some(-32601) && asked.status().is_some()).collect();
     let mut wrong = refused.iter().filter(|asked| asked.status() != Some(404));
     let Some(first) = wrong.next() else {
-        return Judgment::of(Vec::new(), refused.len(), "no unknown method got the error -32601");
+        return Judgment::of(Vec::new(), refused.len(), "no unknown method got error -32601");
     };
     let method = first.request.and_then(Said::method).unwrap_or_default();
     let others = match wrong.count() {
@@ -667,7 +668,7 @@ fn unknown_method_gets_404(conversation: &ConversationView<'_>) -> Judgment {
     Judgment::Broken(vec![Violation::new(format!("`{method}` got error -32601 with status {status}{others}"), first.frames())])
 }
 
-/// Where a server of both eras was asked to be a legacy one, if it was and agreed.
+/// Where a server of both eras accepted a legacy handshake, if it did.
 fn turned_legacy(conversation: &ConversationView<'_>) -> Option<FrameId> {
     let initialized = conversation.requests().find(|(request, answer)| {
         request.method() == Some("initialize") && answer.is_some_and(|answer| answer.value.get("result").is_some())
@@ -692,7 +693,7 @@ fn no_session_id(conversation: &ConversationView<'_>) -> Judgment {
     let modern = conversation.from_client().filter(|said| said.meta("protocolVersion").is_some() && said.method() != Some("initialize"));
     let answered: Vec<_> = modern
         .filter_map(|said| Some((said, conversation.exchanges.get(&said.exchange?)?)))
-        // Without the header it may have been taken for a legacy request.
+        // Without the header, the server may have treated it as a legacy request.
         .filter(|(said, exchange)| {
             exchange.response.is_some()
                 && exchange.request_header("mcp-protocol-version") == said.meta("protocolVersion").and_then(Value::as_str)

@@ -1,7 +1,7 @@
 //! Headers of the modern era that mirror the body of a request.
 //! Source: 2026-07-28, basic/transports/streamable-http, request metadata.
 
-use super::modern::{Refusal, flaw_of, speaks_legacy};
+use super::modern::{ExpectedRefusal, flaw_of, supports_legacy};
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Answer, Asked, ConversationView};
 use serde_json::Value;
@@ -21,8 +21,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(version_is_checked),
-        why: "a gateway that routes by the header and a server that obeys the body can be played off against each other",
-        remedy: "compare the header with `io.modelcontextprotocol/protocolVersion`, before the version itself is looked at",
+        why: "a gateway routes by the header and the server acts on the body; an attacker who makes them differ bypasses the gateway",
+        remedy: "compare the header with `io.modelcontextprotocol/protocolVersion` before the version itself is checked",
         sdks: &[],
         bad: r#"
             @ headers-right tools/list
@@ -55,8 +55,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(|conversation| mismatches(conversation, "header-method", "Mcp-Method")),
-        why: "a gateway that allows a method by its header lets any other one through",
-        remedy: "compare the header with `method` as it stands, capitals and all",
+        why: "a gateway that allows methods by the header lets every other method through",
+        remedy: "compare the header with `method`, including upper and lower case",
         sdks: &[],
         bad: r#"
             @ headers-right tools/list
@@ -89,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(|conversation| mismatches(conversation, "header-name", "Mcp-Name")),
-        why: "a gateway that allows a tool by the header lets any other one through",
+        why: "a gateway that allows tools by the header lets every other tool through",
         remedy: "compare the decoded header with `params.name`, for `resources/read` with `params.uri`",
         sdks: &[],
         bad: r#"
@@ -118,13 +118,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "header-names-are-case-insensitive",
         area: Area::Modern,
-        requirement: "names of headers are the same in capitals and small letters",
+        requirement: "header names are case-insensitive",
         sources: &[must("basic/transports/streamable-http#case-sensitivity")],
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(names_ignore_case),
-        why: "clients and proxies write them either way, and HTTP/2 in small letters only",
-        remedy: "look headers up with the functions of the HTTP library, or turn their names to small letters first",
+        why: "clients and proxies write them in either case, and HTTP/2 only in lower case",
+        remedy: "look headers up with the functions of the HTTP library, or convert their names to lower case first",
         sdks: &[],
         bad: r#"
             @ headers-right tools/list
@@ -152,12 +152,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "header-values-are-trimmed",
         area: Area::Modern,
-        requirement: "spaces around the value of a header do not belong to it",
+        requirement: "spaces around a header value are not part of it",
         sources: &[must("https://www.rfc-editor.org/rfc/rfc9110#section-5.5")],
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(|conversation| accepted(conversation, "header-spaces", "a header value with spaces around it")),
-        why: "clients and proxies may write them, and everything else on the way ignores them",
+        why: "clients and proxies may send them, and every other HTTP implementation ignores them",
         remedy: "trim spaces and tabs before values are compared",
         sdks: &[],
         bad: r#"
@@ -191,7 +191,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(|conversation| accepted(conversation, "header-base64", "an `Mcp-Name`")),
-        why: "names and URIs with other than ASCII letters travel in this form only",
+        why: "names and URIs with non-ASCII characters can be sent only in this form",
         remedy: "decode values that begin with `=?base64?` and end with `?=`",
         sdks: &[],
         bad: r#"
@@ -220,12 +220,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "header-params-are-checked",
         area: Area::Modern,
-        requirement: "a call whose `Mcp-Param-…` headers do not say what its arguments say is refused with status 400 and error -32020",
+        requirement: "a call whose `Mcp-Param-…` headers differ from its arguments is refused with status 400 and error -32020",
         sources: &[must("basic/transports/streamable-http#server-behavior-for-custom-headers")],
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(parameters_are_checked),
-        why: "a gateway that routes by tenant or region reads the header, the tool obeys the argument",
+        why: "a gateway that routes by tenant or region reads the header, while the tool uses the argument",
         remedy: "compare each header that `x-mcp-header` names with its argument, decoded if it is in Base64; expect none where there is no argument",
         sdks: &[],
         bad: r#"
@@ -263,7 +263,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(numbers_are_compared),
-        why: "languages write the same number in different ways, and a call that is right is refused",
+        why: "languages write the same number in different ways, so a correct call is refused",
         remedy: "read the header as a number where the argument is one, and compare the two numbers",
         sdks: &[],
         bad: r#"
@@ -291,9 +291,9 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-const MISMATCH: Refusal = Refusal { code: -32020, status: 400 };
+const MISMATCH: ExpectedRefusal = ExpectedRefusal { code: -32020, status: 400 };
 
-/// Nothing can be said about wrong headers to a server that does not serve right ones.
+/// Wrong headers cannot be judged on a server that does not serve requests with the right ones.
 fn without_a_right_one(conversation: &ConversationView<'_>) -> Option<Judgment> {
     match conversation.probe("headers-right") {
         None => Some(Judgment::Untestable("headers were not tried".into())),
@@ -305,7 +305,7 @@ fn without_a_right_one(conversation: &ConversationView<'_>) -> Option<Judgment> 
     }
 }
 
-/// Whether it was refused with the same wrong code as another `Mcp-Method` is, which is told of that one only.
+/// Whether it was refused with the same wrong code as another `Mcp-Method`, which is reported only there.
 fn is_refused_like_a_method(conversation: &ConversationView<'_>, asked: &Asked<'_, '_>) -> bool {
     let method = conversation.probes("header-method").find(|method| method.subject() == "different");
     asked.probed.probe != "header-method"
@@ -314,7 +314,7 @@ fn is_refused_like_a_method(conversation: &ConversationView<'_>, asked: &Asked<'
         })
 }
 
-/// What was tried, in words: the method, and what was wrong with the header.
+/// The probe in words: the method, and what was wrong with the header.
 fn described(asked: &Asked<'_, '_>, header: &str) -> String {
     let method = asked.request.and_then(|request| request.method()).unwrap_or_default();
     match asked.probed.subject.as_deref() {
@@ -332,7 +332,7 @@ fn mismatches(conversation: &ConversationView<'_>, probe: &str, header: &str) ->
     let (mut seen, mut violations) = (0, Vec::new());
     for asked in conversation.probes(probe) {
         let Some(flaw) = flaw_of(&asked, MISMATCH) else { continue };
-        // What is wrong with lists is wrong with everything.
+        // A flaw with lists is a flaw with every method.
         let is_told = asked.probed.probe == "header-method"
             && !violations.is_empty()
             && asked.request.and_then(|request| request.method()) != Some("tools/list");
@@ -340,7 +340,7 @@ fn mismatches(conversation: &ConversationView<'_>, probe: &str, header: &str) ->
         seen += 1;
         violations.extend(flaw.map(|flaw| Violation::new(format!("{} got {flaw}", described(&asked, header)), asked.frames())));
     }
-    Judgment::of(violations, seen, &format!("no wrong `{header}` was tried and answered"))
+    Judgment::of(violations, seen, &format!("no request with a wrong `{header}` got a response"))
 }
 
 fn version_is_checked(conversation: &ConversationView<'_>) -> Judgment {
@@ -348,20 +348,20 @@ fn version_is_checked(conversation: &ConversationView<'_>) -> Judgment {
     if let Some(judgement) = without_a_right_one(conversation) {
         return judgement;
     }
-    let speaks_legacy = speaks_legacy(conversation);
+    let supports_legacy = supports_legacy(conversation);
     let (mut seen, mut violations) = (0, Vec::new());
     for asked in conversation.probes("header-version") {
         let Some(flaw) = flaw_of(&asked, MISMATCH) else { continue };
         // Streamable HTTP, protocol version header: a server of earlier revisions may take a request without the header for
         // one of theirs. If it does so, it does not give a result of this revision.
-        let is_legacy = speaks_legacy
+        let is_legacy = supports_legacy
             && asked.subject() == "absent"
             && !matches!(asked.answer, Answer::Result { value, .. } if value.get("resultType").is_some());
         seen += 1;
         let flaw = flaw.filter(|_| !is_legacy && !is_refused_like_a_method(conversation, &asked));
         violations.extend(flaw.map(|flaw| Violation::new(format!("{} got {flaw}", described(&asked, header)), asked.frames())));
     }
-    Judgment::of(violations, seen, &format!("no wrong `{header}` was tried and answered"))
+    Judgment::of(violations, seen, &format!("no request with a wrong `{header}` got a response"))
 }
 
 /// None of the probes of this name may be refused as a mismatch.
@@ -378,17 +378,17 @@ fn accepted(conversation: &ConversationView<'_>, probe: &str, what: &str) -> Jud
             violations.push(Violation::new(format!("`{method}` with {what}{how} got error -32020"), asked.frames()));
         }
     }
-    Judgment::of(violations, seen, &format!("{what} was not tried, or not answered"))
+    Judgment::of(violations, seen, &format!("{what} was not tried, or got no response"))
 }
 
 fn names_ignore_case(conversation: &ConversationView<'_>) -> Judgment {
     let refused = conversation.probe("headers-right").filter(|small| small.answer.code() == Some(MISMATCH.code));
     let served = conversation.probes("header-case").find(|other| matches!(other.answer, Answer::Result { .. }));
     if let (Some(small), Some(other)) = (refused, served) {
-        let message = format!("headers in small letters got error -32020, and the same spelled `{}` a result", other.subject());
+        let message = format!("headers in lower case got error -32020, and the same spelled `{}` a result", other.subject());
         return Judgment::Broken(vec![Violation::new(message, small.frames().into_iter().chain(other.frames()))]);
     }
-    accepted(conversation, "header-case", "headers spelled in another way")
+    accepted(conversation, "header-case", "headers in another case")
 }
 
 /// Whether an argument of a tool goes into a header.

@@ -1,4 +1,4 @@
-//! What results of the modern era carry besides their content, and what may come before them.
+//! What results of the modern era contain besides their content, and which messages may precede them.
 //! Source: 2026-07-28, basic, server/utilities/caching, basic/patterns/mrtr, server/utilities/logging.
 
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, named, revisions};
@@ -15,13 +15,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "result-has-type",
         area: Area::Modern,
-        requirement: "each result says with `resultType` what kind it is",
+        requirement: "each result states its type in `resultType`",
         sources: &[must("basic#resulttype")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(result_has_type),
-        why: "a result without it is taken for one of an earlier revision, and one of an unknown kind is invalid",
-        remedy: "add `\"resultType\": \"complete\"`, or `input_required` where more is needed",
+        why: "a result without it is treated as one of an earlier revision, and a result of an unknown type is invalid",
+        remedy: "add `\"resultType\": \"complete\"`, or `input_required` where input is needed",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
@@ -33,13 +33,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "result-has-cache-hints",
         area: Area::Modern,
-        requirement: "discovery, lists and resources say with `ttlMs` and `cacheScope` how long and for whom they may be kept, all pages for the same",
+        requirement: "discovery, lists and resources state in `ttlMs` and `cacheScope` how long and for whom they may be cached, with the same scope on all pages",
         sources: &[must("server/utilities/caching#cacheable-results")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(result_has_cache_hints),
-        why: "gateways share what is `public` among users, and clients that get no hint ask again each time",
-        remedy: "add `ttlMs`, an integer that is not negative, and `cacheScope`, `public` or `private`",
+        why: "gateways share `public` results among users, and clients without a hint repeat the request each time",
+        remedy: "add `ttlMs`, an integer of 0 or more, and `cacheScope`, `public` or `private`",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
@@ -51,13 +51,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "input-required-only-where-allowed",
         area: Area::Modern,
-        requirement: "only `tools/call`, `prompts/get` and `resources/read` are answered with `input_required`, and then with a question or a state",
+        requirement: "only results of `tools/call`, `prompts/get` and `resources/read` are `input_required`, and they have `inputRequests` or `requestState`",
         sources: &[must("basic/patterns/mrtr#supported-requests")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(input_required_only_where_allowed),
         why: "clients expect a list or a discovery to be complete, and show an error or nothing",
-        remedy: "ask when a tool is called, a prompt is got or a resource is read; put `inputRequests` or `requestState` into the result",
+        remedy: "request input only in results of `tools/call`, `prompts/get` and `resources/read`; put `inputRequests` or `requestState` into the result",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
@@ -69,12 +69,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "logs-only-when-requested",
         area: Area::Modern,
-        requirement: "log messages are sent only for requests that ask for them",
+        requirement: "log messages are sent only for requests that enable them",
         sources: &[must("server/utilities/logging#per-request-log-level")],
         on: On::Any,
         tolerance: None,
-        judge: Judge::Each(logs_only_when_asked),
-        why: "a client that did not ask has nowhere to put them, and may take them for an error",
+        judge: Judge::Each(logs_only_when_requested),
+        why: "a client that did not request them cannot show them, and may treat them as an error",
         remedy: "send `notifications/message` only if `_meta` of the request has `io.modelcontextprotocol/logLevel`",
         sdks: &[],
         bad: r#"
@@ -88,8 +88,8 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Results of requests that came with modern metadata: method, request, answer, result. Over HTTP the header tells the revision
-/// as well: where it is left out, as a test of that header does, a server may take the request for a legacy one.
+/// Results of requests that came with modern metadata: method, request, response, result. Over HTTP, the header states the revision
+/// as well; if it is missing, as in a probe of that header, a server may treat the request as a legacy one.
 fn results<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c str, &'c Said<'c>, &'c Said<'c>, &'c Map<String, Value>)> {
     conversation
         .requests()
@@ -128,12 +128,12 @@ impl Flaws {
     }
 }
 
-const NO_RESULTS: &str = "no request was answered with a result";
+const NO_RESULTS: &str = "no request got a result";
 
 fn result_has_type(conversation: &ConversationView<'_>) -> Judgment {
     let results = results(conversation);
     let mut flaws = Flaws::default();
-    // Extensions bring kinds of their own. A conversation without a discovery does not tell which there are.
+    // Extensions define their own types. A conversation without a discovery does not show which extensions there are.
     let may_be_extended = conversation.handshake().is_none() || conversation.capability("extensions").is_some();
     for (method, request, answer, result) in &results {
         let what = match result.get("resultType") {
@@ -189,7 +189,7 @@ fn result_has_cache_hints(conversation: &ConversationView<'_>) -> Judgment {
             _ => {}
         }
     }
-    Judgment::of(flaws.into_violations(), results.len(), "no discovery, list or resource was answered with a result")
+    Judgment::of(flaws.into_violations(), results.len(), "no request for a discovery, a list or a resource got a result")
 }
 
 fn input_required_only_where_allowed(conversation: &ConversationView<'_>) -> Judgment {
@@ -209,32 +209,32 @@ fn input_required_only_where_allowed(conversation: &ConversationView<'_>) -> Jud
     Judgment::of(flaws.into_violations(), results.len(), NO_RESULTS)
 }
 
-fn logs_only_when_asked(conversation: &ConversationView<'_>) -> Judgment {
+fn logs_only_when_requested(conversation: &ConversationView<'_>) -> Judgment {
     let requests: Vec<&Said<'_>> = conversation.from_client().filter(|said| said.is_request()).collect();
-    let asks = |said: &Said<'_>| said.meta("logLevel").is_some();
+    let requests_logs = |said: &Said<'_>| said.meta("logLevel").is_some();
     let Some(first_message) = conversation.from_server().next() else { return Judgment::Untestable("the server sent no message".into()) };
-    // From an `initialize` on, a server of both eras may be a legacy one.
+    // After an `initialize`, a server of both eras may act as a legacy one.
     let initialized = requests.iter().find(|said| said.method() == Some("initialize")).map(|said| said.frame.id);
     let logged = conversation
         .from_server()
         .filter(|said| said.method() == Some("notifications/message"))
         .filter(|said| initialized.is_none_or(|initialized| said.frame.id < initialized));
-    // Over HTTP the response tells which request it belongs to; over stdio any request before it may have asked.
-    let unasked: Vec<&Said<'_>> = logged
+    // Over HTTP, the response shows which request the message belongs to; over stdio, any earlier request may have enabled it.
+    let unrequested: Vec<&Said<'_>> = logged
         .filter(|log| {
             !requests.iter().any(|request| match (request.exchange, log.exchange) {
-                (Some(request_in), Some(log_in)) => request_in == log_in && asks(request),
-                _ => request.frame.id < log.frame.id && asks(request),
+                (Some(request_in), Some(log_in)) => request_in == log_in && requests_logs(request),
+                _ => request.frame.id < log.frame.id && requests_logs(request),
             })
         })
         .collect();
-    let Some(log) = unasked.first() else { return Judgment::of(Vec::new(), usize::from(first_message.value.is_object()), NO_RESULTS) };
+    let Some(log) = unrequested.first() else { return Judgment::of(Vec::new(), usize::from(first_message.value.is_object()), NO_RESULTS) };
     let request = requests.iter().rev().find(|request| match (request.exchange, log.exchange) {
         (Some(request_in), Some(log_in)) => request_in == log_in,
         _ => request.frame.id < log.frame.id,
     });
     let during = request.and_then(|request| request.method()).map(|method| format!(" with `{method}`")).unwrap_or_default();
-    let others = if unasked.len() > 1 { format!(", the first of {}", unasked.len()) } else { String::new() };
+    let others = if unrequested.len() > 1 { format!(", the first of {}", unrequested.len()) } else { String::new() };
     let frames = request.map(|request| request.frame.id).into_iter().chain([log.frame.id]);
-    Judgment::Broken(vec![Violation::new(format!("a log message came{during}, which did not ask for any{others}"), frames)])
+    Judgment::Broken(vec![Violation::new(format!("a log message was sent{during}, which did not request any{others}"), frames)])
 }

@@ -1,5 +1,5 @@
-//! What a check has to have seen before it may pass: a conversation over each transport that got through the handshake and the
-//! lists, and a judgement of the rules that matter most. Knows results and conversations, and no violation.
+//! What a check has to have seen before it may pass: a conversation over each transport that completed the handshake and the
+//! lists, and a judgment of the essential rules. Knows results and conversations, and no violation.
 
 use super::answers::death;
 use super::rule_definition::named;
@@ -13,7 +13,7 @@ use mcproof_record::{CheckReport, Conversation, FORMAT_VERSION, Gap, GapKind, Ju
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Rules that any conversation lets judge. Where one of them could not be, the conversation was not what it seems.
+/// Rules that can be judged in any conversation. If one of them was not judged, the conversation was not a normal one.
 const ESSENTIAL: [&str; 10] = [
     "initialize-gets-result",
     "request-gets-response",
@@ -31,7 +31,7 @@ const ESSENTIAL: [&str; 10] = [
 const LISTS: [(&str, &str, &str); 3] =
     [("tools", "tools/list", "tools"), ("resources", "resources/list", "resources"), ("prompts", "prompts/list", "prompts")];
 
-/// Judges recorded by rules, and says what was not seen. `is_strict` treats each requirement as its keyword says.
+/// Judges recorded conversations by rules, and reports what was not seen. `is_strict` applies the level of each requirement.
 pub fn report(target: String, rules: &[&'static super::Rule], recorded: Vec<Conversation>, is_strict: bool) -> CheckReport {
     let mut results = judging::judge(rules, &recorded, is_strict);
     let gaps = gaps(&recorded, &results);
@@ -44,7 +44,7 @@ pub fn report(target: String, rules: &[&'static super::Rule], recorded: Vec<Conv
     CheckReport { version: FORMAT_VERSION, target, gaps, sampled: sampled.into_iter().collect(), rules: results, conversations: recorded }
 }
 
-/// Where no conversation got through, each rule lacks something else, and all for the same reason.
+/// If no conversation completed, every rule lacks evidence for the same reason.
 fn give_one_reason(results: &mut [RuleResult]) {
     let reasons = |result: &RuleResult| match &result.judged {
         Judged::Untestable { why } => Some(why.clone()),
@@ -55,24 +55,24 @@ fn give_one_reason(results: &mut [RuleResult]) {
     }
     for result in results {
         if let Judged::Untestable { why } = &mut result.judged {
-            "no conversation got through the handshake and the lists".clone_into(why);
+            "no conversation completed the handshake and the lists".clone_into(why);
         }
     }
 }
 
-/// What is missing for a verdict.
+/// The gaps that rule out a verdict.
 fn gaps(recorded: &[Conversation], results: &[RuleResult]) -> Vec<Gap> {
     let conversations: Vec<ConversationView<'_>> = recorded.iter().map(ConversationView::new).collect();
     let mut gaps = without_conversation(&conversations);
     if gaps.is_empty() {
-        gaps.extend(broken_off(&conversations, results));
+        gaps.extend(failed_handshakes(&conversations, results));
     }
     if gaps.is_empty() {
         gaps.extend(not_judged(results));
     }
     if gaps.is_empty() {
         gaps.extend(unread_message(&conversations));
-        gaps.extend(unanswered_calls(&conversations));
+        gaps.extend(calls_without_response(&conversations));
     }
     gaps
 }
@@ -81,12 +81,12 @@ fn gaps(recorded: &[Conversation], results: &[RuleResult]) -> Vec<Gap> {
 fn unread_message(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     let take = conversations.iter().position(|one| one.unread.is_some())?;
     let message = format!("a message of the server holds more than {MOST_VALUES} JSON values and was not judged");
-    let hint = "send less at a time: lists have pages, and large results can be resources that the result links to";
+    let hint = "send less at a time: paginate lists, and link to large results as resources";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(take) })
 }
 
-/// Tools whose calls got no response, however long they were waited for. No sentence says how long a tool may take.
-fn unanswered_calls(conversations: &[ConversationView<'_>]) -> Option<Gap> {
+/// Tools whose calls got no response in time. The specification does not limit how long a tool may take.
+fn calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     let mut silent = conversations.iter().enumerate().flat_map(|(take, one)| one.probes(UNANSWERED_CALL).map(move |asked| (take, asked)));
     let is_answered = |tool: &str| {
         let mut called = conversations.iter().flat_map(|one| one.probes("call"));
@@ -96,44 +96,44 @@ fn unanswered_calls(conversations: &[ConversationView<'_>]) -> Option<Gap> {
         silent.by_ref().map(|(take, asked)| (take, asked.subject().to_owned())).filter(|(_, tool)| !is_answered(tool)).collect();
     let (take, _) = *names.first().as_ref()?;
     let tools: Vec<String> = names.iter().map(|(_, tool)| tool.clone()).collect::<BTreeSet<_>>().into_iter().collect();
-    let message = format!("no call of {} got a response, so that nothing is known of what it gives", named(&tools));
-    let hint = "a tool may take its time: `mcproof call` with --timeout shows whether its response ever comes";
+    let message = format!("no call of {} got a response, so its results were not checked", named(&tools));
+    let hint = "the tool may be slow: `mcproof call` with a longer --timeout shows whether it responds";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(*take) })
 }
 
-/// A gap for each transport over which no conversation got through.
+/// A gap for each transport over which no conversation completed the handshake and the lists.
 fn without_conversation(conversations: &[ConversationView<'_>]) -> Vec<Gap> {
     let transports: BTreeSet<&str> = conversations.iter().map(|one| one.conversation.transport.as_str()).collect();
     if transports.is_empty() {
-        return vec![no_conversation("no conversation with the server came about".into(), None)];
+        return vec![no_conversation("the server could not be reached: there is no conversation with it".into(), None)];
     }
     let gap = |transport: &str| {
         let mut furthest: Option<(u8, usize, String)> = None;
         for (index, conversation) in conversations.iter().enumerate().filter(|(_, one)| one.is_over(transport)) {
-            match got_through(conversation) {
+            match completed_opening(conversation) {
                 Ok(()) => return None,
                 Err((stage, why)) if furthest.as_ref().is_none_or(|(known, ..)| stage > *known) => furthest = Some((stage, index, why)),
                 Err(_) => {}
             }
         }
         let (_, take, why) = furthest?;
-        Some(no_conversation(format!("no conversation over {transport} got through the handshake and the lists: {why}"), Some(take)))
+        Some(no_conversation(format!("no conversation over {transport} completed the handshake and the lists: {why}"), Some(take)))
     };
     transports.into_iter().filter_map(gap).collect()
 }
 
 fn no_conversation(message: String, conversation: Option<usize>) -> Gap {
-    let hint = "nothing is known of what comes after this point: mend it, then check again; `mcproof tools` shows the same handshake";
+    let hint = "nothing after this point was checked: fix it, then check again; `mcproof tools` shows the same handshake";
     Gap { kind: GapKind::NoConversation, message, hint: hint.into(), conversation }
 }
 
-/// Whether a conversation got through the handshake and the lists of what was declared. If not, at which stage it ended, and
+/// Whether a conversation completed the handshake and the lists of the declared capabilities. If not, at which stage it ended, and
 /// why.
-fn got_through(conversation: &ConversationView<'_>) -> Result<(), (u8, String)> {
+fn completed_opening(conversation: &ConversationView<'_>) -> Result<(), (u8, String)> {
     match &conversation.conversation.opened {
         Opened::Yes => {}
         Opened::No { reason } => return Err((2, reason.clone())),
-        Opened::OtherEra => return Err((1, "the server does not speak this era".into())),
+        Opened::OtherEra => return Err((1, "the server does not support this era".into())),
         Opened::Bare => match conversation.left_out() {
             Some(why) => return Err((2, why.to_owned())),
             None => return Err((0, "the handshake was not made".into())),
@@ -145,32 +145,29 @@ fn got_through(conversation: &ConversationView<'_>) -> Result<(), (u8, String)> 
     }
     for (capability, method, key) in LISTS {
         let is_declared = result.get("capabilities").and_then(|all| all.get(capability)).is_some_and(Value::is_object);
-        // An error is a response, and a violation of its own where the capability was declared.
+        // An error is a response, and a separate violation if the capability was declared.
         let is_answered = conversation.requests().filter(|(request, _)| request.method() == Some(method)).any(|(_, response)| {
             response.is_some_and(|response| {
                 response.value.pointer(&format!("/result/{key}")).is_some_and(Value::is_array) || response.value.get("error").is_some()
             })
         });
         if is_declared && !is_answered && conversation.unread.is_some() {
-            return Err((
-                5,
-                format!("a message of more than {MOST_VALUES} JSON values came, which is not judged, and no list for `{method}`"),
-            ));
+            return Err((5, format!("a message of more than {MOST_VALUES} JSON values was not judged, and `{method}` got no list")));
         }
         if is_declared && !is_answered {
             return Err((5, format!("`{method}` got no list, although `{capability}` is declared")));
         }
-        // What a client of ours did not take, such as more than its limits allow, has not been looked at.
+        // A response that the client did not accept, such as one beyond its limits, was not judged.
         let mut asked =
             conversation.conversation.probes.iter().filter(|probed| probed.probe == "list" && probed.subject.as_deref() == Some(method));
         if is_declared && death(conversation).is_none() && asked.any(|probed| probed.outcome == ProbeOutcome::Gone) {
-            return Err((5, format!("no response to `{method}` was taken; `mcproof {capability}` says why")));
+            return Err((5, format!("no response to `{method}` was accepted; `mcproof {capability}` shows why")));
         }
     }
     Ok(())
 }
 
-/// Why the result of a handshake is none that a client can go on with.
+/// Why a client cannot continue after this handshake result.
 fn flaw_of_handshake(conversation: &ConversationView<'_>, result: &Value) -> Option<String> {
     let is_object = |key: &str| result.get(key).is_some_and(Value::is_object);
     if !is_object("capabilities") {
@@ -190,7 +187,7 @@ fn flaw_of_handshake(conversation: &ConversationView<'_>, result: &Value) -> Opt
 }
 
 /// Handshakes that failed while others succeeded, and that no violation explains.
-fn broken_off(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<Gap> {
+fn failed_handshakes(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<Gap> {
     let explained: BTreeSet<usize> = results
         .iter()
         .flat_map(|result| match &result.judged {
@@ -202,18 +199,18 @@ fn broken_off(conversations: &[ConversationView<'_>], results: &[RuleResult]) ->
         .collect();
     let gap = |(index, conversation): (usize, &ConversationView<'_>)| {
         let Opened::No { reason } = &conversation.conversation.opened else { return None };
-        let message = format!("the conversation `{}` did not get through the handshake: {reason}", conversation.conversation.name);
+        let message = format!("the conversation `{}` did not complete the handshake: {reason}", conversation.conversation.name);
         let hint = "check again; if it happens each time, look at the frames of this handshake with `mcproof tools -v`";
         (!explained.contains(&index)).then(|| Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(index) })
     };
     conversations.iter().enumerate().filter_map(gap).collect()
 }
 
-/// Essential rules without a judgement; or nothing judged at all, whatever was selected.
+/// Essential rules without a judgment; or no rule judged at all.
 fn not_judged(results: &[RuleResult]) -> Option<Gap> {
     let is_judged = |result: &&RuleResult| matches!(result.judged, Judged::Pass | Judged::Broken { .. });
     let gap = |message: String| {
-        let hint = "`mcproof check` without --only and --skip tells more; `mcproof explain RULE` says what a rule needs";
+        let hint = "run `mcproof check` without --only and --skip; `mcproof explain RULE` shows what a rule needs";
         Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: None }
     };
     if !results.iter().any(|result| is_judged(&result)) {
@@ -230,7 +227,7 @@ fn not_judged(results: &[RuleResult]) -> Option<Gap> {
         .collect();
     let (_, why) = missing.first()?;
     let names: Vec<String> = missing.iter().map(|(rule, _)| format!("`{rule}`")).collect();
-    Some(gap(format!("rules that any server lets judge were not judged, because {why}: {}", names.join(", "))))
+    Some(gap(format!("essential rules were not judged, because {why}: {}", names.join(", "))))
 }
 
 #[cfg(test)]

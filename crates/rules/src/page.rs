@@ -1,4 +1,4 @@
-//! All that there is to say of a rule, as data. Says nothing about how to show it.
+//! The documentation of a rule, as data. Knows nothing about how it is displayed.
 
 use super::judging::link;
 use super::{On, Rule};

@@ -1,9 +1,9 @@
-//! Texts that are meant for the model and not for the user.
+//! Texts that address the model instead of the user.
 
 use super::ConversationView;
 use super::flaws::{Flaw, told};
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::texts::{Told, control_character, hidden_character, hidden_instruction, told_to_models};
+use super::texts::{ModelText, control_character, hidden_character, hidden_instruction, texts_for_models};
 use mcproof_analysis::wording::excerpt;
 use regex::Regex;
 use serde_json::Value;
@@ -12,21 +12,21 @@ use std::sync::LazyLock;
 use unicode_security::{MixedScript as _, is_potential_mixed_script_confusable_char, skeleton};
 
 const PRACTICE: &[RequirementSource] = &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Security, source: "" }];
-const GUESS: Option<&str> = Some("phrases are signs, and no proof: an honest text may use them");
+const GUESS: Option<&str> = Some("phrases are signs, not proof: an honest text may use them");
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "text-has-no-hidden-characters",
         area: Area::Poisoning,
-        requirement: "names, descriptions and schemas have no characters that nobody sees",
+        requirement: "names, descriptions and schemas have no invisible characters",
         sources: PRACTICE,
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| {
-            each_text(all, |text| hidden_character(text).map(|found| format!("contains {}, which is not shown", code(found))))
+            each_text(all, |text| hidden_character(text).map(|found| format!("contains {}, which is invisible", code(found))))
         }),
-        why: "a model reads what the user who approves the tool cannot see",
-        remedy: "take the characters out; they often come from copied web pages",
+        why: "the model reads text that the user who approves the tool cannot see",
+        remedy: "remove the characters; they often come from copied web pages",
         sdks: &[],
         bad: "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[{\"name\":\"add\",\"description\":\"Adds\\u200b numbers\",\"inputSchema\":{\"type\":\"object\"}}]}}",
         good: "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[{\"name\":\"add\",\"description\":\"Adds numbers\",\"inputSchema\":{\"type\":\"object\"}}]}}",
@@ -34,15 +34,15 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "text-has-no-control-characters",
         area: Area::Poisoning,
-        requirement: "names, descriptions and schemas have no control characters but tabs and line breaks",
+        requirement: "names, descriptions and schemas have no control characters except tabs and line breaks",
         sources: PRACTICE,
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| {
             each_text(all, |text| control_character(text).map(|found| format!("contains the control character {}", code(found))))
         }),
-        why: "escape sequences hide or rewrite what a terminal shows of the text that a model reads as a whole",
-        remedy: "take the characters out; colours belong into logs",
+        why: "a model reads the whole text, while escape sequences hide or rewrite parts of it in a terminal",
+        remedy: "remove the characters; use colors only in logs",
         sdks: &[],
         bad: "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[{\"name\":\"add\",\"description\":\"Adds\\u001b[8m numbers\",\"inputSchema\":{\"type\":\"object\"}}]}}",
         good: "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[{\"name\":\"add\",\"description\":\"Adds\\nnumbers\",\"inputSchema\":{\"type\":\"object\"}}]}}",
@@ -50,13 +50,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "text-has-no-hidden-instructions",
         area: Area::Poisoning,
-        requirement: "descriptions describe, and give the model no orders behind the user's back",
+        requirement: "descriptions contain no hidden instructions to the model",
         sources: PRACTICE,
         on: On::Any,
         tolerance: GUESS,
         judge: Judge::Together(|all| each_text(all, |text| hidden_instruction(text).map(str::to_owned))),
-        why: "hosts show descriptions hardly ever, and models obey them: so files and conversations are stolen",
-        remedy: "say what the tool does; leave out what speaks to the model about the user, other instructions or files",
+        why: "hosts rarely show descriptions, and models follow them: attackers use this to steal files and conversations",
+        remedy: "describe what the tool does; remove instructions to the model about the user, other instructions or files",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -68,12 +68,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-names-are-not-confusable",
         area: Area::Poisoning,
-        requirement: "no tool's name looks like that of another, or mixes letters of scripts that look alike",
+        requirement: "no tool name looks like that of another tool, or mixes similar letters of several scripts",
         sources: PRACTICE,
         on: On::Any,
-        tolerance: Some("names that are alike confuse, and are seldom meant to"),
+        tolerance: Some("similar names are confusing, but rarely intentional"),
         judge: Judge::Together(confusable),
-        why: "a user approves one tool and a model calls the other",
+        why: "a user approves one tool and the model calls the other",
         remedy: "rename one of them",
         sdks: &[],
         bad: r#"
@@ -86,13 +86,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-description-does-not-steer-other-tools",
         area: Area::Poisoning,
-        requirement: "a tool's description gives no orders about tools that are not this server's",
+        requirement: "a tool's description gives no instructions about tools of other servers",
         sources: PRACTICE,
         on: On::Any,
         tolerance: GUESS,
-        judge: Judge::Together(minds_its_own),
-        why: "a model that has this tool and others obeys it when it uses the others: so one server takes over another",
-        remedy: "speak of this server's tools only, by their names of now",
+        judge: Judge::Together(does_not_steer_other_tools),
+        why: "a model follows the description when it uses other tools, too: one server can take over another",
+        remedy: "mention only tools of this server, by their current names",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -110,7 +110,7 @@ fn code(character: char) -> String {
 fn each_text(all: &[&ConversationView<'_>], wrong: impl Fn(&str) -> Option<String>) -> Judgment {
     let (mut seen, mut flaws) = (0, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
-        for Told { place, text, frame } in told_to_models(conversation) {
+        for ModelText { place, text, frame } in texts_for_models(conversation) {
             seen += 1;
             if let Some(detail) = wrong(text) {
                 flaws.push((place, Flaw { subject: String::new(), detail, frames: vec![frame], conversation: position }));
@@ -119,7 +119,7 @@ fn each_text(all: &[&ConversationView<'_>], wrong: impl Fn(&str) -> Option<Strin
     }
     let flaws = flaws.into_iter().map(|(place, flaw)| Flaw { subject: place.replace('`', ""), ..flaw }).collect();
     match seen {
-        0 => Judgment::NotApplicable("the server lists nothing, and gives no instructions".into()),
+        0 => Judgment::NotApplicable("the server lists nothing, and has no instructions".into()),
         _ => Judgment::from_violations(told("the text", "the texts", flaws)),
     }
 }
@@ -142,7 +142,7 @@ fn confusable(all: &[&ConversationView<'_>]) -> Judgment {
             for key in [format!("spelled {plain}"), format!("looks {looks}")] {
                 match alike.get(&key) {
                     Some((other, first)) if *other != name => {
-                        let message = format!("tools `{other}` and `{name}` have names that are hardly told apart");
+                        let message = format!("tools `{other}` and `{name}` have names that look alike");
                         violations.push(Violation { conversation: position, ..Violation::new(message, [*first, frame]) });
                         break;
                     }
@@ -156,15 +156,15 @@ fn confusable(all: &[&ConversationView<'_>]) -> Judgment {
     }
     match seen {
         0 => Judgment::NotApplicable("the server lists no tools".into()),
-        // Of many that are alike the first ones tell enough.
+        // The first of many pairs are enough.
         _ => Judgment::from_violations(violations.into_iter().take(MOST_ALIKE).collect()),
     }
 }
 
-/// Pairs of names that are told.
+/// Pairs of names that are reported.
 const MOST_ALIKE: usize = 20;
 
-/// Tools of others in general, or every call there is.
+/// Tools of other servers in general, or every tool call.
 static OTHERS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r"(?i)\b(tools?\s+(of|from|provided\s+by)\s+(other|another|any|all)\s+(mcp\s+)?servers?|(other|another|any|all)\s+(mcp\s+)?servers?'?s?\s+tools?|(with|in|to|for|at)\s+(every|each|all|any)\s+(other\s+|subsequent\s+|following\s+|future\s+)?tool\s+calls?)\b",
@@ -172,19 +172,19 @@ static OTHERS: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is constant")
 });
 
-/// A tool by its name, in a sentence that gives an order.
+/// A tool by its name, in a sentence that gives an instruction.
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#"\b[Tt]he\s+[`'"]?([a-z][a-z0-9]*(?:[_-][a-z0-9]+)+|[a-z]+[A-Z][A-Za-z0-9]*)[`'"]?\s+tool\b[^.!?\n]{0,40}\b(must|should|always|never|has\s+to|needs\s+to)\b"#)
         .expect("the pattern is constant")
 });
 
-fn minds_its_own(all: &[&ConversationView<'_>]) -> Judgment {
+fn does_not_steer_other_tools(all: &[&ConversationView<'_>]) -> Judgment {
     let own: BTreeSet<String> = all
         .iter()
         .flat_map(|conversation| conversation.tools())
         .filter_map(|(tool, _)| Some(tool.get("name")?.as_str()?.to_lowercase()))
         .collect();
-    // Servers speak of a tool by the end of its name, or with a prefix that a host puts before it.
+    // Servers refer to a tool by the end of its name, or with a prefix that a host adds.
     let mut looked_up: BTreeMap<String, bool> = BTreeMap::new();
     let mut is_own = |name: &str| {
         let name = name.to_lowercase();
@@ -198,8 +198,10 @@ fn minds_its_own(all: &[&ConversationView<'_>]) -> Judgment {
             seen += 1;
             let named = NAMED.captures_iter(text).filter_map(|found| found.get(1)).find(|name| !is_own(name.as_str()));
             let detail = match (named, OTHERS.find(text)) {
-                (Some(name), _) => format!("its description gives orders about `{}`, which is no tool of this server", name.as_str()),
-                (None, Some(phrase)) => format!("its description speaks about the tools of others: \"{}\"", excerpt(phrase.as_str())),
+                (Some(name), _) => {
+                    format!("its description gives instructions about `{}`, which is not a tool of this server", name.as_str())
+                }
+                (None, Some(phrase)) => format!("its description refers to tools of other servers: \"{}\"", excerpt(phrase.as_str())),
                 (None, None) => continue,
             };
             let subject = super::flaws::name_of(tool).to_owned();

@@ -16,13 +16,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "stdio-exits-on-end-of-input",
         area: Area::Process,
-        requirement: "a server exits soon after its stdin was closed",
+        requirement: "a server exits soon after its stdin is closed",
         sources: SHUTDOWN,
         on: On::Stdio,
         tolerance: None,
         judge: Judge::Each(exits_on_end_of_input),
-        why: "closing stdin is how a host says goodbye; what does not hear it piles up as orphans or has to be killed",
-        remedy: "end the process when reading stdin gives end of file, timers and open connections notwithstanding",
+        why: "a host ends a server by closing stdin; a server that ignores it becomes an orphan or has to be killed",
+        remedy: "exit when reading stdin returns end of file, even with active timers and open connections",
         sdks: &[("TypeScript", "`process.stdin.on('end', () => process.exit(0))`")],
         bad: r"
             ! spawned
@@ -39,13 +39,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "process-ends-on-sigterm",
         area: Area::Process,
-        requirement: "a server ends soon after SIGTERM",
+        requirement: "a server exits soon after SIGTERM",
         sources: SHUTDOWN,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(ends_on_sigterm),
-        why: "supervisors and containers stop services by it; one that does not listen is killed in the middle of its work, and delays every restart",
-        remedy: "handle SIGTERM by closing connections and ending; as the first process of a container nothing does it by itself",
+        why: "supervisors and containers stop services with SIGTERM; a server that ignores it is killed in the middle of its work and delays every restart",
+        remedy: "handle SIGTERM by closing connections and exiting; as the first process of a container, the server has no default handler",
         sdks: &[("TypeScript", "`process.on('SIGTERM', () => process.exit(0))`"), ("Go", "`signal.NotifyContext(ctx, syscall.SIGTERM)`")],
         bad: r"
             ! spawned
@@ -64,13 +64,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "calls-leak-no-resources",
         area: Area::Process,
-        requirement: "a server holds no more processes and open files with each call",
+        requirement: "the processes and open files of a server do not grow with each call",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         on: On::Stdio,
         tolerance: None,
         judge: Judge::Each(calls_hold_nothing),
-        why: "a server that a host runs all day reaches its limit of open files or processes, and answers nothing any more",
-        remedy: "close what a call has opened when it ends, also if it fails: files, sockets, and the pipes of processes",
+        why: "a server that a host runs all day reaches its limit of open files or processes and stops responding",
+        remedy: "close what a call opened when it ends, even if it fails: files, sockets, and the pipes of processes",
         sdks: &[
             ("TypeScript", "`finally { await handle.close() }`"),
             ("Python", "`with` and `async with`"),
@@ -98,13 +98,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "process-leaves-no-children",
         area: Area::Process,
-        requirement: "nothing that a server has started outlives it",
+        requirement: "processes that a server starts end with it",
         sources: SHUTDOWN,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(leaves_no_children),
         why: "browsers, databases and watchers pile up with each session until the machine is full",
-        remedy: "end what was started before exiting, also on SIGTERM and when stdin is closed",
+        remedy: "end all started processes before exiting, also on SIGTERM and when stdin is closed",
         sdks: &[],
         bad: r"
             ! spawned
@@ -119,26 +119,26 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// What counts as soon, with some room for a clock that was read a little early.
+/// The time limit for "soon", with some tolerance for a clock that was read a little early.
 const SOON: Duration = Duration::from_millis(4900);
 
-/// Processes and descriptors, as a count of them tells.
-fn counted(told: &str) -> Option<[usize; 2]> {
-    let mut numbers = told.split_ascii_whitespace().filter_map(|word| word.parse().ok());
+/// The numbers of processes and descriptors at one time.
+fn counted(counts: &str) -> Option<[usize; 2]> {
+    let mut numbers = counts.split_ascii_whitespace().filter_map(|word| word.parse().ok());
     Some([numbers.next()?, numbers.next()?])
 }
 
-/// Once is chance, and what is let go of in a while is a cache: told is only what grew with each call, every time, and stays.
+/// Growth that happens once is chance, and what is released later is a cache: only what grew with each call and stays is reported.
 fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
     let counts = |probe| conversation.probes(probe).filter_map(|asked| Some((counted(asked.subject())?, asked.probed.first)));
     let counted: Vec<_> = counts("holding").collect();
     let (Some((first, begun)), true) = (counted.first(), counted.len() > ROUNDS) else {
-        return Judgment::NotTried("no tool that only reads, and asks nobody else, was called many times".into());
+        return Judgment::NotTried("no read-only tool without outside access was called many times".into());
     };
     let grows = |kind: usize| counted.windows(2).all(|pair| pair[1].0[kind] >= pair[0].0[kind] + CALLS);
     let Some((last, ended)) = counts(AT_REST).next() else {
         return match grows(0) || grows(1) {
-            true => Judgment::Untestable("it was not counted again what the server holds at rest".into()),
+            true => Judgment::Untestable("the resources of the idle server were not counted again".into()),
             false => Judgment::Pass,
         };
     };
@@ -147,7 +147,8 @@ fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
         if grows(kind) && last[kind] >= first[kind] + CALLS * ROUNDS {
             let calls = conversation.from_client().filter(|said| said.method() == Some("tools/call"));
             let between: Vec<_> = calls.map(|said| said.frame.id).filter(|frame| *begun <= *frame && *frame < ended).collect();
-            let message = format!("after {} calls of a tool there are {} {what}, before them {}", CALLS * ROUNDS, last[kind], first[kind]);
+            let message =
+                format!("after {} calls of a tool there are {} {what}; before them there were {}", CALLS * ROUNDS, last[kind], first[kind]);
             violations.push(Violation::new(message, between.first().into_iter().chain(between.last()).copied()));
         }
     }
@@ -159,36 +160,36 @@ fn exits_on_end_of_input(conversation: &ConversationView<'_>) -> Judgment {
     let closed = frames.iter().rfind(|frame| matches!(&frame.body, FrameBody::Closed { pipe } if pipe == "stdin"));
     let Some(closed) = closed else { return Judgment::Untestable("its stdin was never closed while it ran".into()) };
     if matches!(conversation.conversation.opened, Opened::No { .. } | Opened::OtherEra) {
-        return Judgment::Untestable("no conversation came about".into());
+        return Judgment::Untestable("the handshake failed".into());
     }
     let later = || frames.iter().filter(|frame| frame.id > closed.id);
     match later().find(|frame| matches!(frame.body, FrameBody::Exited { .. } | FrameBody::Signalled { .. })) {
         Some(frame) if matches!(frame.body, FrameBody::Signalled { .. }) => {
             let waited = frame.at.saturating_sub(closed.at);
             if waited < SOON {
-                return Judgment::Untestable("its end was not waited for long enough".into());
+                return Judgment::Untestable("the time to wait for its exit was too short".into());
             }
-            let message = format!("it still ran {:.0} s after its stdin was closed", waited.as_secs_f64());
+            let message = format!("it was still running {:.0} s after its stdin was closed", waited.as_secs_f64());
             Judgment::Broken(vec![Violation::new(message, [closed.id, frame.id])])
         }
         Some(_) => Judgment::Pass,
-        None => Judgment::Untestable("its end was not waited for".into()),
+        None => Judgment::Untestable("its exit was not awaited".into()),
     }
 }
 
 fn ends_on_sigterm(conversation: &ConversationView<'_>) -> Judgment {
     let Some(probed) = conversation.conversation.probes.iter().find(|probed| probed.probe == "terminate") else {
-        return Judgment::Untestable("we did not start the server, or sent it no signal".into());
+        return Judgment::Untestable("mcproof did not start the server, or sent it no signal".into());
     };
     let within = |frame: &&mcproof_record::Frame| probed.first <= frame.id && frame.id < probed.end;
     let signal = conversation.frames().iter().filter(within).find(|frame| matches!(frame.body, FrameBody::Signalled { .. }));
     match (signal, probed.outcome) {
-        (None, _) => Judgment::Untestable("it had ended before it could be sent a signal".into()),
+        (None, _) => Judgment::Untestable("it exited before a signal could be sent".into()),
         (Some(_), ProbeOutcome::Done) => Judgment::Pass,
         (Some(signal), _) => {
             let next = conversation.frames().iter().find(|frame| frame.id >= probed.end);
             let waited = next.map(|frame| frame.at.saturating_sub(signal.at).as_secs_f64()).unwrap_or_default();
-            let message = format!("it still ran {waited:.0} s after SIGTERM");
+            let message = format!("it was still running {waited:.0} s after SIGTERM");
             Judgment::Broken(vec![Violation::new(message, std::iter::once(signal.id).chain(next.map(|frame| frame.id)))])
         }
     }
@@ -196,7 +197,7 @@ fn ends_on_sigterm(conversation: &ConversationView<'_>) -> Judgment {
 
 fn leaves_no_children(conversation: &ConversationView<'_>) -> Judgment {
     let Some(ending) = &conversation.conversation.ending else {
-        return Judgment::Untestable("we did not start the server, or it had ended before us".into());
+        return Judgment::Untestable("mcproof did not start the server, or it exited earlier".into());
     };
     if ending.ignored_terminate {
         return Judgment::Untestable("it had to be killed".into());
@@ -204,14 +205,14 @@ fn leaves_no_children(conversation: &ConversationView<'_>) -> Judgment {
     let exit = conversation.frames().iter().rfind(|frame| matches!(frame.body, FrameBody::Exited { .. }));
     match (ending.left_behind.as_slice(), exit) {
         ([], _) => Judgment::Pass,
-        (_, None) => Judgment::Untestable("its end was not seen".into()),
+        (_, None) => Judgment::Untestable("its exit was not observed".into()),
         (left, Some(exit)) => {
             let what = if left.len() == 1 {
-                "a process that it had started was".to_owned()
+                "a process that the server had started was".to_owned()
             } else {
-                format!("{} processes that it had started were", left.len())
+                format!("{} processes that the server had started were", left.len())
             };
-            Judgment::Broken(vec![Violation::new(format!("{what} still there after it had ended"), [exit.id])])
+            Judgment::Broken(vec![Violation::new(format!("{what} still running after the server exited"), [exit.id])])
         }
     }
 }

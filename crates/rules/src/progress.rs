@@ -1,4 +1,4 @@
-//! Progress and cancellation, wherever they appear.
+//! Progress and cancellation, in both directions.
 //! Source: basic/utilities/progress and cancellation; 2026-07-28, basic/patterns.
 
 use super::ConversationView;
@@ -27,13 +27,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "progress-has-known-token",
         area: Area::Progress,
-        requirement: "progress names a token that a request has brought",
+        requirement: "progress has a token that a request provided",
         sources: PROGRESS,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(tokens_are_known),
-        why: "the client cannot tell what it is that goes on, and drops it; a request whose deadline it would have extended times out",
-        remedy: "send progress only for requests with `_meta.progressToken`, with that very value: a string stays a string",
+        why: "the client cannot assign the progress to a request, and drops it; a request whose deadline it would extend times out",
+        remedy: "send progress only for requests with `_meta.progressToken`, with the same value and type: a string stays a string",
         sdks: &[("TypeScript", "`extra._meta?.progressToken`"), ("Python", "`ctx.report_progress(…)` does it")],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":7}}}
@@ -47,7 +47,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "progress-increases",
         area: Area::Progress,
-        requirement: "the progress of a request grows with each notification",
+        requirement: "the progress of a request increases with each notification",
         sources: &[
             RequirementSource {
                 revisions: revisions::LEGACY,
@@ -63,8 +63,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(progress_grows),
-        why: "a bar that jumps back looks broken, and clients that wait for more progress take the request for stuck",
-        remedy: "send a number that only grows, and nothing when nothing has changed",
+        why: "a progress bar that jumps back looks broken, and clients that wait for more progress treat the request as stuck",
+        remedy: "send a number that only increases, and no notification when nothing has changed",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":7}}}
@@ -80,7 +80,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "progress-ends-with-response",
         area: Area::Progress,
-        requirement: "there is no progress of a request that was answered",
+        requirement: "a request has no progress after its response",
         sources: &[
             RequirementSource {
                 revisions: revisions::LEGACY,
@@ -96,8 +96,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(progress_ends),
-        why: "clients forget the token with the answer; what comes later is an error in their log, or counts for another request",
-        remedy: "stop timers and wait for what sends progress before the answer goes out",
+        why: "clients discard the token with the response; later progress is an error in their log, or is assigned to another request",
+        remedy: "stop timers, and wait for tasks that send progress before sending the response",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":7}}}
@@ -111,7 +111,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "progress-tokens-are-unique",
         area: Area::Progress,
-        requirement: "two requests of a server that are open at the same time have different progress tokens",
+        requirement: "requests of a server that are open at the same time have different progress tokens",
         sources: &[RequirementSource {
             revisions: revisions::LEGACY,
             level: RequirementLevel::Must,
@@ -120,8 +120,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(tokens_are_unique),
-        why: "a client that reports progress does so by the token, and the server takes that of one request for that of the other",
-        remedy: "take a new token for each request, such as its id",
+        why: "a client reports progress by token, so the server assigns the progress of one request to the other",
+        remedy: "use a new token for each request, such as its id",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
@@ -136,7 +136,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "canceled-request-gets-no-response",
         area: Area::Progress,
-        requirement: "a request that was cancelled is not answered any more",
+        requirement: "a canceled request gets no response",
         sources: &[
             RequirementSource {
                 revisions: revisions::LEGACY,
@@ -151,9 +151,9 @@ pub(super) const RULES: &[Rule] = &[
         ],
         on: On::Any,
         tolerance: None,
-        judge: Judge::Each(cancelled_stays_silent),
-        why: "an answer that comes much later shows that the work went on, and cost what it costs, though nobody wants it",
-        remedy: "pass the cancellation on to what the handler waits for, and send nothing once it has come",
+        judge: Judge::Each(canceled_gets_no_response),
+        why: "a response long after the cancellation shows that the server kept working, at full cost, on a result that is discarded",
+        remedy: "pass the cancellation on to the operations that the handler awaits, and send no response after it",
         sdks: &[("TypeScript", "`extra.signal`"), ("Python", "let `CancelledError` pass"), ("Go", "the handler's `ctx`")],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}
@@ -177,9 +177,9 @@ fn progress<'c>(conversation: &'c ConversationView<'_>) -> Vec<(Heard<'c>, &'c V
     all.filter_map(|heard| Some((heard, heard.value.pointer("/params/progressToken")?))).collect()
 }
 
-const NONE_CAME: &str = "no progress was told";
+const NO_PROGRESS: &str = "the server sent no progress";
 
-/// The requests that brought a token before this notification.
+/// The requests that provided a token before this notification.
 fn owners<'p>(pairing: &'p Pairing<'_>, heard: &'p Heard<'_>, token: &'p Value) -> impl Iterator<Item = usize> + 'p {
     let brings = move |index: &usize| {
         let request = &pairing.requests[*index];
@@ -188,7 +188,7 @@ fn owners<'p>(pairing: &'p Pairing<'_>, heard: &'p Heard<'_>, token: &'p Value) 
     (0..pairing.requests.len()).filter(brings)
 }
 
-/// The request that brought a token, if no other one did: a client that uses one twice cannot tell whose progress it is.
+/// The request that provided a token, if no other one did: a client that uses a token twice cannot assign its progress.
 fn owner(pairing: &Pairing<'_>, heard: &Heard<'_>, token: &Value) -> Option<usize> {
     let mut owners = owners(pairing, heard, token);
     owners.next().filter(|_| owners.next().is_none())
@@ -197,22 +197,21 @@ fn owner(pairing: &Pairing<'_>, heard: &Heard<'_>, token: &Value) -> Option<usiz
 fn tokens_are_known(conversation: &ConversationView<'_>) -> Judgment {
     let progress = progress(conversation);
     if progress.is_empty() {
-        return Judgment::NotApplicable(NONE_CAME.into());
+        return Judgment::NotApplicable(NO_PROGRESS.into());
     }
     let pairing = Pairing::of(conversation);
-    // Whoever knows one of these has it from us: from another conversation with the same process.
+    // Tokens with this prefix are from the client: from another conversation with the same process.
     let is_ours = |token: &Value| token.as_str().is_some_and(|token| token.starts_with(PARALLEL_TOKEN));
     let unknown = progress.iter().filter(|(heard, token)| !is_ours(token) && owners(&pairing, heard, token).next().is_none());
-    let violations = unknown.map(|(heard, token)| {
-        Violation::new(format!("progress has the token {}, which no request has brought", shown(token)), [heard.frame])
-    });
+    let violations = unknown
+        .map(|(heard, token)| Violation::new(format!("progress has the token {}, which no request provided", shown(token)), [heard.frame]));
     Judgment::from_violations(gathered(violations.collect()))
 }
 
 fn progress_grows(conversation: &ConversationView<'_>) -> Judgment {
     let progress = progress(conversation);
     if progress.is_empty() {
-        return Judgment::NotApplicable(NONE_CAME.into());
+        return Judgment::NotApplicable(NO_PROGRESS.into());
     }
     let pairing = Pairing::of(conversation);
     let mut known: Vec<(usize, Heard<'_>, f64)> = Vec::new();
@@ -222,7 +221,7 @@ fn progress_grows(conversation: &ConversationView<'_>) -> Judgment {
         else {
             continue;
         };
-        // What comes on two streams may arrive in either order.
+        // Messages on two streams may arrive in either order.
         let before = known.iter().rfind(|(of, earlier, _)| *of == owner && earlier.exchange == heard.exchange);
         if let Some((_, earlier, before)) = before.filter(|(_, _, before)| *before >= value) {
             let message = format!("the progress of `{}` goes from {before} to {value}", pairing.requests[owner].method());
@@ -230,13 +229,13 @@ fn progress_grows(conversation: &ConversationView<'_>) -> Judgment {
         }
         known.push((owner, heard, value));
     }
-    Judgment::of(gathered(violations), known.len(), "no progress of a request of ours was told")
+    Judgment::of(gathered(violations), known.len(), "no request of the client got progress")
 }
 
 fn progress_ends(conversation: &ConversationView<'_>) -> Judgment {
     let progress = progress(conversation);
     if progress.is_empty() {
-        return Judgment::NotApplicable(NONE_CAME.into());
+        return Judgment::NotApplicable(NO_PROGRESS.into());
     }
     let pairing = Pairing::of(conversation);
     let mut seen = 0;
@@ -244,17 +243,17 @@ fn progress_ends(conversation: &ConversationView<'_>) -> Judgment {
     for (heard, token) in progress {
         let Some(owner) = owner(&pairing, &heard, token) else { continue };
         let Some(answer) = pairing.answer_to(owner) else { continue };
-        // A task goes on after the answer that names it.
+        // A task continues after the response that names it.
         if answer.value.pointer("/result/task").is_some() || answer.value.pointer("/result/taskId").is_some() {
             continue;
         }
         seen += 1;
         if answer.frame < heard.frame && answer.exchange == heard.exchange {
-            let message = format!("progress of `{}` is told after its answer", pairing.requests[owner].method());
+            let message = format!("progress of `{}` was sent after its response", pairing.requests[owner].method());
             violations.push(Violation::new(message, [answer.frame, heard.frame]));
         }
     }
-    Judgment::of(gathered(violations), seen, "no request with progress was answered")
+    Judgment::of(gathered(violations), seen, "no request with progress got a response")
 }
 
 fn tokens_are_unique(conversation: &ConversationView<'_>) -> Judgment {
@@ -264,7 +263,7 @@ fn tokens_are_unique(conversation: &ConversationView<'_>) -> Judgment {
         conversation.from_client().filter(|said| said.is_answer()).filter_map(|said| Some((said.frame.id, said.id()?))).collect();
     let (mut seen, mut violations) = (Vec::<(Heard<'_>, &Value)>::new(), Vec::new());
     for (heard, token) in asked {
-        // Whoever had an answer of ours by then, or was cancelled, is not open any more.
+        // A request that got its client response by then, or was canceled, is not open any more.
         let is_open = |earlier: &Heard<'_>| {
             let id = earlier.value.get("id");
             let is_cancelled = messages(conversation).any(|said| {
@@ -275,22 +274,22 @@ fn tokens_are_unique(conversation: &ConversationView<'_>) -> Judgment {
             !is_cancelled && !answers.iter().any(|(frame, of)| Some(*of) == id && earlier.frame < *frame && *frame < heard.frame)
         };
         if let Some((earlier, _)) = seen.iter().find(|(earlier, known)| *known == token && is_open(earlier)) {
-            let message = format!("two requests of the server that are open have the progress token {}", shown(token));
+            let message = format!("two open requests of the server have the progress token {}", shown(token));
             violations.push(Violation::new(message, [earlier.frame, heard.frame]));
         }
         seen.push((heard, token));
     }
     match seen.is_empty() {
-        true => Judgment::NotApplicable("the server asks for no progress".into()),
+        true => Judgment::NotApplicable("the server requests no progress".into()),
         false => Judgment::from_violations(gathered(violations)),
     }
 }
 
-/// An answer may have been under way when the cancellation came, unless it is known that the request takes longer. Silence is
-/// told from luck only after that.
+/// A response may have been under way when the cancellation arrived, unless the request is known to take longer. Silence is
+/// evidence only after this time.
 const RACE: Duration = Duration::from_secs(1);
 
-fn cancelled_stays_silent(conversation: &ConversationView<'_>) -> Judgment {
+fn canceled_gets_no_response(conversation: &ConversationView<'_>) -> Judgment {
     let cancelled = conversation.from_client().filter(|said| said.method() == Some("notifications/cancelled"));
     let pairing = Pairing::of(conversation);
     let mut seen = 0;
@@ -302,7 +301,7 @@ fn cancelled_stays_silent(conversation: &ConversationView<'_>) -> Judgment {
         let answers = pairing.replies.iter().find(|reply| matches!(reply.meaning, Meaning::Answer { request: of } if of == request));
         let is_in_midst = in_midst(conversation, said.frame.id);
         let race = if is_in_midst { Duration::ZERO } else { RACE };
-        // A server that answers what was asked later has read the cancellation: it is not just slow to read.
+        // A server that responds to a later request has read the cancellation; it is not just slow to read.
         let has_read = |until| {
             pairing.replies.iter().any(|reply| {
                 let of_later = matches!(reply.meaning, Meaning::Answer { request: of } if pairing.requests[of].frame > said.frame.id);
@@ -317,17 +316,17 @@ fn cancelled_stays_silent(conversation: &ConversationView<'_>) -> Judgment {
                 let was_read = || has_read(answer.frame) || is_in_midst && is_cut_short(conversation, answer.value);
                 if let Some(late) = late(answer.frame).filter(|_| was_read()) {
                     let method = pairing.requests[request].method();
-                    let message = format!("`{method}` is answered {:.1} s after it was cancelled", late.as_secs_f64());
+                    let message = format!("`{method}` got a response {:.1} s after it was canceled", late.as_secs_f64());
                     violations.push(Violation::new(message, [pairing.requests[request].frame, said.frame.id, answer.frame]));
                 }
             }
             Some(_) => {}
         }
     }
-    Judgment::of(gathered(violations), seen, "no request was cancelled while it was under way")
+    Judgment::of(gathered(violations), seen, "no request was canceled while it was under way")
 }
 
-/// Whether a call that is known to succeed with some content is answered with none, or with an error: that answers its
+/// Whether a call that is known to return content gets a result without content, or an error: that is a response to its
 /// cancellation.
 fn is_cut_short(conversation: &ConversationView<'_>, answer: &Value) -> bool {
     let has_content = |result: &Value| {

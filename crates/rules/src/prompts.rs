@@ -13,7 +13,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "listed-prompt-is-retrievable",
         area: Area::Resources,
-        requirement: "a listed prompt that needs no arguments can be got",
+        requirement: "a listed prompt that requires no arguments can be retrieved",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Should,
@@ -21,9 +21,9 @@ pub(super) const RULES: &[Rule] = &[
         }],
         on: On::Any,
         tolerance: None,
-        judge: Judge::Each(listed_can_be_got),
-        why: "hosts offer prompts as commands, and their users get an error",
-        remedy: "answer `prompts/get` for each listed name; mark arguments without which that fails as required",
+        judge: Judge::Each(listed_is_retrievable),
+        why: "hosts offer listed prompts as commands; their users get an error",
+        remedy: "return a result from `prompts/get` for each listed name; mark the arguments that it needs as required",
         sdks: &[],
         bad: r#"
             @ get-prompt greet
@@ -37,13 +37,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "prompt-unknown-is-refused",
         area: Area::Resources,
-        requirement: "getting a prompt that does not exist gives an error",
+        requirement: "getting a prompt that does not exist returns an error",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/prompts#security" }],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(unknown_is_refused),
-        why: "a result, be it empty, goes to a model as if somebody had written it",
-        remedy: "answer -32602 to a name that is not listed",
+        why: "a result, even an empty one, goes to a model as if it were a real prompt",
+        remedy: "respond with -32602 to a name that is not listed",
         sdks: &[],
         bad: r#"
             @ unknown-prompt nobody
@@ -62,9 +62,9 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(unknown_code),
-        why: "by the code a client tells a wrong name from a server that fails",
-        remedy: "answer -32602 (invalid params)",
-        sdks: &[("Python", "the low-level server turns a `ValueError` into code 0: raise an `McpError` with the code")],
+        why: "the code lets a client distinguish a wrong name from a failing server",
+        remedy: "respond with -32602 (invalid params)",
+        sdks: &[("Python", "the low-level server turns a `ValueError` into code 0; raise an `McpError` with the code")],
         bad: r#"
             @ unknown-prompt nobody
             > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nobody"}}
@@ -77,13 +77,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "prompt-missing-argument-is-refused",
         area: Area::Resources,
-        requirement: "getting a prompt without an argument that it requires gives an error",
+        requirement: "getting a prompt without a required argument returns an error",
         sources: ERRORS,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(missing_argument_is_refused),
-        why: "a prompt with a hole in it goes to a model, and nobody notices",
-        remedy: "check that all required arguments are there, and answer -32602 if not",
+        why: "an incomplete prompt goes to a model without anyone noticing",
+        remedy: "check that all required arguments are present, and respond with -32602 if not",
         sdks: &[],
         bad: r#"
             @ prompt-missing-argument greet
@@ -106,8 +106,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(completion_has_at_most_100),
-        why: "clients reject a longer list as invalid, and show nothing",
-        remedy: "send the first 100 values, and tell about the others with `total` and `hasMore`",
+        why: "clients reject a longer list as invalid, and show no completions",
+        remedy: "send the first 100 values, and indicate the others with `total` and `hasMore`",
         sdks: &[],
         bad: COMPLETION_OF_101,
         good: r#"
@@ -118,17 +118,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "completion-unknown-reference-is-refused",
         area: Area::Resources,
-        requirement: "a completion for a prompt that does not exist is refused with the error -32602",
+        requirement: "a completion for a prompt that does not exist is refused with error -32602",
         sources: &[RequirementSource {
             revisions: revisions::SINCE_2025_03,
             level: RequirementLevel::Should,
             source: "server/utilities/completion#error-handling",
         }],
         on: On::Any,
-        tolerance: Some("a SHOULD of the specification, and a note by default because an empty list is what most servers answer"),
+        tolerance: Some("a SHOULD of the specification, and a note by default because most servers return an empty list"),
         judge: Judge::Each(unknown_reference_is_refused),
-        why: "a client that misspells a name believes that there is nothing to complete",
-        remedy: "answer -32602 if the reference names no prompt and no template",
+        why: "a client with a misspelled name sees an empty list instead of an error",
+        remedy: "respond with -32602 if the reference names no existing prompt or template",
         sdks: &[],
         bad: r#"
             @ complete-unknown nobody
@@ -141,11 +141,11 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn listed_can_be_got(conversation: &ConversationView<'_>) -> Judgment {
+fn listed_is_retrievable(conversation: &ConversationView<'_>) -> Judgment {
     if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "prompts") {
         return judgement;
     }
-    of_listed(conversation, "get-prompt", "the server lists no prompt that needs no arguments", |refused, count| {
+    of_listed(conversation, "get-prompt", "the server lists no prompt without required arguments", |refused, count| {
         let of = if count == 1 { String::new() } else { format!(" of {count} listed prompts") };
         format!("getting {}{of}", named(refused))
     })
@@ -155,7 +155,7 @@ fn unknown_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "prompts") {
         return judgement;
     }
-    let Some(asked) = conversation.probe("unknown-prompt") else { return Judgment::Untestable("no unknown prompt was asked for".into()) };
+    let Some(asked) = conversation.probe("unknown-prompt") else { return Judgment::Untestable("no unknown prompt was requested".into()) };
     match asked.answer {
         Answer::Error { .. } => Judgment::Pass,
         Answer::Result { .. } => Judgment::Broken(vec![Violation::new("a prompt that does not exist got a result", asked.frames())]),
@@ -167,7 +167,7 @@ fn unknown_code(conversation: &ConversationView<'_>) -> Judgment {
     if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "prompts") {
         return judgement;
     }
-    let Some(asked) = conversation.probe("unknown-prompt") else { return Judgment::Untestable("no unknown prompt was asked for".into()) };
+    let Some(asked) = conversation.probe("unknown-prompt") else { return Judgment::Untestable("no unknown prompt was requested".into()) };
     match asked.answer.code() {
         Some(-32602) => Judgment::Pass,
         Some(code) => {
@@ -186,17 +186,17 @@ fn missing_argument_is_refused(conversation: &ConversationView<'_>) -> Judgment 
         return Judgment::NotApplicable("no prompt requires an argument".into());
     }
     let answered = asked.iter().filter(|asked| matches!(asked.answer, Answer::Result { .. } | Answer::Error { .. })).count();
-    // What is missing may also be asked for.
+    // The server may also request the missing argument.
     let is_complete = |value: &Value| value.get("resultType").and_then(Value::as_str) != Some("input_required");
     let given: Vec<_> = asked.iter().filter(|asked| matches!(asked.answer, Answer::Result { value, .. } if is_complete(value))).collect();
     let violations = given.first().map(|first| {
         let names: Vec<String> = given.iter().map(|asked| asked.subject().to_owned()).collect();
-        Violation::new(format!("{} gave a result without the arguments that are required", named(&names)), first.frames())
+        Violation::new(format!("{} returned a result without the required arguments", named(&names)), first.frames())
     });
-    Judgment::of(violations.into_iter().collect(), answered, "no prompt was got without its arguments")
+    Judgment::of(violations.into_iter().collect(), answered, "no prompt was requested without its arguments")
 }
 
-/// How many values there may be.
+/// The maximum number of values.
 const MOST_VALUES: usize = 100;
 
 fn completion_has_at_most_100(conversation: &ConversationView<'_>) -> Judgment {
@@ -211,7 +211,7 @@ fn completion_has_at_most_100(conversation: &ConversationView<'_>) -> Judgment {
     }
     match (seen, crate::rule_definition::unless_declared(conversation, "completions")) {
         (0, Some(judgement)) => judgement,
-        _ => Judgment::of(violations, seen, "nothing could be completed"),
+        _ => Judgment::of(violations, seen, "no completion got a result"),
     }
 }
 
@@ -220,7 +220,7 @@ fn unknown_reference_is_refused(conversation: &ConversationView<'_>) -> Judgment
         return judgement;
     }
     let Some(asked) = conversation.probe("complete-unknown") else {
-        return Judgment::Untestable("no completion for an unknown prompt was asked for".into());
+        return Judgment::Untestable("no completion for an unknown prompt was requested".into());
     };
     match asked.answer {
         Answer::Error { .. } => Judgment::Pass,

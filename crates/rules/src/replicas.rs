@@ -1,4 +1,4 @@
-//! Instances of one server behind a balancer that knows no affinity.
+//! Instances of one server behind a load balancer without session affinity.
 //! Source: 2026-07-28, basic, statelessness.
 
 use super::ConversationView;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub(super) const RULES: &[Rule] = &[Rule {
     id: "replicas-are-interchangeable",
     area: Area::Modern,
-    requirement: "any instance answers any request, whichever answered the one before",
+    requirement: "any instance responds to any request, whichever instance got the previous one",
     sources: &[
         RequirementSource {
             revisions: revisions::SESSIONS,
@@ -23,8 +23,8 @@ pub(super) const RULES: &[Rule] = &[Rule {
     on: On::Http,
     tolerance: None,
     judge: Judge::Together(interchangeable),
-    why: "a balancer sends each request anywhere, so that every second one fails as soon as there are two instances",
-    remedy: "keep what a later request needs in the request (cursors, handles) or in a store that all instances share",
+    why: "a load balancer sends each request to any instance, so with two instances every second request fails",
+    remedy: "put the state for later requests into the request (cursors, handles) or into a store that all instances share",
     sdks: &[],
     bad: r#"
         @ replica-list http://127.0.0.1:3001/mcp
@@ -51,14 +51,14 @@ fn interchangeable(all: &[&ConversationView<'_>]) -> Judgment {
                 Answer::Result { value, .. } if probe == "replica-list" => difference(all, conversation, value)
                     .map(|difference| format!("{url} lists other tools than the first instance: {difference}")),
                 Answer::Result { .. } => None,
-                other => Some(format!("{url}, asked for {what}, gave {}", other.describe())),
+                other => Some(format!("{url}, requested with {what}, returned {}", other.describe())),
             };
             violations.extend(message.map(|message| Violation { conversation: position, ..Violation::new(message, asked.frames()) }));
         }
     }
     match seen {
-        0 if has_sessions(all) => Judgment::NotApplicable("the server keeps sessions, which belong to the instance that began them".into()),
-        0 => Judgment::Untestable("only one instance is known; `--replica URL` names another".into()),
+        0 if has_sessions(all) => Judgment::NotApplicable("the server has sessions, which belong to the instance that created them".into()),
+        0 => Judgment::Untestable("only one instance is known; name another one with `--replica URL`".into()),
         _ => Judgment::from_violations(violations),
     }
 }

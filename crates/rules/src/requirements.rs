@@ -19,7 +19,7 @@ const TABLES: [(&str, &str); 8] = [
     ("ext-apps", include_str!("../requirements/ext-apps.tsv")),
 ];
 
-/// Owners that are no server.
+/// Owners that are not servers.
 const OTHERS: [&str; 4] = ["client", "authorization-server", "intermediary", "nobody"];
 
 /// All rows, revision by revision, in the order of the pages.
@@ -29,7 +29,7 @@ const OTHERS: [&str; 4] = ["client", "authorization-server", "intermediary", "no
 pub fn all() -> impl Iterator<Item = Requirement> {
     TABLES.into_iter().flat_map(|(table, rows)| {
         let lines = rows.lines().filter(|line| !line.starts_with('#'));
-        lines.map(move |line| row(table, line).unwrap_or_else(|| panic!("{table}: `{line}` is no row")))
+        lines.map(move |line| row(table, line).unwrap_or_else(|| panic!("{table}: `{line}` is not a valid row")))
     })
 }
 
@@ -61,7 +61,7 @@ mod tests {
     use crate::{RequirementLevel, Rule};
     use std::collections::BTreeSet;
 
-    /// The revision whose laws a table's rules have to have.
+    /// The revision that the rules of a table have to cover.
     fn revision(table: &'static str) -> &'static str {
         if table.starts_with("ext-") { "2026-07-28" } else { table }
     }
@@ -78,14 +78,14 @@ mod tests {
         for requirement in all() {
             for id in ids(&requirement.owner) {
                 let rule = rules::find(id).unwrap_or_else(|| panic!("{requirement:?}: there is no rule `{id}`"));
-                assert!(rule.law_in(revision(requirement.table)).is_some(), "{requirement:?}: `{id}` has no law in this revision");
+                assert!(rule.law_in(revision(requirement.table)).is_some(), "{requirement:?}: `{id}` has no requirement in this revision");
             }
         }
     }
 
-    /// What the specification says without a keyword, or says in a place that is not made of sentences.
+    /// Rules without a normative sentence: the specification states them without a keyword, or outside of prose.
     const WITHOUT_SENTENCE: &[&str] = &[
-        // What everything else rests on: no sentence says it by itself.
+        // The basis of everything else: no single sentence states it.
         "requests-continue-to-be-served",
         "meta-client-info-is-optional",
         "log-level-is-honored",
@@ -103,7 +103,7 @@ mod tests {
     fn each_rule_with_a_place_in_the_specification_judges_a_sentence_of_it() {
         let judged: BTreeSet<&str> = all().flat_map(|requirement| ids(&requirement.owner).to_vec()).collect();
         let is_of_specification = |rule: &&Rule| {
-            let has_place = |law: &rules::Law| !law.source.is_empty() && !law.source.contains("://");
+            let has_place = |law: &rules::RequirementSource| !law.source.is_empty() && !law.source.contains("://");
             rule.sources.iter().any(|law| has_place(law) && matches!(law.level, RequirementLevel::Must | RequirementLevel::Should))
         };
         let unnamed: Vec<&str> = rules::all()

@@ -1,4 +1,4 @@
-//! Resources and their templates: what is listed can be read, what is not is refused.
+//! Resources and their templates: listed resources are readable, others are refused.
 //! Source: server/resources.
 
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, named, revisions};
@@ -12,7 +12,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "listed-resource-is-readable",
         area: Area::Resources,
-        requirement: "a resource that is listed can be read",
+        requirement: "a listed resource can be read",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Should,
@@ -21,8 +21,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(listed_can_be_read),
-        why: "hosts offer what is listed, and their users get an error",
-        remedy: "list what exists, and read each URI exactly as it is listed",
+        why: "hosts offer listed resources; their users get an error",
+        remedy: "list only existing resources, and accept each URI exactly as it is listed",
         sdks: &[],
         bad: r#"
             @ read demo://a
@@ -45,7 +45,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(read_names_uri),
-        why: "clients file contents under the URI that stands in them, and then do not find what they asked for",
+        why: "clients store contents under the URI in them, and then do not find the resource that they requested",
         remedy: "put the URI of the request into each of the `contents`",
         sdks: &[],
         bad: r#"
@@ -60,7 +60,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "resource-unknown-is-refused",
         area: Area::Resources,
-        requirement: "reading a resource that does not exist gives an error",
+        requirement: "reading a resource that does not exist returns an error",
         sources: &[
             RequirementSource {
                 revisions: revisions::LEGACY,
@@ -72,8 +72,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(unknown_is_refused),
-        why: "a result, be it empty, tells a model that the resource exists and says nothing",
-        remedy: "answer with an error: -32002 up to 2025-11-25, -32602 since",
+        why: "after a result, even an empty one, a model assumes that the resource exists and is empty",
+        remedy: "respond with an error: -32002 up to 2025-11-25, -32602 since 2026-07-28",
         sdks: &[],
         bad: r#"
             @ unknown-resource mcproof://no/such/resource
@@ -87,7 +87,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "resource-unknown-code",
         area: Area::Resources,
-        requirement: "the error for a resource that does not exist is -32002 up to 2025-11-25, and -32602 since",
+        requirement: "the error for a resource that does not exist is -32002 up to 2025-11-25, and -32602 since 2026-07-28",
         sources: &[
             RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Should, source: "server/resources#error-handling" },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/resources#error-handling" },
@@ -95,8 +95,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(unknown_code),
-        why: "by the code a client tells a resource that went away from a server that fails",
-        remedy: "answer with the code of the revision that is spoken",
+        why: "the code lets a client distinguish a removed resource from a failing server",
+        remedy: "respond with the code of the negotiated revision",
         sdks: &[],
         bad: r#"
             @ unknown-resource mcproof://no/such/resource
@@ -119,8 +119,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(template_parses),
-        why: "clients cannot fill in a template that they cannot parse, and leave it out",
-        remedy: "write variables as `{name}`, and nothing else in braces",
+        why: "clients ignore a template that they cannot parse",
+        remedy: "write variables as `{name}`, and use braces only for variables",
         sdks: &[],
         bad: r#"
             @ list resources/templates/list
@@ -134,7 +134,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "resource-subscription-works",
         area: Area::Resources,
-        requirement: "where `subscribe` is declared, a listed resource can be subscribed to, and unsubscribed from",
+        requirement: "if `subscribe` is declared, clients can subscribe to listed resources and unsubscribe from them",
         sources: &[
             RequirementSource {
                 revisions: "2024-11-05"..="2025-03-26",
@@ -151,7 +151,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(subscription_works),
-        why: "a client that relies on updates shows what is out of date",
+        why: "a client that relies on updates shows outdated contents",
         remedy: "accept each listed URI, or do not declare `subscribe`",
         sdks: &[],
         bad: r#"
@@ -179,7 +179,7 @@ fn listed_can_be_read(conversation: &ConversationView<'_>) -> Judgment {
     })
 }
 
-/// Each probe of this name asks for something that was listed. What was refused is told in one sentence, with the first answer.
+/// Each probe of this name requests something listed. Refused ones are reported in one sentence, with the first response.
 pub(super) fn of_listed(
     conversation: &ConversationView<'_>,
     probe: &str,
@@ -193,7 +193,7 @@ pub(super) fn of_listed(
     }
     let answered: Vec<_> = asked.iter().filter(|asked| matches!(asked.answer, Answer::Result { .. } | Answer::Error { .. })).collect();
     let refused: Vec<_> = answered.iter().filter(|asked| matches!(asked.answer, Answer::Error { .. })).collect();
-    let Some(first) = refused.first() else { return Judgment::of(Vec::new(), answered.len(), "nothing of it was answered") };
+    let Some(first) = refused.first() else { return Judgment::of(Vec::new(), answered.len(), "no request for them got a response") };
     let names: Vec<String> = refused.iter().map(|asked| asked.subject().to_owned()).collect();
     let message = format!("{} got {}", sentence(&names, answered.len()), first.answer.describe());
     Judgment::Broken(vec![Violation::new(message, first.frames())])
@@ -220,17 +220,17 @@ fn read_names_uri(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::of(Vec::new(), seen, "no resource was read");
     };
     let others = if strange.len() > 1 { format!(", and {} others likewise", strange.len() - 1) } else { String::new() };
-    Judgment::Broken(vec![Violation::new(format!("`{asked}` was read, and its contents name `{got}`{others}"), frames.iter().copied())])
+    Judgment::Broken(vec![Violation::new(format!("the contents of `{asked}` have the URI `{got}`{others}"), frames.iter().copied())])
 }
 
-/// Whether a URI is the other one, or has it as its beginning; `file:///a` and `file:///a/` are the same, as are spellings
-/// that URL parsers make alike.
+/// Whether a URI equals the other one, or begins with it; `file:///a` and `file:///a/` are the same, as are spellings
+/// that URL parsers normalize to the same URL.
 fn is_or_is_below(uri: &str, asked: &str) -> bool {
     let normal = |text: &str| Url::parse(text).map_or_else(|_| text.to_owned(), |url| url.to_string()).trim_end_matches('/').to_owned();
     uri.starts_with(asked) || normal(uri).starts_with(&normal(asked))
 }
 
-/// The one resource that does not exist; or why nothing can be said about it.
+/// The request for a resource that does not exist; or why it cannot be judged.
 fn unknown<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<Asked<'a, 'c>, Judgment> {
     if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "resources") {
         return Err(judgement);
@@ -238,9 +238,9 @@ fn unknown<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<Asked<'a, '
     let asked = conversation.probe("unknown-resource").ok_or_else(|| Judgment::Untestable("no unknown resource was read".into()))?;
     let matching = templates(conversation).into_iter().find(|(template, _)| may_match(template, asked.subject()));
     match (asked.answer, matching) {
-        // Whatever the URI, there is a resource for it.
+        // A template matches any URI, so each one has a resource.
         (Answer::Result { .. }, Some((template, _))) => {
-            Err(Judgment::NotApplicable(format!("the template `{template}` covers any URI, so that none is unknown")))
+            Err(Judgment::NotApplicable(format!("the template `{template}` matches any URI, so no URI is unknown")))
         }
         (Answer::Result { .. } | Answer::Error { .. }, _) => Ok(asked),
         (answer, _) => Err(Judgment::Untestable(format!("reading an unknown resource got {}", answer.describe()))),
@@ -256,12 +256,12 @@ fn unknown_is_refused(conversation: &ConversationView<'_>) -> Judgment {
         Err(judgement) => judgement,
         Ok(asked) => match asked.answer {
             Answer::Result { value, .. } if value.get("resultType").and_then(Value::as_str) == Some("input_required") => {
-                Judgment::Untestable("reading an unknown resource needs input".into())
+                Judgment::Untestable("reading an unknown resource requires input".into())
             }
             Answer::Result { value, .. } => {
                 let count = value.get("contents").and_then(Value::as_array).map_or(0, Vec::len);
                 let what = if count == 0 { "empty contents".to_owned() } else { "contents".to_owned() };
-                Judgment::Broken(vec![Violation::new(format!("a resource that does not exist was read, with {what}"), asked.frames())])
+                Judgment::Broken(vec![Violation::new(format!("reading a resource that does not exist returned {what}"), asked.frames())])
             }
             _ => Judgment::Pass,
         },
@@ -300,7 +300,7 @@ fn template_parses(conversation: &ConversationView<'_>) -> Judgment {
     wrong.dedup_by_key(|(template, _)| *template);
     let violations = wrong.first().map(|(_, frame)| {
         let names: Vec<String> = wrong.iter().map(|(template, _)| (*template).to_owned()).collect();
-        let verb = if names.len() == 1 { "is no URI template" } else { "are no URI templates" };
+        let verb = if names.len() == 1 { "is not a valid URI template" } else { "are not valid URI templates" };
         Violation::new(format!("{} {verb}", named(&names)), [*frame])
     });
     Judgment::of(violations.into_iter().collect(), all.len(), "no resource template was listed")
@@ -325,12 +325,12 @@ fn subscription_works(conversation: &ConversationView<'_>) -> Judgment {
             _ => {}
         }
     }
-    Judgment::of(violations, seen, "no resource was subscribed to")
+    Judgment::of(violations, seen, "no subscription to a resource got a response")
 }
 
 fn listening_to_a_resource_works(conversation: &ConversationView<'_>) -> Judgment {
     let listened = conversation.requests().find(|(request, _)| request.param("/notifications/resourceSubscriptions").is_some());
-    let Some((request, _)) = listened else { return Judgment::Untestable("no resource was listened to".into()) };
+    let Some((request, _)) = listened else { return Judgment::Untestable("no subscription to a resource was requested".into()) };
     let acknowledgement = conversation.from_server().find(|said| {
         said.method() == Some("notifications/subscriptions/acknowledged")
             && said.frame.id > request.frame.id

@@ -1,4 +1,4 @@
-//! What a server has to survive: whatever a careless client sends, the next request is answered.
+//! What a server has to survive: after invalid or unusual input, the next request gets a response.
 
 use super::ConversationView;
 use super::answers::{Pairing, death, garbled, messages};
@@ -7,7 +7,7 @@ use mcproof_analysis::Answer;
 use mcproof_analysis::probes::CONTROL;
 use mcproof_record::FrameId;
 
-/// Probes that are no messages to every server: it may find no id in them, or another one than we do.
+/// Probes that servers parse differently: a server may find no id in them, or a different one.
 pub(super) const UNREADABLE: [&str; 4] = ["batch", "malformed-json", "invalid-utf8", "huge-message"];
 
 const MESSAGES: &[RequirementSource] = &[
@@ -35,13 +35,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "malformed-json-is-survived",
         area: Area::Robustness,
-        requirement: "after a message that is no JSON the next request is answered",
+        requirement: "after a message that is not valid JSON, the next request gets a response",
         sources: super::jsonrpc::MESSAGES,
         on: On::Any,
         tolerance: None,
-        judge: Judge::Together(|all| survives(all, "malformed-json", "a message that is no JSON")),
-        why: "one line that was cut off takes the whole session with it",
-        remedy: "catch the parser's error, answer -32700 or nothing, and read on from the next line",
+        judge: Judge::Together(|all| survives(all, "malformed-json", "a message that is not valid JSON")),
+        why: "a single truncated line ends the whole session",
+        remedy: "catch the parse error, respond with -32700 or not at all, and continue with the next line",
         sdks: &[],
         bad: r#"
             @ malformed-json
@@ -59,13 +59,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "batch-is-survived",
         area: Area::Robustness,
-        requirement: "after an array of messages the next request is answered",
+        requirement: "after an array of messages, the next request gets a response",
         sources: MESSAGES,
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| survives(all, "batch", "an array of messages")),
-        why: "clients of 2025-03-26 send batches, and generic ones of JSON-RPC do so still",
-        remedy: "answer an array with an error, or with an array, or not at all; but read on",
+        why: "clients of 2025-03-26 and generic JSON-RPC clients send batches",
+        remedy: "respond to an array with an error, with an array, or not at all; but continue reading",
         sdks: &[],
         bad: r#"
             @ batch
@@ -83,13 +83,15 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "batch-gets-response",
         area: Area::JsonRpc,
-        requirement: "an array of requests is answered, in the revision that has batches",
+        requirement: "an array of requests gets a response, in the revision that has batches",
         sources: &[RequirementSource { revisions: "2025-03-26"..="2025-03-26", level: RequirementLevel::Must, source: "basic#batching" }],
         on: On::Any,
-        tolerance: Some("a MUST of the specification, and a warning by default because most servers of that revision take no batches"),
-        judge: Judge::Each(batch_is_answered),
-        why: "a client of this revision may put several requests into one array, and waits for their answers",
-        remedy: "take an array as its messages, and answer the requests among them; or speak a later revision, which has no batches",
+        tolerance: Some(
+            "a MUST of the specification, and a warning by default because most servers of that revision do not accept batches",
+        ),
+        judge: Judge::Each(batch_gets_response),
+        why: "a client of this revision may put several requests into one array, and waits for their responses",
+        remedy: "handle each message of an array, and respond to the requests among them; or support only later revisions, which have no batches",
         sdks: &[],
         bad: r#"
             @ batch
@@ -109,13 +111,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unknown-notification-is-survived",
         area: Area::Robustness,
-        requirement: "after a notification that the server does not know the next request is answered",
+        requirement: "after an unknown notification, the next request gets a response",
         sources: MESSAGES,
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| survives(all, "unknown-notification", "an unknown notification")),
-        why: "newer clients send newer notifications, unasked",
-        remedy: "ignore notifications that are unknown",
+        why: "newer clients send newer notifications without negotiation",
+        remedy: "ignore unknown notifications",
         sdks: &[],
         bad: r#"
             @ unknown-notification
@@ -133,13 +135,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unknown-cancel-is-survived",
         area: Area::Robustness,
-        requirement: "after a cancellation of a request that is not under way the next request is answered",
+        requirement: "after a cancellation of a request that is not under way, the next request gets a response",
         sources: CANCELLATION,
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| survives(all, "unknown-cancel", "a cancellation of nothing")),
-        why: "a cancellation and the answer cross all the time, so that each client sends such a one sooner or later",
-        remedy: "ignore cancellations of what is not known",
+        why: "a cancellation and a response often cross, so every client sends such a cancellation sooner or later",
+        remedy: "ignore cancellations of unknown requests",
         sdks: &[],
         bad: r#"
             @ unknown-cancel
@@ -157,13 +159,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "huge-message-is-survived",
         area: Area::Robustness,
-        requirement: "after a message of 4 MiB the next request is answered",
+        requirement: "after a message of 4 MiB, the next request gets a response",
         sources: MESSAGES,
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| survives(all, "huge-message", "a message of 4 MiB")),
-        why: "a file or an image as an argument is that large; a reader with a fixed buffer dies of it or never finds the next line",
-        remedy: "read lines without a bound, or refuse the message and skip the rest of its line",
+        why: "arguments with a file or an image are that large; a reader with a fixed buffer fails or never finds the next line",
+        remedy: "read lines without a length limit, or refuse the message and skip the rest of its line",
         sdks: &[
             ("Python", "asyncio's `readline` stops at 64 KiB: pass a larger `limit`"),
             ("Go", "`bufio.Scanner` stops at 64 KiB: use `bufio.Reader`"),
@@ -185,13 +187,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "invalid-utf8-is-survived",
         area: Area::Robustness,
-        requirement: "after a message that is no UTF-8 the next request is answered",
+        requirement: "after a message that is not valid UTF-8, the next request gets a response",
         sources: MESSAGES,
         on: On::Any,
         tolerance: None,
-        judge: Judge::Together(|all| survives(all, "invalid-utf8", "a message that is no UTF-8")),
-        why: "a path or a text in an old encoding ends the session of a client that did not look",
-        remedy: "decode each line by itself, and go on with the next when one fails",
+        judge: Judge::Together(|all| survives(all, "invalid-utf8", "a message that is not valid UTF-8")),
+        why: "a path or a text in a legacy encoding ends the whole session",
+        remedy: "decode each line separately, and continue with the next one if decoding fails",
         sdks: &[("Python", "`TextIOWrapper(sys.stdin.buffer, encoding=\"utf-8\", errors=\"replace\")`")],
         bad: r#"
             @ invalid-utf8
@@ -209,7 +211,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "early-request-is-survived",
         area: Area::Robustness,
-        requirement: "after a request that comes before `initialize` the handshake still works",
+        requirement: "after a request before `initialize`, the handshake still works",
         sources: &[RequirementSource {
             revisions: revisions::LEGACY,
             level: RequirementLevel::Should,
@@ -218,8 +220,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| survives(all, "early-request", "a request before `initialize`")),
-        why: "clients that know both eras ask `server/discover` first, and fall back to `initialize` on the same connection",
-        remedy: "answer what comes too early with an error, and wait for `initialize`",
+        why: "clients that support both eras send `server/discover` first, and fall back to `initialize` on the same connection",
+        remedy: "respond to early requests with an error, and wait for `initialize`",
         sdks: &[],
         bad: r#"
             @ early-request
@@ -238,13 +240,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "duplicate-id-is-survived",
         area: Area::Robustness,
-        requirement: "after two requests with the same id the next one is answered",
+        requirement: "after two requests with the same id, the next request gets a response",
         sources: MESSAGES,
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| survives(all, "duplicate-id", "two requests with the same id")),
-        why: "a client that was started again behind a proxy counts from one again",
-        remedy: "answer the second one with an error, or both; a table of requests must not fail on a key that is there",
+        why: "a client that restarts behind a proxy numbers its requests from one again",
+        remedy: "respond to the second one with an error, or to both; a request table must not fail on an existing key",
         sdks: &[],
         bad: r#"
             @ duplicate-id
@@ -266,13 +268,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "blank-line-is-survived",
         area: Area::Robustness,
-        requirement: "after a blank line the next request is answered",
+        requirement: "after a blank line, the next request gets a response",
         sources: LINES,
         on: On::Stdio,
         tolerance: None,
         judge: Judge::Together(|all| survives(all, "blank-line", "a blank line")),
-        why: "people who try a server by hand press the return key once too often, and some clients end messages with two line feeds",
-        remedy: "skip lines that are blank",
+        why: "people who test a server by hand send empty lines, and some clients end messages with two line feeds",
+        remedy: "skip blank lines",
         sdks: &[],
         bad: "
             @ blank-line
@@ -289,8 +291,8 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Told by the answers that have the id of the request in the array; that the server is well afterwards is a law of its own.
-fn batch_is_answered(conversation: &ConversationView<'_>) -> Judgment {
+/// Judged by the response with the id of the request in the array; a separate rule judges whether the server still works afterwards.
+fn batch_gets_response(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("batch") else { return Judgment::NotTried("no array was sent".into()) };
     let sent = conversation.from_client().find(|said| said.value.is_array() && asked.probed.first <= said.frame.id);
     let Some(sent) = sent else { return Judgment::Untestable("no array was sent".into()) };
@@ -301,15 +303,15 @@ fn batch_is_answered(conversation: &ConversationView<'_>) -> Judgment {
     }
     let is_well = conversation.probe("batch-after").is_some_and(|after| matches!(after.answer, Answer::Result { .. }));
     if !is_well {
-        return Judgment::Untestable("the server was not well after an array of messages".into());
+        return Judgment::Untestable("the server did not work after an array of messages".into());
     }
     let refusal = asked.http.and_then(|http| http.response).map(|response| response.frame.id);
     let frames = [sent.frame.id].into_iter().chain(answer.map(|heard| heard.frame).or(refusal));
     Judgment::Broken(vec![Violation::new("a request in an array got no result", frames)])
 }
 
-/// Whether the request that was sent after a probe was answered, with whatever. What went wrong once and right another time
-/// had another reason.
+/// Whether the request after a probe got any response. A failure that does not repeat has another
+/// cause.
 fn survives(all: &[&ConversationView<'_>], probe: &str, what: &str) -> Judgment {
     let judged: Vec<(usize, Judgment)> =
         all.iter().enumerate().filter_map(|(position, one)| Some((position, survives_in(one, probe, what)?))).collect();
@@ -321,16 +323,16 @@ fn survives(all: &[&ConversationView<'_>], probe: &str, what: &str) -> Judgment 
     match (passes, broken) {
         (true, Some((_, violations))) => {
             let how = violations.first().map(|violation| violation.message.clone()).unwrap_or_default();
-            Judgment::Untestable(format!("{how}, and another time it did not"))
+            Judgment::Untestable(format!("{how}, but not in another attempt"))
         }
         (true, None) => Judgment::Pass,
         (false, Some((conversation, violations))) => {
             Judgment::Broken(violations.iter().map(|violation| Violation { conversation, ..violation.clone() }).collect())
         }
         (false, None) => judged.into_iter().next().map(|(_, judgement)| judgement).unwrap_or_else(|| {
-            let was_ill = all.iter().any(|one| one.probe(&format!("{CONTROL}-after")).is_some_and(|asked| !is_well(&asked.answer)));
-            match was_ill {
-                true => Judgment::Untestable("the server did not answer an ordinary request before it either".into()),
+            let was_broken = all.iter().any(|one| one.probe(&format!("{CONTROL}-after")).is_some_and(|asked| !is_well(&asked.answer)));
+            match was_broken {
+                true => Judgment::Untestable("the server did not respond to an ordinary request before it either".into()),
                 false => Judgment::Untestable(format!("{what} was not tried")),
             }
         }),
@@ -345,12 +347,12 @@ fn is_well(answer: &Answer<'_>) -> bool {
     }
 }
 
-/// `None` where it was not tried.
+/// `None` if it was not tried.
 fn survives_in(conversation: &ConversationView<'_>, probe: &str, what: &str) -> Option<Judgment> {
     let tried = conversation.conversation.probes.iter().find(|probed| probed.probe == probe)?;
     let after = format!("{probe}-after");
     let Some(asked) = conversation.probes(&after).find(|asked| asked.probed.first >= tried.end) else {
-        return Some(Judgment::Untestable(format!("nothing was asked after {what}")));
+        return Some(Judgment::Untestable(format!("no request was sent after {what}")));
     };
     let frames = |last: Option<FrameId>| {
         let evidence = std::iter::once(tried.first).chain(asked.request.map(|request| request.frame.id)).chain(last);
@@ -366,7 +368,7 @@ fn survives_in(conversation: &ConversationView<'_>, probe: &str, what: &str) -> 
         }
         Answer::Result { .. } | Answer::Error { .. } | Answer::None | Answer::Status { .. } => Judgment::Pass,
         Answer::Silence | Answer::Gone if garbled(conversation).is_some() || Pairing::of(conversation).is_off() => {
-            Judgment::Untestable("what the server said could not be read".into())
+            Judgment::Untestable("the output of the server could not be read".into())
         }
         Answer::Silence => Judgment::Broken(vec![Violation::new(format!("after {what} `{method}` got no answer"), frames(None))]),
         Answer::Gone => {

@@ -1,4 +1,4 @@
-//! The messages that a server gives a model to go on from, where the model has used tools.
+//! The messages of sampling requests in which the model has used tools.
 //! Source: client/sampling, tool use.
 
 use super::asking_users::{SAMPLING, judged, questions};
@@ -14,13 +14,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sampling-tool-results-are-not-mixed",
         area: Area::Capabilities,
-        requirement: "a message to a model that has results of tools has nothing else",
+        requirement: "a sampling message with tool results has no other content",
         sources: &[since_2025_11("client/sampling#tool-result-messages")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(|conversation| judged(&questions(conversation), SAMPLING, |question| mixed_results(question.params))),
-        why: "the interfaces of models have a role of its own for results, and refuse a message that mixes them with a text",
-        remedy: "put the results into a message with the role `user` by themselves, and what else there is to say into the next one",
+        why: "model APIs have a separate role for tool results, and refuse a message that mixes them with text",
+        remedy: "put only the results into a message with the role `user`, and other content into the next message",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
@@ -32,13 +32,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sampling-tool-uses-have-results",
         area: Area::Capabilities,
-        requirement: "each use of a tool by a model has its result in the next message, and each result belongs to a use before it",
+        requirement: "each tool use of a model has its result in the next message, and each result belongs to an earlier tool use",
         sources: &[since_2025_11("client/sampling#tool-use-and-result-balance")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(|conversation| judged(&questions(conversation), SAMPLING, |question| unbalanced(question.params))),
-        why: "the interfaces of models refuse a conversation in which a use of a tool has no result, or a result no use",
-        remedy: "answer every `tool_use` of the model with a `tool_result` of the same id, also if the tool failed, before anything else is said",
+        why: "model APIs refuse a conversation with a tool use without a result, or a result without a tool use",
+        remedy: "follow every `tool_use` of the model with a `tool_result` of the same id, even if the tool failed, before any other content",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
@@ -49,7 +49,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// The messages of a request for a sample, each with its blocks: one, or several in an array.
+/// The messages of a sampling request, each with its blocks: one, or several in an array.
 fn messages(params: &Value) -> impl Iterator<Item = (&Value, &[Value])> {
     let messages = params.get("messages").and_then(Value::as_array).into_iter().flatten();
     messages.map(|message| {
@@ -72,8 +72,8 @@ fn mixed_results(params: &Value) -> Option<String> {
     let mixed = |blocks: &[Value]| blocks.iter().any(is_result) && !blocks.iter().all(is_result);
     let (_, blocks) = messages(params).find(|(_, blocks)| mixed(blocks))?;
     let other = blocks.iter().find(|block| !is_result(block))?;
-    let kind = other.get("type").and_then(Value::as_str).unwrap_or("something else");
-    Some(format!("a message to the model has results of tools together with `{}`", excerpt(kind)))
+    let kind = other.get("type").and_then(Value::as_str).unwrap_or("other content");
+    Some(format!("a sampling message has tool results together with `{}`", excerpt(kind)))
 }
 
 fn unbalanced(params: &Value) -> Option<String> {
@@ -81,12 +81,12 @@ fn unbalanced(params: &Value) -> Option<String> {
     for (message, blocks) in messages(params) {
         let results = ids(blocks, "tool_result", "toolUseId");
         if let Some(stray) = results.iter().find(|id| !open.contains(id)) {
-            return Some(format!("the result for `{}` follows upon no use of a tool with this id", excerpt(*stray)));
+            return Some(format!("the tool result for `{}` does not follow a tool use with this id", excerpt(*stray)));
         }
         if let Some(missing) = open.iter().find(|id| !results.contains(id)) {
-            return Some(format!("the use `{}` of a tool has no result in the message that follows it", excerpt(*missing)));
+            return Some(format!("the tool use `{}` has no result in the next message", excerpt(*missing)));
         }
         open = if message["role"] == "assistant" { ids(blocks, "tool_use", "id") } else { Vec::new() };
     }
-    open.first().map(|id| format!("the use `{}` of a tool has no result in the message that follows it", excerpt(*id)))
+    open.first().map(|id| format!("the tool use `{}` has no result in the next message", excerpt(*id)))
 }

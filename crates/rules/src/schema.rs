@@ -1,4 +1,4 @@
-//! Whether each message has the shape that its revision demands.
+//! Whether each message matches the schema of its revision.
 
 use super::flaws::{Flaw, told};
 use super::messages::{self, About, MessageFlaw};
@@ -10,16 +10,16 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "message-matches-schema",
         area: Area::Schema,
-        requirement: "each message has the shape that its revision gives to it",
+        requirement: "each message matches the schema of its revision",
         sources: &[
             RequirementSource { revisions: "2024-11-05"..="2025-03-26", level: RequirementLevel::Must, source: "basic#schema" },
             RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Must, source: "schema" },
         ],
         on: On::Any,
         tolerance: None,
-        judge: Judge::Together(fits),
-        why: "clients are built on the types of the schema: one validates and refuses the message, another reads what is not there",
-        remedy: "send what the schema of the negotiated revision says; what is absent is left out, and not null",
+        judge: Judge::Together(matches_schema),
+        why: "clients rely on the types of the schema: one validates and refuses the message, another reads a missing member",
+        remedy: "send what the schema of the negotiated revision requires; leave absent members out instead of sending null",
         sdks: &[],
         bad: r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -31,17 +31,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "content-is-base64",
         area: Area::Schema,
-        requirement: "the data of images, sound and blobs is Base64: the standard alphabet, padded, without line breaks",
+        requirement: "the data of images, audio and blobs is Base64: the standard alphabet, padded, without line breaks",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools#image-content" }],
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(base64_content),
-        why: "a client that validates results refuses the whole of it, and others show a broken picture",
+        why: "a client that validates results refuses the whole result; others show a broken image",
         remedy: "encode the bytes with the standard alphabet; no `data:` URL, no URL-safe alphabet, no line breaks",
         sdks: &[
             ("Python", "`base64.b64encode(data).decode()`"),
             ("TypeScript", "`buffer.toString(\"base64\")`"),
-            ("Go", "`base64.StdEncoding`; a `[]byte` is encoded by itself"),
+            ("Go", "`base64.StdEncoding`; a `[]byte` is encoded automatically"),
         ],
         bad: r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"draw","arguments":{}}}
@@ -57,27 +57,27 @@ pub(super) const RULES: &[Rule] = &[
 fn judge(
     all: &[&ConversationView<'_>],
     flaws_of: impl Fn(&Value, About<'_>, &str) -> Vec<MessageFlaw>,
-    is_told_elsewhere: impl Fn(&MessageFlaw, &Value) -> bool,
+    is_reported_elsewhere: impl Fn(&MessageFlaw, &Value) -> bool,
 ) -> (usize, Vec<Flaw>) {
     let (mut seen, mut flaws) = (0, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
-        // A conversation without a handshake of ours may have had one that was sent as it stands.
+        // A conversation without a handshake by the client may have one that was sent as raw data.
         let negotiated = conversation.handshake().and_then(|(result, _)| result.get("protocolVersion")?.as_str());
         let revision = negotiated.filter(|_| !conversation.is_modern()).unwrap_or(&conversation.conversation.revision);
         for said in conversation.from_server().filter(|said| said.value.is_object()) {
             seen += 1;
-            let question = if said.is_answer() { conversation.question_of(said) } else { None };
-            // That there is such an answer is the flaw.
-            if question.is_some_and(|question| removed(conversation, question)) {
+            let request = if said.is_answer() { conversation.question_of(said) } else { None };
+            // Another rule reports that this response exists.
+            if request.is_some_and(|request| removed(conversation, request)) {
                 continue;
             }
-            let method = question.and_then(|question| question.method());
-            let about = match (question, method) {
-                (Some(question), Some(method)) => About::Answer { method, params: question.value.get("params") },
+            let method = request.and_then(|request| request.method());
+            let about = match (request, method) {
+                (Some(request), Some(method)) => About::Answer { method, params: request.value.get("params") },
                 _ => About::Itself,
             };
-            let subject = said.method().or(method).unwrap_or("an answer");
-            for flaw in flaws_of(&said.value, about, revision).iter().filter(|flaw| !is_told_elsewhere(flaw, &said.value)) {
+            let subject = said.method().or(method).unwrap_or("a response");
+            for flaw in flaws_of(&said.value, about, revision).iter().filter(|flaw| !is_reported_elsewhere(flaw, &said.value)) {
                 let detail = format!("{} at `{}`", flaw.message, without_indices(&flaw.pointer));
                 flaws.push(Flaw { subject: subject.to_owned(), detail, frames: vec![said.frame.id], conversation: position });
             }
@@ -86,14 +86,14 @@ fn judge(
     (seen, flaws)
 }
 
-/// Whether a request asks for what its revision does not have any more.
-fn removed(conversation: &ConversationView<'_>, question: &Said<'_>) -> bool {
+/// Whether a request uses a method that its revision removed.
+fn removed(conversation: &ConversationView<'_>, request: &Said<'_>) -> bool {
     let mut probes = conversation.conversation.probes.iter().filter(|probed| probed.probe == "removed-method");
-    probes.any(|probed| probed.first <= question.frame.id && question.frame.id < probed.end)
+    probes.any(|probed| probed.first <= request.frame.id && request.frame.id < probed.end)
 }
 
-fn fits(all: &[&ConversationView<'_>]) -> Judgment {
-    let (seen, flaws) = judge(all, messages::flaws, has_a_rule_of_its_own);
+fn matches_schema(all: &[&ConversationView<'_>]) -> Judgment {
+    let (seen, flaws) = judge(all, messages::flaws, has_its_own_rule);
     match seen {
         0 => Judgment::Untestable("the server sent no message".into()),
         _ => Judgment::from_violations(told("message", "messages", flaws)),
@@ -102,8 +102,8 @@ fn fits(all: &[&ConversationView<'_>]) -> Judgment {
 
 const VALUES: &str = "/result/completion/values";
 
-/// What is left to the rules about JSON-RPC, and to those about single members of the modern era.
-fn has_a_rule_of_its_own(flaw: &MessageFlaw, message: &Value) -> bool {
+/// What belongs to the rules about JSON-RPC, and to those about single members of the modern era.
+fn has_its_own_rule(flaw: &MessageFlaw, message: &Value) -> bool {
     const OTHERS: [&str; 10] = [
         "",
         "/jsonrpc",
@@ -121,7 +121,7 @@ fn has_a_rule_of_its_own(flaw: &MessageFlaw, message: &Value) -> bool {
     OTHERS.contains(&flaw.pointer.as_str()) || has_too_many() || (flaw.pointer.starts_with("/error/data") && is_about_versions())
 }
 
-/// The same flaw of many items is told once.
+/// Makes the same flaw in many items one flaw.
 fn without_indices(pointer: &str) -> String {
     let plain =
         |part: &str| if !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()) { "*".to_owned() } else { part.to_owned() };
@@ -132,7 +132,7 @@ fn base64_content(all: &[&ConversationView<'_>]) -> Judgment {
     let (_, flaws) = judge(all, messages::base64_flaws, |_, _| false);
     let has_any = all.iter().flat_map(|conversation| conversation.from_server()).any(|said| has_encoded(&said.value));
     match (has_any, flaws.is_empty()) {
-        (false, true) => Judgment::NotApplicable("no image, sound or blob came".into()),
+        (false, true) => Judgment::NotApplicable("the server sent no image, audio or blob".into()),
         _ => Judgment::from_violations(told("message", "messages", flaws)),
     }
 }

@@ -1,4 +1,4 @@
-//! What a server that wants authorization says of scopes and of its authorization server.
+//! The scopes and the authorization server that a server with authorization names.
 //! Source: basic/authorization.
 
 use super::ConversationView;
@@ -33,8 +33,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(authorization_server_is_https),
-        why: "codes and tokens that pass without TLS can be taken by everybody on the way; clients refuse such addresses",
-        remedy: "name `https://` addresses; only on this machine, plain HTTP will do",
+        why: "without TLS, anyone on the network path can read codes and tokens; clients refuse such addresses",
+        remedy: "use `https://` addresses; plain HTTP is allowed only on the local machine",
         sdks: &[],
         bad: r#"
             @ anonymous
@@ -56,7 +56,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unauthorized-names-scope",
         area: Area::Security,
-        requirement: "a 401 of a server that has scopes tells which ones are needed",
+        requirement: "a 401 of a server with scopes names the required ones",
         sources: &[
             RequirementSource {
                 revisions: "2025-11-25"..="2025-11-25",
@@ -72,7 +72,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(unauthorized_names_scope),
-        why: "a client that is not told asks for every scope in the metadata, which is more than the user would give",
+        why: "without this, a client requests every scope in the metadata, which is more than it needs",
         remedy: "add `scope=\"…\"` with the scopes of this request to the challenge in `WWW-Authenticate`",
         sdks: &[("TypeScript", "`requireBearerAuth({ requiredScopes: [...] })`")],
         bad: r#"
@@ -95,8 +95,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "offline-access-is-not-requested",
         area: Area::Security,
-        requirement: "a server does not name `offline_access` among the scopes that it needs",
-        // A server that lets nobody in does not tell its era, and is judged as a legacy one.
+        requirement: "a server does not list `offline_access` among its scopes",
+        // The era of a server that refuses all requests is unknown; it is judged as a legacy one.
         sources: &[
             RequirementSource { revisions: "2025-11-25"..="2025-11-25", level: RequirementLevel::Portability, source: "" },
             RequirementSource {
@@ -107,9 +107,9 @@ pub(super) const RULES: &[Rule] = &[
         ],
         on: On::Web,
         tolerance: None,
-        judge: Judge::Each(offline_access_is_not_asked_for),
-        why: "whether a client gets refresh tokens is between it and the authorization server; asked for as a scope, it makes users consent to more",
-        remedy: "take `offline_access` out of `scopes_supported` and of the challenge",
+        judge: Judge::Each(offline_access_is_not_requested),
+        why: "refresh tokens are a matter of the client and the authorization server; as a scope of the server, `offline_access` makes users consent to more than necessary",
+        remedy: "remove `offline_access` from `scopes_supported` and from the challenge",
         sdks: &[],
         bad: r#"
             @ anonymous
@@ -130,9 +130,9 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-const NO_METADATA: &str = "there is no metadata of the resource";
+const NO_METADATA: &str = "the server has no protected resource metadata";
 
-/// Of another machine, and without TLS.
+/// Whether an address is on another machine and without TLS.
 fn is_plain(address: &str) -> bool {
     let is_local = |url: &Url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
     Url::parse(address).is_ok_and(|url| url.scheme() == "http" && !is_local(&url))
@@ -174,18 +174,18 @@ fn unauthorized_names_scope(conversation: &ConversationView<'_>) -> Judgment {
     let Some((metadata, _, frames)) = document(conversation, "resource-metadata") else { return Judgment::Untestable(NO_METADATA.into()) };
     let has_scopes = metadata.get("scopes_supported").and_then(Value::as_array).is_some_and(|scopes| !scopes.is_empty());
     if !has_scopes {
-        return Judgment::NotApplicable("the metadata of the resource names no scopes".into());
+        return Judgment::NotApplicable("the protected resource metadata names no scopes".into());
     }
     match challenged(refused.http.and_then(|http| http.header("www-authenticate"))) {
         Some(_) => Judgment::Pass,
         None => {
-            let message = "the 401 does not say which of `scopes_supported` are needed";
+            let message = "the 401 does not name the required ones of `scopes_supported`";
             Judgment::Broken(vec![Violation::new(message, refused.frames().into_iter().chain(frames))])
         }
     }
 }
 
-fn offline_access_is_not_asked_for(conversation: &ConversationView<'_>) -> Judgment {
+fn offline_access_is_not_requested(conversation: &ConversationView<'_>) -> Judgment {
     const OFFLINE: &str = "offline_access";
     let refused = match refusal(conversation) {
         Ok(refused) => refused,
@@ -193,12 +193,12 @@ fn offline_access_is_not_asked_for(conversation: &ConversationView<'_>) -> Judgm
     };
     let challenge = challenged(refused.http.and_then(|http| http.header("www-authenticate"))).unwrap_or_default();
     if challenge.split(' ').any(|scope| scope == OFFLINE) {
-        return Judgment::Broken(vec![Violation::new("the challenge of the 401 asks for `offline_access`", refused.frames())]);
+        return Judgment::Broken(vec![Violation::new("the challenge of the 401 names `offline_access`", refused.frames())]);
     }
     let Some((metadata, _, frames)) = document(conversation, "resource-metadata") else { return Judgment::Untestable(NO_METADATA.into()) };
     let scopes = metadata.get("scopes_supported").and_then(Value::as_array);
     match scopes.is_some_and(|scopes| scopes.iter().any(|scope| scope == OFFLINE)) {
-        true => Judgment::Broken(vec![Violation::new("`scopes_supported` of the resource has `offline_access`", frames)]),
+        true => Judgment::Broken(vec![Violation::new("`scopes_supported` of the resource contains `offline_access`", frames)]),
         false => Judgment::Pass,
     }
 }

@@ -1,4 +1,4 @@
-//! Who may talk to a server, and what its errors tell.
+//! Which clients may access a server, and what its errors disclose.
 //! Source: basic/transports, security warning.
 
 use super::connections::is_loopback;
@@ -26,13 +26,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "origin-is-validated",
         area: Area::Security,
-        requirement: "a request whose `Origin` is foreign is answered with 403",
+        requirement: "a request with a foreign `Origin` gets status 403",
         sources: WARNING,
         on: On::Web,
-        tolerance: Some("the specification says MUST, and most servers that are deployed do not do it"),
+        tolerance: Some("a MUST of the specification, but most deployed servers do not comply"),
         judge: Judge::Each(origin_is_validated),
-        why: "by DNS rebinding, a page in any browser on the machine calls the tools of a local server, and reads the answers",
-        remedy: "compare `Origin`, where there is one, with the origins that are expected, and answer others (`null` as well) with 403",
+        why: "with DNS rebinding, a web page in any browser on the machine calls the tools of a local server and reads the responses",
+        remedy: "compare `Origin`, if present, with the expected origins, and respond to others (including `null`) with 403",
         sdks: &[
             ("TypeScript", "`enableDnsRebindingProtection: true` with `allowedOrigins` in the options of the transport"),
             ("Python", "`TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_origins=[...])`"),
@@ -56,13 +56,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-is-validated",
         area: Area::Security,
-        requirement: "a local server refuses requests whose `Host` is not its own",
+        requirement: "a local server refuses requests with a foreign `Host`",
         sources: PRACTICE,
         on: On::Web,
-        tolerance: Some("the specification speaks of `Origin` only, and many servers look at neither"),
+        tolerance: Some("the specification requires only `Origin`, and many servers check neither"),
         judge: Judge::Each(host_is_validated),
-        why: "browsers send no `Origin` with a GET of the same origin; after DNS rebinding, the foreign name in `Host` is all that is left to see",
-        remedy: "compare `Host` with the names and the port that the server is meant to be reached at, and answer others with 403",
+        why: "browsers send no `Origin` with a same-origin GET; after DNS rebinding, only the foreign name in `Host` shows the attack",
+        remedy: "compare `Host` with the names and the port of the server, and respond to others with 403",
         sdks: &[
             ("TypeScript", "`enableDnsRebindingProtection: true` with `allowedHosts`, or `createMcpExpressApp()`"),
             ("Python", "`TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_hosts=[...])`"),
@@ -90,8 +90,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(origin_absent_is_accepted),
-        why: "only browsers send the header: every other client is locked out",
-        remedy: "check `Origin` only where there is one",
+        why: "only browsers send the header, so every other client is locked out",
+        remedy: "check `Origin` only if it is present",
         sdks: &[],
         bad: r"
             @ plain
@@ -108,15 +108,15 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "errors-hide-stack-traces",
         area: Area::Security,
-        requirement: "an error tells what is wrong, and not where in the code it was found",
+        requirement: "an error contains no stack trace",
         sources: PRACTICE,
         on: On::Any,
-        tolerance: Some("it is good practice, and no requirement of the specification"),
+        tolerance: Some("good practice, not a requirement of the specification"),
         judge: Judge::Each(errors_hide_stack_traces),
-        why: "paths, versions and the shape of the code are what an attacker looks for; a model only wastes its context on them",
-        remedy: "log the trace, and answer with the message alone",
+        why: "attackers look for paths, versions and the structure of the code, and a model wastes context on them",
+        remedy: "log the stack trace, and send only the message",
         sdks: &[
-            ("TypeScript", "express shows traces unless `NODE_ENV=production`; write an error handler of your own"),
+            ("TypeScript", "express shows traces unless `NODE_ENV=production`; write an error handler"),
             ("FastMCP", "`FastMCP(mask_error_details=True)`"),
         ],
         bad: r#"
@@ -129,13 +129,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "errors-hide-secrets",
         area: Area::Security,
-        requirement: "an error holds no passwords, keys or tokens",
+        requirement: "an error contains no passwords, keys or tokens",
         sources: PRACTICE,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(errors_hide_secrets),
-        why: "errors go to the model, its provider, and every log on the way",
-        remedy: "replace what a library says in its errors by a message of your own",
+        why: "errors go to the model, its provider, and every log in between",
+        remedy: "replace error messages of libraries with your own",
         sdks: &[("FastMCP", "`FastMCP(mask_error_details=True)`")],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -151,10 +151,11 @@ fn origin_is_validated(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::NotTried("no request with an origin was sent".into());
     }
     if !is_served(conversation) {
-        return Judgment::Untestable("even a request without an origin was not served, so that a refusal tells nothing".into());
+        return Judgment::Untestable("even a request without an origin was refused, so refusals are not conclusive".into());
     }
-    let strangers = [("a foreign origin", "evil-origin"), ("the origin `null`", "null-origin"), ("the foreign origin", "lookalike-origin")];
-    let tried: Vec<(String, Asked<'_, '_>)> = strangers
+    let foreign_origins =
+        [("a foreign origin", "evil-origin"), ("the origin `null`", "null-origin"), ("the foreign origin", "lookalike-origin")];
+    let tried: Vec<(String, Asked<'_, '_>)> = foreign_origins
         .into_iter()
         .flat_map(|(what, probe)| conversation.probes(probe).map(move |asked| (what, asked)))
         .filter(|(_, asked)| asked.status().is_some())
@@ -163,26 +164,26 @@ fn origin_is_validated(conversation: &ConversationView<'_>) -> Judgment {
             _ => (what.to_owned(), asked),
         })
         .collect();
-    // Earlier revisions do not say how it is refused.
+    // Earlier revisions do not specify the status.
     let has_status = conversation.conversation.revision.as_str() >= "2025-11-25";
     let wrong: Vec<_> = tried
         .iter()
         .filter(|(_, asked)| match asked.status().unwrap_or_default() {
             403 => false,
-            // Streams are optional, and refused for other reasons as well.
+            // Streams are optional, and may be refused for other reasons.
             400..500 if asked.subject() == "GET" && conversation.is_over("http") => false,
             400..500 => has_status,
             _ => true,
         })
         .collect();
-    // Both methods are tried, and several names of this machine; one of them is enough to tell.
+    // Both methods and several names of this machine are tried; one of each is enough to report.
     let mut wrong = wrong;
     wrong.dedup_by(|later, earlier| later.1.probed.probe == earlier.1.probed.probe);
     let method = |asked: &Asked<'_, '_>| if asked.subject() == "GET" { " of a GET" } else { "" };
-    let told_of: Vec<String> = wrong.iter().map(|(what, asked)| format!("{what}{} got {}", method(asked), told(asked))).collect();
+    let descriptions: Vec<String> = wrong.iter().map(|(what, asked)| format!("{what}{} got {}", method(asked), told(asked))).collect();
     let frames = wrong.iter().flat_map(|(_, asked)| evidence(asked));
-    let violation = (!wrong.is_empty()).then(|| Violation::new(told_of.join(", and "), frames));
-    Judgment::of(violation.into_iter().collect(), tried.len(), "no request with an origin was answered")
+    let violation = (!wrong.is_empty()).then(|| Violation::new(descriptions.join(", and "), frames));
+    Judgment::of(violation.into_iter().collect(), tried.len(), "no request with an origin got a response")
 }
 
 fn host_is_validated(conversation: &ConversationView<'_>) -> Judgment {
@@ -190,10 +191,10 @@ fn host_is_validated(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::NotTried("no request with a foreign host was sent".into());
     };
     if !is_loopback(url) {
-        return Judgment::NotApplicable("the server is not local: its name is for its proxy to check".into());
+        return Judgment::NotApplicable("the server is not local, so checking its name is up to its proxy".into());
     }
     if !is_served(conversation) {
-        return Judgment::Untestable("even a plain request was not served, so that a refusal tells nothing".into());
+        return Judgment::Untestable("even a plain request was refused, so refusals are not conclusive".into());
     }
     let tried: Vec<Asked<'_, '_>> = conversation.probes("evil-host").filter(|asked| asked.status().is_some()).collect();
     let wrong = tried.iter().find(|asked| asked.status().is_some_and(is_success));
@@ -201,7 +202,7 @@ fn host_is_validated(conversation: &ConversationView<'_>) -> Judgment {
         let host = asked.http.and_then(|http| http.request_header("host")).unwrap_or_default();
         Violation::new(format!("a request with `Host: {host}` got {}", told(asked)), evidence(asked))
     });
-    Judgment::of(violation.into_iter().collect(), tried.len(), "no request with a foreign host was answered")
+    Judgment::of(violation.into_iter().collect(), tried.len(), "no request with a foreign host got a response")
 }
 
 fn origin_absent_is_accepted(conversation: &ConversationView<'_>) -> Judgment {
@@ -211,14 +212,14 @@ fn origin_absent_is_accepted(conversation: &ConversationView<'_>) -> Judgment {
         (Some(status), _) if is_success(status) => Judgment::Pass,
         (Some(_), Some(status)) if is_success(status) => {
             let message =
-                format!("a request without `Origin` got {}, and the same with the server's own got status {status}", told(&plain));
+                format!("a request without `Origin` got {}, but with the server's own origin it got status {status}", told(&plain));
             Judgment::Broken(vec![Violation::new(message, evidence(&plain).into_iter().chain(own.iter().flat_map(evidence)))])
         }
         _ => Judgment::Untestable("requests were refused with and without an origin".into()),
     }
 }
 
-/// What the server said to refuse something: errors, results that are errors, and bodies with an error status.
+/// The error messages of the server: errors, results with `isError`, and bodies with an error status.
 fn errors(conversation: &ConversationView<'_>) -> Vec<(FrameId, String)> {
     let mut errors = Vec::new();
     for said in conversation.from_server() {
@@ -238,7 +239,7 @@ fn errors(conversation: &ConversationView<'_>) -> Vec<(FrameId, String)> {
     errors
 }
 
-/// All texts in a value, a line each.
+/// All texts in a value, one per line.
 pub(super) fn collect(value: &Value, text: &mut String) {
     match value {
         Value::String(found) => {
@@ -278,7 +279,7 @@ fn trace(text: &str) -> Option<&str> {
     TRACES.iter().find_map(|pattern| pattern.find(text)).map(|found| found.as_str().trim())
 }
 
-/// What secrets look like, each with what it is called.
+/// Patterns of secrets, each with its name.
 static SECRETS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
     [
         ("a URL with a password", r"\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/:@]+:[^\s/@]{3,}@"),
@@ -297,7 +298,7 @@ static SECRETS: LazyLock<Vec<(&str, Regex)>> = LazyLock::new(|| {
     .collect()
 });
 
-/// What a text gives away: what it is called, and where it begins.
+/// The secret in a text: its name, and where it begins.
 pub(super) fn secret(text: &str) -> Option<(&'static str, &str)> {
     let is_empty = |found: &str| {
         ["undefined", "null", "none", "true", "false", "redacted"].iter().any(|word| found.to_ascii_lowercase().ends_with(word))
@@ -314,10 +315,10 @@ fn errors_hide_stack_traces(conversation: &ConversationView<'_>) -> Judgment {
     let violation = wrong.first().map(|(_, found, _)| {
         let more = if wrong.len() > 1 { format!(" (and {} more)", wrong.len() - 1) } else { String::new() };
         let violation = Violation::new(
-            format!("an error holds a stack trace: `{}`{more}", excerpt(found)),
+            format!("an error contains a stack trace: `{}`{more}", excerpt(found)),
             wrong.iter().take(3).map(|(frame, ..)| *frame),
         );
-        // The page of Express's own error handler, which knows nothing of MCP.
+        // The page of Express's default error handler, which is independent of MCP.
         let is_express = wrong.iter().all(|(.., text)| text.contains("&nbsp;"));
         let remedy =
             is_express.then(|| "set `NODE_ENV=production` in the environment of the server, or write an Express error handler".to_owned());
@@ -330,9 +331,9 @@ fn errors_hide_secrets(conversation: &ConversationView<'_>) -> Judgment {
     let errors = errors(conversation);
     let wrong: Vec<_> = errors.iter().filter_map(|(frame, text)| Some((*frame, secret(text)?))).collect();
     let violation = wrong.first().map(|(_, (what, found))| {
-        // Enough to find it, and not enough to use it.
+        // Enough to find the secret, but not enough to use it.
         let beginning: String = found.chars().take(8).collect();
-        Violation::new(format!("an error holds {what}: `{}…`", excerpt(beginning)), wrong.iter().take(3).map(|(frame, _)| *frame))
+        Violation::new(format!("an error contains {what}: `{}…`", excerpt(beginning)), wrong.iter().take(3).map(|(frame, _)| *frame))
     });
     Judgment::of(violation.into_iter().collect(), errors.len(), "the server sent no error")
 }
@@ -342,7 +343,7 @@ mod tests {
     use super::{secret, trace};
 
     #[test]
-    fn traces_are_told_from_messages() {
+    fn stack_traces_are_distinguished_from_messages() {
         let check = |text: &str, expected: bool| assert_eq!(trace(text).is_some(), expected, "{text}");
         check("Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>", true);
         check("Error: no\n    at Server.handle (/srv/dist/server.js:112:15)", true);
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_told_from_names_and_placeholders() {
+    fn secrets_are_distinguished_from_names_and_placeholders() {
         let check = |text: &str, expected: Option<&str>| assert_eq!(secret(text).map(|(what, _)| what), expected, "{text}");
         check("postgres://app:correct-horse@db:5432/app", Some("a URL with a password"));
         check("invalid key sk-live-4f9bD81kQmZr7TtXw2Yc0PqL", Some("an API key"));

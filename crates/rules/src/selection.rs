@@ -1,23 +1,23 @@
-//! Which rules are judged: ids, areas and globs, as a person names them.
+//! Which rules are judged: ids, areas and globs, as the user names them.
 
 use super::{Area, Rule, all};
 use globset::Glob;
 use mcproof_analysis::did_you_mean;
 
-/// A word that names no rule.
+/// A selector that matches no rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no rule and no area is called `{typed}`")]
+#[error("no rule or area is called `{typed}`")]
 pub struct UnknownRule {
     pub typed: String,
     /// The nearest name.
     pub near: Option<&'static str>,
 }
 
-/// The rules that `only` names, without those that `skip` names. Where `only` is empty, all but those about hosts, which are
-/// judged only where they are named.
+/// The rules that `only` names, without those that `skip` names. If `only` is empty: all rules except those about hosts, which are
+/// judged only if they are named.
 ///
 /// # Errors
-/// A word names no rule.
+/// A selector matches no rule.
 pub fn select(only: &[String], skip: &[String]) -> Result<Vec<&'static Rule>, UnknownRule> {
     let mut selected: Vec<&'static Rule> =
         if only.is_empty() { all().filter(|rule| rule.area != Area::Hosts).collect() } else { named(only)? };
@@ -26,18 +26,18 @@ pub fn select(only: &[String], skip: &[String]) -> Result<Vec<&'static Rule>, Un
     Ok(selected)
 }
 
-/// The rules about hosts, with those of others that are theirs as well, without those that `skip` names.
+/// The rules about hosts, with the rules of other areas that matter to hosts, without those that `skip` names.
 ///
 /// # Errors
-/// A word names no rule.
+/// A selector matches no rule.
 pub fn of_hosts(skip: &[String]) -> Result<Vec<&'static Rule>, UnknownRule> {
     select(&[Area::Hosts.name().to_owned(), LIMITS_OF_HOSTS.join(",")], skip)
 }
 
-/// Limits of hosts that are worth a note even if nobody asks about hosts.
+/// Limits of hosts that are worth a note even if the rules about hosts are not selected.
 const LIMITS_OF_HOSTS: [&str; 2] = ["tool-name-has-at-most-64-characters", "tool-description-is-short"];
 
-/// No rule has so long a name, and a glob has to become an automaton of bearable size.
+/// Longer than any rule id; also bounds the size of the automaton of a glob.
 const LONGEST: usize = 200;
 
 /// In the order of the catalogue.

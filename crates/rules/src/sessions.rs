@@ -1,4 +1,4 @@
-//! Sessions of Streamable HTTP: their ids, and requests that name none, an unknown one, or one that is over.
+//! Sessions of Streamable HTTP: their ids, and requests without an id, with an unknown one, or with that of an ended session.
 //! Source: 2025-03-26 to 2025-11-25, basic/transports, session management.
 
 use super::http::{evidence, is_success, told, varied};
@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Together(id_is_visible_ascii),
-        why: "other characters do not survive in a header: proxies and clients change them or refuse them",
+        why: "proxies and clients change or refuse other characters in a header",
         remedy: "use a UUID, or Base64 without line breaks",
         sdks: &[],
         bad: r#"
@@ -41,9 +41,9 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(ids_differ),
-        why: "two clients share one session: each gets what the other asked for, and ends it for both",
-        remedy: "make a new random id for each `initialize`",
-        sdks: &[("TypeScript", "`sessionIdGenerator: () => randomUUID()`, and a transport of its own for each session")],
+        why: "two clients share one session: each gets responses for the other, and ends the session for both",
+        remedy: "generate a new random id for each `initialize`",
+        sdks: &[("TypeScript", "`sessionIdGenerator: () => randomUUID()`, and a separate transport for each session")],
         bad: r"
             @ session
             > POST /mcp
@@ -62,13 +62,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "session-id-is-unguessable",
         area: Area::Sessions,
-        requirement: "a session id cannot be guessed from others",
+        requirement: "a session id cannot be guessed from other session ids",
         sources: SHOULD,
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(id_is_unguessable),
-        why: "who guesses the id of a session speaks in its name, and hears what it is told",
-        remedy: "take the id from a cryptographic source of randomness, at least 128 bits of it",
+        why: "anyone who guesses a session id can send requests in that session and read its messages",
+        remedy: "generate the id with a cryptographic random number generator, with at least 128 bits",
         sdks: &[("TypeScript", "`sessionIdGenerator: () => randomUUID()`"), ("Python", "`uuid.uuid4().hex` or `secrets.token_urlsafe()`")],
         bad: r"
             @ session
@@ -88,13 +88,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "session-unknown-gets-404",
         area: Area::Sessions,
-        requirement: "a request of a session that does not exist is answered with 404",
+        requirement: "a request with an unknown session id gets status 404",
         sources: MUST,
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(unknown_gets_404),
-        why: "404 tells a client to begin a new session; with another status, every client fails for good once the server was restarted",
-        remedy: "answer with 404 if the id in `Mcp-Session-Id` is not known, and with 400 only if there is none",
+        why: "404 makes a client start a new session; with another status, every client fails permanently after the server restarts",
+        remedy: "respond with 404 if the id in `Mcp-Session-Id` is unknown, and with 400 only if the header is missing",
         sdks: &[("TypeScript", "in the handler of POST: `if (id && !transports[id]) return response.status(404).end()`")],
         bad: r"
             @ session
@@ -120,13 +120,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "session-ended-gets-404",
         area: Area::Sessions,
-        requirement: "a request of a session that was ended is answered with 404",
+        requirement: "a request in an ended session gets status 404",
         sources: MUST,
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(ended_gets_404),
-        why: "404 tells a client to begin a new session; a session that goes on after its end was not ended",
-        remedy: "forget the session at its DELETE, and answer with 404 from then on",
+        why: "404 makes a client start a new session; a session that still works after DELETE was not ended",
+        remedy: "remove the session on DELETE, and respond with 404 from then on",
         sdks: &[],
         bad: r"
             @ session
@@ -152,13 +152,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "session-missing-gets-400",
         area: Area::Sessions,
-        requirement: "a server with sessions answers a request that names none with 400",
+        requirement: "a server with sessions responds with 400 to a request without a session id",
         sources: SHOULD,
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(missing_gets_400),
-        why: "a client learns that it forgot the header; a request without a session that is served is served in somebody's name",
-        remedy: "answer with 400 if `Mcp-Session-Id` is missing in anything but `initialize`",
+        why: "400 shows a client that the header is missing; serving such a request may use another client's session",
+        remedy: "respond with 400 if `Mcp-Session-Id` is missing in any request except `initialize`",
         sdks: &[],
         bad: r"
             @ session
@@ -183,7 +183,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Why there is nothing to judge about sessions.
+/// Why sessions cannot be judged.
 pub(super) fn without_sessions(conversation: &ConversationView<'_>) -> Judgment {
     match conversation.probe("session").and_then(|asked| asked.status()) {
         Some(status) if is_success(status) => Judgment::NotApplicable("the server has no sessions".into()),
@@ -192,13 +192,13 @@ pub(super) fn without_sessions(conversation: &ConversationView<'_>) -> Judgment 
     }
 }
 
-/// The ids that were given out by hand, with the frames that show it.
+/// The session ids of the `session` probes, with the frames that show them.
 fn ids<'a>(conversation: &ConversationView<'a>) -> Vec<(&'a str, FrameId)> {
     let opened = conversation.probes("session").filter_map(|asked| asked.http);
     opened.filter_map(|http| Some((http.header("mcp-session-id")?, http.response?.frame.id))).collect()
 }
 
-/// Told once: every session has another id, and all of them come from one place.
+/// Reported once: every session has its own id, but all come from the same code.
 fn id_is_visible_ascii(conversations: &[&ConversationView<'_>]) -> Judgment {
     let exchanges =
         conversations.iter().enumerate().flat_map(|(position, one)| one.exchanges.values().map(move |exchange| (position, exchange)));
@@ -252,11 +252,11 @@ fn id_is_unguessable(conversation: &ConversationView<'_>) -> Judgment {
     Judgment::from_violations(violation.into_iter().collect())
 }
 
-/// Why ids that were given out one after the other can be guessed.
+/// Why ids that were issued one after the other can be guessed.
 pub(super) fn weakness(ids: &[&str]) -> Option<String> {
-    /// Characters of which hexadecimal digits carry 64 bits.
+    /// The number of hexadecimal digits for 64 bits.
     const LEAST: usize = 16;
-    /// Of which not so many are the same by chance.
+    /// The minimum number of characters that differ between random ids.
     const LEAST_CHANGE: usize = 8;
     let shortest = ids.iter().map(|id| id.len()).min().unwrap_or_default();
     if shortest < LEAST {
@@ -275,7 +275,7 @@ fn unknown_gets_404(conversation: &ConversationView<'_>) -> Judgment {
         Err(judgement) => judgement,
         Ok(asked) if asked.status() == Some(404) => Judgment::Pass,
         Ok(asked) => {
-            let message = format!("a request of a session that does not exist got {}", told(&asked));
+            let message = format!("a request with a session that does not exist got {}", told(&asked));
             Judgment::Broken(vec![Violation::new(message, evidence(&asked))])
         }
     }
@@ -287,20 +287,20 @@ fn ended_gets_404(conversation: &ConversationView<'_>) -> Judgment {
     }
     let deleted = conversation.probe("delete").and_then(|asked| asked.status());
     match deleted {
-        Some(405) => return Judgment::NotApplicable("clients cannot end sessions: a DELETE is answered with 405".into()),
+        Some(405) => return Judgment::NotApplicable("clients cannot end sessions: DELETE got status 405".into()),
         Some(status) if is_success(status) => {}
         _ => return Judgment::Untestable("no session could be ended".into()),
     }
     let Some(asked) = conversation.probe("deleted-session") else { return Judgment::Untestable("it was not tried".into()) };
     let unknown = conversation.probe("unknown-session").and_then(|asked| asked.status());
     match asked.status() {
-        None => Judgment::Untestable("no response came".into()),
+        None => Judgment::Untestable("there was no response".into()),
         Some(404) => Judgment::Pass,
-        Some(status) if unknown == Some(status) && !is_success(status) => Judgment::Untestable(format!(
-            "sessions that are over and sessions that never were both get {status}: see session-unknown-gets-404"
-        )),
+        Some(status) if unknown == Some(status) && !is_success(status) => {
+            Judgment::Untestable(format!("ended sessions and unknown sessions both get {status}: see session-unknown-gets-404"))
+        }
         Some(_) => {
-            let message = format!("a request of a session that was ended got {}", told(&asked));
+            let message = format!("a request in an ended session got {}", told(&asked));
             Judgment::Broken(vec![Violation::new(message, evidence(&asked))])
         }
     }
@@ -314,7 +314,7 @@ fn missing_gets_400(conversation: &ConversationView<'_>) -> Judgment {
         Err(judgement) => judgement,
         Ok(asked) if asked.status() == Some(400) => Judgment::Pass,
         Ok(asked) => {
-            let message = format!("a request that names no session got {}", told(&asked));
+            let message = format!("a request without a session id got {}", told(&asked));
             Judgment::Broken(vec![Violation::new(message, evidence(&asked))])
         }
     }

@@ -1,4 +1,4 @@
-//! Sessions of HTTP+SSE, which are named by nothing but the endpoint of a stream: whose response comes where, and who may post.
+//! Sessions of HTTP+SSE, which are identified only by the endpoint of a stream: where responses arrive, and which clients may post.
 //! Source: 2024-11-05, basic/transports, HTTP with SSE. The page does not speak of sessions, but gives each client an endpoint.
 
 use super::http::{evidence, told};
@@ -11,7 +11,7 @@ use mcproof_record::{FrameBody, FrameId};
 use std::collections::BTreeSet;
 use url::Url;
 
-/// What follows from a response that came to the wrong client is one with it.
+/// Consequences of a response to the wrong client are part of the same violation.
 pub(super) const ON_ITS_STREAM: &str = "sse-response-is-on-session-stream";
 
 /// Of the request that each of two clients makes; its subject is the id.
@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: ON_ITS_STREAM,
         area: Area::Sessions,
-        requirement: "over HTTP+SSE a response comes on the stream that named the endpoint of its request, and on no other",
+        requirement: "over HTTP+SSE, a response comes only on the stream that named the endpoint of its request",
         sources: &[RequirementSource {
             revisions: revisions::LEGACY,
             level: RequirementLevel::Must,
@@ -30,11 +30,11 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Sse,
         tolerance: None,
         judge: Judge::Together(responses_come_on_their_streams),
-        why: "one user reads what another one asked for, and the one who asked waits for nothing; it works as long as a developer is alone",
-        remedy: "keep a transport for each stream, by a session id of its own, and look it up with the id in the endpoint of each POST",
+        why: "one user reads the response to another user, who waits in vain; the bug stays hidden with a single client",
+        remedy: "create a transport with its own session id for each stream, and look it up with the id in the endpoint of each POST",
         sdks: &[
             ("TypeScript", "`transports[transport.sessionId] = transport` at each GET, not one variable `transport` for all"),
-            ("Python", "one `SseServerTransport` serves all streams; do not write to streams of your own"),
+            ("Python", "one `SseServerTransport` serves all streams; do not write to the streams directly"),
         ],
         bad: r#"
             > GET /sse accept: text/event-stream
@@ -57,13 +57,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-session-is-unguessable",
         area: Area::Sessions,
-        requirement: "over HTTP+SSE the endpoint of a stream cannot be guessed from those of others",
+        requirement: "over HTTP+SSE, the endpoint of a stream cannot be guessed from other endpoints",
         sources: &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Security, source: "" }],
         on: On::Sse,
         tolerance: None,
         judge: Judge::Each(endpoint_is_unguessable),
-        why: "who guesses the endpoint of another client posts requests in its name, and their responses come on its stream",
-        remedy: "put a random id into the endpoint, from a cryptographic source and of at least 128 bits",
+        why: "anyone who guesses the endpoint of another client can post requests in its session, and the responses come on its stream",
+        remedy: "put a random id into the endpoint, from a cryptographic random number generator and with at least 128 bits",
         sdks: &[
             ("TypeScript", "`randomUUID()`, as `SSEServerTransport` does"),
             ("Python", "`uuid.uuid4().hex`, as `SseServerTransport` does"),
@@ -86,13 +86,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-unknown-session-is-refused",
         area: Area::Sessions,
-        requirement: "over HTTP+SSE a message to the endpoint of a stream that does not exist is refused",
+        requirement: "over HTTP+SSE, a message to the endpoint of an unknown stream is refused",
         sources: &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Should, source: "" }],
         on: On::Sse,
         tolerance: None,
         judge: Judge::Each(unknown_session_is_refused),
-        why: "a client whose stream has ended is told that its message was taken, and waits for a response that nobody can send it",
-        remedy: "answer with 404 if no stream has the id in the endpoint",
+        why: "a client whose stream has ended gets a success status, and waits for a response that cannot arrive",
+        remedy: "respond with 404 if no stream has the id in the endpoint",
         sdks: &[],
         bad: r#"
             @ unknown-stream
@@ -127,7 +127,7 @@ fn responses_come_on_their_streams(conversations: &[&ConversationView<'_>]) -> J
             let Some(request) = asked.request else { continue };
             let posted = request.exchange.and_then(|id| asking.exchanges.get(&id)).and_then(|exchange| Url::parse(exchange.url).ok());
             for (other, listening) in conversations.iter().enumerate() {
-                // The first stream is the conversation's own.
+                // The first stream is that of the conversation itself.
                 let Some((endpoint, named)) = endpoints(listening).into_iter().next() else { continue };
                 let is_named = posted.as_ref() == Some(&endpoint);
                 let response = listening.from_server().find(|said| said.is_answer() && said.id() == request.id());
@@ -139,7 +139,7 @@ fn responses_come_on_their_streams(conversations: &[&ConversationView<'_>]) -> J
                             false => String::new(),
                         };
                         let method = request.method().unwrap_or_default();
-                        let message = format!("the response to a `{method}` of one client came on the stream of another one{why}");
+                        let message = format!("the response to a `{method}` of one client came on the stream of another client{why}");
                         violations.push(Violation { conversation: other, ..Violation::new(message, [named, said.frame.id]) });
                     }
                     None => {}
@@ -149,8 +149,8 @@ fn responses_come_on_their_streams(conversations: &[&ConversationView<'_>]) -> J
     }
     violations.truncate(1);
     match tried {
-        0 => Judgment::NotTried("two clients were not there at the same time".into()),
-        _ => Judgment::of(violations, seen, "no request of two clients at the same time got a response"),
+        0 => Judgment::NotTried("two clients were not connected at the same time".into()),
+        _ => Judgment::of(violations, seen, "no request got a response while two clients were connected"),
     }
 }
 
@@ -180,7 +180,7 @@ fn endpoint_is_unguessable(conversation: &ConversationView<'_>) -> Judgment {
 
 fn unknown_session_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe(UNKNOWN_STREAM) else {
-        return Judgment::NotTried("no session was made up".into());
+        return Judgment::NotTried("no message was sent to an unknown session".into());
     };
     match (asked.status(), &asked.answer) {
         (Some(200..300), Answer::Error { .. }) => Judgment::Pass,

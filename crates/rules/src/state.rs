@@ -1,8 +1,8 @@
-//! Whether tools keep what their annotations claim, judged by what the server says of itself before and after a call.
+//! Whether tools behave as their annotations claim, judged by what the server shows before and after a call.
 //! Source: schema, ToolAnnotations.
 //!
-//! A look counts if the one before it, with no call between, saw the same; a change counts if it lasts longer than a clock
-//! would let it.
+//! An observation counts if the previous one, with no call in between, was equal; a change counts if it lasts longer than
+//! a change caused by a clock.
 
 use super::ConversationView;
 use super::flaws::{Flaw, told};
@@ -13,14 +13,14 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A change that was seen again after this is no clock's.
+/// A change that is still observed after this time is not caused by a clock.
 const LASTING: Duration = Duration::from_secs(1);
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "read-only-changes-nothing",
         area: Area::Calls,
-        requirement: "a tool with `readOnlyHint: true` changes nothing that can be seen",
+        requirement: "a tool with `readOnlyHint: true` makes no observable change",
         sources: &[
             RequirementSource { revisions: "2025-03-26"..="2025-03-26", level: RequirementLevel::Security, source: "server/tools#tool" },
             RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Security, source: "schema#toolannotations" },
@@ -29,7 +29,7 @@ pub(super) const RULES: &[Rule] = &[
         tolerance: None,
         judge: Judge::Together(|all| unchanged(all, "state-call", "readOnlyHint")),
         why: "hosts call read-only tools without asking their user",
-        remedy: "set `readOnlyHint` to false, or move the change into a tool of its own",
+        remedy: "set `readOnlyHint` to false, or move the change into a separate tool",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -69,7 +69,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "idempotent-changes-nothing-twice",
         area: Area::Calls,
-        requirement: "the second call of a tool with `idempotentHint: true`, with the same arguments, changes nothing that can be seen",
+        requirement: "the second call of a tool with `idempotentHint: true`, with the same arguments, makes no observable change",
         sources: &[
             RequirementSource { revisions: "2025-03-26"..="2025-03-26", level: RequirementLevel::Must, source: "server/tools#tool" },
             RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Must, source: "schema#toolannotations" },
@@ -77,8 +77,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| unchanged(all, "state-call-again", "idempotentHint")),
-        why: "clients repeat a call whose answer was lost, if that does no harm",
-        remedy: "leave `idempotentHint` out, or find out whether what is asked for has been done already",
+        why: "clients repeat an idempotent call after its response was lost",
+        remedy: "remove `idempotentHint`, or check whether the requested change was already made",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -117,8 +117,8 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// What one look through an observer saw.
-struct Look {
+/// One observation.
+struct Observation {
     seen: Value,
     frame: FrameId,
 }
@@ -137,9 +137,9 @@ fn unchanged(all: &[&ConversationView<'_>], call: &str, hint: &str) -> Judgment 
                 continue;
             }
             succeeded = true;
-            // The newest looks are the first of those before, and the last of those after.
-            let before = looks(conversation, probes[..index].iter().rev());
-            let after = looks(conversation, probes[index + 1..].iter());
+            // The newest observations come first in those before the call, and last in those after it.
+            let before = observations(conversation, probes[..index].iter().rev());
+            let after = observations(conversation, probes[index + 1..].iter());
             for (observer, before) in before {
                 let [now, earlier, ..] = before.as_slice() else { continue };
                 let Some([first, rest @ ..]) = after.get(observer).map(Vec::as_slice) else { continue };
@@ -147,7 +147,7 @@ fn unchanged(all: &[&ConversationView<'_>], call: &str, hint: &str) -> Judgment 
                     continue;
                 }
                 judged += 1;
-                let lasts = |later: &Look| {
+                let lasts = |later: &Observation| {
                     later.seen == first.seen && conversation.elapsed(first.frame, later.frame).is_some_and(|time| time >= LASTING)
                 };
                 if first.seen != now.seen && rest.iter().any(lasts) {
@@ -161,29 +161,29 @@ fn unchanged(all: &[&ConversationView<'_>], call: &str, hint: &str) -> Judgment 
         (1.., ..) => Judgment::from_violations(told("tool", "tools", flaws)),
         (0, false, _) => Judgment::Untestable("no such tool was called; `--call NAME` allows those that are not read-only".into()),
         (0, true, false) => Judgment::Untestable("no call of such a tool succeeded with arguments made from its schema".into()),
-        (0, true, true) => Judgment::Untestable("nothing that the server shows stays the same from look to look".into()),
+        (0, true, true) => Judgment::Untestable("no observable state of the server stays the same without a call".into()),
     }
 }
 
-/// Whether a tool claims what the hint says; what changes nothing is idempotent anyway.
+/// Whether a tool has the hint; a read-only tool is idempotent anyway.
 fn claims(tool: &Value, hint: &str) -> bool {
     let is_set = |name: &str| tool.pointer(&format!("/annotations/{name}")) == Some(&Value::Bool(true));
     is_set(hint) && (hint == "readOnlyHint" || !is_set("readOnlyHint"))
 }
 
-fn flaw(asked: &Asked<'_, '_>, observer: &str, (before, after): (&Look, &Look), conversation: usize, hint: &str) -> Flaw {
+fn flaw(asked: &Asked<'_, '_>, observer: &str, (before, after): (&Observation, &Observation), conversation: usize, hint: &str) -> Flaw {
     let call = asked.request.map(|request| request.frame.id);
     Flaw {
         subject: asked.probed.subject.clone().unwrap_or_default(),
-        detail: format!("it has `{hint}`, and after a call of it {observer} says something else than before"),
+        detail: format!("it has `{hint}`, but {observer} changes after a call of it"),
         frames: [Some(before.frame), call, Some(after.frame)].into_iter().flatten().collect(),
         conversation,
     }
 }
 
 /// What each observer saw, up to the next call.
-fn looks<'a>(conversation: &ConversationView<'a>, probes: impl Iterator<Item = &'a Probed>) -> BTreeMap<&'a str, Vec<Look>> {
-    let mut found: BTreeMap<&str, Vec<Look>> = BTreeMap::new();
+fn observations<'a>(conversation: &ConversationView<'a>, probes: impl Iterator<Item = &'a Probed>) -> BTreeMap<&'a str, Vec<Observation>> {
+    let mut found: BTreeMap<&str, Vec<Observation>> = BTreeMap::new();
     for probed in probes.take_while(|probed| !probed.probe.starts_with("state-call")).filter(|probed| probed.probe == "observe") {
         let asked = conversation.asked(probed);
         let answer = asked.answer;
@@ -195,13 +195,13 @@ fn looks<'a>(conversation: &ConversationView<'a>, probes: impl Iterator<Item = &
                     object.values_mut().for_each(in_any_order);
                 }
             }
-            found.entry(observer).or_default().push(Look { seen, frame });
+            found.entry(observer).or_default().push(Observation { seen, frame });
         }
     }
     found
 }
 
-/// That the order of a list stays the same is another law.
+/// Another rule judges whether the order of a list stays the same.
 fn in_any_order(list: &mut Value) {
     if let Some(items) = list.as_array_mut() {
         items.sort_by_cached_key(Value::to_string);

@@ -27,13 +27,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "stdio-only-messages-on-stdout",
         area: Area::Stdio,
-        requirement: "a server writes nothing to stdout but messages",
+        requirement: "a server writes only messages to stdout",
         sources: TRANSPORT,
         on: On::Stdio,
         tolerance: None,
         judge: Judge::Each(only_messages),
-        why: "a client reads each line as a message; on one that is none, some log an error, some hang up, some wait for ever",
-        remedy: "write logs to stderr, and look for prints in libraries",
+        why: "a client reads each line as a message; on any other line, some clients log an error, some disconnect, some wait forever",
+        remedy: "write logs to stderr, and look for print statements in libraries",
         sdks: &[
             ("Python", "logging goes to stderr by default; `print(…, file=sys.stderr)`"),
             ("TypeScript", "`console.error` instead of `console.log`"),
@@ -49,12 +49,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "stdio-message-on-one-line",
         area: Area::Stdio,
-        requirement: "a message has no line break in it",
+        requirement: "a message contains no line break",
         sources: TRANSPORT,
         on: On::Stdio,
         tolerance: None,
         judge: Judge::Each(one_line),
-        why: "a line break ends a message, so that a client gets fragments that are no JSON, and its request is never answered",
+        why: "a line break ends a message, so a client gets fragments that are not valid JSON, and its request gets no response",
         remedy: "serialize messages without indentation",
         sdks: &[("Python", "`json.dumps(message)` without `indent`"), ("TypeScript", "`JSON.stringify(message)` without a third argument")],
         bad: r#"
@@ -75,7 +75,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Stdio,
         tolerance: None,
         judge: Judge::Each(terminated),
-        why: "a client waits for the end of the line, and then finds two messages where one belongs: neither is read",
+        why: "a client waits for the end of the line, then finds two messages on one line and reads neither",
         remedy: "write the line feed with the message, in one call, and flush",
         sdks: &[
             ("Python", "`print(text, flush=True)` or `stdout.write(text + \"\\n\")`"),
@@ -99,8 +99,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Stdio,
         tolerance: None,
         judge: Judge::Each(utf8),
-        why: "clients put a replacement character where a letter was, or drop the whole message",
-        remedy: "set the encoding of stdout to UTF-8 whatever the system's is",
+        why: "clients replace letters with a replacement character, or drop the whole message",
+        remedy: "set the encoding of stdout to UTF-8, regardless of the system's encoding",
         sdks: &[("Python", "`sys.stdout.reconfigure(encoding=\"utf-8\")`, or PYTHONUTF8=1")],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -117,7 +117,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Stdio,
         tolerance: None,
         judge: Judge::Each(no_bom),
-        why: "to a parser of JSON it is an unexpected character, and the message, mostly the handshake, is lost",
+        why: "to a JSON parser it is an unexpected character, and the message, usually the handshake, is lost",
         remedy: "write UTF-8 without a byte order mark",
         sdks: &[("C#", "`new UTF8Encoding(encoderShouldEmitUTF8Identifier: false)`")],
         bad: "
@@ -135,8 +135,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Stdio,
         tolerance: None,
         judge: Judge::Each(line_feeds),
-        why: "JSON allows the carriage return, but clients that compare or count bytes stumble over it",
-        remedy: "open stdout in binary mode, or write \"\\n\" and keep the runtime from translating it",
+        why: "JSON allows the carriage return, but clients that compare or count bytes fail on it",
+        remedy: "open stdout in binary mode, or write \"\\n\" and prevent the runtime from translating it",
         sdks: &[("Python", "`sys.stdout.reconfigure(newline=\"\\n\")`")],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"ping"}
@@ -153,7 +153,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Stdio,
         tolerance: None,
         judge: Judge::Each(no_blank_lines),
-        why: "a blank line is no message; strict clients report an error for each of them",
+        why: "a blank line is not a message; strict clients report an error for each of them",
         remedy: "write one line feed after each message",
         sdks: &[],
         bad: "
@@ -168,14 +168,14 @@ pub(super) const RULES: &[Rule] = &[
 
 const NO_LINE: &str = "the server wrote nothing to stdout";
 
-/// What a line of stdout is.
+/// The content of a line of stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum LineKind {
     Message,
     Blank,
-    /// Whole messages, one after the other, or one without an end of its line.
+    /// Complete messages, one after the other, or one without a line feed.
     Unterminated,
-    /// The first part of a message that has line breaks in it: how many lines it has.
+    /// The first part of a message that contains line breaks, with its number of lines.
     Fragment {
         lines: usize,
     },
@@ -184,16 +184,16 @@ enum Kind {
     Noise,
 }
 
-struct Line<'a> {
+struct StdoutLine<'a> {
     frame: &'a Frame,
     bytes: &'a [u8],
-    kind: Kind,
-    /// Where its further lines are, if it has any.
+    kind: LineKind,
+    /// The frames of its further lines, if any.
     rest: Vec<FrameId>,
 }
 
-/// The lines that the server wrote, each with what it is; of a message on several lines only the first.
-fn lines<'a>(conversation: &ConversationView<'a>) -> Vec<Line<'a>> {
+/// The lines that the server wrote, each with its content; of a message on several lines only the first.
+fn lines<'a>(conversation: &ConversationView<'a>) -> Vec<StdoutLine<'a>> {
     let raw: Vec<(&Frame, &[u8], bool)> = conversation
         .frames()
         .iter()
@@ -208,62 +208,62 @@ fn lines<'a>(conversation: &ConversationView<'a>) -> Vec<Line<'a>> {
     let mut next = 0;
     while let Some((frame, bytes, unterminated)) = raw.get(next) {
         let kind = match messages.contains(&frame.id) && !unterminated {
-            true => Kind::Message,
-            false => kind(bytes, *unterminated, &raw[next..]),
+            true => LineKind::Message,
+            false => classify(bytes, *unterminated, &raw[next..]),
         };
-        let count = if let Kind::Fragment { lines } = kind { lines } else { 1 };
+        let count = if let LineKind::Fragment { lines } = kind { lines } else { 1 };
         let rest = raw[next + 1..next + count].iter().map(|(frame, ..)| frame.id).collect();
-        found.push(Line { frame, bytes, kind, rest });
+        found.push(StdoutLine { frame, bytes, kind, rest });
         next += count;
     }
     found
 }
 
-fn kind(bytes: &[u8], unterminated: bool, rest: &[(&Frame, &[u8], bool)]) -> Kind {
+fn classify(bytes: &[u8], unterminated: bool, rest: &[(&Frame, &[u8], bool)]) -> LineKind {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_start_matches('\u{feff}').trim();
     if text.is_empty() {
-        return Kind::Blank;
+        return LineKind::Blank;
     }
     let values: Result<Vec<Value>, _> = match read_json(text.as_bytes()) {
         Ok(Some(value)) => Ok(vec![value]),
-        // One that holds too much to be read is one all the same.
-        Ok(None) => return if unterminated { Kind::Unterminated } else { Kind::Message },
+        // A message that is too large to be parsed is still a message.
+        Ok(None) => return if unterminated { LineKind::Unterminated } else { LineKind::Message },
         // Several in a row, or none.
         Err(_) => serde_json::Deserializer::from_str(text).into_iter().collect(),
     };
     let is_message = |value: &Value| value.as_array().map_or_else(|| is_message(value), |all| all.iter().any(is_message));
     match values {
-        Ok(values) if !values.iter().all(is_message) => Kind::Noise,
-        Ok(values) if values.len() > 1 || unterminated => Kind::Unterminated,
-        Ok(_) => Kind::Message,
-        Err(error) if unterminated && error.is_eof() && text.starts_with('{') => Kind::Cut,
+        Ok(values) if !values.iter().all(is_message) => LineKind::Noise,
+        Ok(values) if values.len() > 1 || unterminated => LineKind::Unterminated,
+        Ok(_) => LineKind::Message,
+        Err(error) if unterminated && error.is_eof() && text.starts_with('{') => LineKind::Cut,
         Err(_) if text.starts_with(['{', '[']) => {
             let whole = |count: &usize| {
                 let text: Vec<u8> = rest[..*count].iter().flat_map(|(_, bytes, _)| [bytes, b"\n".as_slice()].concat()).collect();
                 serde_json::from_slice::<Value>(&text).is_ok_and(|value| is_message(&value))
             };
-            (2..=MOST_LINES.min(rest.len())).find(whole).map_or(Kind::Noise, |lines| Kind::Fragment { lines })
+            (2..=MOST_LINES.min(rest.len())).find(whole).map_or(LineKind::Noise, |lines| LineKind::Fragment { lines })
         }
-        Err(_) => Kind::Noise,
+        Err(_) => LineKind::Noise,
     }
 }
 
-/// Lines that one message may be spread over before nobody would call it one.
+/// The maximum number of lines that a single message may be spread over.
 const MOST_LINES: usize = 2000;
 
 fn only_messages(conversation: &ConversationView<'_>) -> Judgment {
     let lines = lines(conversation);
-    let noise = lines.iter().filter(|line| line.kind == Kind::Noise);
+    let noise = lines.iter().filter(|line| line.kind == LineKind::Noise);
     let violations =
-        noise.map(|line| Violation::new(format!("a line on stdout is no message: `{}`", excerpt(line.bytes)), [line.frame.id]));
+        noise.map(|line| Violation::new(format!("a line on stdout is not a message: `{}`", excerpt(line.bytes)), [line.frame.id]));
     Judgment::of(gathered(violations.collect()), lines.len(), NO_LINE)
 }
 
 fn one_line(conversation: &ConversationView<'_>) -> Judgment {
     let lines = lines(conversation);
     let violations = lines.iter().filter_map(|line| {
-        let Kind::Fragment { lines } = line.kind else { return None };
+        let LineKind::Fragment { lines } = line.kind else { return None };
         let frames = std::iter::once(line.frame.id).chain(line.rest.iter().copied());
         Some(Violation::new(format!("a message is spread over {lines} lines"), frames))
     });
@@ -272,7 +272,7 @@ fn one_line(conversation: &ConversationView<'_>) -> Judgment {
 
 fn terminated(conversation: &ConversationView<'_>) -> Judgment {
     let lines = lines(conversation);
-    let violations = lines.iter().filter(|line| line.kind == Kind::Unterminated).map(|line| {
+    let violations = lines.iter().filter(|line| line.kind == LineKind::Unterminated).map(|line| {
         let message = match &line.frame.body {
             FrameBody::Line { unterminated: true, .. } => "stdout ends with a message that has no line feed".to_owned(),
             _ => format!("messages follow one another without a line feed: `{}`", excerpt(line.bytes)),
@@ -284,12 +284,12 @@ fn terminated(conversation: &ConversationView<'_>) -> Judgment {
 
 fn utf8(conversation: &ConversationView<'_>) -> Judgment {
     let lines = lines(conversation);
-    // Half a line may end in half a letter.
-    let whole = lines.iter().filter(|line| line.kind != Kind::Cut);
+    // A truncated line may end in the middle of a character.
+    let whole = lines.iter().filter(|line| line.kind != LineKind::Cut);
     let violations = whole.filter_map(|line| {
         let error = std::str::from_utf8(line.bytes).err()?;
         let byte = line.bytes.get(error.valid_up_to()).copied().unwrap_or_default();
-        Some(Violation::new(format!("a line is no UTF-8 from byte {} on (0x{byte:02x})", error.valid_up_to()), [line.frame.id]))
+        Some(Violation::new(format!("a line is not valid UTF-8 at byte {} (0x{byte:02x})", error.valid_up_to()), [line.frame.id]))
     });
     Judgment::of(gathered(violations.collect()), lines.len(), NO_LINE)
 }
@@ -302,8 +302,8 @@ fn no_bom(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn line_feeds(conversation: &ConversationView<'_>) -> Judgment {
-    let messages: Vec<Line<'_>> = lines(conversation).into_iter().filter(|line| line.kind == Kind::Message).collect();
-    let ends: Vec<&Line<'_>> = messages.iter().filter(|line| line.bytes.ends_with(b"\r")).collect();
+    let messages: Vec<StdoutLine<'_>> = lines(conversation).into_iter().filter(|line| line.kind == LineKind::Message).collect();
+    let ends: Vec<&StdoutLine<'_>> = messages.iter().filter(|line| line.bytes.ends_with(b"\r")).collect();
     let violation = ends.first().map(|first| {
         let message = format!("{} of {} lines end with a carriage return", ends.len(), messages.len());
         Violation::new(message, [first.frame.id])
@@ -314,9 +314,9 @@ fn line_feeds(conversation: &ConversationView<'_>) -> Judgment {
 fn no_blank_lines(conversation: &ConversationView<'_>) -> Judgment {
     let lines = lines(conversation);
     // A blank line after noise is part of the noise.
-    let blank = |pair: &&[Line<'_>]| pair[1].kind == Kind::Blank && pair[0].kind != Kind::Noise;
+    let blank = |pair: &&[StdoutLine<'_>]| pair[1].kind == LineKind::Blank && pair[0].kind != LineKind::Noise;
     let mut blank = lines.windows(2).filter(blank).map(|pair| pair[1].frame.id).collect::<Vec<_>>();
-    blank.extend(lines.first().filter(|line| line.kind == Kind::Blank).map(|line| line.frame.id));
+    blank.extend(lines.first().filter(|line| line.kind == LineKind::Blank).map(|line| line.frame.id));
     let violation = (!blank.is_empty()).then(|| Violation::new(format!("{} lines are blank", blank.len()), blank.iter().copied().take(3)));
     Judgment::of(violation.into_iter().collect(), lines.len(), NO_LINE)
 }
@@ -326,31 +326,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_told_for_what_it_is() {
+    fn lines_are_classified() {
         let frame = Frame {
             id: FrameId(0),
             at: std::time::Duration::ZERO,
             direction: Direction::FromServer,
             body: FrameBody::Closed { pipe: "stdout".into() },
         };
-        let check = |line: &[u8], unterminated: bool, expected: Kind| {
-            assert_eq!(kind(line, unterminated, &[(&frame, line, unterminated)]), expected, "{}", String::from_utf8_lossy(line));
+        let check = |line: &[u8], unterminated: bool, expected: LineKind| {
+            assert_eq!(classify(line, unterminated, &[(&frame, line, unterminated)]), expected, "{}", String::from_utf8_lossy(line));
         };
-        check(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, false, Kind::Message);
-        check(br#"{"id":1,"result":{}}"#, false, Kind::Message);
-        check(br#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#, false, Kind::Message);
-        check(b"\xef\xbb\xbf{\"id\":1,\"result\":{}}", false, Kind::Message);
-        check(b"{\"id\":1,\"result\":{\"name\":\"gr\xfcn\"}}", false, Kind::Message);
-        check(b" \r", false, Kind::Blank);
-        check(br#"{"id":1,"result":{}}"#, true, Kind::Unterminated);
-        check(b"{\"id\":1,\"result\":{}}\r{\"id\":2,\"result\":{}}", false, Kind::Unterminated);
-        check(br#"{"id":1,"resu"#, true, Kind::Cut);
-        check(br#"{"id":1,"resu"#, false, Kind::Noise);
-        check(br#"{"level":"info","msg":"started"}"#, false, Kind::Noise);
-        check(b"true", false, Kind::Noise);
-        check(b"Listening", false, Kind::Noise);
+        check(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, false, LineKind::Message);
+        check(br#"{"id":1,"result":{}}"#, false, LineKind::Message);
+        check(br#"[{"jsonrpc":"2.0","id":1,"result":{}}]"#, false, LineKind::Message);
+        check(b"\xef\xbb\xbf{\"id\":1,\"result\":{}}", false, LineKind::Message);
+        check(b"{\"id\":1,\"result\":{\"name\":\"gr\xfcn\"}}", false, LineKind::Message);
+        check(b" \r", false, LineKind::Blank);
+        check(br#"{"id":1,"result":{}}"#, true, LineKind::Unterminated);
+        check(b"{\"id\":1,\"result\":{}}\r{\"id\":2,\"result\":{}}", false, LineKind::Unterminated);
+        check(br#"{"id":1,"resu"#, true, LineKind::Cut);
+        check(br#"{"id":1,"resu"#, false, LineKind::Noise);
+        check(br#"{"level":"info","msg":"started"}"#, false, LineKind::Noise);
+        check(b"true", false, LineKind::Noise);
+        check(b"Listening", false, LineKind::Noise);
         let many = format!("{{\"id\":1,\"result\":[{}0]}}", "0,".repeat(2_000_000));
-        check(many.as_bytes(), false, Kind::Message);
-        check(format!("{many}x").as_bytes(), false, Kind::Noise);
+        check(many.as_bytes(), false, LineKind::Message);
+        check(format!("{many}x").as_bytes(), false, LineKind::Noise);
     }
 }

@@ -1,4 +1,4 @@
-//! Streams of notifications that a modern client asks for.
+//! Streams of notifications that a modern client requests.
 //! Source: 2026-07-28, basic/patterns/subscriptions.
 
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(is_acknowledged_first),
-        why: "only the acknowledgement tells a client that it misses nothing from now on, and what it will not get",
+        why: "only the acknowledgement shows a client from when on it gets every notification, and which ones it will not get",
         remedy: "send `notifications/subscriptions/acknowledged` as soon as the request is taken, before anything else",
         sdks: &[],
         bad: r#"
@@ -34,12 +34,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "listen-notifications-are-tagged",
         area: Area::Modern,
-        requirement: "everything that comes for a subscription carries its id",
+        requirement: "every message of a subscription carries its id",
         sources: &[must("basic/patterns/subscriptions#receiving-notifications")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(notifications_are_tagged),
-        why: "over stdio all subscriptions share one channel, and only the id tells them apart",
+        why: "over stdio, all subscriptions share one channel, and only the id distinguishes them",
         remedy: "put the id of the `subscriptions/listen` request, with its type, into `_meta` as `io.modelcontextprotocol/subscriptionId`",
         sdks: &[],
         bad: r#"
@@ -54,13 +54,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "listen-filter-is-honored",
         area: Area::Modern,
-        requirement: "a server sends no notification of a kind that the client has not asked for",
+        requirement: "a server sends only kinds of notifications that the client requested",
         sources: &[must("basic/patterns/subscriptions#opening-a-stream")],
         on: On::Any,
         tolerance: None,
-        judge: Judge::Each(filter_is_honoured),
-        why: "a client that asked for one thing and gets another treats it as an error, or wakes up for nothing",
-        remedy: "keep the filter of each subscription, and compare before sending",
+        judge: Judge::Each(filter_is_honored),
+        why: "a client treats a notification that it did not request as an error, or wakes up needlessly",
+        remedy: "store the filter of each subscription, and check it before sending",
         sdks: &[],
         bad: r#"
             @ listen
@@ -77,20 +77,20 @@ pub(super) const RULES: &[Rule] = &[
 
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-/// A `subscriptions/listen` and what came for it.
-struct Listening<'c> {
+/// A `subscriptions/listen` request and its messages.
+struct Subscription<'c> {
     request: &'c Said<'c>,
     answer: Option<&'c Said<'c>>,
     notifications: Vec<&'c Said<'c>>,
 }
 
-impl Listening<'_> {
+impl Subscription<'_> {
     fn is_refused(&self) -> bool {
         self.answer.is_some_and(|answer| answer.value.get("error").is_some())
     }
 
-    /// What is wrong about a notification, in view of the filter.
-    fn overstep(&self, notification: &Said<'_>) -> Option<String> {
+    /// What is wrong with a notification according to the filter.
+    fn filter_violation(&self, notification: &Said<'_>) -> Option<String> {
         let method = notification.method()?;
         let asked = |kind: &str| self.request.param("/notifications").and_then(|filter| filter.get(kind));
         let is_on = |kind: &str| asked(kind) == Some(&Value::Bool(true));
@@ -106,19 +106,19 @@ impl Listening<'_> {
                     }
                     _ => false,
                 });
-                return beyond.map(|(kind, value)| format!("the acknowledgement grants `{kind}` {value}, which was not asked for"));
+                return beyond.map(|(kind, value)| format!("the acknowledgement grants `{kind}` {value}, which was not requested"));
             }
             "notifications/tools/list_changed" => is_on("toolsListChanged"),
             "notifications/prompts/list_changed" => is_on("promptsListChanged"),
             "notifications/resources/list_changed" => is_on("resourcesListChanged"),
             "notifications/resources/updated" => match notification.param("/uri").and_then(Value::as_str) {
-                // The update may be about a part of what is watched.
+                // The update may be about a part of the watched resource.
                 Some(uri) => uris().any(|watched| uri.starts_with(watched)),
                 None => uris().next().is_some(),
             },
             _ => return None,
         };
-        (!is_allowed).then(|| format!("`{method}` came on a subscription that did not ask for it"))
+        (!is_allowed).then(|| format!("`{method}` came on a subscription that did not request it"))
     }
 }
 
@@ -127,9 +127,10 @@ fn is_of_a_subscription(method: &str) -> bool {
 }
 
 /// Every subscription, and the notifications of subscriptions that belong to none.
-fn listenings<'c>(conversation: &'c ConversationView<'_>) -> (Vec<Listening<'c>>, Vec<&'c Said<'c>>) {
+fn subscriptions<'c>(conversation: &'c ConversationView<'_>) -> (Vec<Subscription<'c>>, Vec<&'c Said<'c>>) {
     let requests = conversation.requests().filter(|(request, _)| request.method() == Some("subscriptions/listen"));
-    let mut all: Vec<Listening<'c>> = requests.map(|(request, answer)| Listening { request, answer, notifications: Vec::new() }).collect();
+    let mut all: Vec<Subscription<'c>> =
+        requests.map(|(request, answer)| Subscription { request, answer, notifications: Vec::new() }).collect();
     let mut stray = Vec::new();
     let initialized = conversation.from_client().find(|said| said.method() == Some("initialize")).map(|said| said.frame.id);
     for said in conversation.from_server().filter(|said| said.is_notification()) {
@@ -137,20 +138,20 @@ fn listenings<'c>(conversation: &'c ConversationView<'_>) -> (Vec<Listening<'c>>
             break;
         }
         let tag = said.meta("subscriptionId");
-        let is_ours = |listening: &Listening<'_>| match (listening.request.exchange, said.exchange, tag) {
+        let is_ours = |subscription: &Subscription<'_>| match (subscription.request.exchange, said.exchange, tag) {
             (Some(ours), Some(theirs), _) => ours == theirs,
-            (_, _, Some(tag)) => listening.request.id() == Some(tag),
+            (_, _, Some(tag)) => subscription.request.id() == Some(tag),
             (_, _, None) => false,
         };
-        // A tag that nobody gave is as good as none.
-        let is_nearest = |listening: &Listening<'_>| {
-            listening.request.exchange.is_none()
-                && listening.request.frame.id < said.frame.id
+        // A subscription id of no request counts as none.
+        let is_nearest = |subscription: &Subscription<'_>| {
+            subscription.request.exchange.is_none()
+                && subscription.request.frame.id < said.frame.id
                 && said.method().is_some_and(is_of_a_subscription)
         };
         let position = all.iter().rposition(is_ours).or_else(|| all.iter().rposition(is_nearest));
         match position.and_then(|position| all.get_mut(position)) {
-            Some(listening) => listening.notifications.push(said),
+            Some(subscription) => subscription.notifications.push(said),
             None if said.method().is_some_and(is_of_a_subscription) => stray.push(said),
             None => {}
         }
@@ -158,19 +159,17 @@ fn listenings<'c>(conversation: &'c ConversationView<'_>) -> (Vec<Listening<'c>>
     (all, stray)
 }
 
-/// Why nothing can be said where no subscription came about.
-fn without_any(conversation: &ConversationView<'_>, all: &[Listening<'_>]) -> Option<Judgment> {
-    if all.iter().any(|listening| !listening.is_refused()) {
+/// Why subscriptions cannot be judged if there is none.
+fn without_any(conversation: &ConversationView<'_>, all: &[Subscription<'_>]) -> Option<Judgment> {
+    if all.iter().any(|subscription| !subscription.is_refused()) {
         return None;
     }
     let declared = ["tools/listChanged", "prompts/listChanged", "resources/listChanged", "resources/subscribe"]
         .into_iter()
         .find(|path| conversation.capability(path).is_some());
-    Some(match (declared, all.first().and_then(|listening| listening.answer)) {
-        (None, None) if conversation.handshake().is_some() => {
-            Judgment::NotApplicable("the server declares nothing that could be listened to".into())
-        }
-        (_, None) => Judgment::Untestable("nothing was listened to".into()),
+    Some(match (declared, all.first().and_then(|subscription| subscription.answer)) {
+        (None, None) if conversation.handshake().is_some() => Judgment::NotApplicable("the server declares nothing to subscribe to".into()),
+        (_, None) => Judgment::Untestable("no subscription was requested".into()),
         (_, Some(answer)) => {
             let code = answer.value.pointer("/error/code").unwrap_or(&Value::Null);
             Judgment::Untestable(format!("`subscriptions/listen` got error {code}"))
@@ -179,26 +178,26 @@ fn without_any(conversation: &ConversationView<'_>, all: &[Listening<'_>]) -> Op
 }
 
 fn is_acknowledged_first(conversation: &ConversationView<'_>) -> Judgment {
-    let (all, _) = listenings(conversation);
+    let (all, _) = subscriptions(conversation);
     if let Some(judgement) = without_any(conversation, &all) {
         return judgement;
     }
     let (mut seen, mut violations) = (0, Vec::new());
-    for listening in all.iter().filter(|listening| !listening.is_refused()) {
-        let first = listening.notifications.first();
-        let asked = listening.request.frame.id;
+    for subscription in all.iter().filter(|subscription| !subscription.is_refused()) {
+        let first = subscription.notifications.first();
+        let asked = subscription.request.frame.id;
         let was_silent = || {
             let probes = conversation.conversation.probes.iter();
             probes.filter(|probed| probed.first <= asked && asked < probed.end).any(|probed| probed.outcome == ProbeOutcome::Silent)
         };
-        match (first, listening.answer) {
+        match (first, subscription.answer) {
             (Some(first), _) if first.method() == Some(ACKNOWLEDGED) => seen += 1,
             (Some(first), _) => {
                 let message = format!("a subscription began with `{}`", first.method().unwrap_or_default());
                 violations.push(Violation::new(message, [asked, first.frame.id]));
             }
             (None, Some(answer)) => {
-                violations.push(Violation::new("a subscription was answered and never acknowledged", [asked, answer.frame.id]));
+                violations.push(Violation::new("a subscription got a response without an acknowledgement", [asked, answer.frame.id]));
             }
             (None, None) if was_silent() => violations.push(Violation::new("a subscription was not acknowledged in time", [asked])),
             (None, None) => {}
@@ -209,39 +208,39 @@ fn is_acknowledged_first(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn notifications_are_tagged(conversation: &ConversationView<'_>) -> Judgment {
-    let (all, _) = listenings(conversation);
+    let (all, _) = subscriptions(conversation);
     if let Some(judgement) = without_any(conversation, &all) {
         return judgement;
     }
     let (mut seen, mut violations) = (0, Vec::new());
-    for listening in &all {
-        for notification in &listening.notifications {
+    for subscription in &all {
+        for notification in &subscription.notifications {
             seen += 1;
             let tag = notification.meta("subscriptionId");
-            if tag == listening.request.id() {
+            if tag == subscription.request.id() {
                 continue;
             }
             let method = notification.method().unwrap_or_default();
             let how = tag.map_or_else(
                 || "no `subscriptionId`".to_owned(),
-                |tag| format!("the `subscriptionId` {tag}, not {}", listening.request.id().unwrap_or(&Value::Null)),
+                |tag| format!("the `subscriptionId` {tag}, not {}", subscription.request.id().unwrap_or(&Value::Null)),
             );
-            violations.push(Violation::new(format!("`{method}` has {how}"), [listening.request.frame.id, notification.frame.id]));
+            violations.push(Violation::new(format!("`{method}` has {how}"), [subscription.request.frame.id, notification.frame.id]));
         }
     }
     violations.dedup_by(|later, first| later.message == first.message);
-    Judgment::of(violations, seen, "no subscription brought a notification")
+    Judgment::of(violations, seen, "no subscription got a notification")
 }
 
-fn filter_is_honoured(conversation: &ConversationView<'_>) -> Judgment {
-    let (all, stray) = listenings(conversation);
+fn filter_is_honored(conversation: &ConversationView<'_>) -> Judgment {
+    let (all, stray) = subscriptions(conversation);
     let mut violations: Vec<Violation> = Vec::new();
-    for listening in &all {
-        // What comes before the acknowledgement is wrong in any case, and told as that.
-        let from_acknowledgement = listening.notifications.iter().skip_while(|notification| notification.method() != Some(ACKNOWLEDGED));
+    for subscription in &all {
+        // Another rule reports notifications before the acknowledgement.
+        let from_acknowledgement = subscription.notifications.iter().skip_while(|notification| notification.method() != Some(ACKNOWLEDGED));
         for notification in from_acknowledgement {
-            if let Some(message) = listening.overstep(notification) {
-                violations.push(Violation::new(message, [listening.request.frame.id, notification.frame.id]));
+            if let Some(message) = subscription.filter_violation(notification) {
+                violations.push(Violation::new(message, [subscription.request.frame.id, notification.frame.id]));
             }
         }
     }

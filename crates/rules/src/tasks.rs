@@ -1,5 +1,5 @@
-//! Calls of 2025-11-25 that become tasks.
-//! Source: 2025-11-25, basic/utilities/tasks. Those of the extension are judged by the fixtures that have them.
+//! Calls of 2025-11-25 that create tasks.
+//! Source: 2025-11-25, basic/utilities/tasks. The tasks of the extension are judged with fixtures.
 
 use super::answers::messages;
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions};
@@ -12,15 +12,14 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 const REVISION: Revisions = "2025-11-25"..="2025-11-25";
-/// Why a MUST counts less where a tool has to be called as a task.
-const REFUSED_IN_RESULT: Option<&str> = Some(
-    "a MUST of the specification, and a warning by default where the call is refused in a result with `isError`, as the TypeScript SDK does it",
-);
+/// Why a MUST is a warning for tools that have to be called as a task.
+const REFUSED_IN_RESULT: Option<&str> =
+    Some("a MUST of the specification, and a warning by default if the call is refused with an `isError` result, as by the TypeScript SDK");
 const INVALID_PARAMS: i64 = -32602;
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_REQUEST: i64 = -32600;
 
-/// The part of a declaration that these have in common.
+/// The fields that these rules have in common.
 const OF_TASKS: Rule = Rule {
     id: "",
     area: Area::Calls,
@@ -39,15 +38,15 @@ const OF_TASKS: Rule = Rule {
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "undeclared-task-request-is-ignored",
-        requirement: "a server that has not declared tasks answers a call with `task` as any other",
+        requirement: "a server that does not declare tasks ignores `task` in a call",
         sources: &[RequirementSource {
             revisions: REVISION,
             level: RequirementLevel::Must,
             source: "basic/utilities/tasks#task-support-and-handling",
         }],
         judge: Judge::Each(undeclared_is_ignored),
-        why: "whoever did not read that there are tasks here gets something that is no result of the tool, and nobody asks for the rest",
-        remedy: "declare `tasks.requests.tools.call`, or leave the parameter `task` alone",
+        why: "a client that sees no declared tasks expects the result of the tool, and never requests that of a task",
+        remedy: "declare `tasks.requests.tools.call`, or ignore the parameter `task`",
         bad: r#"
             @ task-undeclared feed
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000}}}
@@ -60,15 +59,15 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "call-as-task-returns-task",
-        requirement: "a call as a task is answered with the task at once",
+        requirement: "a call as a task returns the task immediately",
         sources: &[RequirementSource {
             revisions: REVISION,
             level: RequirementLevel::Must,
             source: "basic/utilities/tasks#result-retrieval",
         }],
-        judge: Judge::Each(gives_task),
-        why: "a client that asked for a task waits for an id, and cannot tell whether it got a result or something unknown",
-        remedy: "answer a call with `task` with a result that has the member `task`, and put what the tool gives into `tasks/result`",
+        judge: Judge::Each(returns_task),
+        why: "a client that requested a task waits for its id, and cannot interpret another result",
+        remedy: "respond to a call with `task` with a result that has the member `task`, and return the result of the tool from `tasks/result`",
         bad: r#"
             @ task-create feed
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000}}}
@@ -87,9 +86,9 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "basic/utilities/tasks#task-status-lifecycle",
         }],
-        judge: Judge::Each(begins_as_working),
-        why: "clients show what a task does from its status, and do not poll one that has ended",
-        remedy: "store the task as `working` before anything is done, and answer with that",
+        judge: Judge::Each(starts_as_working),
+        why: "clients display the status of a task, and do not poll a task that has ended",
+        remedy: "store the task as `working` before its work begins, and return it in this status",
         bad: r#"
             @ task-create feed
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
@@ -109,8 +108,8 @@ pub(super) const RULES: &[Rule] = &[
             source: "basic/utilities/tasks#task-id-requirements",
         }],
         judge: Judge::Each(ids_differ),
-        why: "whoever asks for one task gets the state, or the result, of another one",
-        remedy: "take a random id for each task, such as a UUID",
+        why: "a request for one task gets the status or the result of another one",
+        remedy: "use a random id for each task, such as a UUID",
         bad: r#"
             @ task-create feed
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
@@ -136,8 +135,8 @@ pub(super) const RULES: &[Rule] = &[
             source: "basic/utilities/tasks#task-status-lifecycle",
         }],
         judge: Judge::Each(end_is_final),
-        why: "clients stop polling when a task has ended, and miss what becomes of it afterwards",
-        remedy: "check the status before it is set: nothing follows upon `completed`, `failed` and `cancelled`, not even when the work ends after a cancellation",
+        why: "clients stop polling when a task has ended, and miss later changes",
+        remedy: "check the status before changing it: `completed`, `failed` and `cancelled` are final, even if the work ends after a cancellation",
         bad: r#"
             @ task-create feed
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
@@ -162,15 +161,15 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "task-result-waits-for-task-end",
-        requirement: "`tasks/result` is answered when the task has ended, and not before",
+        requirement: "`tasks/result` gets its response when the task has ended, and not before",
         sources: &[RequirementSource {
             revisions: REVISION,
             level: RequirementLevel::Must,
             source: "basic/utilities/tasks#result-retrieval",
         }],
         judge: Judge::Each(result_waits),
-        why: "a client that asks for the result takes what comes for it, and does not ask again",
-        remedy: "wait for the end of the task before `tasks/result` is answered",
+        why: "a client accepts the first response as the result, and does not repeat the request",
+        remedy: "wait for the end of the task before responding to `tasks/result`",
         bad: r#"
             @ task-create feed
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
@@ -195,15 +194,15 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "task-result-is-stable",
-        requirement: "the result of a completed task is what its tool gave, however often it is asked for",
+        requirement: "the result of a completed task is the result of its tool, for every request",
         sources: &[RequirementSource {
             revisions: REVISION,
             level: RequirementLevel::Must,
             source: "basic/utilities/tasks#result-retrieval",
         }],
-        judge: Judge::Each(result_is_kept),
-        why: "a client whose connection broke while it waited asks again, and gets nothing or something else",
-        remedy: "keep the result as long as the task is there, and answer `tasks/result` with it as the call would have been answered",
+        judge: Judge::Each(result_is_stable),
+        why: "a client whose connection broke requests the result again, and gets none or a different one",
+        remedy: "store the result as long as the task exists, and return it from `tasks/result` as the call would have returned it",
         bad: r#"
             @ task-create feed
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
@@ -241,8 +240,8 @@ pub(super) const RULES: &[Rule] = &[
             source: "basic/utilities/tasks#associating-task-related-messages",
         }],
         judge: Judge::Each(result_names_its_task),
-        why: "a client that follows several tasks files the result under the wrong one",
-        remedy: "set `io.modelcontextprotocol/related-task` in the `_meta` of `tasks/result` to the `taskId` that was asked for",
+        why: "a client with several tasks assigns the result to the wrong one",
+        remedy: "set `io.modelcontextprotocol/related-task` in the `_meta` of `tasks/result` to the requested `taskId`",
         bad: r#"
             @ task-create feed
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
@@ -261,14 +260,14 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "task-status-has-no-related-task-meta",
-        requirement: "what tells its task anyway does not name it in `_meta` once more",
+        requirement: "messages that already contain the task id do not repeat it in `_meta`",
         sources: &[RequirementSource {
             revisions: REVISION,
             level: RequirementLevel::Should,
             source: "basic/utilities/tasks#associating-task-related-messages",
         }],
         judge: Judge::Each(names_no_related_task),
-        why: "the same id in two places can differ, and clients take either",
+        why: "the two ids can differ, and clients may use either",
         remedy: "leave `io.modelcontextprotocol/related-task` out of the results of `tasks/get`, `tasks/list` and `tasks/cancel`, and of `notifications/tasks/status`",
         bad: r#"
             @ task-create feed
@@ -288,14 +287,14 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "task-id-in-params-takes-precedence",
-        requirement: "`tasks/get` is about the task in its params, whatever `_meta` names",
+        requirement: "`tasks/get` uses the task id in its params, not the one in `_meta`",
         sources: &[RequirementSource {
             revisions: REVISION,
             level: RequirementLevel::Must,
             source: "basic/utilities/tasks#associating-task-related-messages",
         }],
-        judge: Judge::Each(id_in_params_counts),
-        why: "a client that forwards `_meta` of an earlier message gets the state of another task",
+        judge: Judge::Each(id_in_params_takes_precedence),
+        why: "a client that forwards `_meta` of an earlier message gets the status of another task",
         remedy: "read `params.taskId`, and ignore `io.modelcontextprotocol/related-task` in these requests",
         bad: r#"
             @ task-create feed
@@ -315,11 +314,11 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "task-list-has-each-task",
-        requirement: "a task that `tasks/get` finds is in the list of tasks",
+        requirement: "a task that `tasks/get` returns is also in `tasks/list`",
         sources: &[RequirementSource { revisions: REVISION, level: RequirementLevel::Must, source: "basic/utilities/tasks#task-listing" }],
         judge: Judge::Each(list_has_each),
-        why: "after a restart clients find their tasks by the list, and lose those that are not in it",
-        remedy: "list all tasks that this client may ask for, the running ones as well",
+        why: "after a restart, clients find their tasks through the list, and lose those that are missing",
+        remedy: "list all tasks that this client may access, including running ones",
         bad: r#"
             @ task-create feed
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
@@ -344,15 +343,15 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "task-cancel-sets-status-cancelled",
-        requirement: "a task that was cancelled is `cancelled` in the answer already",
+        requirement: "the response to `tasks/cancel` has the status `cancelled`",
         sources: &[RequirementSource {
             revisions: REVISION,
             level: RequirementLevel::Must,
             source: "basic/utilities/tasks#task-cancellation",
         }],
         judge: Judge::Each(cancel_cancels),
-        why: "the client shows that the work goes on, and its user cancels again",
-        remedy: "set the status before `tasks/cancel` is answered, and stop the work after that",
+        why: "the client shows a task that is still running, and its user cancels it again",
+        remedy: "set the status before responding to `tasks/cancel`, then stop the work",
         bad: r#"
             @ task-create feed
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
@@ -371,15 +370,15 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "ended-task-cannot-be-canceled",
-        requirement: "cancelling a task that has ended gets error -32602",
+        requirement: "canceling a task that has ended gets error -32602",
         sources: &[RequirementSource {
             revisions: REVISION,
             level: RequirementLevel::Must,
             source: "basic/utilities/tasks#task-cancellation",
         }],
-        judge: Judge::Each(ended_cannot_be_cancelled),
-        why: "a client believes that it has stopped what was done long ago",
-        remedy: "answer -32602 to `tasks/cancel` where the status is `completed`, `failed` or `cancelled`",
+        judge: Judge::Each(ended_cannot_be_canceled),
+        why: "the client reports as canceled a task that had already ended",
+        remedy: "respond to `tasks/cancel` with -32602 if the status is `completed`, `failed` or `cancelled`",
         bad: r#"
             @ task-create feed
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
@@ -411,8 +410,8 @@ pub(super) const RULES: &[Rule] = &[
             source: "basic/utilities/tasks#protocol-errors",
         }],
         judge: Judge::Each(unknown_is_refused),
-        why: "clients forget a task upon this error, and try again upon any other",
-        remedy: "answer -32602 to `tasks/get`, `tasks/result` and `tasks/cancel` with an unknown id, and to `tasks/list` with an unknown cursor",
+        why: "clients discard a task after this error, and retry after any other",
+        remedy: "respond with -32602 to `tasks/get`, `tasks/result` and `tasks/cancel` with an unknown id, and to `tasks/list` with an unknown cursor",
         bad: r#"
             @ task-unknown tasks/get
             > {"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"t9"}}
@@ -425,15 +424,15 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "call-as-task-is-refused-where-forbidden",
-        requirement: "a call as a task of a tool without tasks gets error -32601",
+        requirement: "a call as a task of a tool without task support gets error -32601",
         sources: &[RequirementSource {
             revisions: REVISION,
             level: RequirementLevel::Should,
             source: "basic/utilities/tasks#tool-level-negotiation",
         }],
         judge: Judge::Each(forbidden_is_refused),
-        why: "a client that gets a result in place of a task does not know what to do with it",
-        remedy: "look at the `taskSupport` of the tool, and answer -32601 if it is missing or `forbidden` and the call has `task`",
+        why: "a client that expects a task cannot interpret a result",
+        remedy: "check the `taskSupport` of the tool, and respond with -32601 if it is missing or `forbidden` and the call has `task`",
         bad: r#"
             @ task-forbidden feed
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000}}}
@@ -446,15 +445,15 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "call-without-needed-task-is-refused",
-        requirement: "a call of a tool that has to be called as a task gets error -32601 without one",
+        requirement: "a call without `task` of a tool that requires a task gets error -32601",
         sources: &[RequirementSource {
             revisions: REVISION,
             level: RequirementLevel::Must,
             source: "basic/utilities/tasks#tool-level-negotiation",
         }],
         judge: Judge::Each(needed_is_wanted),
-        why: "a client waits for the result of work that takes hours, until its deadline ends it",
-        remedy: "look at the `taskSupport` of the tool, and answer -32601 if it is `required` and the call has no `task`",
+        why: "a client waits for the result of long work until its request times out",
+        remedy: "check the `taskSupport` of the tool, and respond with -32601 if it is `required` and the call has no `task`",
         bad: r#"
             @ task-needed feed
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed"}}
@@ -467,15 +466,15 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "task-progress-ends-with-task",
-        requirement: "there is no progress of a task that has ended",
+        requirement: "a task has no progress after its end",
         sources: &[RequirementSource {
             revisions: REVISION,
             level: RequirementLevel::Must,
             source: "basic/utilities/progress#behavior-requirements",
         }],
         judge: Judge::Each(progress_ends_with_task),
-        why: "clients forget the token of a task with its end; what comes later is an error in their log, or counts for another request",
-        remedy: "stop what reports progress before the status is set",
+        why: "clients discard the token when a task ends; later progress is an error in their log, or is assigned to another request",
+        remedy: "stop reporting progress before setting the status",
         bad: r#"
             @ task-create feed
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
@@ -496,7 +495,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "task-id-is-unguessable",
-        requirement: "the id of a task cannot be guessed from others",
+        requirement: "a task id cannot be guessed from other task ids",
         sources: &[
             RequirementSource {
                 revisions: REVISION,
@@ -511,8 +510,8 @@ pub(super) const RULES: &[Rule] = &[
         ],
         on: On::Http,
         judge: Judge::Each(id_is_unguessable),
-        why: "who guesses the id of a task reads its result, answers what it asks, or ends it",
-        remedy: "take the id from a cryptographic source of randomness, at least 128 bits of it",
+        why: "anyone who guesses a task id can read its result, respond to its requests, or cancel it",
+        remedy: "generate the id with a cryptographic random number generator, with at least 128 bits",
         bad: r#"
             > POST /mcp
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
@@ -540,7 +539,7 @@ fn without_tasks(conversation: &ConversationView<'_>) -> Judgment {
     undeclared.unwrap_or_else(|| Judgment::NotTried("no tool was called as a task".into()))
 }
 
-/// Looks at each answer to what was tried.
+/// Judges the response to each probe.
 fn each(conversation: &ConversationView<'_>, probe: &str, flaw: impl Fn(&Asked<'_, '_>) -> Option<String>) -> Judgment {
     let (mut tried, mut seen, mut violations) = (false, 0, Vec::<Violation>::new());
     for asked in conversation.probes(probe) {
@@ -552,7 +551,7 @@ fn each(conversation: &ConversationView<'_>, probe: &str, flaw: impl Fn(&Asked<'
         violations.extend(flaw(&asked).map(|message| Violation::new(message, asked.frames())));
     }
     violations.truncate(1);
-    if tried { Judgment::of(violations, seen, "what was asked of tasks got no answer") } else { without_tasks(conversation) }
+    if tried { Judgment::of(violations, seen, "no request about tasks got a response") } else { without_tasks(conversation) }
 }
 
 fn id_of(value: &Value) -> Option<&str> {
@@ -572,16 +571,16 @@ fn target<'c>(asked: &Asked<'_, 'c>) -> Option<&'c str> {
     asked.request?.param("/taskId")?.as_str()
 }
 
-/// What a result tells of its task: that of a call, or one that is a state itself.
-fn told<'c>(asked: &Asked<'_, 'c>) -> Option<&'c Value> {
+/// The result of a request about a task.
+fn result_of<'c>(asked: &Asked<'_, 'c>) -> Option<&'c Value> {
     match asked.answer {
         Answer::Result { value, .. } => Some(value),
         _ => None,
     }
 }
 
-/// Tasks that calls of ours have become, with the frames of their answers.
-fn created<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c Value, FrameId)> {
+/// The tasks that calls of the client created, with the frames of the responses.
+fn created_tasks<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c Value, FrameId)> {
     let calls = conversation.requests().filter(|(request, _)| request.method() == Some("tools/call"));
     let place = |answer: &'c Said<'_>| {
         let result = answer.value.get("result")?;
@@ -591,16 +590,16 @@ fn created<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c Value, FrameI
 }
 
 /// A task at one moment.
-struct Seen<'c> {
+struct TaskState<'c> {
     status: &'c str,
     frame: FrameId,
     exchange: Option<ExchangeId>,
 }
 
-/// What was told of each task, in order. Over HTTP a notification may come late, and says nothing about the order. Where two
-/// tasks have one id, nobody knows which of them it was told of.
-fn seen<'c>(conversation: &'c ConversationView<'_>) -> BTreeMap<&'c str, Vec<Seen<'c>>> {
-    let mut all: BTreeMap<&str, Vec<Seen<'_>>> = BTreeMap::new();
+/// The reported states of each task, in order. Over HTTP, a notification may arrive late, so it does not count. Tasks with the
+/// same id are left out, because their states cannot be assigned.
+fn reported_states<'c>(conversation: &'c ConversationView<'_>) -> BTreeMap<&'c str, Vec<TaskState<'c>>> {
+    let mut all: BTreeMap<&str, Vec<TaskState<'_>>> = BTreeMap::new();
     let on_one_channel = !conversation.is_over("http");
     for heard in messages(conversation) {
         let result = heard.value.get("result");
@@ -609,19 +608,19 @@ fn seen<'c>(conversation: &'c ConversationView<'_>) -> BTreeMap<&'c str, Vec<See
         let pushed = heard.value.get("params").filter(|_| on_one_channel && heard.method() == Some("notifications/tasks/status"));
         for state in of_call.into_iter().chain(result).chain(of_list).chain(pushed) {
             let (Some(id), Some(status)) = (id_of(state), state.get("status").and_then(Value::as_str)) else { continue };
-            all.entry(id).or_default().push(Seen { status, frame: heard.frame, exchange: heard.exchange });
+            all.entry(id).or_default().push(TaskState { status, frame: heard.frame, exchange: heard.exchange });
         }
     }
-    let created = created(conversation);
+    let created = created_tasks(conversation);
     all.retain(|id, _| created.iter().filter(|(task, _)| id_of(task) == Some(*id)).count() < 2);
     all
 }
 
-/// The status that is told next of a task.
+/// The next reported status of a task.
 fn next_status<'c>(conversation: &'c ConversationView<'_>, asked: &Asked<'_, 'c>) -> Option<(&'c str, FrameId)> {
     let until = asked.answer.frame()?;
     let later = conversation.probes("task-status").filter(|status| status.probed.first > until && target(status) == target(asked));
-    later.filter_map(|status| Some((status_of(told(&status)?), status.answer.frame()?))).next()
+    later.filter_map(|status| Some((status_of(result_of(&status)?), status.answer.frame()?))).next()
 }
 
 fn undeclared_is_ignored(conversation: &ConversationView<'_>) -> Judgment {
@@ -635,34 +634,34 @@ fn undeclared_is_ignored(conversation: &ConversationView<'_>) -> Judgment {
     let works = conversation.probes("call").any(|call| call.subject() == asked.subject() && matches!(call.answer, Answer::Result { .. }));
     match asked.answer {
         Answer::Result { value, .. } if value.get("task").is_some() => {
-            let message = format!("`{}` called with `task` got a task, and `tasks` is not declared", asked.subject());
+            let message = format!("`{}` called with `task` got a task, but `tasks` is not declared", asked.subject());
             Judgment::Broken(vec![Violation::new(message, asked.frames())])
         }
         Answer::Result { .. } => Judgment::Pass,
-        // Every server of the TypeScript SDK does, and no client that reads capabilities notices.
+        // Every server of the TypeScript SDK does so, and clients that respect capabilities are not affected.
         Answer::Error { .. } if works => Judgment::NotApplicable("the server refuses a call with `task`".into()),
         answer => Judgment::Untestable(format!("a call with `task` got {}", answer.describe())),
     }
 }
 
-fn gives_task(conversation: &ConversationView<'_>) -> Judgment {
+fn returns_task(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "task-create", |asked| match asked.answer {
-        // It may be busy, or refuse what it is given.
+        // The tool may be busy, or refuse the arguments.
         Answer::Error { .. } => None,
         Answer::Result { value, .. } if value.get("task").is_some_and(Value::is_object) => None,
         answer => Some(format!("`{}` called as a task got {}, not a task", asked.subject(), answer.describe())),
     })
 }
 
-fn begins_as_working(conversation: &ConversationView<'_>) -> Judgment {
-    let created = created(conversation);
+fn starts_as_working(conversation: &ConversationView<'_>) -> Judgment {
+    let created = created_tasks(conversation);
     let wrong = created.iter().find(|(task, _)| status_of(task) != "working");
     let violation = wrong.map(|(task, frame)| Violation::new(format!("a new task is `{}`", excerpt(status_of(task))), [*frame]));
     if created.is_empty() { without_tasks(conversation) } else { Judgment::from_violations(violation.into_iter().collect()) }
 }
 
 fn ids_differ(conversation: &ConversationView<'_>) -> Judgment {
-    let created = created(conversation);
+    let created = created_tasks(conversation);
     let same = created.iter().enumerate().find_map(|(later, (task, frame))| {
         let (_, first) = created[..later].iter().find(|(known, _)| id_of(known) == id_of(task))?;
         let message = format!("two tasks have the id `{}`", excerpt(id_of(task)?));
@@ -670,25 +669,25 @@ fn ids_differ(conversation: &ConversationView<'_>) -> Judgment {
     });
     match created.len() {
         0 => without_tasks(conversation),
-        1 => Judgment::Untestable("only one task was made".into()),
+        1 => Judgment::Untestable("only one task was created".into()),
         _ => Judgment::from_violations(same.into_iter().collect()),
     }
 }
 
 fn end_is_final(conversation: &ConversationView<'_>) -> Judgment {
     let (mut ended, mut violations) = (0, Vec::new());
-    for states in seen(conversation).values() {
+    for states in reported_states(conversation).values() {
         let Some(end) = states.iter().position(|state| has_ended(state.status)) else { continue };
         ended += usize::from(states.len() > end + 1);
         if let Some(other) = states[end..].iter().find(|state| state.status != states[end].status) {
-            let message = format!("a task that was `{}` is `{}` afterwards", states[end].status, excerpt(other.status));
+            let message = format!("a task that was `{}` became `{}`", states[end].status, excerpt(other.status));
             violations.push(Violation::new(message, [states[end].frame, other.frame]));
         }
     }
     violations.truncate(1);
-    match created(conversation).is_empty() {
+    match created_tasks(conversation).is_empty() {
         true => without_tasks(conversation),
-        false => Judgment::of(violations, ended, "no task was looked at after its end"),
+        false => Judgment::of(violations, ended, "no task was requested after its end"),
     }
 }
 
@@ -700,37 +699,37 @@ fn result_waits(conversation: &ConversationView<'_>) -> Judgment {
     })
 }
 
-fn result_is_kept(conversation: &ConversationView<'_>) -> Judgment {
+fn result_is_stable(conversation: &ConversationView<'_>) -> Judgment {
     let completed = |asked: &Asked<'_, '_>| next_status(conversation, asked).is_some_and(|(status, _)| status == "completed");
     let Some(first) = conversation.probe("task-result").filter(completed) else {
-        let made = !created(conversation).is_empty();
+        let made = !created_tasks(conversation).is_empty();
         return if made { Judgment::Untestable("no task was completed in time".into()) } else { without_tasks(conversation) };
     };
     let broken = |message: String, asked: &Asked<'_, '_>| {
         let frames = first.frames().into_iter().chain(asked.frames()).collect::<std::collections::BTreeSet<_>>();
         Judgment::Broken(vec![Violation::new(message, frames)])
     };
-    let Some(result) = told(&first) else {
+    let Some(result) = result_of(&first) else {
         return broken(format!("`tasks/result` of a completed task got {}", first.answer.describe()), &first);
     };
     if result.get("content").is_none() {
-        return broken("`tasks/result` of a completed task gave what is no result of a tool".into(), &first);
+        return broken("`tasks/result` of a completed task returned a value that is not a tool result".into(), &first);
     }
     let Some(again) = conversation.probe("task-result-again") else { return Judgment::Pass };
     match again.answer {
         Answer::Result { value, .. } if value == result => Judgment::Pass,
-        Answer::Result { .. } => broken("`tasks/result` gave another result when it was asked again".into(), &again),
-        Answer::Error { .. } => broken(format!("`tasks/result` got {} when it was asked again", again.answer.describe()), &again),
-        _ => Judgment::Untestable("`tasks/result` was not answered again".into()),
+        Answer::Result { .. } => broken("`tasks/result` returned a different result for the second request".into(), &again),
+        Answer::Error { .. } => broken(format!("`tasks/result` got {} for the second request", again.answer.describe()), &again),
+        _ => Judgment::Untestable("the second `tasks/result` got no response".into()),
     }
 }
 
 fn result_names_its_task(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "task-result", |asked| {
-        // That it is missing is told as a flaw of its shape.
-        let named = told(asked)?.get("_meta")?.get(RELATED)?.get("taskId")?;
+        // A missing one is reported by the rule about schemas.
+        let named = result_of(asked)?.get("_meta")?.get(RELATED)?.get("taskId")?;
         (named.as_str() != target(asked))
-            .then(|| format!("the result of a task names {} in `_meta`, which is another one", excerpt(named.to_string())))
+            .then(|| format!("the result of a task names another task in `_meta`: {}", excerpt(named.to_string())))
     })
 }
 
@@ -745,14 +744,14 @@ fn names_no_related_task(conversation: &ConversationView<'_>) -> Judgment {
     if all.is_empty() { without_tasks(conversation) } else { Judgment::from_violations(violation.into_iter().collect()) }
 }
 
-fn id_in_params_counts(conversation: &ConversationView<'_>) -> Judgment {
+fn id_in_params_takes_precedence(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probes("task-status").find(|asked| asked.subject() == MISLED) else {
         return without_tasks(conversation);
     };
-    match (told(&asked).map(id_of), target(&asked)) {
+    match (result_of(&asked).map(id_of), target(&asked)) {
         (Some(given), wanted) if given == wanted => Judgment::Pass,
         (Some(_), _) => {
-            let message = "`tasks/get` with another task in `_meta` gave that other task";
+            let message = "`tasks/get` with another task in `_meta` returned that other task";
             Judgment::Broken(vec![Violation::new(message, asked.frames())])
         }
         (None, _) => Judgment::Untestable(format!("`tasks/get` with another task in `_meta` got {}", asked.answer.describe())),
@@ -764,7 +763,7 @@ fn list_has_each(conversation: &ConversationView<'_>) -> Judgment {
         return judgement;
     }
     let Some(asked) = conversation.probe("task-list") else { return without_tasks(conversation) };
-    let is_found = |found: &Asked<'_, '_>| target(found) == Some(asked.subject()) && told(found).is_some();
+    let is_found = |found: &Asked<'_, '_>| target(found) == Some(asked.subject()) && result_of(found).is_some();
     let is_there = conversation.probes("task-status").any(|found| is_found(&found) && found.probed.end <= asked.probed.first);
     let pages: Vec<&Said<'_>> = conversation
         .requests()
@@ -778,9 +777,9 @@ fn list_has_each(conversation: &ConversationView<'_>) -> Judgment {
         true => Judgment::Pass,
         false if is_there && is_whole => {
             let frames = pages.iter().map(|page| page.frame.id);
-            Judgment::Broken(vec![Violation::new("a task that `tasks/get` finds is not in the list of tasks", frames)])
+            Judgment::Broken(vec![Violation::new("a task that `tasks/get` returns is not in `tasks/list`", frames)])
         }
-        false => Judgment::Untestable("the tasks were not listed to the end".into()),
+        false => Judgment::Untestable("`tasks/list` was not read to its last page".into()),
     }
 }
 
@@ -789,23 +788,23 @@ fn cancel_cancels(conversation: &ConversationView<'_>) -> Judgment {
         return judgement;
     }
     each(conversation, "task-cancel", |asked| {
-        let state = told(asked)?;
+        let state = result_of(asked)?;
         let status = status_of(state);
-        // It may have ended by itself meanwhile, which gets an error.
-        (status != "cancelled").then(|| format!("`tasks/cancel` was answered with a task that is `{}`", excerpt(status)))
+        // The task may have ended in the meantime, which gets an error.
+        (status != "cancelled").then(|| format!("`tasks/cancel` returned a task with the status `{}`", excerpt(status)))
     })
 }
 
-fn ended_cannot_be_cancelled(conversation: &ConversationView<'_>) -> Judgment {
+fn ended_cannot_be_canceled(conversation: &ConversationView<'_>) -> Judgment {
     if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "tasks/cancel") {
         return judgement;
     }
-    let states = seen(conversation);
+    let states = reported_states(conversation);
     each(conversation, "task-cancel-ended", |asked| {
         let earlier = states.get(target(asked)?)?.iter().rfind(|state| state.frame < asked.probed.first)?;
-        // A task that has gone since is an unknown one, which gets the same error.
+        // A task that was removed since is unknown, which gets the same error.
         (has_ended(earlier.status) && asked.answer.code() != Some(INVALID_PARAMS))
-            .then(|| format!("cancelling a task that is `{}` got {}, not error {INVALID_PARAMS}", earlier.status, asked.answer.describe()))
+            .then(|| format!("canceling a task that is `{}` got {}, not error {INVALID_PARAMS}", earlier.status, asked.answer.describe()))
     })
 }
 
@@ -821,21 +820,21 @@ fn forbidden_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "task-forbidden", |asked| {
         (asked.answer.code() != Some(METHOD_NOT_FOUND)).then(|| {
             let got = asked.answer.describe();
-            format!("`{}`, which has no tasks, called as a task got {got}, not error {METHOD_NOT_FOUND}", asked.subject())
+            format!("`{}`, a tool without task support, called as a task got {got}, not error {METHOD_NOT_FOUND}", asked.subject())
         })
     })
 }
 
 fn needed_is_wanted(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.probe("task-needed").is_none() && conversation.probe("task-create").is_some() {
-        return Judgment::NotApplicable("no tool has to be called as a task".into());
+        return Judgment::NotApplicable("no tool requires a task".into());
     }
     let is_refused = |asked: &Asked<'_, '_>| matches!(asked.answer, Answer::Result { .. }) && asked.answer.is_refusal();
     let judgement = each(conversation, "task-needed", |asked| {
-        // The section on errors names another code for requests that have to be tasks.
+        // The section on errors names a different code for requests that require a task.
         (!matches!(asked.answer.code(), Some(METHOD_NOT_FOUND | INVALID_REQUEST))).then(|| {
             let got = asked.answer.describe();
-            format!("`{}`, which has to be called as a task, got {got} without one, not error {METHOD_NOT_FOUND}", asked.subject())
+            format!("`{}`, which requires a task, called without `task` got {got}, not error {METHOD_NOT_FOUND}", asked.subject())
         })
     });
     match judgement {
@@ -848,7 +847,7 @@ fn needed_is_wanted(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn progress_ends_with_task(conversation: &ConversationView<'_>) -> Judgment {
-    let states = seen(conversation);
+    let states = reported_states(conversation);
     let calls = conversation.requests().filter(|(request, _)| request.method() == Some("tools/call"));
     let (mut ended, mut violations) = (0, Vec::new());
     for (call, answer) in calls {
@@ -861,32 +860,32 @@ fn progress_ends_with_task(conversation: &ConversationView<'_>) -> Judgment {
             is_of_it && heard.frame > end.frame && heard.exchange == end.exchange
         };
         violations.extend(
-            messages(conversation)
-                .find(is_late)
-                .map(|heard| Violation::new(format!("progress of a task is told after it was `{}`", end.status), [end.frame, heard.frame])),
+            messages(conversation).find(is_late).map(|heard| {
+                Violation::new(format!("progress of a task was sent after it was `{}`", end.status), [end.frame, heard.frame])
+            }),
         );
     }
     violations.truncate(1);
-    match created(conversation).is_empty() {
+    match created_tasks(conversation).is_empty() {
         true => without_tasks(conversation),
-        false => Judgment::of(violations, ended, "no task came to its end"),
+        false => Judgment::of(violations, ended, "no task ended"),
     }
 }
 
 fn id_is_unguessable(conversation: &ConversationView<'_>) -> Judgment {
-    let created = created(conversation);
+    let created = created_tasks(conversation);
     let ids: Vec<&str> = created.iter().filter_map(|(task, _)| id_of(task)).collect();
-    // That they are the same is told as that.
+    // Another rule reports equal ids.
     let different: std::collections::BTreeSet<&str> = ids.iter().copied().collect();
     match (ids.len(), different.len()) {
-        (0, _) if conversation.is_modern() => return Judgment::NotApplicable("no call became a task".into()),
+        (0, _) if conversation.is_modern() => return Judgment::NotApplicable("no call created a task".into()),
         (0, _) => return without_tasks(conversation),
-        (_, 0 | 1) => return Judgment::Untestable("only one task was made, or all have the same id".into()),
+        (_, 0 | 1) => return Judgment::Untestable("only one task was created, or all have the same id".into()),
         _ => {}
     }
     let violation = weakness(&ids).map(|weakness| {
         let shown: Vec<String> = different.iter().take(2).map(|id| format!("`{}`", excerpt(*id))).collect();
-        Violation::new(format!("the ids of tasks {weakness}: {}", shown.join(" and ")), created.iter().take(2).map(|(_, frame)| *frame))
+        Violation::new(format!("task ids {weakness}: {}", shown.join(" and ")), created.iter().take(2).map(|(_, frame)| *frame))
     });
     Judgment::from_violations(violation.into_iter().collect())
 }

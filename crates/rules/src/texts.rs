@@ -1,4 +1,4 @@
-//! What a model reads of a server, and what in it a person does not see. Knows characters and phrases, no rule.
+//! The texts of a server that a model reads, and the parts of them that a user cannot see. Knows characters and phrases, no rule.
 
 use super::ConversationView;
 use super::flaws::name_of;
@@ -6,8 +6,8 @@ pub(crate) use mcproof_analysis::texts::{control_character, hidden_character, hi
 use mcproof_record::FrameId;
 use serde_json::Value;
 
-/// A text that a server gives to models, with where it stands.
-pub(super) struct Told<'c> {
+/// A text that a server provides to models, with its place.
+pub(super) struct ModelText<'c> {
     /// Such as ``tool `echo`, `description` ``.
     pub(super) place: String,
     pub(super) text: &'c str,
@@ -15,7 +15,7 @@ pub(super) struct Told<'c> {
 }
 
 /// Names, titles, descriptions, schemas: all texts of the lists, and the instructions of the handshake.
-pub(super) fn told_to_models<'c>(conversation: &'c ConversationView<'_>) -> Vec<Told<'c>> {
+pub(super) fn texts_for_models<'c>(conversation: &'c ConversationView<'_>) -> Vec<ModelText<'c>> {
     let mut found = Vec::new();
     if let Some((result, frame)) = conversation.handshake() {
         for key in ["instructions", "serverInfo"] {
@@ -38,18 +38,18 @@ pub(super) fn told_to_models<'c>(conversation: &'c ConversationView<'_>) -> Vec<
     found
 }
 
-/// Deeper than this nobody looks.
+/// The maximum depth of the search.
 const DEEPEST: usize = 64;
 
-fn collect<'c>(value: Option<&'c Value>, path: &mut Vec<String>, thing: &str, frame: FrameId, into: &mut Vec<Told<'c>>) {
-    let told = |path: &[String], text| Told { place: format!("{thing}, `{}`", path.join(".")), text, frame };
+fn collect<'c>(value: Option<&'c Value>, path: &mut Vec<String>, thing: &str, frame: FrameId, into: &mut Vec<ModelText<'c>>) {
+    let model_text = |path: &[String], text| ModelText { place: format!("{thing}, `{}`", path.join(".")), text, frame };
     match value {
-        Some(Value::String(text)) => into.push(told(path, text)),
+        Some(Value::String(text)) => into.push(model_text(path, text)),
         Some(Value::Object(object)) if path.len() < DEEPEST => {
             for (key, value) in object.iter().filter(|(key, _)| !matches!(key.as_str(), "icons" | "_meta" | "pattern")) {
                 path.push(key.clone());
-                // Names of properties are read by models, too.
-                into.push(told(path, key));
+                // Models read the names of properties, too.
+                into.push(model_text(path, key));
                 collect(Some(value), path, thing, frame, into);
                 path.pop();
             }

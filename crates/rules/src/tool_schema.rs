@@ -1,4 +1,4 @@
-//! What is wrong with a schema of a tool, apart from any value. Knows JSON Schema.
+//! Flaws in the schema of a tool, independent of any value. Knows JSON Schema.
 
 use jsonschema::error::ValidationErrorKind;
 use mcproof_analysis::json_schema::Schema;
@@ -6,37 +6,37 @@ use mcproof_analysis::wording::excerpt;
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashSet};
 
-/// Keywords whose value is data, in which nothing is a schema.
+/// Keywords whose value is data without schemas.
 const DATA: [&str; 5] = ["default", "const", "enum", "examples", "example"];
-/// Keywords that hold schemas by name.
+/// Keywords that contain schemas by name.
 const NAMED: [&str; 6] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
-/// Schemas inside each other that are looked at.
+/// The maximum nesting of schemas.
 const DEEPEST: usize = 64;
-/// Names and schemas that are looked at in one search.
+/// The maximum number of names and schemas in one search.
 const MOST_STEPS: usize = 200_000;
-/// Values in the schemas that defaults are held against, each together with all definitions.
+/// The maximum number of values in the schemas that defaults are validated against, each together with all definitions.
 const MOST_VALUES: usize = 500_000;
-/// Schemas for one value that are looked at, one inside the other.
+/// The maximum nesting of schemas for one value.
 const MOST_SCHEMAS: usize = 500;
 
-/// Why a schema is none in its own dialect, which is 2020-12 if it names none. Dialects that are not known are not judged.
-pub(super) fn is_no_schema(schema: &Value) -> Option<String> {
+/// Why a schema is not valid in its own dialect, which is 2020-12 if it names none. Unknown dialects are not judged.
+pub(super) fn invalid_schema(schema: &Value) -> Option<String> {
     let error = match jsonschema::meta::validate(schema) {
         Ok(()) => return dangling(schema).or_else(|| broken_pattern(schema)),
         Err(error) => error,
     };
     match error.kind() {
-        // Whether a pattern is one depends on the engine.
+        // Whether a pattern is valid depends on the regex engine.
         ValidationErrorKind::Referencing(_) | ValidationErrorKind::Format { .. } => None,
         _ => {
             let at = error.instance_path().to_string();
             let place = if at.is_empty() { String::new() } else { format!(" at `{at}`") };
-            Some(format!("no valid schema{place}: {}", excerpt(error.to_string())))
+            Some(format!("not a valid schema{place}: {}", excerpt(error.to_string())))
         }
     }
 }
 
-/// A reference inside of the schema that leads nowhere.
+/// A reference within the schema whose target does not exist.
 fn dangling(schema: &Value) -> Option<String> {
     let mut names = BTreeSet::new();
     let mut references = Vec::new();
@@ -51,18 +51,18 @@ fn dangling(schema: &Value) -> Option<String> {
         Some(pointer) if pointer.starts_with('/') => schema.pointer(&decoded(pointer)).is_none(),
         Some(name) => !names.contains(name),
     };
-    // Inside of a schema with an id of its own, references begin there.
+    // Inside a schema with an `$id`, references are resolved from there.
     let found = if has_inner_ids { None } else { references.iter().find(leads_nowhere) };
-    found.map(|reference| format!("`$ref` \"{}\" leads nowhere", excerpt(reference)))
+    found.map(|reference| format!("`$ref` \"{}\" has no target", excerpt(reference)))
 }
 
-/// A pattern that no engine takes. What only some refuse is not judged.
+/// A pattern that no regex engine accepts. Patterns that only some engines refuse are not judged.
 fn broken_pattern(schema: &Value) -> Option<String> {
     let mut found = None;
     walk(schema, 0, &mut |object, _| {
         let pattern = object.get("pattern").and_then(Value::as_str).filter(|pattern| is_unbalanced(pattern));
         if let (None, Some(pattern)) = (&found, pattern) {
-            found = Some(format!("the `pattern` \"{}\" is no regular expression", excerpt(pattern)));
+            found = Some(format!("the `pattern` \"{}\" is not a valid regular expression", excerpt(pattern)));
         }
     });
     found
@@ -91,7 +91,7 @@ fn is_unbalanced(pattern: &str) -> bool {
                 None => return true,
             },
             '|' => at_start = true,
-            // After `(` a question mark says what kind of a group it is.
+            // After `(`, a question mark starts the type of the group.
             '*' | '+' if was_start => return true,
             _ => {}
         }
@@ -118,7 +118,7 @@ fn decoded(pointer: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// References that lead out of the schema.
+/// References to targets outside the schema.
 pub(super) fn foreign_references(schema: &Value) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     let mut found = BTreeSet::new();
@@ -127,7 +127,7 @@ pub(super) fn foreign_references(schema: &Value) -> BTreeSet<String> {
         let references = ["$ref", "$dynamicRef"].into_iter().filter_map(|keyword| object.get(keyword)?.as_str());
         found.extend(references.filter(|reference| !reference.starts_with('#')).map(str::to_owned));
     });
-    // A schema that is bundled brings what it refers to; its relative references are resolved against ids.
+    // A bundled schema contains what it refers to; its relative references are resolved against ids.
     let is_bundled = |reference: &String| {
         let document = reference.split('#').next().unwrap_or_default();
         ids.iter().any(|id| id == document || (!document.contains("://") && id.ends_with(document)))
@@ -135,22 +135,22 @@ pub(super) fn foreign_references(schema: &Value) -> BTreeSet<String> {
     found.into_iter().filter(|reference| !is_bundled(reference)).collect()
 }
 
-/// Names in `required` that no property has, with the place of the schema.
+/// Names in `required` that are not among the properties, with the place of the schema.
 pub(super) fn undeclared(schema: &Value) -> Vec<String> {
     let mut search = Search { root: schema, left: MOST_STEPS, found: Vec::new() };
     search.required_in(schema, &BTreeSet::new(), "", 0);
     search.found
 }
 
-/// A search for names that no property has.
+/// A search for names that are not among the properties.
 struct Search<'a> {
     root: &'a Value,
-    /// Steps that may still be made: definitions may be referred to again and again.
+    /// The remaining steps: definitions may be referenced repeatedly.
     left: usize,
     found: Vec<String>,
 }
 
-/// Whether other properties than the declared ones are meant to be there.
+/// Whether properties other than the declared ones are allowed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Openness {
     Closed,
@@ -187,7 +187,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds what a schema and all that it refers to declare. What was `seen` is not looked at again.
+    /// Adds the properties that a schema and its references declare. Skips schemas that were already `seen`.
     fn declare(
         &mut self,
         object: &'a Map<String, Value>,
@@ -202,7 +202,7 @@ impl<'a> Search<'a> {
             return Openness::Open;
         }
         declared.extend(properties.into_iter().flatten().map(|(name, _)| name.as_str()));
-        // A map from any name to a type: what is required of it needs no declaration.
+        // A map from any name to a type: its required names need no declaration.
         let is_map = object.contains_key("patternProperties") || object.get("additionalProperties").is_some_and(Value::is_object);
         let mut openness = if is_map { Openness::Open } else { Openness::Closed };
         let referred = object.get("$ref").map(|reference| {
@@ -228,7 +228,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Defaults that their own schema refuses: the place, the value.
+/// Defaults that are not valid in their own schema: the place, the value.
 pub(super) fn unfit_defaults(schema: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     defaults_in(schema, schema, "", 0, &mut { MOST_VALUES }, &mut found);
@@ -238,7 +238,7 @@ pub(super) fn unfit_defaults(schema: &Value) -> Vec<(String, String)> {
 fn defaults_in(root: &Value, schema: &Value, place: &str, depth: usize, left: &mut usize, found: &mut Vec<(String, String)>) {
     let Some(object) = schema.as_object().filter(|_| depth <= DEEPEST) else { return };
     if let Some(default) = object.get("default").filter(|_| !place.is_empty() && *left > 0) {
-        // References begin at the root.
+        // References are resolved from the root.
         let mut alone = object.clone();
         for keyword in ["$schema", "$defs", "definitions"] {
             if let Some(value) = root.get(keyword) {
@@ -294,24 +294,24 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_no_schema_is_told_apart_from_what_is_not_known() {
+    fn invalid_schemas_are_distinguished_from_unknown_dialects() {
         let check = |schema: Value, expected: &str| {
-            let found = is_no_schema(&schema).unwrap_or_default();
+            let found = invalid_schema(&schema).unwrap_or_default();
             assert!(found.starts_with(expected) && found.is_empty() == expected.is_empty(), "{schema}: {found:?}");
         };
         check(json!({ "type": "object" }), "");
-        check(json!({ "type": "objct" }), "no valid schema at `/type`");
-        check(json!({ "properties": { "a": { "type": "strin" } } }), "no valid schema at `/properties/a/type`");
-        check(json!({ "required": "a" }), "no valid schema at `/required`");
+        check(json!({ "type": "objct" }), "not a valid schema at `/type`");
+        check(json!({ "properties": { "a": { "type": "strin" } } }), "not a valid schema at `/properties/a/type`");
+        check(json!({ "required": "a" }), "not a valid schema at `/required`");
         check(json!({ "$schema": "https://example.com/own", "required": "a" }), "");
-        check(json!({ "$schema": "http://json-schema.org/draft-07/schema#", "required": [1] }), "no valid schema at `/required/0`");
+        check(json!({ "$schema": "http://json-schema.org/draft-07/schema#", "required": [1] }), "not a valid schema at `/required/0`");
         check(json!({ "$schema": "http://json-schema.org/draft-07/schema#", "items": [{}] }), "");
         check(json!({ "properties": { "a": { "pattern": "(?<=x)[^]\\p{L}" } } }), "");
-        check(json!({ "properties": { "a": { "pattern": "[a-z" } } }), "the `pattern` \"[a-z\" is no regular");
+        check(json!({ "properties": { "a": { "pattern": "[a-z" } } }), "the `pattern` \"[a-z\" is not a valid regular");
         check(json!({ "properties": { "a": { "pattern": "(a|*b)" } } }), "the `pattern`");
         check(json!({ "properties": { "a": { "pattern": "a)" } } }), "the `pattern`");
         check(json!({ "properties": { "a": { "pattern": "^(?:\\(|[(*]+)\\]*?$" } } }), "");
-        check(json!({ "properties": { "a": { "$ref": "#/$defs/none" } } }), "`$ref` \"#/$defs/none\" leads nowhere");
+        check(json!({ "properties": { "a": { "$ref": "#/$defs/none" } } }), "`$ref` \"#/$defs/none\" has no target");
         check(json!({ "properties": { "a": { "$ref": "#/$defs/a%20b~1c" } }, "$defs": { "a b/c": {} } }), "");
         check(json!({ "properties": { "a": { "$ref": "#here" }, "b": { "$anchor": "here" } } }), "");
         check(json!({ "properties": { "$ref": { "type": "string" } }, "default": { "$ref": "#/none" } }), "");

@@ -1,18 +1,18 @@
-//! What a list of tools says about each of them.
+//! The descriptions of tools in `tools/list`.
 //! Source: server/tools; schema, ToolAnnotations.
 
 use super::ConversationView;
 use super::flaws::{Flaw, each_tool, name_of, told};
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, revisions};
 use super::texts::{control_character, hidden_character};
-use super::tool_schema::{foreign_references, is_no_schema, undeclared, unfit_defaults};
+use super::tool_schema::{foreign_references, invalid_schema, undeclared, unfit_defaults};
 use mcproof_analysis::json_schema::{TooCostly, explodes};
 use serde_json::{Value, json};
 
-/// Hosts that hand tools to models of several vendors take no longer names.
+/// The maximum length of names in hosts that pass tools to models of several vendors.
 const LONGEST_FOR_HOSTS: usize = 64;
 const LONGEST_NAME: usize = 128;
-/// Hosts cut descriptions, or refuse the tool.
+/// Hosts truncate longer descriptions, or refuse the tool.
 const LONGEST_DESCRIPTION: usize = 1024;
 
 const PRACTICE: &[RequirementSource] =
@@ -24,7 +24,7 @@ const VALID_SCHEMA: &[RequirementSource] = &[
     RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#schema-validation" },
 ];
 
-/// With annotations of tools.
+/// The revisions with tool annotations.
 const ANNOTATIONS: &[RequirementSource] = &[
     RequirementSource { revisions: "2025-03-26"..="2025-03-26", level: RequirementLevel::Should, source: "server/tools#tool" },
     RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Should, source: "schema#toolannotations" },
@@ -42,8 +42,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| unportable(tool).into_iter().collect())),
-        why: "hosts hand the names to models whose interfaces allow no other characters, and drop such a tool or all tools",
-        remedy: "rename the tool; what people are to read goes into `title`",
+        why: "hosts pass the names to model APIs that allow no other characters, and drop such a tool or all tools",
+        remedy: "rename the tool; put the human-readable name into `title`",
         sdks: &[
             ("Python", "`@mcp.tool(name=\"…\")`"),
             ("FastMCP", "`@mcp.tool(name=\"…\")`"),
@@ -69,8 +69,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| long_for_hosts(tool).into_iter().collect())),
-        why: "several model vendors allow 64, and hosts put the server's name before it",
-        remedy: "shorten the name; what it says at length belongs into the description",
+        why: "several model vendors allow 64 characters, and hosts add the server's name as a prefix",
+        remedy: "shorten the name; put details into the description",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -87,8 +87,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| without_description(tool).into_iter().collect())),
-        why: "a model chooses tools by their descriptions; it guesses what one without does",
-        remedy: "say in a sentence or two what the tool does, and when to use it",
+        why: "a model chooses tools by their descriptions; without one it has to guess",
+        remedy: "describe in a sentence or two what the tool does and when to use it",
         sdks: &[
             ("Python", "the docstring of the function"),
             ("FastMCP", "the docstring of the function"),
@@ -115,10 +115,10 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| long_description(tool).into_iter().collect())),
-        why: "some hosts cut longer ones or refuse the tool, and every conversation pays for each character",
+        why: "some hosts truncate longer ones or refuse the tool, and every conversation pays for each character",
         remedy: "keep what a model needs to choose the tool; put manuals into `instructions`, a prompt or a resource",
         sdks: &[],
-        // The text stands for a long one: rules are tested with it as it is.
+        // The rule is tested with this text as it is.
         bad: LONG,
         good: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -127,13 +127,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-input-schema-compiles",
         area: Area::Tools,
-        requirement: "`inputSchema` is a valid JSON Schema of its dialect, and its references lead somewhere",
+        requirement: "`inputSchema` is a valid JSON Schema of its dialect, and its references have targets",
         sources: VALID_SCHEMA,
         on: On::Any,
         tolerance: None,
-        judge: Judge::Together(|all| each_tool(all, |tool| schema_of(tool, "inputSchema").and_then(is_no_schema).into_iter().collect())),
+        judge: Judge::Together(|all| each_tool(all, |tool| schema_of(tool, "inputSchema").and_then(invalid_schema).into_iter().collect())),
         why: "a host that compiles schemas drops the tool, and some drop the whole server",
-        remedy: "correct the schema; without `$schema` it is read as 2020-12",
+        remedy: "correct the schema; without `$schema`, its dialect is 2020-12",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -145,7 +145,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-output-schema-compiles",
         area: Area::Tools,
-        requirement: "`outputSchema` is a valid JSON Schema of its dialect, and its references lead somewhere",
+        requirement: "`outputSchema` is a valid JSON Schema of its dialect, and its references have targets",
         sources: &[
             RequirementSource {
                 revisions: "2025-06-18"..="2025-06-18",
@@ -158,8 +158,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(output_schemas),
-        why: "clients hold results against it; SDKs that compile it when the tools are listed fail for all of them",
-        remedy: "correct the schema; without `$schema` it is read as 2020-12",
+        why: "clients validate results with it; SDKs that compile it when listing tools fail for all tools",
+        remedy: "correct the schema; without `$schema`, its dialect is 2020-12",
         sdks: &[],
         bad: r##"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -171,13 +171,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-schema-cost-is-bounded",
         area: Area::Tools,
-        requirement: "the references of a tool's schemas do not multiply: holding a small value against them takes few steps",
+        requirement: "the references of a tool's schemas do not multiply: validating a small value takes few steps",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Security, source: "" }],
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, multiplied)),
-        why: "a client that validates arguments or results hangs, or runs out of stack: a few kilobytes keep it busy for years",
-        remedy: "refer to each definition once for the same value, and to none from itself other than through `properties` or `items`",
+        why: "a client that validates arguments or results hangs or overflows its stack: a schema of a few kilobytes can take years to evaluate",
+        remedy: "refer to each definition once for the same value; recursive references have to go through `properties` or `items`",
         sdks: &[],
         bad: r##"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -189,7 +189,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-schema-refs-are-local",
         area: Area::Tools,
-        requirement: "the references of a tool's schemas stay inside of the schema",
+        requirement: "the references of a tool's schemas stay within the schema",
         sources: &[
             RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Security, source: "" },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#ref-resolution" },
@@ -197,8 +197,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, leads_out)),
-        why: "clients must not fetch them, so that the schema cannot be read; one that did would let a stranger change it later",
-        remedy: "put what is referred to under `$defs`, and refer to it by `#/$defs/NAME`",
+        why: "clients must not fetch external references, so the schema is incomplete; a client that fetches them lets others change the schema later",
+        remedy: "put the target under `$defs`, and refer to it with `#/$defs/NAME`",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -210,13 +210,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-required-properties-exist",
         area: Area::Tools,
-        requirement: "what `required` names is among the properties",
+        requirement: "the names in `required` are among the properties",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "server/tools#tool" }],
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, requires_unknown)),
-        why: "a model has to give an argument that it is told nothing about; several model vendors refuse such a schema",
-        remedy: "declare the property, or take its name out of `required`",
+        why: "a model has to provide an argument without a description; several model vendors refuse such a schema",
+        remedy: "declare the property, or remove its name from `required`",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -228,12 +228,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-defaults-match-schema",
         area: Area::Tools,
-        requirement: "a `default` is valid by its own schema",
+        requirement: "a `default` is valid in its own schema",
         sources: PRACTICE,
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, defaults)),
-        why: "a host that fills in defaults sends what the server then refuses",
+        why: "a host that fills in defaults sends arguments that the server refuses",
         remedy: "correct the default, or allow it: `\"type\": [\"string\", \"null\"]` for null",
         sdks: &[("Python", "`name: str | None = None` instead of `name: str = None`")],
         bad: r#"
@@ -246,13 +246,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-annotations-are-consistent",
         area: Area::Tools,
-        requirement: "a tool that says that it changes nothing does not say that it destroys",
+        requirement: "a tool with `readOnlyHint: true` does not have `destructiveHint: true`",
         sources: ANNOTATIONS,
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| contradiction(tool).into_iter().collect())),
-        why: "one host calls it without asking, another warns of it: nobody knows which hint is meant",
-        remedy: "set `readOnlyHint` to false if the tool changes anything, else leave `destructiveHint` out",
+        why: "one host calls the tool without confirmation, another one warns about it: the hints contradict each other",
+        remedy: "set `readOnlyHint` to false if the tool changes anything; otherwise remove `destructiveHint`",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -264,7 +264,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-has-annotations",
         area: Area::Tools,
-        requirement: "a tool says whether it changes or destroys anything",
+        requirement: "a tool states in its annotations whether it changes or destroys anything",
         sources: &[
             RequirementSource { revisions: "2025-03-26"..="2025-03-26", level: RequirementLevel::Portability, source: "server/tools#tool" },
             RequirementSource {
@@ -276,7 +276,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| without_hints(tool).into_iter().collect())),
-        why: "without hints a host has to take a tool for destructive, and asks its user at each call",
+        why: "without hints, a host has to treat a tool as destructive, and requires a confirmation for each call",
         remedy: "annotate `readOnlyHint`, and for what is not read-only `destructiveHint` and `idempotentHint`",
         sdks: &[
             ("Python", "`@mcp.tool(annotations=ToolAnnotations(readOnlyHint=True))`"),
@@ -295,13 +295,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "tool-header-annotations-are-valid",
         area: Area::Tools,
-        requirement: "`x-mcp-header` names a header of its own, on a string, integer or boolean reached through `properties` alone",
+        requirement: "`x-mcp-header` names a unique header, on a string, integer or boolean that is reached only through `properties`",
         sources: &[RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/tools#x-mcp-header" }],
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(headers),
-        why: "a client over Streamable HTTP has to leave such a tool out of its list",
-        remedy: "give each mirrored parameter a token as name that no other has, and mirror no numbers, arrays or objects",
+        why: "a client over Streamable HTTP has to remove such a tool from its list",
+        remedy: "use a unique token as the name for each mirrored parameter, and do not mirror numbers, arrays or objects",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -330,7 +330,7 @@ fn unportable(tool: &Value) -> Option<String> {
     let name = tool.get("name")?.as_str()?;
     let length = name.chars().count();
     if hidden_character(name).or_else(|| control_character(name)).is_some() {
-        // Worse than unportable, and told by the rules for it.
+        // Worse than unportable, and reported by other rules.
         return None;
     }
     let is_allowed = |character: &char| character.is_ascii_alphanumeric() || "_-.".contains(*character);
@@ -353,7 +353,7 @@ fn shown(character: char) -> String {
 fn long_for_hosts(tool: &Value) -> Option<String> {
     let length = tool.get("name")?.as_str()?.chars().count();
     (length > LONGEST_FOR_HOSTS && length <= LONGEST_NAME)
-        .then(|| "OpenAI's and Anthropic's interfaces refuse a name of more than 64 characters".into())
+        .then(|| "the APIs of OpenAI and Anthropic refuse names of more than 64 characters".into())
 }
 
 fn without_description(tool: &Value) -> Option<String> {
@@ -369,7 +369,7 @@ fn long_description(tool: &Value) -> Option<String> {
     (length > LONGEST_DESCRIPTION).then(|| "the `description` has more than 1,024 characters".into())
 }
 
-/// What is no object breaks the form of the message, which another rule tells.
+/// A schema that is not an object is reported by the rule about schemas of messages.
 fn schema_of<'a>(tool: &'a Value, key: &str) -> Option<&'a Value> {
     tool.get(key).filter(|schema| schema.is_object())
 }
@@ -377,7 +377,7 @@ fn schema_of<'a>(tool: &'a Value, key: &str) -> Option<&'a Value> {
 fn output_schemas(all: &[&ConversationView<'_>]) -> Judgment {
     let has_any = all.iter().any(|conversation| conversation.tools().iter().any(|(tool, _)| schema_of(tool, "outputSchema").is_some()));
     match has_any {
-        true => each_tool(all, |tool| schema_of(tool, "outputSchema").and_then(is_no_schema).into_iter().collect()),
+        true => each_tool(all, |tool| schema_of(tool, "outputSchema").and_then(invalid_schema).into_iter().collect()),
         false => Judgment::NotApplicable("no tool has an `outputSchema`".into()),
     }
 }
@@ -396,7 +396,7 @@ fn requires_unknown(tool: &Value) -> Vec<String> {
     let schemas = ["inputSchema", "outputSchema"].into_iter().filter_map(|key| Some((key, schema_of(tool, key)?)));
     schemas
         .flat_map(|(key, schema)| {
-            undeclared(schema).into_iter().map(move |name| format!("`{key}` requires {name} and does not declare it"))
+            undeclared(schema).into_iter().map(move |name| format!("`{key}` requires {name} but does not declare it"))
         })
         .collect()
 }
@@ -405,7 +405,7 @@ fn defaults(tool: &Value) -> Vec<String> {
     let Some(schema) = schema_of(tool, "inputSchema") else { return Vec::new() };
     unfit_defaults(schema)
         .into_iter()
-        .map(|(place, value)| format!("the default of `{place}`, {value}, is not valid by its schema"))
+        .map(|(place, value)| format!("the default of `{place}`, {value}, is not valid in its schema"))
         .collect()
 }
 

@@ -1,4 +1,4 @@
-//! The keys of OpenTelemetry in `_meta`, by which a request is followed through several programs.
+//! The OpenTelemetry keys in `_meta`, which trace a request through several programs.
 //! Source: 2026-07-28, basic, `_meta`; W3C Trace Context and W3C Baggage.
 
 use super::ConversationView;
@@ -11,13 +11,13 @@ use std::sync::LazyLock;
 pub(super) const RULES: &[Rule] = &[Rule {
     id: "trace-context-is-well-formed",
     area: Area::Modern,
-    requirement: "`traceparent`, `tracestate` and `baggage` in `_meta` are in the formats of W3C",
+    requirement: "`traceparent`, `tracestate` and `baggage` in `_meta` have the W3C formats",
     sources: &[RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#_meta" }],
     on: On::Any,
     tolerance: None,
     judge: Judge::Each(is_well_formed),
-    why: "tracers drop what they cannot read, so that the trace ends here and nobody sees why",
-    remedy: "let the propagator of OpenTelemetry write these keys; leave them out where there is no trace",
+    why: "tracers silently drop invalid values, so the trace ends here",
+    remedy: "write these keys with the OpenTelemetry propagator; leave them out if there is no trace",
     sdks: &[],
     bad: r#"
         > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -27,17 +27,17 @@ pub(super) const RULES: &[Rule] = &[Rule {
         < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"}}}"#,
 }];
 
-type Reads = fn(&str) -> bool;
-const KEYS: [(&str, Reads); 3] = [("traceparent", is_parent), ("tracestate", is_state), ("baggage", is_baggage)];
+type IsValid = fn(&str) -> bool;
+const KEYS: [(&str, IsValid); 3] = [("traceparent", is_parent), ("tracestate", is_state), ("baggage", is_baggage)];
 
 fn is_well_formed(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::<Violation>::new());
     for heard in messages(conversation) {
         let metas = ["/params/_meta", "/result/_meta"].iter().filter_map(|place| heard.value.pointer(place));
-        for (meta, (key, reads)) in metas.flat_map(|meta| KEYS.map(|known| (meta, known))) {
+        for (meta, (key, is_valid)) in metas.flat_map(|meta| KEYS.map(|known| (meta, known))) {
             let Some(value) = meta.get(key) else { continue };
             seen += 1;
-            if !value.as_str().is_some_and(reads) && !violations.iter().any(|known| known.message.starts_with(&format!("`{key}`"))) {
+            if !value.as_str().is_some_and(is_valid) && !violations.iter().any(|known| known.message.starts_with(&format!("`{key}`"))) {
                 violations.push(Violation::new(format!("`{key}` is {}", excerpt(value.to_string())), [heard.frame]));
             }
         }
@@ -87,13 +87,13 @@ fn is_baggage(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn check(reads: Reads, good: &[&str], bad: &[&str]) {
-        good.iter().for_each(|text| assert!(reads(text), "{text}"));
-        bad.iter().for_each(|text| assert!(!reads(text), "{text}"));
+    fn check(is_valid: IsValid, good: &[&str], bad: &[&str]) {
+        good.iter().for_each(|text| assert!(is_valid(text), "{text}"));
+        bad.iter().for_each(|text| assert!(!is_valid(text), "{text}"));
     }
 
     #[test]
-    fn what_w3c_allows_is_told_from_what_it_does_not() {
+    fn w3c_formats_are_validated() {
         const PARENT: &str = "-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
         check(is_parent, &[&format!("00{PARENT}"), &format!("01{PARENT}-more")], &["", "00", PARENT, &format!("ff{PARENT}")]);
         check(is_parent, &[], &[&format!("00{PARENT}-more"), &format!("00{}", PARENT.to_uppercase())]);

@@ -1,4 +1,4 @@
-//! Whether a template of resources gives what lies outside of it.
+//! Whether a resource template returns files outside its folder.
 //! Source: server/resources, security considerations.
 
 use super::ConversationView;
@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 pub(super) const RULES: &[Rule] = &[Rule {
     id: "resource-template-blocks-path-traversal",
     area: Area::Security,
-    requirement: "a template of resources gives no file of the machine whose path leads out of it with `../`",
+    requirement: "a resource template returns no file outside its folder for a path with `../`",
     sources: &[RequirementSource {
         revisions: revisions::ALL,
         level: RequirementLevel::Must,
@@ -21,8 +21,8 @@ pub(super) const RULES: &[Rule] = &[Rule {
     on: On::Any,
     tolerance: None,
     judge: Judge::Each(stays_inside),
-    why: "whoever can make a model read a resource, a page with a prompt in it for one, reads keys and passwords from the machine",
-    remedy: "resolve the path to its real place, links included, and refuse what is not below the folder that you serve",
+    why: "anyone who can make a model read a resource, for example with a prompt in a web page, can read keys and passwords on the machine",
+    remedy: "resolve the path, including symbolic links, and refuse paths that are not below the served folder",
     sdks: &[
         ("Python", "`path.resolve().is_relative_to(root)`"),
         ("TypeScript", "`path.relative(root, await fs.realpath(file))` may not begin with `..`"),
@@ -37,7 +37,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"outside of the folder"}}"#,
 }];
 
-/// A line of `/etc/passwd` that each machine with that file has.
+/// A line of `/etc/passwd` that is the same on every machine.
 static PASSWD: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?m)^root:[^:\n]*:0:0:").expect("patterns of the program are valid"));
 /// The same line in Base64, from the first byte of the file.
 const PASSWD_BASE64: &str = "cm9vdDp4OjA6MD";
@@ -53,7 +53,7 @@ fn stays_inside(conversation: &ConversationView<'_>) -> Judgment {
                     contents.flat_map(|content| ["text", "blob"].map(|key| content.get(key))).flatten().filter_map(Value::as_str);
                 if texts.any(|text| PASSWD.is_match(text) || text.starts_with(PASSWD_BASE64)) {
                     let uri = asked.request.and_then(|request| request.param("/uri")).and_then(Value::as_str).unwrap_or_default();
-                    let message = format!("`{}` gave the machine's own /etc/passwd for `{}`", excerpt(asked.subject()), excerpt(uri));
+                    let message = format!("`{}` returned /etc/passwd of the machine for `{}`", excerpt(asked.subject()), excerpt(uri));
                     violations.push(Violation::new(message, asked.frames()));
                 }
             }

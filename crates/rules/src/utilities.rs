@@ -1,4 +1,4 @@
-//! Ping, and what a server may cancel.
+//! Ping, and the requests that a server may cancel.
 //! Source: basic/utilities/ping and cancellation; 2026-07-28, basic/patterns/cancellation.
 
 use super::ConversationView;
@@ -12,7 +12,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "ping-gets-empty-result",
         area: Area::Lifecycle,
-        requirement: "`ping` is answered with an empty result",
+        requirement: "`ping` gets an empty result",
         sources: &[RequirementSource {
             revisions: revisions::LEGACY,
             level: RequirementLevel::Must,
@@ -20,9 +20,9 @@ pub(super) const RULES: &[Rule] = &[
         }],
         on: On::Any,
         tolerance: None,
-        judge: Judge::Each(ping_is_answered),
-        why: "clients and gateways use `ping` to find out whether a connection is alive, and close it on an error; SDKs with strict schemas take a result that is not empty for one",
-        remedy: "answer `ping` with `\"result\": {}`, whatever the state of the session",
+        judge: Judge::Each(ping_gets_empty_result),
+        why: "clients and gateways use `ping` to check whether a connection is alive, and close it on an error; SDKs with strict schemas treat a result that is not empty as an error",
+        remedy: "respond to `ping` with `\"result\": {}` in every state of the session",
         sdks: &[],
         bad: r#"
             @ ping
@@ -36,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "server-cancels-only-own-requests",
         area: Area::Progress,
-        requirement: "a server cancels only requests that it has sent itself; in the modern era, only subscriptions of the client",
+        requirement: "a server cancels only its own requests; in the modern era, only subscriptions of the client",
         sources: &[
             RequirementSource {
                 revisions: revisions::LEGACY,
@@ -51,9 +51,9 @@ pub(super) const RULES: &[Rule] = &[
         ],
         on: On::Any,
         tolerance: None,
-        judge: Judge::Each(cancels_only_its_own),
-        why: "a client stops waiting for the request that is named: with the id of one of its own requests, the answer is lost",
-        remedy: "send `notifications/cancelled` with the id of your own request to the client; answer requests of the client with an error instead",
+        judge: Judge::Each(cancels_only_own_requests),
+        why: "a client stops waiting for the named request; if it is one of its own requests, the response is lost",
+        remedy: "send `notifications/cancelled` only with the id of a request to the client; respond to requests of the client with an error instead",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}
@@ -66,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "initialize-offers-latest-version",
         area: Area::Lifecycle,
-        requirement: "instead of an unknown version a server offers the latest one that it supports",
+        requirement: "for an unknown version, a server offers the latest one that it supports",
         sources: &[RequirementSource {
             revisions: revisions::LEGACY,
             level: RequirementLevel::Should,
@@ -75,8 +75,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(offers_latest_version),
-        why: "clients newer than the server get less than it has: no structured results, no titles, no elicitation",
-        remedy: "answer a version that you do not know with the newest of your list",
+        why: "clients that are newer than the server get fewer features: no structured results, no titles, no elicitation",
+        remedy: "respond to an unknown version with the newest supported version",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}
@@ -102,7 +102,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(notifications_have_no_id),
-        why: "with an id it is a request: clients answer it with an error, and what it tells is lost",
+        why: "with an id it is a request: clients respond with an error, and its content is lost",
         remedy: "send notifications without the member `id`, not even with null",
         sdks: &[],
         bad: r#"
@@ -124,8 +124,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(embedded_resources_are_declared),
-        why: "a client that is given a resource wants to read it again or to watch it, and cannot",
-        remedy: "declare `resources` and serve `resources/read` for the URIs that tools embed; else give the text as a text block",
+        why: "a client cannot read the embedded resource again or subscribe to it",
+        remedy: "declare `resources` and support `resources/read` for the URIs that tools embed; otherwise return the text as a text block",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -140,7 +140,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn ping_is_answered(conversation: &ConversationView<'_>) -> Judgment {
+fn ping_gets_empty_result(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
     for asked in conversation.probes("ping") {
         match asked.answer {
@@ -158,10 +158,10 @@ fn ping_is_answered(conversation: &ConversationView<'_>) -> Judgment {
             Answer::Silence | Answer::Gone | Answer::None => {}
         }
     }
-    Judgment::of(violations, seen, "no `ping` was answered")
+    Judgment::of(violations, seen, "no `ping` got a response")
 }
 
-fn cancels_only_its_own(conversation: &ConversationView<'_>) -> Judgment {
+fn cancels_only_own_requests(conversation: &ConversationView<'_>) -> Judgment {
     let heard: Vec<Heard<'_>> = messages(conversation).collect();
     let (mut seen, mut violations) = (0, Vec::new());
     for (position, one) in heard.iter().enumerate().filter(|(_, heard)| heard.method() == Some("notifications/cancelled")) {
@@ -174,15 +174,15 @@ fn cancels_only_its_own(conversation: &ConversationView<'_>) -> Judgment {
             false => heard[..position].iter().any(|earlier| earlier.is_request() && earlier.value.get("id") == Some(id)),
         };
         if !may {
-            let whose = if conversation.is_modern() { "is no subscription of the client" } else { "is no request of the server" };
+            let whose = if conversation.is_modern() { "is not a subscription of the client" } else { "is not a request of the server" };
             violations
                 .push(Violation::new(format!("`notifications/cancelled` names {}, which {whose}", excerpt(id.to_string())), [one.frame]));
         }
     }
     violations.truncate(1);
     match seen {
-        0 if conversation.handshake().is_some() => Judgment::NotApplicable("the server cancelled nothing".into()),
-        _ => Judgment::of(violations, seen, "the server cancelled nothing"),
+        0 if conversation.handshake().is_some() => Judgment::NotApplicable("the server canceled nothing".into()),
+        _ => Judgment::of(violations, seen, "the server canceled nothing"),
     }
 }
 
@@ -192,7 +192,9 @@ fn offers_latest_version(conversations: &[&ConversationView<'_>]) -> Judgment {
         let Answer::Result { value, .. } = asked.answer else { return None };
         Some((index, value.get("protocolVersion")?.as_str()?.to_owned(), asked.frames()))
     });
-    let Some((index, offered, frames)) = offer else { return Judgment::Untestable("no unknown version was answered".into()) };
+    let Some((index, offered, frames)) = offer else {
+        return Judgment::Untestable("no request with an unknown version got a response".into());
+    };
     let agreed = conversations.iter().flat_map(|one| one.requests()).filter(|(request, _)| request.method() == Some("initialize"));
     let agreed = agreed.filter_map(|(request, answer)| {
         let version = answer?.value.pointer("/result/protocolVersion")?.as_str()?;
@@ -204,7 +206,7 @@ fn offers_latest_version(conversations: &[&ConversationView<'_>]) -> Judgment {
             Judgment::Broken(vec![Violation { conversation: index, ..Violation::new(message, frames) }])
         }
         Some(_) => Judgment::Pass,
-        None => Judgment::Untestable("the server was asked for no version that it supports".into()),
+        None => Judgment::Untestable("no supported version of the server is known".into()),
     }
 }
 
@@ -228,10 +230,10 @@ fn embedded_resources_are_declared(conversation: &ConversationView<'_>) -> Judgm
     });
     let Some(embedding) = embedding else { return Judgment::NotApplicable("no tool embeds a resource".into()) };
     match (conversation.handshake(), conversation.capability("resources")) {
-        (None, _) => Judgment::Untestable("nothing is known of the capabilities of the server".into()),
+        (None, _) => Judgment::Untestable("the capabilities of the server are unknown".into()),
         (Some(_), Some(_)) => Judgment::Pass,
         (Some((_, handshake)), None) => {
-            let message = "a tool embeds a resource, and the server does not declare `resources`";
+            let message = "a tool embeds a resource, but the server does not declare `resources`";
             Judgment::Broken(vec![Violation::new(message, [handshake, embedding.frame])])
         }
     }

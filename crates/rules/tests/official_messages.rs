@@ -76,7 +76,7 @@ const DIFFERENCES: [Difference; 14] = [
     },
     Difference {
         why: "keys of `_meta` have a syntax since 2025-06-18 (basic/index, `_meta`)",
-        side: Side::Stricter(|sample, flaw| sample.revision >= "2025-06-18" && flaw.message.contains("is no key for `_meta`")),
+        side: Side::Stricter(|sample, flaw| sample.revision >= "2025-06-18" && flaw.message.contains("is not a valid key for `_meta`")),
     },
     Difference {
         why: "`_meta` of the params of any request or notification is an object, and its known keys have their types, also \
@@ -85,7 +85,7 @@ const DIFFERENCES: [Difference; 14] = [
     },
     Difference {
         why: "a notification has no id (JSON-RPC 2.0, notification; basic/index of every revision)",
-        side: Side::Stricter(|_, flaw| flaw.pointer == "/id" && flaw.message.ends_with("a notification has to be without")),
+        side: Side::Stricter(|_, flaw| flaw.pointer == "/id" && flaw.message.ends_with("a notification must not have it")),
     },
     Difference {
         why: "an answer has a result or an error, not both (JSON-RPC 2.0, response object)",

@@ -1,4 +1,4 @@
-//! Holds a value against its shape and tells each flaw in a sentence. Knows the words of the tables, and no message.
+//! Compares a value with its shape and describes each flaw in a sentence. Knows the types of the tables, and no message.
 
 use super::MessageFlaw;
 use super::shape::{Kind, Member, Presence, Revision, Shape, Tags, Variant};
@@ -8,9 +8,9 @@ use mcproof_analysis::wording::shortened;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
-/// A peer that gets everything wrong is not to fill the memory with it.
+/// Bounds the memory that a peer can fill with invalid values.
 const MOST_FLAWS: usize = 100;
-/// Characters of a value that a sentence shows.
+/// The number of characters of a value that a sentence quotes.
 const MOST_SHOWN: usize = 40;
 
 pub(super) struct Check {
@@ -19,7 +19,7 @@ pub(super) struct Check {
     flaws: Vec<MessageFlaw>,
 }
 
-/// What is looked for.
+/// What is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Focus {
     Shape,
@@ -27,7 +27,7 @@ pub(super) enum Focus {
     Base64,
 }
 
-/// Where a value stands: a chain up to the message, which costs nothing while all is well.
+/// Where a value is: a chain up to the message. Costs nothing as long as there are no flaws.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     parent: Option<&'a Place<'a>>,
@@ -39,7 +39,7 @@ enum Step<'a> {
     Message,
     Member(&'a str),
     Item(usize),
-    /// No step, but a name for what stands here, so that the sentence need not count items.
+    /// Not a step, but a name for the value at this place, so that the sentence can use it instead of an index.
     Named(&'static str, &'a str),
 }
 
@@ -52,7 +52,7 @@ impl Check {
         self.flaws
     }
 
-    /// The member of the table that this revision knows by `name`.
+    /// The member called `name` in the table, if this revision has it.
     pub(super) fn known(&self, members: &'static [Member], name: &str) -> Option<&'static Member> {
         members.iter().find(|member| member.name == name && self.knows(member))
     }
@@ -135,7 +135,7 @@ impl Check {
         self.flaw(place, &format!("is missing; it has to be {expected}"));
     }
 
-    /// What is wrong at a place; `predicate` goes on after the name of it.
+    /// What is wrong at a place; `predicate` follows the name of the place.
     pub(super) fn flaw(&mut self, place: &Place<'_>, predicate: &str) {
         if self.focus == Focus::Shape {
             self.add(place, predicate);
@@ -147,7 +147,7 @@ impl Check {
             return;
         }
         let flaw = MessageFlaw { pointer: place.pointer(), message: format!("{} {predicate}", place.subject()) };
-        // What all messages have is judged apart from what belongs to a method, and both may say the same.
+        // The members of all messages are judged separately from those of a method, so both may report the same flaw.
         if !self.flaws.contains(&flaw) {
             self.flaws.push(flaw);
         }
@@ -195,7 +195,7 @@ impl Check {
         }
     }
 
-    /// Any variant will do. Where none does, the flaws are told in the terms of the one that was meant.
+    /// Any variant may match. If none does, the flaws are reported for the variant that was intended.
     fn choice(&mut self, variants: &'static [Variant], value: &Value, place: &Place<'_>) {
         let mut meant = None;
         for variant in variants.iter().filter(|variant| variant.span.has(self.revision)) {
@@ -231,7 +231,7 @@ impl Check {
         for key in object.keys().filter(|key| !is_meta_key(key)) {
             self.flaw(
                 &place.member(key),
-                "is no key for `_meta`; it has to begin and end with a letter or a digit, after a prefix such as `com.example/` if any",
+                "is not a valid key for `_meta`; it has to begin and end with a letter or a digit, after a prefix such as `com.example/` if any",
             );
         }
     }
@@ -243,12 +243,12 @@ impl Check {
         let Some(text) = value.as_str() else { return };
         let why = match STANDARD.decode(text) {
             Ok(_) => return,
-            Err(DecodeError::InvalidByte(_, b'-' | b'_')) => "it has the alphabet of base64url, where `+` and `/` are meant".to_owned(),
-            Err(DecodeError::InvalidByte(offset, _)) => format!("its byte {offset} is outside of the alphabet"),
-            Err(DecodeError::InvalidLength(_) | DecodeError::InvalidPadding) => "it is cut short, or lacks padding".to_owned(),
-            Err(DecodeError::InvalidLastSymbol { .. }) => "its end has bits that belong to no byte".to_owned(),
+            Err(DecodeError::InvalidByte(_, b'-' | b'_')) => "it uses the base64url alphabet; use `+` and `/`".to_owned(),
+            Err(DecodeError::InvalidByte(offset, _)) => format!("its byte {offset} is outside the alphabet"),
+            Err(DecodeError::InvalidLength(_) | DecodeError::InvalidPadding) => "it is truncated, or lacks padding".to_owned(),
+            Err(DecodeError::InvalidLastSymbol { .. }) => "it ends with bits that do not form a byte".to_owned(),
         };
-        self.add(place, &format!("is no base64: {why}"));
+        self.add(place, &format!("is not valid base64: {why}"));
     }
 }
 
@@ -275,7 +275,7 @@ impl<'a> Place<'a> {
         pointer
     }
 
-    /// The place as a sentence names it: from the last thing with a name on, or from the result or the params.
+    /// The place as a sentence names it: starting at the last named item, or at the result or the params.
     fn subject(&self) -> String {
         let steps = self.steps();
         let named = steps.iter().rposition(|step| matches!(step, Step::Named(..)));
@@ -335,7 +335,7 @@ fn one_of<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// A value as a sentence shows it.
+/// A value as a sentence quotes it.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Array(_) => "an array".to_owned(),
@@ -350,12 +350,12 @@ fn is_integer(value: &Value) -> bool {
     value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
 }
 
-/// Any time that ISO 8601 and RFC 3339 share, with an offset or without.
+/// Any time that is valid in both ISO 8601 and RFC 3339, with or without an offset.
 fn is_timestamp(text: &str) -> bool {
     text.parse::<jiff::Timestamp>().is_ok() || text.parse::<jiff::civil::DateTime>().is_ok()
 }
 
-/// A name, with a prefix of labels or without (2025-06-18 and later, basic/index, general fields).
+/// A name, with or without a prefix of labels (2025-06-18 and later, basic/index, general fields).
 fn is_meta_key(key: &str) -> bool {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     prefix.is_none_or(|prefix| prefix.split('.').all(is_meta_label)) && (name.is_empty() || is_meta_name(name))

@@ -1,4 +1,4 @@
-//! The words in which the tables of shapes are written: what a value may be, and from which revision to which. Knows no
+//! The types that the tables of shapes are made of: what a value may be, and in which revisions. Knows no
 //! message and no value.
 
 use self::Revision::{V2024_11_05, V2026_07_28};
@@ -22,14 +22,14 @@ pub(super) enum Kind {
     Uri,
     /// Text that is a date with a time (ISO 8601).
     Timestamp,
-    /// Text that is base64 (RFC 4648, section 4). That it is text belongs to the shape; its alphabet is a law of its own.
+    /// Text that is base64 (RFC 4648, section 4). That it is text belongs to the shape; its alphabet has a separate rule.
     Base64,
     Flag,
     Number,
     /// A number from 0 to 1.
     Fraction,
     Integer,
-    /// An integer from 0 on.
+    /// An integer of 0 or more.
     Count,
     IntegerOrNull,
     /// What identifies a request, or its progress: text or an integer.
@@ -37,11 +37,11 @@ pub(super) enum Kind {
     Exactly(&'static str),
     OneOf(&'static [&'static str]),
     Object(&'static Shape),
-    /// `_meta`: an object whose keys have a syntax of their own.
+    /// `_meta`: an object whose keys follow their own syntax.
     Meta(&'static Shape),
     Map(&'static Kind),
     List(&'static Kind),
-    /// A list of no more items than this.
+    /// A list of at most this many items.
     ListOfAtMost(usize, &'static Kind),
     /// One of them, or a list of them.
     OneOrList(&'static Kind),
@@ -51,7 +51,7 @@ pub(super) enum Kind {
 
 /// An object of which some members are known. Others are always allowed.
 pub(super) struct Shape {
-    /// What a message calls an object of this shape, if it has a `name` by which to call it.
+    /// The noun for an object of this shape in messages, if it has a `name` to identify it.
     pub(super) noun: Option<&'static str>,
     pub(super) members: &'static [Member],
 }
@@ -70,7 +70,7 @@ pub(super) enum Presence {
     Optional,
 }
 
-/// An object whose shape a member of it tells.
+/// An object whose shape depends on one of its members.
 pub(super) struct Tags {
     pub(super) by: &'static str,
     /// The tag of an object without one; `None` where there has to be one.
@@ -80,13 +80,13 @@ pub(super) struct Tags {
 
 /// One of several shapes without a tag: the object has to fit any of them.
 pub(super) struct Variant {
-    /// The place (RFC 6901) of what only this variant has, so that a flaw can be told in its terms.
+    /// The place (RFC 6901) of a member that only this variant has, so that flaws can be reported for this variant.
     pub(super) mark: &'static str,
     pub(super) kind: Kind,
     pub(super) span: Span,
 }
 
-/// The revisions that know something, both included.
+/// The first and the last revision that define something, both included.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
     first: Revision,
@@ -110,7 +110,7 @@ impl Revision {
         ("2024-11-05", V2024_11_05),
     ];
 
-    /// The newest that is not after `revision`; revisions are dates, so they compare as text.
+    /// The newest one that is not after `revision`; revisions are dates, so they compare as text.
     pub(super) fn at(revision: &str) -> Self {
         Self::NAMES.into_iter().find(|(name, _)| *name <= revision).map_or(V2024_11_05, |(_, found)| found)
     }
@@ -120,12 +120,12 @@ impl Revision {
     }
 }
 
-/// A member that has to be there.
+/// A required member.
 pub(super) const fn must(name: &'static str, kind: Kind) -> Member {
     Member { name, kind, presence: Presence::Required, span: Span::ALL }
 }
 
-/// A member that may be there.
+/// An optional member.
 pub(super) const fn may(name: &'static str, kind: Kind) -> Member {
     Member { name, kind, presence: Presence::Optional, span: Span::ALL }
 }

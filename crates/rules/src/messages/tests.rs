@@ -43,13 +43,13 @@ fn the_envelope_is_judged() {
     check(json!({ "jsonrpc": "2.0", "id": 1, "result": [] }), &["/result `result` is an array; it has to be an object"]);
     check(
         json!({ "jsonrpc": "2.0", "id": 1, "result": {}, "error": {} }),
-        &["/error `error` stands beside a `result`; an answer has one of them"],
+        &["/error `error` stands beside a `result`; a response has one of them"],
     );
     check(json!({ "jsonrpc": "2.0", "id": 1, "method": 5 }), &["/method `method` is 5; it has to be a string"]);
     check(json!({ "jsonrpc": "2.0", "method": "ping" }), &["/id `id` is missing; it has to be there, because `ping` is a request"]);
     check(
         json!({ "jsonrpc": "2.0", "id": 1, "method": "notifications/message", "params": { "level": "info", "data": null } }),
-        &["/id `id` is 1; a notification has to be without"],
+        &["/id `id` is 1; a notification must not have it"],
     );
 }
 
@@ -139,7 +139,7 @@ fn values_are_shown_in_short() {
 }
 
 #[test]
-fn no_more_than_a_hundred_flaws_are_told() {
+fn at_most_a_hundred_flaws_are_reported() {
     for (method, result) in [
         ("tools/list", json!({ "tools": vec![json!(5); 5000] })),
         ("resources/read", json!({ "_meta": 5, "contents": vec![json!({ "text": 5, "uri": 5, "mimeType": 5 }); 5000] })),
@@ -223,7 +223,7 @@ fn meta_keys_have_a_syntax_since_2025_06_18() {
         json!({ "_meta": { "_own": 1 } }),
         LEGACY,
         &[
-            "/result/_meta/_own `_meta._own` is no key for `_meta`; it has to begin and end with a letter or a digit, after a prefix such as `com.example/` if any",
+            "/result/_meta/_own `_meta._own` is not a valid key for `_meta`; it has to begin and end with a letter or a digit, after a prefix such as `com.example/` if any",
         ],
     );
 }
@@ -241,14 +241,16 @@ fn results_say_what_they_are_since_2026_07_28() {
     check(
         "tools/call",
         json!({ "resultType": "done" }),
-        &["/result/resultType `resultType` is \"done\", which neither MCP nor an extension that the request declares knows"],
+        &["/result/resultType `resultType` is \"done\", which is defined neither by MCP nor by an extension that the request declares"],
     );
     check("tools/call", json!({ "resultType": "input_required", "requestState": "s" }), &[]);
     check("tools/call", json!({ "resultType": "input_required" }), &["/result `result` has neither `inputRequests` nor `requestState`"]);
     check(
         "tools/list",
         json!({ "resultType": "input_required", "requestState": "s" }),
-        &["/result/resultType `resultType` is \"input_required\", which may only answer tools/call, prompts/get, resources/read"],
+        &[
+            "/result/resultType `resultType` is \"input_required\", which is only allowed in a response to tools/call, prompts/get, resources/read",
+        ],
     );
     check(
         "prompts/get",
@@ -303,7 +305,7 @@ fn an_unknown_revision_counts_as_the_newest_before_it() {
 }
 
 #[test]
-fn tasks_of_2025_11_25_answer_calls_that_ask_for_one() {
+fn calls_of_2025_11_25_that_request_a_task_return_one() {
     let times = json!({ "createdAt": "2025-11-25T10:30:00Z", "lastUpdatedAt": "yesterday" });
     let task = json!({ "taskId": "t", "status": "running", "createdAt": times["createdAt"], "lastUpdatedAt": times["lastUpdatedAt"] });
     let message = json!({ "jsonrpc": "2.0", "id": 1, "result": { "task": task } });
@@ -340,7 +342,7 @@ fn tasks_of_the_extension_need_a_client_that_declares_it() {
         (
             "tasks/get",
             Some(params("io.modelcontextprotocol/tasks")),
-            &["/result/resultType `resultType` is \"task\", which may only answer tools/call"],
+            &["/result/resultType `resultType` is \"task\", which is only allowed in a response to tools/call"],
         ),
     ] {
         check(&message, About::Answer { method, params: params.as_ref() }, MODERN, expected);
@@ -435,7 +437,7 @@ fn notifications_and_requests_are_judged() {
 }
 
 #[test]
-fn base64_is_a_law_of_its_own() {
+fn base64_is_judged_separately() {
     let check = |data: &str, expected: &[&str]| {
         let content = json!([
             { "type": "text", "text": "%" },
@@ -452,17 +454,19 @@ fn base64_is_a_law_of_its_own() {
         assert_eq!(sentences, expected, "{data:?}");
         assert!(expected.is_empty() || places == ["/result/content/1/data", "/result/content/2/resource/blob"], "{places:?}");
     };
-    let both = |why: &str| [format!("`content[1].data` is no base64: {why}"), format!("`content[2].resource.blob` is no base64: {why}")];
+    let both = |why: &str| {
+        [format!("`content[1].data` is not valid base64: {why}"), format!("`content[2].resource.blob` is not valid base64: {why}")]
+    };
     for good in ["", "aGk=", "aGkh", "+/+/"] {
         check(good, &[]);
     }
     for (bad, why) in [
-        ("%", "its byte 0 is outside of the alphabet"),
-        ("aGk=\n", "its byte 4 is outside of the alphabet"),
-        ("aG-_", "it has the alphabet of base64url, where `+` and `/` are meant"),
-        ("aGk", "it is cut short, or lacks padding"),
-        ("a", "it is cut short, or lacks padding"),
-        ("aGl=", "its end has bits that belong to no byte"),
+        ("%", "its byte 0 is outside the alphabet"),
+        ("aGk=\n", "its byte 4 is outside the alphabet"),
+        ("aG-_", "it uses the base64url alphabet; use `+` and `/`"),
+        ("aGk", "it is truncated, or lacks padding"),
+        ("a", "it is truncated, or lacks padding"),
+        ("aGl=", "it ends with bits that do not form a byte"),
     ] {
         check(bad, &both(why).each_ref().map(String::as_str));
     }

@@ -1,50 +1,50 @@
-//! Known defects of SDKs: what a check finds on the smallest correct server that is made with a version. The table is data, tried out by
-//! `cargo xtask sdks`; what it explains is marked in the results. Pure.
+//! KnownDefect defects of SDKs: what a check finds on the smallest correct server that is made with a version. The table is data, verified by
+//! `cargo xtask sdks`; the findings that it explains are marked in the results. Pure.
 
 use super::version::Version;
 use mcproof_record::{Conversation, Defect, Judged, RuleResult, Sdk, Severity};
 use std::sync::LazyLock;
 
-/// One defect of the versions from `first` on.
-struct Known {
+/// One defect in all versions since `first`.
+struct KnownDefect {
     package: &'static str,
-    /// The first version that was seen to have it.
+    /// The first version that has it.
     first: Version,
-    /// The newest version that was seen to have it.
+    /// The newest tested version that has it.
     last: &'static str,
     fixed: Option<(&'static str, Version)>,
     rule: &'static str,
     /// Part of the finding's message.
-    says: &'static str,
-    /// What helps besides an update.
+    message_part: &'static str,
+    /// A workaround besides an update.
     advice: Option<&'static str>,
 }
 
-static TABLE: LazyLock<Vec<Known>> = LazyLock::new(|| {
+static TABLE: LazyLock<Vec<KnownDefect>> = LazyLock::new(|| {
     let lines = include_str!("known.tsv").lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     lines.map(|line| row(line).unwrap_or_else(|| unreachable!("a test reads every row: {line}"))).collect()
 });
 
-fn row(line: &'static str) -> Option<Known> {
+fn row(line: &'static str) -> Option<KnownDefect> {
     let optional = |word: &'static str| (word != "-").then_some(word);
-    let [package, first, last, fixed, rule, says, advice] = line.split('\t').collect::<Vec<_>>().try_into().ok()?;
+    let [package, first, last, fixed, rule, message_part, advice] = line.split('\t').collect::<Vec<_>>().try_into().ok()?;
     let fixed = match optional(fixed) {
         Some(fixed) => Some((fixed, Version::parse(fixed)?)),
         None => None,
     };
-    Some(Known { package, first: Version::parse(first)?, last, fixed, rule, says, advice: optional(advice) })
+    Some(KnownDefect { package, first: Version::parse(first)?, last, fixed, rule, message_part, advice: optional(advice) })
 }
 
-/// Marks the findings that an SDK explains. What its author can do nothing about counts one step less, unless `is_strict`.
+/// Marks the findings that an SDK causes. A finding that the server's author cannot fix is one severity lower, unless `is_strict`.
 pub(crate) fn explain(results: &mut [RuleResult], recorded: &[Conversation], is_strict: bool) {
     for result in results {
         let Judged::Broken { findings } = &mut result.judged else { continue };
         for finding in findings.iter_mut().filter(|finding| finding.cause.is_none()) {
             let known = recorded[finding.conversation].sdks.iter().find_map(|sdk| Some((sdk, known(sdk, &result.rule, &finding.message)?)));
             let Some((sdk, known)) = known else { continue };
-            if known.is_hopeless() && !is_strict && finding.tolerance.is_none() && finding.severity > Severity::Note {
+            if known.is_unfixable() && !is_strict && finding.tolerance.is_none() && finding.severity > Severity::Note {
                 finding.severity = if finding.severity == Severity::Error { Severity::Warning } else { Severity::Note };
-                finding.tolerance = Some("no version of the SDK is without it".into());
+                finding.tolerance = Some("every version of the SDK has it".into());
             }
             let fixed = known.fixed.as_ref().map(|(fixed, _)| (*fixed).to_owned());
             finding.defect = Some(Defect { sdk: sdk.clone(), fixed, advice: known.advice() });
@@ -52,18 +52,18 @@ pub(crate) fn explain(results: &mut [RuleResult], recorded: &[Conversation], is_
     }
 }
 
-fn known(sdk: &Sdk, rule: &str, message: &str) -> Option<&'static Known> {
+fn known(sdk: &Sdk, rule: &str, message: &str) -> Option<&'static KnownDefect> {
     let version = Version::parse(&sdk.version)?;
-    let is_it = |known: &&Known| {
+    let is_it = |known: &&KnownDefect| {
         let has_it = known.first <= version && known.fixed.as_ref().is_none_or(|(_, fixed)| version < *fixed);
-        known.package == sdk.package && known.rule == rule && has_it && message.contains(known.says)
+        known.package == sdk.package && known.rule == rule && has_it && message.contains(known.message_part)
     };
     TABLE.iter().find(is_it)
 }
 
-impl Known {
-    /// Neither an update nor anything else helps.
-    fn is_hopeless(&self) -> bool {
+impl KnownDefect {
+    /// Whether there is neither a fix nor a workaround.
+    fn is_unfixable(&self) -> bool {
         self.fixed.is_none() && self.advice.is_none()
     }
 
@@ -73,7 +73,7 @@ impl Known {
             (Some((fixed, _)), Some(advice)) => format!("fixed in {fixed}: update `{package}`, or {advice}"),
             (Some((fixed, _)), None) => format!("fixed in {fixed}: update `{package}`"),
             (None, Some(advice)) => format!("not fixed in {}: {advice}", self.last),
-            (None, None) => format!("not fixed in {}, the newest version that was tried", self.last),
+            (None, None) => format!("not fixed in {}, the newest tested version", self.last),
         }
     }
 }
@@ -99,7 +99,7 @@ mod tests {
             assert!(["npm", "PyPI", "Go", "crates.io"].contains(&known.package.split_once(':').unwrap().0), "{line}");
             let last = Version::parse(known.last).unwrap();
             assert!(known.first <= last && known.fixed.is_none_or(|(_, fixed)| last < fixed), "{line}");
-            assert!(!known.says.is_empty(), "{line}");
+            assert!(!known.message_part.is_empty(), "{line}");
         }
     }
 
@@ -145,13 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_help_counts_one_step_less_unless_it_is_judged_strictly() {
+    fn a_defect_without_fix_or_workaround_is_one_severity_lower_unless_strict() {
         const SERVER: (&str, &str) = ("npm:@modelcontextprotocol/server", "2.0.0");
         let told = ("unsupported-version-error-names-versions", "a request in an unknown version got a result, not error -32022");
-        let advice = Some("not fixed in 2.4.0, the newest version that was tried");
+        let advice = Some("not fixed in 2.4.0, the newest tested version");
         check(SERVER, told, false, (Severity::Warning, advice));
         check(SERVER, told, true, (Severity::Error, advice));
-        // Nothing newer was tried, but the message is the same.
+        // No newer version was tested, but the message is the same.
         check((SERVER.0, "2.99.0"), told, false, (Severity::Warning, advice));
     }
 }

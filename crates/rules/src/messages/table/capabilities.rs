@@ -1,4 +1,4 @@
-//! What servers declare, and what a server may say that a client would have had to declare.
+//! The capabilities of servers, and those of clients that a server may name.
 
 use super::super::shape::Kind::{Flag, Map, Object};
 use super::super::shape::Revision::{V2025_03_26, V2025_11_25, V2026_07_28};
@@ -23,7 +23,7 @@ static TASKS: Shape = shape(&[may("list", OBJECT), may("cancel", OBJECT), may("r
 static TASK_REQUESTS: Shape = shape(&[may("tools", Object(&TASK_TOOLS))]);
 static TASK_TOOLS: Shape = shape(&[may("call", OBJECT)]);
 
-/// In the error that names what the client lacks, which only 2026-07-28 has.
+/// In the error that names missing client capabilities, which only 2026-07-28 has.
 pub(super) static CLIENT: Shape = shape(&[
     may("roots", OBJECT),
     may("sampling", Object(&SAMPLING)),

@@ -1,4 +1,4 @@
-//! What is said about tools, prompts and resources, and the content that they give.
+//! Descriptions of tools, prompts and resources, and the content that they return.
 
 use super::super::shape::Kind::{
     Base64, Choice, Exactly, Flag, Fraction, Integer, List, Map, Meta, Object, OneOf, OneOrList, Tagged, Text, Uri,
@@ -8,11 +8,11 @@ use super::super::shape::{Kind, Member, Shape, Tags, Variant, may, must, named, 
 
 const ROLE: Kind = OneOf(&["user", "assistant"]);
 
-/// An object of which nothing is known.
+/// An object with unknown members.
 pub(super) static ANYTHING: Shape = shape(&[]);
 pub(super) const OBJECT: Kind = Object(&ANYTHING);
 
-/// `_meta` of what is part of a message. Other things than messages have it since 2025-06-18.
+/// `_meta` of a part of a message. Parts of messages have it since 2025-06-18.
 pub(super) const META: Member = may("_meta", Meta(&ANYTHING)).since(V2025_06_18);
 const TITLE: Member = may("title", Text).since(V2025_06_18);
 const ICONS: Member = may("icons", List(&ICON_KIND)).since(V2025_11_25);
@@ -47,7 +47,7 @@ pub(super) static TOOL: Shape = named(
     ],
 );
 
-/// Until 2025-11-25 the schemas of tools were a part of JSON Schema; whether they compile is a rule of its own.
+/// Until 2025-11-25, the schemas of tools were a subset of JSON Schema; a separate rule judges whether they compile.
 static INPUT_SCHEMA: Shape = shape(&[
     must("type", Exactly("object")),
     may("properties", Map(&OBJECT)).until(V2025_11_25),
@@ -94,7 +94,7 @@ pub(super) static RESOURCE: Shape = named(
     ],
 );
 
-/// Whether the template parses is a rule of its own.
+/// A separate rule judges whether the template parses.
 pub(super) static RESOURCE_TEMPLATE: Shape = named(
     "resource template",
     &[must("uriTemplate", Text), must("name", Text), TITLE, may("description", Text), may("mimeType", Text), NOTES, ICONS, META],
@@ -151,5 +151,5 @@ static TOOL_USE: Shape = shape(&[must("id", Text), must("name", Text), must("inp
 
 static TOOL_RESULT: Shape = shape(&[must("toolUseId", Text), must("content", List(&BLOCK)), may("isError", Flag), STRUCTURED, META]);
 
-/// An object at first, any JSON since 2026-07-28.
+/// An object in earlier revisions, any JSON since 2026-07-28.
 pub(super) const STRUCTURED: Member = may("structuredContent", OBJECT).since(V2025_06_18).until(V2025_11_25);

@@ -3,8 +3,8 @@
 use super::super::shape::Kind::{Integer, IntegerOrNull, Map, Object, OneOf, Tagged, Text, Timestamp};
 use super::super::shape::Revision::{V2025_11_25, V2026_07_28};
 use super::super::shape::{Kind, Member, Shape, Tags, may, must, shape};
-use super::answers::{CALL_TOOL, ERROR};
-use super::initiatives::INPUT_REQUEST;
+use super::results::{CALL_TOOL, ERROR};
+use super::server_messages::INPUT_REQUEST;
 
 /// The name by which clients and servers declare the extension.
 pub(in super::super) const TASK_EXTENSION: &str = "io.modelcontextprotocol/tasks";

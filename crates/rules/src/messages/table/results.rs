@@ -1,14 +1,14 @@
-//! Results by the method that they answer, and errors by their code.
+//! Results by the method of their request, and errors by their code.
 
 use super::super::shape::Kind::{Any, Count, Flag, Id, Integer, List, ListOfAtMost, Map, Meta, Object, OneOf, Text};
 use super::super::shape::Revision::{V2025_11_25, V2026_07_28};
 use super::super::shape::{Member, Shape, may, must, shape};
 use super::capabilities;
 use super::content::{BLOCK, IMPLEMENTATION, PROMPT, PROMPT_MESSAGE, RESOURCE, RESOURCE_CONTENTS, RESOURCE_TEMPLATE, STRUCTURED, TOOL};
-use super::initiatives::{ELICITATION_BY_URL, INPUT_REQUEST};
+use super::server_messages::{ELICITATION_BY_URL, INPUT_REQUEST};
 use super::tasks::{DETAILED_TASK, RELATED_TASK, TASK};
 
-/// What all results have. `resultType` is judged by what it says.
+/// The members of all results. `resultType` is judged by its value.
 pub(in super::super) static RESULT: Shape = shape(&[may("_meta", Meta(&RESULT_META))]);
 
 static RESULT_META: Shape = shape(&[
@@ -36,13 +36,13 @@ pub(in super::super) static RESULTS: &[Member] = &[
     must("tasks/result", Object(&TASK_PAYLOAD)).only(V2025_11_25),
 ];
 
-/// Methods whose complete results say how long they may be kept, since 2026-07-28.
+/// Methods whose complete results state how long they may be cached, since 2026-07-28.
 pub(in super::super) static CACHED_RESULTS: &[&str] =
     &["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
 
 pub(in super::super) static CACHE_HINTS: Shape = shape(&[must("ttlMs", Count), must("cacheScope", OneOf(&["public", "private"]))]);
 
-/// The only methods that may be answered with `input_required` (2026-07-28, basic/patterns/mrtr, supported requests).
+/// The only methods whose result may be `input_required` (2026-07-28, basic/patterns/mrtr, supported requests).
 pub(in super::super) static INPUT_METHODS: &[&str] = &["tools/call", "prompts/get", "resources/read"];
 
 pub(in super::super) static INPUT_REQUIRED: Shape = shape(&[may("inputRequests", Map(&INPUT_REQUEST)), may("requestState", Text)]);
@@ -72,7 +72,7 @@ static READ_RESOURCE: Shape = shape(&[must("contents", List(&RESOURCE_CONTENTS))
 
 static COMPLETE: Shape = shape(&[must("completion", Object(&COMPLETION))]);
 
-/// The bound of 100 is part of every revision; only the newest schema says it in JSON.
+/// The limit of 100 is part of every revision; only the newest JSON Schema has it.
 static COMPLETION: Shape = shape(&[must("values", ListOfAtMost(100, &Text)), may("total", Integer), may("hasMore", Flag)]);
 
 static LISTEN: Shape = shape(&[must("_meta", Meta(&LISTEN_META))]);
@@ -80,14 +80,14 @@ static LISTEN_META: Shape = shape(&[must("io.modelcontextprotocol/subscriptionId
 
 static LIST_TASKS: Shape = shape(&[must("tasks", List(&Object(&TASK))), NEXT_CURSOR]);
 
-/// What the call of a tool would have answered, and of which task it is (2025-11-25, basic/utilities/tasks, related tasks).
+/// The result that the tool call would have returned, and the task it belongs to (2025-11-25, basic/utilities/tasks, related tasks).
 static TASK_PAYLOAD: Shape =
     shape(&[must("content", List(&BLOCK)), may("isError", Flag), STRUCTURED, must("_meta", Meta(&TASK_PAYLOAD_META))]);
 static TASK_PAYLOAD_META: Shape = shape(&[must("io.modelcontextprotocol/related-task", Object(&RELATED_TASK))]);
 
 pub(in super::super) static ERROR: Shape = shape(&[must("code", Integer), must("message", Text), may("data", Any)]);
 
-/// What belongs to the codes that MCP itself gives a meaning, each with the revisions that do.
+/// The members that belong to the error codes that MCP defines, each with its revisions.
 pub(in super::super) static ERROR_DATA: &[(i64, Member)] = &[
     (-32020, may("data", Any).since(V2026_07_28)),
     (-32021, must("data", Object(&MISSING_CAPABILITY)).since(V2026_07_28)),

@@ -1,4 +1,4 @@
-//! What a server says of its own accord: notifications and requests, each with its params.
+//! Messages that a server initiates: notifications and requests, each with its params.
 
 use super::super::shape::Kind::{
     Any, Choice, Exactly, Flag, Fraction, Id, Integer, List, Map, Meta, Number, Object, OneOf, Tagged, Text, Uri,
@@ -8,7 +8,7 @@ use super::super::shape::{Kind, Member, Shape, Tags, Variant, may, must, shape, 
 use super::content::{ANYTHING, OBJECT, SAMPLING_MESSAGE, TOOL};
 use super::tasks::{DETAILED_TASK, TASK};
 
-/// Params by method, besides what those of any notification have; required where the method has to have some.
+/// Params by method, besides those of every notification; required if the method must have some.
 pub(in super::super) static NOTIFICATIONS: &[Member] = &[
     must("notifications/cancelled", Object(&CANCELLED)),
     must("notifications/progress", Object(&PROGRESS)),
@@ -23,7 +23,7 @@ pub(in super::super) static NOTIFICATIONS: &[Member] = &[
     must("notifications/subscriptions/acknowledged", Object(&ACKNOWLEDGED)).since(V2026_07_28),
 ];
 
-/// The same of requests. Since 2026-07-28 servers put these into their results.
+/// The same for requests. Since 2026-07-28, servers put these into their results.
 pub(in super::super) static REQUESTS: &[Member] = &[
     may("ping", Object(&REQUEST)).until(V2025_11_25),
     may("roots/list", Object(&REQUEST)),
@@ -36,7 +36,7 @@ pub(in super::super) static REQUESTS: &[Member] = &[
     may("tasks/list", Object(&PAGE)).only(V2025_11_25),
 ];
 
-/// A request inside a result of 2026-07-28: without an id, because the answer is told by its key.
+/// A request inside a result of 2026-07-28: without an id, because the client response is identified by its key.
 pub(super) const INPUT_REQUEST: Kind = Tagged(&INPUT_REQUESTS);
 
 static INPUT_REQUESTS: Tags = Tags {
@@ -60,7 +60,7 @@ pub(in super::super) static NOTIFICATION: Shape = shape(&[may("_meta", Meta(&TAG
 
 static CANCELLED: Shape = shape(&[
     must("requestId", Id).until(V2025_06_18),
-    // A task is cancelled by a request of its own, so that 2025-11-25 left the id out of what is required.
+    // A task is canceled with a separate request, so 2025-11-25 does not require the id.
     may("requestId", Id).only(V2025_11_25),
     must("requestId", Id).since(V2026_07_28),
     may("reason", Text),
@@ -137,11 +137,11 @@ pub(super) static ELICITATION_BY_URL: Shape = shape(&[
     must("url", Uri),
     must("elicitationId", Text).only(V2025_11_25),
     TASK_WANTED,
-    // Also where an error carries it, and then no request is around it.
+    // Also where an error carries it; then there is no enclosing request.
     REQUEST_META,
 ]);
 
-/// The part of JSON Schema that forms have: an object of plain values.
+/// The subset of JSON Schema for forms: an object of primitive values.
 static REQUESTED_SCHEMA: Shape = shape(&[
     must("type", Exactly("object")),
     must("properties", Map(&FIELD)),
