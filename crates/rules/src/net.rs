@@ -105,7 +105,7 @@ fn calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap>
 fn without_conversation(conversations: &[ConversationView<'_>]) -> Vec<Gap> {
     let transports: BTreeSet<&str> = conversations.iter().map(|one| one.conversation.transport.as_str()).collect();
     if transports.is_empty() {
-        return vec![no_conversation("the server could not be reached: there is no conversation with it".into(), None)];
+        return vec![no_conversation("there was no conversation with the server".into(), None)];
     }
     let gap = |transport: &str| {
         let mut furthest: Option<(u8, usize, String)> = None;
