@@ -103,7 +103,7 @@ mod tests {
     fn each_rule_with_a_place_in_the_specification_judges_a_sentence_of_it() {
         let judged: BTreeSet<&str> = all().flat_map(|requirement| ids(&requirement.owner).to_vec()).collect();
         let is_of_specification = |rule: &&Rule| {
-            let has_place = |law: &rules::Law| !law.source.is_empty() && !law.source.contains("://");
+            let has_place = |law: &rules::RequirementSource| !law.source.is_empty() && !law.source.contains("://");
             rule.sources.iter().any(|law| has_place(law) && matches!(law.level, RequirementLevel::Must | RequirementLevel::Should))
         };
         let unnamed: Vec<&str> = rules::all()
