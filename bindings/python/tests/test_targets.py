@@ -89,7 +89,7 @@ async def test_a_check_explores_a_server_that_can_be_started() -> None:
     async with test_client(DEMO) as client:
         report = await client.check()
         report.assert_ok()
-        assert "rules kept" in report.text
+        assert "rules passed" in report.text
         assert [finding.rule for finding in (await client.check(only=["tool-has-description"])).findings] == []
 
 

@@ -193,7 +193,7 @@ impl Maker<'_> {
         if depth > DEEPEST || *schema == Value::Bool(false) {
             return None;
         }
-        let Some(schema) = schema.as_object() else { return Some(json!(texts::WORD)) };
+        let Some(schema) = schema.as_object() else { return Some(json!(WORD)) };
         let schema = self.flattened(schema, depth)?;
         if let Some(fixed) = schema.get("const") {
             return Some(fixed.clone());
@@ -287,7 +287,7 @@ impl Maker<'_> {
         }
         for number in made.len()..least {
             let inner = schema.get("additionalProperties").cloned().unwrap_or_else(|| json!({}));
-            let name = format!("{}{number}", texts::WORD);
+            let name = format!("{}{number}", WORD);
             let value = self.value(&inner, &name, depth + 1)?;
             made.insert(name, value);
         }
@@ -406,7 +406,7 @@ fn text(schema: &Map<String, Value>) -> Option<Value> {
     let count = |keyword: &str| schema.get(keyword).and_then(Value::as_u64);
     let formatted = schema.get("format").and_then(Value::as_str).and_then(texts::of_format).map(str::to_owned);
     let matching = schema.get("pattern").and_then(Value::as_str).and_then(texts::matching);
-    let mut text = matching.or(formatted).unwrap_or_else(|| texts::WORD.to_owned());
+    let mut text = matching.or(formatted).unwrap_or_else(|| WORD.to_owned());
     let least = count("minLength").unwrap_or(0).min(1 << 20) as usize;
     let length = text.chars().count();
     text.extend(std::iter::repeat_n('x', least.saturating_sub(length)));

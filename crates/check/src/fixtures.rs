@@ -8,7 +8,7 @@ use super::calls;
 use super::explorer::{Explorer, ParallelRequest};
 use super::{CheckOptions, DetectedServer};
 use mcproof_analysis::ConversationView;
-use mcproof_analysis::probes::fixtures::{EMBEDDED, ENTERED, ENTERED_IN_FORM, OF_TEMPLATE, PROMPTED, SAMPLED, TEMPLATE};
+use mcproof_analysis::probes::fixtures::{EMBEDDED, ENTERED, OF_TEMPLATE, PROMPTED, SAMPLED, TEMPLATE};
 use mcproof_client::{Answers, ConnectOptions, Elicitation, EraChoice, Sampling, Session, TransportKind};
 use mcproof_record::Conversation;
 use serde_json::{Map, Value, json};

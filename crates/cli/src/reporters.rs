@@ -243,11 +243,11 @@ fn reporter(
         ReportFormat::Terminal if file.is_none() => {
             // The progress line is written over with an escape sequence, which goes where colors go.
             let progress = if output::stdout_is_terminal() && output::colors_are_on() { Progress::Live } else { Progress::Off };
-            Box::new(Terminal::new(anstream::stdout(), settings::style(), detail, progress))
+            Box::new(Terminal::new(anstream::stdout(), settings::style(), detail, progress).repeating(repeat.clone()))
         }
         ReportFormat::Terminal => {
             let style = Style { color: Color::Plain, width: settings::WIDTH, ..settings::style() };
-            Box::new(Terminal::new(writer, style, detail, Progress::Off))
+            Box::new(Terminal::new(writer, style, detail, Progress::Off).repeating(repeat.clone()))
         }
         ReportFormat::Agent => Box::new(Agent::new(writer, repeat.clone())),
         ReportFormat::Json | ReportFormat::Sarif => Box::new(JsonLines::new(writer)),

@@ -140,7 +140,7 @@ fn a_server_is_checked_and_its_command_may_have_quotes() {
         run(folder.path(), &inputs, None)
     };
     let ran = run(&format!("'{MCPROOF}' demo shop"), "--only tools --timeout 5s");
-    check(&ran, true, "0", &["rules kept"], &["## mcproof: "]);
+    check(&ran, true, "0", &["rules passed"], &["## mcproof: "]);
     let ran = run("sh -c 'echo \"no database\" >&2; exit 1'", "--only server-starts");
     check(&ran, false, "1", &["::error ", "no database"], &["❌ failed: lifecycle › server-starts"]);
     for report in ["junit.xml", "mcproof.sarif", "check.json"] {

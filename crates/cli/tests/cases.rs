@@ -155,7 +155,7 @@ fn a_test_has_a_deadline_for_all_of_its_steps() {
 fn a_tool_may_have_a_deadline_of_its_own() {
     let text = "server: { stdio: mcproof demo ml-analysis }\ntimeouts: { tools: { run_analysis: 20ms } }\n\
                 tests: [{ name: a, steps: [tools, { call: run_analysis, with: { dataset_location: x, model: gradient_boost } }] }]\n";
-    check(text, &[], 1, &["no answer to `tools/call` within 20 ms"]);
+    check(text, &[], 1, &["no response to `tools/call` within 20 ms"]);
 }
 
 #[test]

@@ -98,7 +98,7 @@ async fn a_modern_request_declares_what_its_step_answers() {
     let passed: Vec<&Value> = finished["steps"].as_array().unwrap().iter().map(|step| &step["passed"]).collect();
     assert_eq!(passed, [true, true, true, false], "{finished:#}");
     let message = finished["diagnostics"][0]["message"].as_str().unwrap();
-    assert_eq!(message, "the server asks for input, and no policy says how to answer");
+    assert_eq!(message, "the server requests input, and no client response is configured");
     let calls = sent(finished).into_iter().filter(|message| message["method"] == "tools/call");
     let declared = |message: Value| {
         let capabilities = &message["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
@@ -121,7 +121,7 @@ fn a_call_as_a_task_is_followed_to_its_end() {
     let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
     check(&everything(&one_test(&steps)), &[], 0, &["2 passed"]);
     let fails = |step: &str, said: &[&str]| check(&everything(&one_test(&[step])), &["--transport", "stdio"], 1, said);
-    fails(&research("", "true, timeout: 2s"), &["is still working after", "and was cancelled", "raise `timeouts.request`"]);
+    fails(&research("", "true, timeout: 2s"), &["is still working after", "and was canceled", "raise `timeouts.request`"]);
     fails("{ call: echo, with: { message: m }, task: true }", &["tool `echo` must not be called as a task", "leave out `task`"]);
 }
 
@@ -136,7 +136,7 @@ async fn a_modern_call_as_a_task_is_followed_to_its_end() {
     check_workshop(&one_test(&steps), 0, &["1 passed"]).await;
     let check = async |step: &str, said: &[&str]| check_workshop(&one_test(&[step]), 1, said).await;
     check("{ call: now, task: true }", &["answered at once, and never became a task", "leave out `task`"]).await;
-    check("{ call: endless, task: true, timeout: 200ms }", &["is still working after", "and was cancelled"]).await;
+    check("{ call: endless, task: true, timeout: 200ms }", &["is still working after", "and was canceled"]).await;
     check("{ call: ask, task: true }", &["asks for input that no policy of `answers` gives: elicitation/create (`who`)"]).await;
     check("{ call: work, task: true, expect: undone }", &["expected \"undone\", found \"done\""]).await;
 }

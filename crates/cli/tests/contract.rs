@@ -263,8 +263,8 @@ fn an_era_that_is_silent_today_is_not_called_removed() {
          {{ printf '%s\\n' \"$first\"; cat; }} | {MCPROOF} demo shop\n"
     );
     std::fs::write(&serve, slow).unwrap();
-    check(at, &["lock", "--verify", "--connect-timeout", "4s"], 3, &["no answer to `server/discover`"]);
-    check(at, &["diff", "mcproof.lock", "--connect-timeout", "4s", "--", "sh", "serve.sh"], 3, &["no answer to `server/discover`"]);
+    check(at, &["lock", "--verify", "--connect-timeout", "4s"], 3, &["no response to `server/discover`"]);
+    check(at, &["diff", "mcproof.lock", "--connect-timeout", "4s", "--", "sh", "serve.sh"], 3, &["no response to `server/discover`"]);
 }
 
 #[test]

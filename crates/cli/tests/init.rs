@@ -149,7 +149,7 @@ fn two_hundred_tools_and_the_oddest_names_and_answers_pass_at_once() {
         "- call: counted\n        expect: { calls: 1, process: { $type: number }, steady: true }\n",
         "expect: { at: { $datetime: true }, day: { $type: string }, id: { $uuid: true } }\n",
         "- call: environment\n        expect: { $type: object }\n",
-        "breaks its own `outputSchema`",
+        "does not match its `outputSchema`",
         "- call: \"$${env.HOME}\"\n",
         "- call: pattern\n        expect: { $type: string }\n",
         "name: no-content is listed",

@@ -317,19 +317,20 @@ fn a_server_that_is_not_there_exits_3() {
 
 #[test]
 fn a_server_that_exits_at_once_is_quoted() {
-    let said = ["server exited with code 1", "before answering `initialize`", "boom", "hint"];
+    let said = ["server exited with code 1", "before responding to `initialize`", "boom", "hint"];
     with_script(&["inspect", "--method", "tools/list"], "echo boom >&2; exit 1").check_failed(3, &said);
     with_script(&["tools"], "echo 'DATABASE_URL is not set' >&2; exit 1").check_failed(3, &["set it: -e DATABASE_URL=…"]);
     let dies = legacy("read -r a; echo dying >&2; exit 7");
-    with_script(&["tools", "--era", "legacy"], &dies).check_failed(1, &["exited with code 7", "before answering `tools/list`", "dying"]);
+    with_script(&["tools", "--era", "legacy"], &dies)
+        .check_failed(1, &["exited with code 7", "before responding to `tools/list`", "dying"]);
 }
 
 #[test]
 fn a_server_that_never_answers_runs_into_the_deadline() {
     with_script(&["tools", "--era", "legacy", "--connect-timeout", "100"], "read -r a; read -r a")
-        .check_failed(3, &["no answer to `initialize` within 100 ms"]);
+        .check_failed(3, &["no response to `initialize` within 100 ms"]);
     with_script(&["tools", "--era", "legacy", "--timeout", "100ms"], &legacy("read -r a; read -r a"))
-        .check_failed(1, &["no answer to `tools/list` within 100 ms", "--timeout"]);
+        .check_failed(1, &["no response to `tools/list` within 100 ms", "--timeout"]);
 }
 
 #[test]
@@ -348,12 +349,12 @@ fn what_is_mistyped_exits_2_and_says_what_was_meant() {
     run(&["tols"]).check_failed(2, &["'tols'", "'tools'"]);
     run(&["inspect", "--method", "tool/list", "--", "true"]).check_failed(2, &["did you mean `tools/list`?"]);
     run(&["inspect", "--method", "tools/call", "--", "true"]).check_failed(2, &["tools/call requires --tool-name"]);
-    run(&["tools", "--max-body", "much", "--", "true"]).check_failed(2, &["`much` is no size such as 64KiB"]);
+    run(&["tools", "--max-body", "much", "--", "true"]).check_failed(2, &["`much` is not a valid size: write one such as 64KiB"]);
     run(&["tools", "--cacert", "no-such-file", "--", "true"]).check_failed(2, &["--cacert: cannot read no-such-file"]);
     run(&["tools", "--proxy", "socks5://h:1", "--", "true"]).check_failed(2, &["--proxy", "`socks5://` proxies are not supported"]);
     run(&["tools", "ftp://localhost/"]).check_failed(2, &["unsupported URL scheme `ftp://`"]);
     run(&["tools", "some-name", "--", "true"]).check_failed(2, &["the server is given twice"]);
-    run(&["tools", "--timeout", "soon", "--", "true"]).check_failed(2, &["`soon` is no duration"]);
+    run(&["tools", "--timeout", "soon", "--", "true"]).check_failed(2, &["`soon` is not a valid duration"]);
     run(&["tools", "--era", "modrn", "--", "true"]).check_failed(2, &["did you mean `modern`?"]);
     run(&["tools", "--header", "x: y", "--", "true"]).check_failed(2, &["`--header` requires a URL"]);
     run(&["call", "http://h/"]).check_failed(2, &["missing tool name", "mcproof call TARGET TOOL"]);
@@ -379,12 +380,12 @@ fn inspectors_way_of_writing_a_command_works() {
 
 #[test]
 fn a_revision_that_nobody_knows_is_no_way_to_ask() {
-    let known = ["is no known revision of the protocol", "known are 2026-07-28, 2025-11-25"];
+    let known = ["is not a known protocol revision", "known revisions: 2026-07-28, 2025-11-25"];
     for command in ["tools", "ping", "check", "probe"] {
         with_tracker(&[command, "--protocol-version", "latest"]).check_failed(2, &known);
     }
     with_tracker(&["tools", "--protocol-version", "2025-6-18"])
-        .check_failed(2, &["did you mean `2025-06-18`? (--era legacy offers any text)"]);
+        .check_failed(2, &["did you mean `2025-06-18`? (with --era legacy, any text is accepted)"]);
     let mixed = ["tools", "--protocol-version", "2025-06-18", "--era", "modern"];
     with_tracker(&mixed).check_failed(2, &["is a revision of the legacy era, not the modern one"]);
     with_tracker(&["tools", "--protocol-version", "1999-01-01", "--era", "legacy"]).check_failed(3, &["not 1999-01-01 as asked for"]);

@@ -68,13 +68,13 @@ fn check(server: Server<'_>, flag: [&str; 2], key: &str, code: &str, message: &s
     let told = text(&found.stderr);
     assert!(told.contains(&format!("\"code\":\"{code}\"")) && told.contains(message), "{told}");
     let shown = text(&run(folder.path(), &readable).stderr);
-    assert!(shown.contains(&format!("raise {} if the server may send so much", flag[0])), "{shown}");
+    assert!(shown.contains(&format!("raise {} if the server is expected to send that much", flag[0])), "{shown}");
 
     let suite = format!("server: {{ era: modern, {written} }}\ntests: [{{ name: a, steps: [ping] }}]\n");
     std::fs::write(folder.path().join("s.mcproof.yaml"), suite).unwrap();
     let events = text(&run(folder.path(), &["test", "--json", "--timeout", "5s", "--connect-timeout", "5s"]).stdout);
     let name = key.split_once(':').unwrap().0;
-    let hint = format!("raise `limits: {{ {name}: … }}` if the server may send so much");
+    let hint = format!("raise `limits: {{ {name}: … }}` if the server is expected to send that much");
     assert!(events.contains(&format!("\"code\":\"{code}\"")) && events.contains(message) && events.contains(&hint), "{events}");
 }
 
@@ -117,7 +117,7 @@ fn bounds_that_are_none_are_refused() {
         let told = String::from_utf8_lossy(&found.stderr).into_owned();
         assert!(found.status.code() == Some(2) && told.contains(expected), "{told}");
     };
-    check("--max-body", "much", "`much` is no size such as 64KiB");
+    check("--max-body", "much", "`much` is not a valid size: write one such as 64KiB");
     check("--max-head", "1KiB", "the head of a response may always have 8KiB");
     check("--max-depth", "128", "a whole number from 1 to 127");
     check("--max-values", "0", "a whole number of at least 1");

@@ -36,7 +36,7 @@ fn an_https_server_is_reached_when_it_is_trusted_and_only_then() {
     let run = |arguments: &[&str]| run(folder.path(), &[&["tools", &url], arguments].concat(), &[]);
     check(&run(&["--cacert", "ca.pem"]), 0, r#""name": "echo""#, "");
     check(&run(&[]), 3, "", "is from an authority that this machine does not trust");
-    check(&run(&[]), 3, "", "--cacert names an authority to trust");
+    check(&run(&[]), 3, "", "--cacert sets the CA to trust");
     check(&run(&["--insecure"]), 0, r#""name": "echo""#, "warning: --insecure: certificates are not checked");
     check(&run(&["--cacert", "ca.pem", "--cert", "ca.pem"]), 2, "", "pass the private key with --key FILE");
 }

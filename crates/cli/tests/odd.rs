@@ -40,10 +40,10 @@ fn odd(transport: &str, oddity: &str) -> Vec<String> {
 /// What `tools` makes of each oddity: its exit code, and what stderr says. Nothing where there is nothing to say.
 const USED: &[(&str, &str, i32, &str)] = &[
     ("stdio", "sound", 0, ""),
-    ("stdio", "noise-first", 0, "a line on stdout that is no message"),
-    ("stdio", "noise", 0, "a line on stdout that is no message"),
-    ("stdio", "json-noise", 0, "a line on stdout that is no message"),
-    ("stdio", "blank-lines", 0, "a line on stdout that is no message"),
+    ("stdio", "noise-first", 0, "a line on stdout that is not an MCP message"),
+    ("stdio", "noise", 0, "a line on stdout that is not an MCP message"),
+    ("stdio", "json-noise", 0, "a line on stdout that is not an MCP message"),
+    ("stdio", "blank-lines", 0, "a line on stdout that is not an MCP message"),
     ("stdio", "crlf", 0, ""),
     ("stdio", "padded", 0, ""),
     ("stdio", "string-id", 0, "where the request had the number"),
@@ -68,8 +68,8 @@ const USED: &[(&str, &str, i32, &str)] = &[
     ("http", "event-crlf", 0, ""),
     ("http", "events-charset", 0, ""),
     ("http", "json-as-events", 3, "answer with plain JSON as"),
-    ("http", "events-as-json", 3, "announce it as `Content-Type: text/event-stream`"),
-    ("http", "events-as-text", 3, "announce it as `Content-Type: text/event-stream`"),
+    ("http", "events-as-json", 3, "set `Content-Type: text/event-stream`"),
+    ("http", "events-as-text", 3, "set `Content-Type: text/event-stream`"),
     ("http", "text-plain", 0, "`Content-Type: text/plain`, where clients expect `application/json`"),
     ("http", "rpc-type", 0, "`Content-Type: application/json-rpc`, where clients expect"),
     ("http", "no-type", 0, "no `Content-Type`, where clients expect"),
@@ -113,7 +113,7 @@ type Tested = (&'static str, &'static str, Option<(&'static str, &'static str)>)
 const TESTED: &[Tested] = &[
     ("stdio", "sound", None),
     ("stdio", "crlf", None),
-    ("stdio", "noise", Some(("a line on stdout that is no message", "logs to stderr"))),
+    ("stdio", "noise", Some(("a line on stdout that is not an MCP message", "logs to stderr"))),
     ("stdio", "string-id", Some(("where the request had the number", "1 is not \"1\""))),
     ("stdio", "no-newline", Some(("without a line feed", "end each message with a line feed"))),
     ("http", "sound", None),
@@ -223,7 +223,7 @@ fn progress_extends_a_timeout_where_a_suite_says_how_far() {
     std::fs::write(folder.path().join("s.mcproof.yaml"), text).unwrap();
     let ran = run(folder.path(), &["test", "s.mcproof.yaml"]);
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
-    for part in ["2 passed", "1 failed", "no answer to `tools/call` within 1 s"] {
+    for part in ["2 passed", "1 failed", "no response to `tools/call` within 1 s"] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
     }
 }
@@ -322,7 +322,8 @@ fn who_is_strict_fails_for_what_is_odd() {
     };
     assert_eq!(ran(&["lock"], "sound").code, Some(0));
     for (words, shown) in USING {
-        for (oddity, said) in [("noise", "a line on stdout that is no message"), ("string-id", "where the request had the number")] {
+        for (oddity, said) in [("noise", "a line on stdout that is not an MCP message"), ("string-id", "where the request had the number")]
+        {
             let used = ran(words, oddity);
             let text = format!("{words:?} {oddity}: {:?}\n{}{}", used.code, used.stdout, used.stderr);
             assert_eq!(used.code, Some(0), "{text}");
@@ -337,7 +338,7 @@ fn who_is_strict_fails_for_what_is_odd() {
         let refused = ran(&strict, "noise");
         let text = format!("{strict:?}: {:?}\n{}{}", refused.code, refused.stdout, refused.stderr);
         assert_eq!(refused.code, Some(1), "{text}");
-        assert!(refused.stderr.contains("a line on stdout that is no message"), "{text}");
+        assert!(refused.stderr.contains("a line on stdout that is not an MCP message"), "{text}");
         assert_eq!(words[0] != "probe", refused.stderr.contains("some clients reject"), "{text}");
         for file in ["new.lock", "odd.mcproof.yaml"] {
             assert!(!folder.path().join(file).exists(), "{text}");

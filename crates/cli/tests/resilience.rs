@@ -34,7 +34,7 @@ fn a_fault_that_nobody_expects_fails_the_test_and_is_told() {
     let dropped = "`faults` dropped the answer to `tools/call echo` (request";
     check_fault(
         "{ drop: true, tool: echo }",
-        &["✗ FAIL [stdio, sse]", "✗ FAIL [http]", "no answer to `tools/call` within 2 s", dropped, "`no_response`"],
+        &["✗ FAIL [stdio, sse]", "✗ FAIL [http]", "no response to `tools/call` within 2 s", dropped, "`no_response`"],
     );
     check_fault("{ reset: true, method: tools/call }", &["3 failed", "`faults` closed the pipes in place of the answer to"]);
 }
@@ -73,7 +73,7 @@ fn an_injected_fault_is_the_likely_cause_of_what_follows_it() {
     assert_eq!((&aftermath["state"], &aftermath["blame"]), (&json!("died"), &json!("server")), "{aftermath}");
     // A fault that never came about explains nothing.
     let elsewhere = "faults: { drop: true, tool: other, probability: 0.5 }\n    steps: [{ call: nope }]";
-    check_blame(elsewhere, "stdio", "answers", "server-or-suite", "still answers `ping`");
+    check_blame(elsewhere, "stdio", "answers", "server-or-suite", "still responds to `ping`");
     // What hit an earlier test that shares the server is no cause.
     let shared = format!(
         "isolation: file\nfaults: {{ drop: true, tool: echo }}\n{TRACKER}tests:\n  - {{ name: a, steps: [{{ call: echo, with: {{ message: hi }}, no_response: timeout }}] }}\n  - {{ name: b, steps: [{{ call: nope }}] }}\n"
@@ -90,7 +90,7 @@ fn an_injected_fault_is_the_likely_cause_of_what_follows_it() {
         &format!("{TRACKER}tests: [{{ name: a, steps: [tools, restart, {{ call: nope }}] }}]\n"),
         &["--transport", "stdio"],
         1,
-        &["server or suite is to blame"],
+        &["rerun  mcproof test"],
     );
     let ran =
         run_suite(&format!("{TRACKER}tests: [{{ name: a, steps: [tools, restart, {{ call: nope }}] }}]\n"), &["--transport", "stdio"]);
@@ -160,9 +160,9 @@ fn an_open_breaker_has_a_diagnosis_of_its_own() {
     let text = tracker(&format!(
         "faults: {{ status: 500, tool: echo }}\n    breaker: {{ failures: 2, open: 60s }}\n    steps: [{expected}, {expected}, {ECHO}]"
     ));
-    check(&text, &["--transport", "http,sse"], 1, &["2 failed", "`tools/call` was not sent: 2 requests in a row got no answer"]);
+    check(&text, &["--transport", "http,sse"], 1, &["2 failed", "`tools/call` was not sent: 2 requests in a row got no response"]);
     let answered = tracker("steps: [{ call: echo, with: { message: hi }, no_response: timeout }]");
-    check(&answered, &[], 1, &["3 failed", "expected that no answer comes, found one"]);
+    check(&answered, &[], 1, &["3 failed", "expected no response, found one"]);
 }
 
 /// A session with the demo tracker that suffers from one rule.
@@ -327,7 +327,7 @@ fn a_server_that_keeps_files_processes_and_sessions_is_caught() {
         "--no-delete",
         "{ repeat: 2 }",
         0,
-        &["not tested for leaks: whether `server` ends sessions: it answers DELETE with status 405"],
+        &["not tested for leaks: whether `server` ends sessions: DELETE returned status 405"],
     );
 }
 

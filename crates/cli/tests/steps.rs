@@ -64,7 +64,7 @@ fn subscriptions_work_as_each_era_has_them() {
 fn runs_that_fail_are_told_by_their_numbers() {
     check_failure(
         "      - { call: calculate, with: { a: \"${n}\", b: 1 }, times: 5, concurrency: 2, expect: { $one_of: [\"Result: 2\", \"Result: 4\"] } }\n",
-        &["run 2 of 5: the answer is not as expected", "3 of 5 runs failed: 2, 4, 5"],
+        &["run 2 of 5: response does not match", "3 of 5 runs failed: 2, 4, 5"],
     );
     check_failure("      - { call: calculate, with: { a: 1, b: 1 }, times: 3, distinct: $ }\n", &["`$` is \"Result: 2\" in runs 1, 2, 3"]);
     check_failure(
@@ -86,10 +86,7 @@ fn what_does_not_follow_is_told() {
     let call = "      - { call: calculate, with: { a: 1, b: 1 }, timeout: 300ms, notifications";
     check_failure(&format!("{call}: [{{ method: x }}] }}\n"), &["no notification came within 300 ms"]);
     let progress = "      - { call: long_operation, with: { id: 1 }, meta: { progressToken: 1 }, timeout: 300ms, notifications";
-    check_failure(
-        &format!("{progress}: [{{ method: x }}] }}\n"),
-        &["the list of notifications is not as expected", "notifications/progress"],
-    );
+    check_failure(&format!("{progress}: [{{ method: x }}] }}\n"), &["list of notifications does not match", "notifications/progress"]);
     check_failure(&format!("{progress}: [] }}\n"), &["expected  0 elements", "found     1 element"]);
     check_failure("      - { close_stdin: , exited: { code: 3 } }\n", &["expected 3, found 0"]);
     check_failure("      - { signal: KILL, exited: { code: 0 } }\n", &["expected an exit code, found: server was ended by SIGKILL"]);
@@ -138,7 +135,7 @@ fn a_tool_is_held_to_its_own_output_schema() {
 fn weak_expectations_are_warned_of_and_run() {
     let text =
         format!("{SHOP}tests:\n  - name: a\n    steps:\n      - {{ call: calculate, with: {{ a: 1, b: 1 }}, expect: {{ $any: true }} }}\n");
-    check(&text, &[], 0, &["warning: every answer is accepted", "1 passed"]);
+    check(&text, &[], 0, &["warning: every response is accepted", "1 passed"]);
 }
 
 fn files(folder: &Path) -> Vec<String> {

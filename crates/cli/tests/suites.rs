@@ -47,17 +47,17 @@ fn the_port_that_a_server_prints_is_used() {
 fn a_server_that_dies_is_told_with_its_last_words() {
     let died = "server exited with code 3";
     let boot = shell("echo 'Error: DATABASE_URL is required' >&2; exit 3", "tools");
-    check(&boot, &[], 3, &[died, "before answering `initialize`", "stderr  Error: DATABASE_URL is required", "set `DATABASE_URL`"]);
+    check(&boot, &[], 3, &[died, "before responding to `initialize`", "stderr  Error: DATABASE_URL is required", "set `DATABASE_URL`"]);
     let answer = r#"printf '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}\n'"#;
     let later = shell(&format!("read -r l; {answer}; read -r l; read -r l; echo boom >&2; exit 3"), "tools");
-    check(&later, &["--era", "legacy"], 1, &[died, "before answering `tools/list`", "stderr  boom"]);
+    check(&later, &["--era", "legacy"], 1, &[died, "before responding to `tools/list`", "stderr  boom"]);
     check(&shell("exec nosuchprogram", "tools"), &[], 3, &["nosuchprogram"]);
 }
 
 #[test]
 fn noise_on_stdout_fails_a_case_that_would_pass() {
     let noisy = shell(&format!("echo 'Server ready'; exec {} demo tracker", env!("CARGO_BIN_EXE_mcproof")), "tools");
-    check(&noisy, &[], 1, &["no message", "`Server ready`", "stdout belongs to the protocol"]);
+    check(&noisy, &[], 1, &["no message", "`Server ready`", "write only messages to stdout"]);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_server_that_never_answers_runs_into_the_deadline() {
         &silent,
         &["--connect-timeout", "300ms"],
         3,
-        &["no answer to `initialize`", "raise `timeouts.connect`", "`era: legacy` leaves out"],
+        &["no response to `initialize`", "raise `timeouts.connect`", "`era: legacy` leaves out"],
     );
 }
 
@@ -77,9 +77,14 @@ fn a_server_that_does_not_start_is_told_with_what_to_write_instead() {
     check(&of("~/server"), &[], 3, &["`~` is no folder"]);
     check(&of("./s.mcproof.yaml"), &[], 3, &["Permission denied", "name what runs it, such as `node ./s.mcproof.yaml`"]);
     check(&of("sh -c 'echo Please set WEATHER_API_KEY >&2; exit 1'"), &[], 3, &["set `WEATHER_API_KEY` in `env`"]);
-    check(&of("sh -c \"echo Cannot find module \\'/no/such.js\\' >&2; exit 1\""), &[], 3, &["`/no/such.js` is not there: check the path"]);
+    check(
+        &of("sh -c \"echo Cannot find module \\'/no/such.js\\' >&2; exit 1\""),
+        &[],
+        3,
+        &["`/no/such.js` does not exist: check the path"],
+    );
     let serves = "sh -c 'echo Uvicorn running on http://127.0.0.1:8123 >&2; cat >/dev/null'";
-    check(&of(serves), &["--connect-timeout", "600ms"], 3, &["it says that it serves http://127.0.0.1:8123", "`http: {"]);
+    check(&of(serves), &["--connect-timeout", "600ms"], 3, &["the server reports that it listens at http://127.0.0.1:8123", "`http: {"]);
 }
 
 #[test]

@@ -109,7 +109,7 @@ async fn a_task_of_the_everything_server_is_listed_and_cancelled() {
         let end = task.finish(&session, DEADLINE).await.unwrap();
         assert_eq!((end.status, end.reply.is_none()), (TaskStatus::Cancelled, true), "{over}");
         let failure = session.finish_as_task(params, None, Duration::from_millis(500)).await.unwrap_err().to_string();
-        assert!(failure.ends_with("and was cancelled"), "{over}: {failure}");
+        assert!(failure.ends_with("and was canceled"), "{over}: {failure}");
         let params = object(json!({ "name": "echo", "arguments": { "message": "m" } }));
         let failure = session.call_as_task(params, None, DEADLINE).await.unwrap_err().to_string();
         assert!(failure.starts_with("tool `echo` must not be called as a task: its `execution.taskSupport` is"), "{over}: {failure}");

@@ -127,7 +127,7 @@ pub enum CallFailure {
     Cancelled { method: String, after: Duration },
     #[error("the response is not a valid message: {0}")]
     NotAnAnswer(Malformed),
-    #[error("the response is {0}")]
+    #[error("the server sent {0}")]
     Lost(ViolationKind),
     #[error("server wants authorization (status {}), which failed: {failure}", .head.status)]
     Unauthorized { head: Arc<HttpHead>, failure: AuthorizationFailure },

@@ -89,7 +89,7 @@ impl<W: Write> Agent<W> {
         let stderr = first.evidence.as_ref().map_or(&[][..], |evidence| &evidence.stderr);
         let said: Vec<&String> = stderr.iter().filter(|line| !line.trim().is_empty()).collect();
         said.iter().skip(said.len().saturating_sub(STDERR)).for_each(|line| add("stderr", line));
-        aftermath.iter().for_each(|after| add("after", &words::aftermath(after)));
+        aftermath.iter().filter_map(words::aftermath).for_each(|after| add("after", &after));
         if let Some(hint) = diagnostics.iter().find_map(|diagnostic| diagnostic.hint.as_ref()) {
             add("hint", hint);
         }

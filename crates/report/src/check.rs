@@ -126,16 +126,19 @@ pub(crate) fn untested(report: &CheckReport, style: &Style) -> String {
     text
 }
 
-/// `inconclusive; 1 failure, 2 warnings, 0 notes; 3 known defects of TypeScript SDK 1.29.0 (1 failure, 2 notes); 80 rules kept,
-/// 3 not tested, 20 not applicable`
+/// `inconclusive; 2 failures, 2 warnings, 2 notes, including 3 known defects of TypeScript SDK 1.29.0 (1 failure, 2 notes); 80 rules
+/// passed, 3 not tested, 20 not applicable`
 pub(crate) fn counted(report: &CheckReport) -> String {
-    let found = |severity| report.findings().filter(|(_, finding)| finding.severity == severity && is_told(finding)).count() as u64;
+    let groups = defects::by_sdk(report);
+    let known = |severity| groups.iter().flat_map(|group| &group.defects).filter(|known| known.severity() == severity).count();
+    let told = |severity| report.findings().filter(|(_, finding)| finding.severity == severity && is_told(finding)).count();
+    let found = |severity| (told(severity) + known(severity)) as u64;
     let ruled = |wanted: fn(&Judged) -> bool| report.rules.iter().filter(|ruling| wanted(&ruling.judged)).count() as u64;
     let accepted = report.findings().filter(|(_, finding)| finding.accepted).count();
-    let of_sdks: String = defects::counted(report).into_iter().map(|counted| format!("; {counted}")).collect();
+    let of_sdks: String = defects::counted(&groups).into_iter().map(|counted| format!(", including {counted}")).collect();
     let following = report.findings().filter(|(_, finding)| !finding.accepted && finding.cause.is_some()).count();
     format!(
-        "{}{}, {}, {}{}{}{of_sdks}; {} kept, {} not tested, {} not applicable",
+        "{}{}, {}, {}{}{}{of_sdks}; {} passed, {} not tested, {} not applicable",
         if report.unexplained_gaps().next().is_some() { "inconclusive; " } else { "" },
         count(found(Severity::Error), "failure"),
         count(found(Severity::Warning), "warning"),

@@ -74,14 +74,14 @@ pub(crate) fn by_sdk(report: &CheckReport) -> Vec<OfSdk<'_>> {
 }
 
 /// `3 known defects of TypeScript SDK 1.29.0 (1 failure, 2 notes)`, each SDK by itself; empty if there are none.
-pub(crate) fn counted(report: &CheckReport) -> Vec<String> {
-    let told = |group: OfSdk<'_>| {
+pub(crate) fn counted(groups: &[OfSdk<'_>]) -> Vec<String> {
+    let told = |group: &OfSdk<'_>| {
         let of = |severity| group.defects.iter().filter(|known| known.severity() == severity).count() as u64;
         let kinds = [Severity::Error, Severity::Warning, Severity::Note].into_iter().filter(|severity| of(*severity) > 0);
         let kinds: Vec<String> = kinds.map(|severity| count(of(severity), word(severity))).collect();
         format!("{} of {} ({})", count(group.defects.len() as u64, "known defect"), group.sdk, kinds.join(", "))
     };
-    by_sdk(report).into_iter().map(told).collect()
+    groups.iter().map(told).collect()
 }
 
 /// What a finding counts for.

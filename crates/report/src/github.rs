@@ -74,7 +74,7 @@ impl<W: Write, S: Write> Github<W, S> {
             .map(|Title { name, transports, .. }| format!("{name} [{}]", transports.join(", ")))
             .collect();
         let mut body = diagnostic::render_all(&shared.finding.diagnostics, &style());
-        body.extend(shared.finding.aftermath.iter().map(|after| format!("{}\n", escape::escape(&words::aftermath(after)))));
+        body.extend(shared.finding.aftermath.iter().filter_map(words::aftermath).map(|after| format!("{}\n", escape::escape(&after))));
         let unplaced = Diagnostic::error("failed", "failed");
         let first = shared.finding.diagnostics.first().unwrap_or(&unplaced);
         self.command(severity, first, &titles.join("; "), &body)
@@ -190,7 +190,7 @@ fn section(shared: &Shared<'_>) -> String {
     }
     text.push('\n');
     let mut body = diagnostic::render_all(&shared.finding.diagnostics, &style());
-    body.extend(shared.finding.aftermath.iter().map(|after| format!("{}\n", escape::escape(&words::aftermath(after)))));
+    body.extend(shared.finding.aftermath.iter().filter_map(words::aftermath).map(|after| format!("{}\n", escape::escape(&after))));
     text + &fenced(&body)
 }
 

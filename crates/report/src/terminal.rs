@@ -9,7 +9,7 @@ use crate::diagnostic;
 use crate::escape::columns;
 use crate::findings::{Finding, Findings, Shared, Title};
 use crate::style::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, count};
-use crate::{Reporter, Style, words};
+use crate::{Repeat, Reporter, Style, words};
 use mcproof_record::{CaseId, CaseOutcome, Counts, Coverage, Diagnostic, Event, Parting, Severity, Verdict};
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -61,6 +61,7 @@ pub struct Terminal<W> {
     notices: Vec<Diagnostic>,
     coverage: Vec<Coverage>,
     is_live_line_shown: bool,
+    repeat: Option<Repeat>,
 }
 
 impl<W: Write> Terminal<W> {
@@ -82,7 +83,14 @@ impl<W: Write> Terminal<W> {
             notices: Vec::new(),
             coverage: Vec::new(),
             is_live_line_shown: false,
+            repeat: None,
         }
+    }
+
+    /// Shows the command that runs a failed case again.
+    #[must_use]
+    pub fn repeating(self, repeat: Repeat) -> Self {
+        Self { repeat: Some(repeat), ..self }
     }
 
     pub fn into_inner(self) -> W {
@@ -239,8 +247,12 @@ impl<W: Write> Terminal<W> {
             text.push_str(&format!("{more} in the same way\n"));
         }
         text.push_str(&diagnostic::render_all(diagnostics, &self.style));
-        for after in aftermath {
-            text.push_str(&self.labelled("after", &words::aftermath(after), ROWS));
+        for after in aftermath.iter().filter_map(words::aftermath) {
+            text.push_str(&self.labelled("after", &after, ROWS));
+        }
+        if let (Verdict::Fail, Some(repeat), Some(case)) = (verdict, &self.repeat, shared.cases.first()) {
+            // On one line, however long: it is copied into a shell.
+            text.push_str(&format!("  {}  {}\n", self.style.paint(BOLD, "rerun"), self.style.text(&repeat.command(case))));
         }
         text
     }

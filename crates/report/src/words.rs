@@ -5,26 +5,29 @@ use crate::style::count;
 use mcproof_record::{Aftermath, Blame, Branch, CasePlan, Counts, Coverage, ItemKind, Parting, Proof, ServerState, Verdict};
 use std::time::Duration;
 
-/// `shop still answers `ping`; server or suite is to blame`.
-pub(crate) fn aftermath(after: &Aftermath) -> String {
+/// `shop exited with code 3; likely cause: the server`. Nothing of a server that is still running if that points to no cause.
+pub(crate) fn aftermath(after: &Aftermath) -> Option<String> {
     let Aftermath { server, state, blame, message } = after;
+    if (*state, *blame) == (ServerState::Answers, Blame::ServerOrSuite) {
+        return None;
+    }
     let found = match state {
         _ if !message.is_empty() => message,
-        ServerState::Answers => "still answers",
-        ServerState::NotStarted => "never came up",
-        ServerState::Died => "has died",
+        ServerState::Answers => "still responds",
+        ServerState::NotStarted => "did not start",
+        ServerState::Died => "exited",
         ServerState::Hung => "hangs",
-        ServerState::Silent => "lives, but is silent",
+        ServerState::Silent => "is running but does not respond",
         ServerState::Unreachable => "cannot be reached",
     };
-    let blame = match blame {
-        Blame::Server => "the server is to blame",
-        Blame::Network => "the network is to blame",
-        Blame::Suite => "the suite is to blame",
-        Blame::ServerOrSuite => "server or suite is to blame",
-        Blame::InjectedFault => "an injected fault is the likely cause",
+    let cause = match blame {
+        Blame::Server => "the server",
+        Blame::Network => "the network",
+        Blame::Suite => "the suite",
+        Blame::ServerOrSuite => "the server or the suite",
+        Blame::InjectedFault => "an injected fault",
     };
-    format!("{server} {found}; {blame}")
+    Some(format!("{server} {found}; likely cause: {cause}"))
 }
 
 /// `an order #2` for the second run of a test that is repeated.
@@ -96,7 +99,7 @@ pub(crate) fn transport_specific(failed: &[String], passed: &[String]) -> String
 pub(crate) fn parting(parting: &Parting) -> [(&'static str, String); 3] {
     let came = |Branch { transport, frame }: &Branch| {
         let said = frame.as_ref().and_then(|frame| wire::said(frame, &[]));
-        format!("{transport}: {}", said.map_or_else(|| "no answer".to_owned(), |(said, _)| said))
+        format!("{transport}: {}", said.map_or_else(|| "no response".to_owned(), |(said, _)| said))
     };
     [("first differs at", parting.step.clone()), ("passes with", came(&parting.passed)), ("fails with", came(&parting.failed))]
 }

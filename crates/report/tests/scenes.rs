@@ -61,7 +61,7 @@ fn evidence(frames: Vec<Frame>, omitted: u64, stderr: &[&str]) -> Evidence {
 }
 
 fn two_differences() -> Diagnostic {
-    let mut diagnostic = Diagnostic::error("unexpected-value", "the answer is not as expected in 2 places")
+    let mut diagnostic = Diagnostic::error("unexpected-value", "response does not match in 2 places")
         .at(place(24, LINE, "{ available: 10, status: in stock }"))
         .evidence(evidence(
             frames(vec![
@@ -109,7 +109,7 @@ fn a_narrow_terminal_gets_narrow_lines() {
 
 #[test]
 fn differences_on_several_lines_share_one_drawing() {
-    let mut diagnostic = Diagnostic::error("unexpected-value", "the answer is not as expected in 4 places");
+    let mut diagnostic = Diagnostic::error("unexpected-value", "response does not match in 4 places");
     diagnostic.differences = vec![
         difference(
             "id",
@@ -129,7 +129,7 @@ fn differences_on_several_lines_share_one_drawing() {
 
 #[test]
 fn long_values_are_listed_from_where_they_differ() {
-    let mut diagnostic = Diagnostic::error("unexpected-value", "the answer is not as expected");
+    let mut diagnostic = Diagnostic::error("unexpected-value", "response does not match");
     let lorem = "The order was accepted and will be shipped within three working days; ".repeat(3);
     diagnostic.differences = vec![difference(
         "message",
@@ -142,7 +142,7 @@ fn long_values_are_listed_from_where_they_differ() {
 
 #[test]
 fn many_differences_are_capped() {
-    let mut diagnostic = Diagnostic::error("unexpected-value", "the answer is not as expected in 50 places");
+    let mut diagnostic = Diagnostic::error("unexpected-value", "response does not match in 50 places");
     diagnostic.differences = (0..50)
         .map(|index| {
             difference(&format!("items[{index}]"), "a number", "\"x\"", Some(place(7, "    expect: { $all: { $type: number } }", "number")))
@@ -176,7 +176,7 @@ fn a_text_that_came_is_read_as_text_and_only_once() {
 #[test]
 fn a_server_that_exits_at_start_is_named() {
     let text = "  stdio: { command: node server.js }";
-    let diagnostic = Diagnostic::error("server-exited", "server exited with code 1, 212 ms after start, before answering `initialize`")
+    let diagnostic = Diagnostic::error("server-exited", "server exited with code 1, 212 ms after start, before responding to `initialize`")
         .at(place(3, text, "node server.js"))
         .evidence(evidence(
             frames(vec![
@@ -195,7 +195,7 @@ fn a_server_that_exits_at_start_is_named() {
 #[test]
 fn a_timeout_shows_what_the_server_said_instead() {
     let text = "      - call: long_operation";
-    let diagnostic = Diagnostic::error("timeout", "no answer to `tools/call` within 10.0 s")
+    let diagnostic = Diagnostic::error("timeout", "no response to `tools/call` within 10.0 s")
         .at(place(41, text, "long_operation"))
         .evidence(evidence(
             frames(vec![
@@ -255,22 +255,21 @@ fn a_hostile_server_cannot_paint_on_the_terminal() {
     };
     let evil =
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"\u{202e}evil\u{2066} \u{9b}31m\u{200b}\"}]}}";
-    let mut diagnostic =
-        Diagnostic::error("unexpected-value", "the answer is not as expected: \u{1b}[2J\u{1b}]0;pwned\u{7}\nerror: forged")
-            .at(place(9, "        expect: { $text: fine\u{202e} }", "fine\u{202e}"))
-            .evidence(evidence(
-                frames(vec![
-                    (3, '>', request(0, "GET", "")),
-                    (5, '<', response(0, 200, "text/event-stream\u{1b}[31m")),
-                    (6, '<', event(Some("endpoint"), Some("/messages?session=1"), "event: endpoint\ndata: /messages?session=1\n\n")),
-                    (7, '<', event(None, None, ": ping\n\n")),
-                    (9, '<', event(Some("message"), Some(evil), "")),
-                    (9, '.', FrameBody::HttpEnd { exchange: ExchangeId(0), error: None }),
-                ]),
-                0,
-                &["\u{1b}[1m\u{1b}[31mboom\u{1b}[0m\r", "\u{feff}hidden"],
-            ))
-            .hint("look at \u{1b}[8mthis");
+    let mut diagnostic = Diagnostic::error("unexpected-value", "response does not match: \u{1b}[2J\u{1b}]0;pwned\u{7}\nerror: forged")
+        .at(place(9, "        expect: { $text: fine\u{202e} }", "fine\u{202e}"))
+        .evidence(evidence(
+            frames(vec![
+                (3, '>', request(0, "GET", "")),
+                (5, '<', response(0, 200, "text/event-stream\u{1b}[31m")),
+                (6, '<', event(Some("endpoint"), Some("/messages?session=1"), "event: endpoint\ndata: /messages?session=1\n\n")),
+                (7, '<', event(None, None, ": ping\n\n")),
+                (9, '<', event(Some("message"), Some(evil), "")),
+                (9, '.', FrameBody::HttpEnd { exchange: ExchangeId(0), error: None }),
+            ]),
+            0,
+            &["\u{1b}[1m\u{1b}[31mboom\u{1b}[0m\r", "\u{feff}hidden"],
+        ))
+        .hint("look at \u{1b}[8mthis");
     diagnostic.differences = vec![difference(
         "",
         "\"fine\"",
@@ -302,7 +301,7 @@ fn wide_characters_and_endless_lines_keep_their_carets() {
     let wide = "\texpect: { 名前: 日本語テキスト, 数: 10 }";
     let endless = format!("        expect: {{ text: \"{}\", available: 10, more: \"{}\" }}", "x".repeat(3000), "y".repeat(2000));
     let answer = format!(r#"{{"jsonrpc":"2.0","id":3,"result":{{"text":"{}"}}}}"#, "語".repeat(5000));
-    let mut diagnostic = Diagnostic::error("unexpected-value", "the answer is not as expected in 2 places").evidence(evidence(
+    let mut diagnostic = Diagnostic::error("unexpected-value", "response does not match in 2 places").evidence(evidence(
         frames(vec![(8, '<', line(&answer))]),
         0,
         &["z".repeat(5000).as_str()],
@@ -428,7 +427,7 @@ fn a_server_that_never_starts_is_one_finding() {
         .collect();
     let mut events = vec![Event::RunStarted { version: FORMAT_VERSION, cases, left_out: 0, seed: None }];
     events.extend((0..60).map(|id| {
-        let message = format!("server exited with code 1, {} ms after start, before answering `initialize`", 200 + id);
+        let message = format!("server exited with code 1, {} ms after start, before responding to `initialize`", 200 + id);
         outcome(id, Verdict::Fail, 200, "stdio", vec![Diagnostic::error("server-exited", message)])
     }));
     events.push(Event::RunFinished {

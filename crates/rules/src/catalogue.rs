@@ -68,7 +68,7 @@ pub fn find(id: &str) -> Option<&'static Rule> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ConversationView, On, example, judge_one, requirement::revisions};
+    use super::super::{ConversationView, On, example, judge_one, rule_definition::revisions};
     use super::*;
     use mcproof_record::Judged;
     use std::collections::BTreeSet;

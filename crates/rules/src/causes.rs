@@ -330,7 +330,7 @@ mod tests {
 
     /// What is told of conversations; nothing if the server goes on.
     fn check(conversations: &[&[String]], expected: Option<&str>) {
-        let takes: Vec<Conversation> = conversations.iter().map(|lines| take(lines)).collect();
+        let recorded: Vec<Conversation> = conversations.iter().map(|lines| take(lines)).collect();
         let conversations: Vec<ConversationView<'_>> = recorded.iter().map(ConversationView::new).collect();
         let told = match judge_one(&RULES[0], &conversations, false).judged {
             Judged::Broken { findings } => Some(findings[0].message.clone()),

@@ -65,8 +65,9 @@ mod utilities;
 
 pub use catalogue::{all, find};
 pub use judging::{judge, judge_one};
-pub(crate) use mcproof_analysis::{Answer, Asked, ConversationView, HttpExchange, Said, example, read_json};
+#[cfg(test)]
+pub(crate) use mcproof_analysis::example;
+pub(crate) use mcproof_analysis::{Answer, Asked, ConversationView, HttpExchange, Said};
 pub use net::report;
-pub(crate) use rule_definition::named;
 pub use rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions};
 pub use selection::{UnknownRule, of_hosts, select};

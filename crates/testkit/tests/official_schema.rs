@@ -211,7 +211,7 @@ async fn run_tasks(session: &Session, version: &str) {
     let ended = session.finish_as_task(params("task"), Some(DEADLINE), DEADLINE).await.unwrap();
     assert!(ended.reply.unwrap().answer.is_ok());
     let cut_short = session.finish_as_task(params("task-silent"), None, Duration::from_millis(50)).await.unwrap_err();
-    assert!(cut_short.to_string().ends_with("and was cancelled"), "{cut_short}");
+    assert!(cut_short.to_string().ends_with("and was canceled"), "{cut_short}");
     if version == revision::MODERN {
         let filter = object(json!({ "toolsListChanged": true, "taskIds": ["t1"] })).unwrap();
         session.listen(filter, DEADLINE).await.unwrap().close();

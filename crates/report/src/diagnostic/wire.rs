@@ -105,10 +105,10 @@ fn say(frame: &Frame, earlier: &[Frame]) -> Option<Said> {
             exit(*code, *signal)
         }
         FrameBody::Closed { pipe } => match pipe.as_str() {
-            "stdin" => "we closed the stdin of the server".to_owned(),
+            "stdin" => "mcproof closed the stdin of the server".to_owned(),
             pipe => format!("the server closed its {pipe}"),
         },
-        FrameBody::Signalled { signal } => format!("we sent {signal}"),
+        FrameBody::Signalled { signal } => format!("mcproof sent {signal}"),
         FrameBody::Note { text } => text.clone(),
     };
     Some(Said { text, is_bad })

@@ -85,12 +85,12 @@ fn every_verdict() -> Vec<Event> {
             server: "shop".into(),
             state: ServerState::Answers,
             blame: Blame::ServerOrSuite,
-            message: "still answers `ping`".into(),
+            message: "still responds to `ping`".into(),
         }],
         transcripts: vec![SessionTranscript { server: "shop".into(), transcript: Transcript { frames: wire, dropped: 3 } }],
         ..CaseOutcome::new(CaseId(1), Verdict::Fail, Duration::from_millis(61))
     };
-    let died = Diagnostic::error("server-exited", "server exited with code 3, 212 ms after start, before answering `tools/call`")
+    let died = Diagnostic::error("server-exited", "server exited with code 3, 212 ms after start, before responding to `tools/call`")
         .at(place(31, "      - call: refund", "refund"))
         .evidence(Evidence {
             frames: frames(vec![

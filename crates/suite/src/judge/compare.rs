@@ -6,7 +6,7 @@ use super::payload::{Origin, Payload};
 use crate::interpolate;
 use mcproof_analysis::did_you_mean;
 use mcproof_analysis::differences::{MAXIMUM_DIFFERENCES, SHOWN, below, element, member, shown};
-use mcproof_analysis::json_schema::{Schema, TooCostly, Unusable};
+use mcproof_analysis::json_schema::Schema;
 use mcproof_analysis::wording::shortened;
 use mcproof_record::Difference;
 use serde_json::{Map, Value};
