@@ -45,7 +45,7 @@ fn a_finding_has_its_rule_its_frame_and_what_to_change() {
     let (code, stdout, stderr) = check(&folder(), &[]);
     assert_eq!(code, Some(1), "{stdout}{stderr}");
     for part in [
-        "error: a line on stdout is no message: `welcome, this is run",
+        "error: a line on stdout is not a message: `welcome, this is run",
         "← welcome, this is run",
         RULE,
         "write logs to stderr",
@@ -135,7 +135,7 @@ fn an_agent_reads_the_worst_first_and_can_repeat_it() {
         check(&folder, &["--reporter", "agent", "--strict", "--call", "all", "-e", "TOKEN=secret", "--skip", "tools"]);
     assert_eq!(code, Some(1), "{stdout}{stderr}");
     let repeat = format!("repeat: mcproof check --only {RULE} --strict --call all -e 'TOKEN=[redacted]' -- sh server.sh");
-    let first = format!("\n1. {RULE}: failure: a line on stdout is no message: `welcome");
+    let first = format!("\n1. {RULE}: failure: a line on stdout is not a message: `welcome");
     for part in [
         "FAILED: 1 failure, 0 warnings",
         &first,

@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Together(|all| each_tool(all, limits::name)),
         why: "the OpenAI and Anthropic interfaces take `^[a-zA-Z0-9_-]{1,64}$`, Gemini wants a letter or `_` first; one bad name \
               mostly fails the whole request, with all tools of all servers",
-        remedy: "rename the tool; what people are to read goes into `title`",
+        remedy: "rename the tool; put the human-readable name into `title`",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}

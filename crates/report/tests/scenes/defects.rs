@@ -36,10 +36,10 @@ fn report() -> CheckReport {
     let known =
         |fixed: Option<&str>, advice: &str| Some(Defect { sdk: sdk.clone(), fixed: fixed.map(str::to_owned), advice: advice.into() });
     let update = || known(Some("2.1.0"), "fixed in 2.1.0: update `@modelcontextprotocol/server`");
-    let nothing = || known(None, "not fixed in 2.4.0, the newest version that was tried");
+    let nothing = || known(None, "not fixed in 2.4.0, the newest tested version");
     let told = "`tools/list` without `MCP-Protocol-Version` got a result with status 200, not error -32020 with status 400";
     let lenient = Finding {
-        tolerance: Some("no version of the SDK is without it".into()),
+        tolerance: Some("every version of the SDK has it".into()),
         ..finding(Severity::Warning, "a request in an unknown version got a result, not error -32022", nothing())
     };
     let accepted = Finding { accepted: true, ..finding(Severity::Warning, "an unknown log level got error -32603", nothing()) };
