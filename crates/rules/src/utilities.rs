@@ -195,6 +195,10 @@ fn offers_latest_version(conversations: &[&ConversationView<'_>]) -> Judgment {
     let Some((index, offered, frames)) = offer else {
         return Judgment::Untestable("no request with an unknown version got a response".into());
     };
+    // A server that returns whatever it got violates `initialize-negotiates-version`, and has no latest version.
+    if Era::of(&offered).is_none() {
+        return Judgment::NotApplicable(format!("the server offers {}, which is no revision", excerpt(&offered)));
+    }
     let agreed = conversations.iter().flat_map(|one| one.requests()).filter(|(request, _)| request.method() == Some("initialize"));
     let agreed = agreed.filter_map(|(request, answer)| {
         let version = answer?.value.pointer("/result/protocolVersion")?.as_str()?;
