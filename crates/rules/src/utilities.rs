@@ -6,6 +6,7 @@ use super::answers::{Heard, messages};
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::Answer;
 use mcproof_analysis::wording::excerpt;
+use mcproof_client::Era;
 use serde_json::{Map, Value};
 
 pub(super) const RULES: &[Rule] = &[
