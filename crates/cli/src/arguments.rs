@@ -224,6 +224,6 @@ mod tests {
         check(&["text"], "`text` is not a valid argument");
         check(&["=1"], "`=1` has no name before the `=`");
         check(&["k:=nope"], "value of `k` is not valid JSON: expected ident at line 1 column 2");
-        check(&["k=1", "k=2"], "the argument `k` is given twice");
+        check(&["k=1", "k=2"], "argument `k` is given twice");
     }
 }

@@ -55,7 +55,7 @@ fn subscriptions_work_as_each_era_has_them() {
     check(&format!("{server}{without_last}"), &["--era", "legacy"], 0, &["2 passed"]);
     check(&format!("{server}{tests}"), &["--era", "legacy"], 1, &["expected a result, found JSON-RPC error", "Resource not found"]);
     let not_declared = format!("{server}tests: [{{ name: a, steps: [subscribe: tools] }}]\n");
-    check(&not_declared, &["--era", "legacy"], 1, &["does not declare that it tells when its tools change"]);
+    check(&not_declared, &["--era", "legacy"], 1, &["does not declare notifications for changes of its tools"]);
     let never = format!("{server}tests: [{{ name: a, steps: [unsubscribe: 'a://b'] }}]\n");
     check(&never, &["--era", "modern"], 1, &["nothing of this case is subscribed to a://b"]);
 }
@@ -93,7 +93,7 @@ fn what_does_not_follow_is_told() {
     check_failure("      - { signal: CONT, exited: { within: 200ms } }\n", &["the server still runs, 200 ms after `signal CONT`"]);
     check_failure(
         "      - { cancel: { call: calculate, with: { a: 1, b: 2 }, after: 20s } }\n",
-        &["before it was cancelled", "shorten `after`"],
+        &["before the call was canceled", "shorten `after`"],
     );
 }
 
@@ -114,7 +114,7 @@ fn a_tool_is_held_to_its_own_output_schema() {
         &["the result of `wrong` breaks the tool's own `outputSchema`", "structuredContent.id", "validate_output: false"],
     );
     fails("{ call: missing }", &["`missing` declares an `outputSchema`, and its result has no `structuredContent`"]);
-    fails("{ call: invalid }", &["the `outputSchema` of `invalid` is no valid JSON Schema"]);
+    fails("{ call: invalid }", &["the `outputSchema` of `invalid` is not a valid JSON Schema"]);
     fails(
         "{ call: multiplied }",
         &["the result of `multiplied` cannot be held against its `outputSchema`", "more than 2 million steps", "validate_output: false"],
@@ -176,7 +176,7 @@ fn a_snapshot_waits_until_it_is_reviewed() {
     reviewed(&["--accept"], 0, &["1 accepted"]);
     tested(&[], 0, &["2 passed"]);
     write(2);
-    tested(&[], 1, &["differs from the snapshot `an-order-1.json`", "2 failed"]);
+    tested(&[], 1, &["does not match the snapshot `an-order-1.json`", "2 failed"]);
     reviewed(&["--reject"], 0, &["quantity", "1 rejected"]);
     assert_eq!(files(&snapshots), ["an-order-1.json"]);
     tested(&["--update-snapshots"], 0, &["2 passed"]);
@@ -213,7 +213,7 @@ fn one_run_shows_all_that_has_to_be_reviewed() {
     assert_eq!(tested(1, good, &["--update-snapshots"]).code, Some(0));
     // What differs is no reason to stop either; what fails is.
     let second = tested(2, "{ call: nope }", &[]);
-    assert!(second.stdout.contains("differs from the snapshot `a-2.json`") && second.stdout.contains("nope"), "{}", second.stdout);
+    assert!(second.stdout.contains("does not match the snapshot `a-2.json`") && second.stdout.contains("nope"), "{}", second.stdout);
     assert_eq!(files(&folder.path().join("s.snapshots")), ["a-1.json", "a-2.json", "a-2.json.new", "a-3.json"]);
 }
 

@@ -57,7 +57,7 @@ fn a_server_that_dies_is_told_with_its_last_words() {
 #[test]
 fn noise_on_stdout_fails_a_case_that_would_pass() {
     let noisy = shell(&format!("echo 'Server ready'; exec {} demo tracker", env!("CARGO_BIN_EXE_mcproof")), "tools");
-    check(&noisy, &[], 1, &["no message", "`Server ready`", "write only messages to stdout"]);
+    check(&noisy, &[], 1, &["not an MCP message", "`Server ready`", "write only messages to stdout"]);
 }
 
 #[test]
@@ -67,14 +67,14 @@ fn a_server_that_never_answers_runs_into_the_deadline() {
         &silent,
         &["--connect-timeout", "300ms"],
         3,
-        &["no response to `initialize`", "raise `timeouts.connect`", "`era: legacy` leaves out"],
+        &["no response to `initialize`", "raise `timeouts.connect`", "`era: legacy` skips"],
     );
 }
 
 #[test]
 fn a_server_that_does_not_start_is_told_with_what_to_write_instead() {
     let of = |stdio: &str| format!("server: {{ stdio: {stdio:?} }}\ntests: [{{ name: a, steps: [tools] }}]\n");
-    check(&of("~/server"), &[], 3, &["`~` is no folder"]);
+    check(&of("~/server"), &[], 3, &["`~` is not expanded"]);
     check(&of("./s.mcproof.yaml"), &[], 3, &["Permission denied", "name what runs it, such as `node ./s.mcproof.yaml`"]);
     check(&of("sh -c 'echo Please set WEATHER_API_KEY >&2; exit 1'"), &[], 3, &["set `WEATHER_API_KEY` in `env`"]);
     check(

@@ -186,7 +186,7 @@ async fn what_follows_a_body_is_noted_and_belongs_to_no_answer() {
     // Goes out on another connection.
     session.request("ping", None, DEADLINE).await.unwrap();
     let notes = notes(&session.tap().transcript());
-    assert!(notes.iter().any(|note| note.ends_with("is given up: received unexpected message from connection")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.ends_with("abandoned: received unexpected message from connection")), "{notes:?}");
 }
 
 fn notes(transcript: &Transcript) -> Vec<String> {
@@ -291,7 +291,7 @@ async fn compressed_answers_are_read() {
 #[tokio::test]
 async fn codings_that_are_unknown_or_broken_are_named() {
     let broken = |reason: &str| format!("HTTP 200: not an MCP response, application/json, broken off ({reason})");
-    let unknown = broken("its content-encoding `zstd` is none that mcproof decodes (gzip, deflate, br)");
+    let unknown = broken("unsupported content-encoding `zstd` (supported: gzip, deflate, br)");
     check(Attack::Stays(answer("content-encoding: zstd\r\n", ANSWER)), &unknown).await;
     check(Attack::Stays(answer("content-encoding: gzip\r\n", ANSWER)), &broken("the body is not valid gzip")).await;
     let cut = &gzip(ANSWER)[..20];

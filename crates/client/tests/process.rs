@@ -154,7 +154,7 @@ async fn an_exit_at_start_tells_code_and_stage() {
     let tap = Tap::new();
     let failure = open_session(&script("echo boom >&2; exit 3"), &options(), &tap).await.err().unwrap();
     let ConnectFailure::Exited { exit, stage } = &failure else { panic!("{failure}") };
-    assert_eq!((exit.code, stage.as_str()), (Some(3), "answering `initialize`"));
+    assert_eq!((exit.code, stage.as_str()), (Some(3), "responding to `initialize`"));
     assert_eq!(tap.transcript().tail(0, 1).stderr, ["boom"]);
 }
 

@@ -243,7 +243,7 @@ async fn a_task_that_takes_too_long_is_cancelled() {
     check(legacy_capabilities(), "input_required", &["tasks/result", "notifications/cancelled", "tasks/cancel"], text).await;
     let mut capabilities = legacy_capabilities();
     capabilities["tasks"].as_object_mut().unwrap().remove("cancel");
-    let text = "task `t1` is still working after 150 ms, and could not be cancelled: server does not declare the capability `tasks.cancel`";
+    let text = "task `t1` is still working after 150 ms, and could not be canceled: server does not declare the capability `tasks.cancel`";
     check(capabilities, "working", &[], text).await;
 }
 
@@ -404,7 +404,7 @@ async fn the_end_of_a_modern_task_is_told_as_it_came() {
     check(working(), vague, Err("the response to tasks/get is not a task: `error` is not an object")).await;
     let requests = json!({ "inputRequests": { "k": { "method": "sampling/createMessage", "params": {} } } });
     let asks = modern_task("complete", "input_required", requests);
-    let text = "task `t1` asks for input that no policy of `answers` gives: sampling/createMessage (`k`)";
+    let text = "task `t1` requests input that no client response covers: sampling/createMessage (`k`)";
     check(working(), asks, Err(text)).await;
 }
 
@@ -512,7 +512,7 @@ async fn a_subscription_that_does_not_begin_with_its_acknowledgement_is_refused(
     };
     let early = "the subscription begins with `notifications/tools/list_changed` instead of its acknowledgement";
     check(MODERN, |message| vec![tagged(CHANGED, &message["id"], json!({}))], DEADLINE, early, true).await;
-    let never = "`subscriptions/listen` was answered, and never acknowledged";
+    let never = "`subscriptions/listen` returned a response without acknowledging the subscription";
     check(MODERN, |message| vec![answer(message, json!({}))], DEADLINE, never, false).await;
     let refused = "`subscriptions/listen` returned JSON-RPC error -32601: no";
     check(MODERN, |message| vec![error(message, -32601)], DEADLINE, refused, false).await;

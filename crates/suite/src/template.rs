@@ -502,7 +502,7 @@ mod tests {
             Err("1: nothing defines `${zzzzz}` (set it under `vars:`; defined here: `n`, `name`, `order`, `raw`, `list`, `port`)"),
         );
         let how = "(a variable is written `${name}`, `${name.key[0]}` or `${env.NAME:-default}`; a literal `${` is written `$${`)";
-        check("a ${n", Outcome::Final, Err(&format!("3: this `${{` is never closed {how}")));
+        check("a ${n", Outcome::Final, Err(&format!("3: this `${{` is not closed {how}")));
         check("${a b}", Outcome::Final, Err(&format!("1: `${{a b}}` is not a valid variable {how}")));
         check("${}", Outcome::Final, Err(&format!("1: `${{}}` is not a valid variable {how}")));
         check("${env}", Outcome::Final, Err("1: `${env}` does not name an environment variable (write `${env.NAME}`)"));

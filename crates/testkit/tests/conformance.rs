@@ -22,7 +22,7 @@ const OPEN: &[(&str, &str)] = &[("auth/dpop", "sender-constrained tokens are not
 
 /// Where the right thing is to give up, and a word of the reason.
 const REFUSED: &[(&str, &str)] = &[
-    ("auth/scope-retry-limit", "asks again for the scopes"),
+    ("auth/scope-retry-limit", "requires the scopes"),
     ("auth/iss-normalized", "is of the issuer"),
     ("auth/iss-unexpected", "is of the issuer"),
     ("auth/iss-wrong-issuer", "is of the issuer"),

@@ -322,7 +322,7 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         };
         check(r#"{"version":1,"tokens":["s3cret"]}"#, 0o600, "invalid data at line 1, column 31");
-        check("{\"version\":1,\n\"tokens\":[s3cret", 0o600, "no JSON at line 2, column 11");
+        check("{\"version\":1,\n\"tokens\":[s3cret", 0o600, "invalid JSON at line 2, column 11");
         check(r#"{"version":2,"tokens":{}}"#, 0o600, "format version 2 is not supported; this mcproof supports 1");
         check(r#"{"tokens":"s3cret"}"#, 0o600, "version is missing (line 1, column 19)");
         check(r#"{"version":1,"tokens":[]}"#, 0o644, "other users can read it");

@@ -383,7 +383,7 @@ mod tests {
         );
         check(
             r#"{"servers":{"a":{"url":"http://h/${input:api-key}"}}}"#,
-            wrong("server `a` uses `${input:api-key}`, which VS Code asks a person for"),
+            wrong("server `a` uses `${input:api-key}`, which VS Code prompts for"),
         );
         check(
             r#"{"servers":{"a":{"url":"${env:NOT_SET_ANYWHERE}"}}}"#,

@@ -126,7 +126,7 @@ mod tests {
         check(
             false,
             "https://as.example/login?next=x",
-            Err("the authorization response leads to https://as.example/login, not to our redirect URI http://localhost:3000/callback"),
+            Err("the authorization response leads to https://as.example/login, not to the redirect URI http://localhost:3000/callback"),
         );
     }
 

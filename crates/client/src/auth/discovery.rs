@@ -332,7 +332,7 @@ mod tests {
             serde_json::json!({ "issuer": "https://as.example/" }),
             Err("is of the issuer `https://as.example/`, not of `https://as.example`"),
         );
-        check(with("token_endpoint", "/token"), Err("has no URL as `token_endpoint`"));
+        check(with("token_endpoint", "/token"), Err("has a `token_endpoint` that is not a valid URL"));
         check(
             with("token_endpoint", "http://as.example/token"),
             Err("has an `token_endpoint` that is not served over https: http://as.example/token"),
