@@ -137,7 +137,7 @@ async fn a_modern_call_as_a_task_is_followed_to_its_end() {
     let check = async |step: &str, said: &[&str]| check_workshop(&one_test(&[step]), 1, said).await;
     check("{ call: now, task: true }", &["the call returned at once and did not become a task", "leave out `task`"]).await;
     check("{ call: endless, task: true, timeout: 200ms }", &["is still working after", "and was canceled"]).await;
-    check("{ call: ask, task: true }", &["asks for input that no policy of `answers` gives: elicitation/create (`who`)"]).await;
+    check("{ call: ask, task: true }", &["requests input that no client response covers: elicitation/create (`who`)"]).await;
     check("{ call: work, task: true, expect: undone }", &["expected \"undone\", found \"done\""]).await;
 }
 

@@ -75,7 +75,7 @@ async fn a_failed_assertion_shows_the_difference_and_the_wire(client: &Client) -
     check(&|| _ = found.within(Duration::ZERO), &["the response took"]);
     check(&|| _ = found.json::<String>(), &["is not a valid alloc::string::String", "available"]);
     check(&|| _ = refused.payload(), &["found an `isError` result", "  wire  "]);
-    check(&|| _ = refused.expect_error("out of milk"), &["does not say \"out of milk\""]);
+    check(&|| _ = refused.expect_error("out of milk"), &["does not contain \"out of milk\""]);
     check(&|| _ = unknown.text(), &["expected a result of `no_such_tool`, found JSON-RPC error"]);
     Ok(())
 }

@@ -75,7 +75,7 @@ fn a_suite_says_itself_whom_it_trusts() {
     let warned: Vec<&str> = events.lines().filter(|event| event.contains(r#""code":"insecure","severity":"warning""#)).collect();
     assert_eq!(warned.len(), 1, "{events}");
     assert!(warned[0].contains(r#""event":"notice""#), "{}", warned[0]);
-    check(&test("tls: { insecure: true }", &[]), 0, "certificates are not verified, so that anybody may pass for this server", "");
+    check(&test("tls: { insecure: true }", &[]), 0, "certificates are not checked, so that anybody may pass for this server", "");
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let proxied = format!("tls: {{ ca: ca.pem }}, proxy: \"http://{closed}\"");
     check(&test(&proxied, &[]), 3, &format!("connection to the proxy {closed} refused"), "");

@@ -36,7 +36,7 @@ fn a_fault_that_nobody_expects_fails_the_test_and_is_told() {
         "{ drop: true, tool: echo }",
         &["✗ FAIL [stdio, sse]", "✗ FAIL [http]", "no response to `tools/call` within 2 s", dropped, "`no_response`"],
     );
-    check_fault("{ reset: true, method: tools/call }", &["3 failed", "`faults` closed the pipes in place of the answer to"]);
+    check_fault("{ reset: true, method: tools/call }", &["3 failed", "`faults` closed the pipes in place of the response to"]);
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn a_server_that_keeps_files_processes_and_sessions_is_caught() {
         check_leaky(transport, "--files", "{ repeat: 3, fds: 3 }", 0, &["1 passed"]);
         check_leaky(transport, "--processes", "{ repeat: 3, fds: 100 }", 1, &["3 more processes (3 × sleep)"]);
     }
-    check_leaky("http", "--sessions", "{ repeat: 2 }", 1, &["took DELETE for a session, and still answers it", "status 200"]);
+    check_leaky("http", "--sessions", "{ repeat: 2 }", 1, &["accepted DELETE for a session, but still serves it", "status 200"]);
     check_leaky(
         "http",
         "--no-delete",

@@ -63,19 +63,14 @@ fn noise_on_stdout_fails_a_case_that_would_pass() {
 #[test]
 fn a_server_that_never_answers_runs_into_the_deadline() {
     let silent = shell("cat >/dev/null", "tools");
-    check(
-        &silent,
-        &["--connect-timeout", "300ms"],
-        3,
-        &["no response to `initialize`", "raise `timeouts.connect`", "`era: legacy` skips"],
-    );
+    check(&silent, &["--connect-timeout", "300ms"], 3, &["no response to `initialize`", "raise `timeouts.connect`", "`era: legacy` skips"]);
 }
 
 #[test]
 fn a_server_that_does_not_start_is_told_with_what_to_write_instead() {
     let of = |stdio: &str| format!("server: {{ stdio: {stdio:?} }}\ntests: [{{ name: a, steps: [tools] }}]\n");
     check(&of("~/server"), &[], 3, &["`~` is not expanded"]);
-    check(&of("./s.mcproof.yaml"), &[], 3, &["Permission denied", "name what runs it, such as `node ./s.mcproof.yaml`"]);
+    check(&of("./s.mcproof.yaml"), &[], 3, &["Permission denied", "run it with its interpreter, such as `node ./s.mcproof.yaml`"]);
     check(&of("sh -c 'echo Please set WEATHER_API_KEY >&2; exit 1'"), &[], 3, &["set `WEATHER_API_KEY` in `env`"]);
     check(
         &of("sh -c \"echo Cannot find module \\'/no/such.js\\' >&2; exit 1\""),
@@ -141,7 +136,7 @@ fn a_test_that_failed_is_not_told_to_expect_more() {
         let ran = run_suite(text, &["--reporter", form]);
         assert_eq!(ran.code, Some(1), "{form}: {}", ran.stderr);
         let said = |part: &str| ran.stdout.contains(part);
-        assert!(said("there is an answer to `list tools`") && !said("there is an answer to `call nope`"), "{form}: {}", ran.stdout);
+        assert!(said("there is a response to `list tools`") && !said("there is a response to `call nope`"), "{form}: {}", ran.stdout);
     }
 }
 
