@@ -125,7 +125,7 @@ def test_what_is_no_target_is_refused_with_what_is_one() -> None:
     _refuse(features.server(), "http", "server object of this process cannot be reached over http")
     _refuse(["a"], "http", "reached over stdio, not over http, give its `url` too")
     _refuse("http://x/", "stdio", "reached over http or sse, not over stdio")
-    _refuse(["a"], "carrier-pigeon", "there are memory, stdio, http, sse")
+    _refuse(["a"], "carrier-pigeon", "expected one of memory, stdio, http, sse")
     _refuse({"stdio": ["a"]}, "http", "no server is set for http, only for stdio")
     _refuse({"stdoi": ["a"]}, None, "not stdoi")
     _refuse(42, None, "an int is not a server|a int is not a server")

@@ -115,7 +115,7 @@ async fn contracts_and_rules_are_assertions() {
     let said = broken.run_until(async { tokio::task::spawn_local(async move { other.assert_contract(&lock).await }).await }).await;
     let panic = said.unwrap_err().into_panic();
     let said = panic.downcast_ref::<String>().unwrap();
-    assert!(said.contains("the server does not keep") && said.contains("create_order"), "{said}");
+    assert!(said.contains("the server breaks the contract") && said.contains("create_order"), "{said}");
     let noise = format!("echo noise; exec {MCPROOF} demo shop");
     let noisy = Client::stdio(["sh", "-c", &noise]).await.unwrap();
     let said = panic_of(|| noisy.assert_rules());
