@@ -2,6 +2,7 @@
 //! variables, the rest the text in which they stand.
 
 use crate::lines_of;
+use mcproof_suite::plan::Action;
 use mcproof_suite::{self as suite, Environment, interpolate, interpolate_text};
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -33,8 +34,7 @@ pub fn check(bytes: &[u8]) {
     let plain = !Value::Object(variables.clone()).to_string().contains("${");
     // Variables of the environment, and defaults, are for reading only.
     if let (true, Ok(meant)) = (plain && !text.contains("env.") && !text.contains(":-"), as_value) {
-        let found = suite.cases.iter().flat_map(|case| &case.steps).filter_map(mcproof_suite::fuzzed::arguments_of_call).next();
-        let found = found.expect("the suite has one call");
+        let Action::Call { arguments: found, .. } = &suite.cases[0].steps[0].action else { panic!("the suite has one call") };
         assert_eq!(interpolate(&found["a"], &Map::new()), Ok(meant), "{variables:?} in {text:?}");
     }
 }

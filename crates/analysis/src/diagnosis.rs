@@ -93,32 +93,32 @@ pub struct Scene {
     pub faults: Vec<Fault>,
     /// How the server's process ended, if mcproof started it and it has ended.
     pub exit: Option<Exit>,
-    pub asker: Audience,
+    pub audience: Audience,
 }
 
 impl Scene {
     /// Waits briefly for the last output of a server that is exiting.
-    pub async fn of(session: &Session, tap: &Tap, asker: Audience) -> Self {
+    pub async fn of(session: &Session, tap: &Tap, audience: Audience) -> Self {
         session.settle().await;
-        Self { transcript: tap.transcript(), faults: session.faults(), exit: session.exit(), asker }
+        Self { transcript: tap.transcript(), faults: session.faults(), exit: session.exit(), audience }
     }
 }
 
 /// The diagnostic of a session that could not be opened.
-pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Transcript, asker: Audience) -> Diagnostic {
+pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Transcript, audience: Audience) -> Diagnostic {
     use ConnectFailure as F;
     let by_hand = || target.command().map(|command| format!("run `{}` in a terminal to see its output", shell_line(command)));
     let fixed = |text: &str| Some(text.to_owned());
-    let flags = |flags: &str, members: &str| asker.hint(if asker == Audience::Monitor { members } else { flags }, members, flags);
+    let flags = |flags: &str, members: &str| audience.hint(if audience == Audience::Monitor { members } else { flags }, members, flags);
     let skip_discover = |flag: &str| match was_requested(transcript, "server/discover") && was_requested(transcript, "initialize") {
         true => format!("; {flag} skips `server/discover`, in case the server cannot handle it"),
         false => String::new(),
     };
     let slow_start = || {
-        if asker == Audience::Monitor {
+        if audience == Audience::Monitor {
             return fixed(LONGER);
         }
-        asker.hint(
+        audience.hint(
             &format!("raise `timeouts.connect` if the server starts slowly{}", skip_discover("`era: legacy`")),
             &format!("raise `timeouts.connect_ms` if the server starts slowly{}", skip_discover("`\"era\": \"legacy\"`")),
             &format!("watch the wire with -v, or raise --connect-timeout if the server starts slowly{}", skip_discover("--era legacy")),
@@ -136,7 +136,7 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
         }
         F::Start(StartFailure::NoFolder(_)) => (
             "no-such-folder",
-            asker.hint("correct `cwd`; it is relative to the file that names it", "correct `cwd` in `target`", "correct --cwd"),
+            audience.hint("correct `cwd`; it is relative to the file that names it", "correct `cwd` in `target`", "correct --cwd"),
         ),
         F::Start(StartFailure::Other { program, number: Some(PERMISSION_DENIED), .. }) => (
             "server-not-started",
@@ -147,8 +147,8 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
         F::Start(_) => ("server-not-started", by_hand()),
         F::Exited { .. } => {
             let one_at_a_time =
-                if asker == Audience::Suite { "; use --jobs 1 if the server cannot run more than once at the same time" } else { "" };
-            let hint = missing_piece(transcript, |name| asker.variable(name)).or_else(by_hand);
+                if audience == Audience::Suite { "; use --jobs 1 if the server cannot run more than once at the same time" } else { "" };
+            let hint = missing_piece(transcript, |name| audience.variable(name)).or_else(by_hand);
             ("server-exited", hint.map(|hint| hint + one_at_a_time))
         }
         F::AddressTaken { .. } => {
@@ -160,17 +160,17 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
         F::NotListening { .. } => ("server-not-listening", slow_start()),
         F::NotLocated { .. } => ("port-not-announced", fixed("check that `port_from` matches a line that the server prints")),
         F::Address(_) => ("bad-url", None),
-        F::Unauthorized { .. } => ("unauthorized", asker.credentials()),
+        F::Unauthorized { .. } => ("unauthorized", audience.credentials()),
         F::Unanswered { failure, method, faults } => {
-            let scene = Scene { transcript: transcript.clone(), faults: faults.clone(), exit: None, asker };
+            let scene = Scene { transcript: transcript.clone(), faults: faults.clone(), exit: None, audience };
             let mut diagnostic = of_call_failure(failure, method, &scene);
             match failure {
                 CallFailure::TimedOut { .. } if faults.is_empty() => {
                     let elsewhere = served_url(transcript).filter(|_| matches!(target, Target::Stdio(_)));
-                    diagnostic.hint = elsewhere.and_then(|url| asker.serves_http(&url)).or_else(slow_start);
+                    diagnostic.hint = elsewhere.and_then(|url| audience.serves_http(&url)).or_else(slow_start);
                 }
                 CallFailure::Unanswered(Unanswered::Unreachable(broken)) if target.is_over_tls() && broken.bound.is_none() => {
-                    diagnostic.hint = asker.hint(
+                    diagnostic.hint = audience.hint(
                         "check the URL; `tls: { ca: … }` sets the CA to trust, `cert` the client certificate, `proxy` the proxy",
                         "check the URL; start `mcproof drive` with --cacert to set the CA to trust, --cert for the client certificate, --proxy for the proxy",
                         "check the URL; --cacert sets the CA to trust, --cert the client certificate, --proxy the proxy",
@@ -199,9 +199,9 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
                 "request a revision that the server supports with `protocol_version`",
             ),
         ),
-        F::Sse(SseFailure::Unauthorized { .. }) => ("unauthorized", asker.credentials()),
+        F::Sse(SseFailure::Unauthorized { .. }) => ("unauthorized", audience.credentials()),
         F::Sse(SseFailure::Unreachable(broken) | SseFailure::Ended(Some(broken))) if broken.bound.is_some() => {
-            broken.bound.map_or(("no-event-stream", None), |bound| (code_of_bound(bound), asker.bound(bound)))
+            broken.bound.map_or(("no-event-stream", None), |bound| (code_of_bound(bound), audience.bound(bound)))
         }
         F::Sse(SseFailure::Flawed(kind)) => ("no-event-stream", kind_hint(kind).map(str::to_owned)),
         F::SseTimedOut { faults, .. } if !faults.is_empty() => {
@@ -219,22 +219,22 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
 pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Diagnostic {
     let mut message = failure.to_string();
     if let Some(bound) = bound_of(failure) {
-        return finish(Diagnostic::error(code_of_bound(bound), message), scene.asker.bound(bound), &scene.transcript);
+        return finish(Diagnostic::error(code_of_bound(bound), message), scene.audience.bound(bound), &scene.transcript);
     }
     let (code, hint) = match (failure, scene.exit.as_ref()) {
         (CallFailure::NotAnAnswer(_), _) => {
-            ("not-a-message", scene.faults.last().and_then(|fault| fault_hint(fault, &scene.transcript, scene.asker)))
+            ("not-a-message", scene.faults.last().and_then(|fault| fault_hint(fault, &scene.transcript, scene.audience)))
         }
         (CallFailure::Lost(kind), _) => (code_of_kind(kind), kind_hint(kind).map(str::to_owned)),
         // A process that exits after the deadline of the request is not the cause.
         (CallFailure::TimedOut { .. }, _) => match scene.faults.first() {
             Some(fault) => {
                 message += &format!("; meanwhile {}", describe_fault(fault, &scene.transcript));
-                ("no-answer", fault_hint(fault, &scene.transcript, scene.asker))
+                ("no-answer", fault_hint(fault, &scene.transcript, scene.audience))
             }
-            None if scene.asker == Audience::Monitor => ("no-answer", Some(LONGER.to_owned())),
+            None if scene.audience == Audience::Monitor => ("no-answer", Some(LONGER.to_owned())),
             None => {
-                let hint = scene.asker.hint(
+                let hint = scene.audience.hint(
                     "raise `timeouts.request`, or `timeout` of the step, if the server needs longer",
                     "raise `timeouts.request_ms`, or `timeout_ms` of the request, if the server needs longer",
                     "raise --timeout if the server needs longer, or watch the wire with -v",
@@ -244,9 +244,9 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
         },
         (CallFailure::Closed(Closed::Exited(exit)), _) | (_, Some(exit)) => {
             message = format!("{exit}, before responding to `{method}`");
-            ("server-exited", missing_piece(&scene.transcript, |name| scene.asker.variable(name)))
+            ("server-exited", missing_piece(&scene.transcript, |name| scene.audience.variable(name)))
         }
-        (CallFailure::Unauthorized { .. }, None) => ("unauthorized", scene.asker.credentials()),
+        (CallFailure::Unauthorized { .. }, None) => ("unauthorized", scene.audience.credentials()),
         (CallFailure::Cancelled { .. }, None) => ("cancelled", None),
         (CallFailure::Closed(_), None) => ("connection-closed", None),
         (CallFailure::Unanswered(Unanswered::Unreachable(_)), None) => {
@@ -257,8 +257,9 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
             if let Some(fault) = fault {
                 message += &format!("; {}", describe_fault(fault, &scene.transcript));
             }
-            let hint =
-                fault.and_then(|fault| fault_hint(fault, &scene.transcript, scene.asker)).or_else(|| http_hint(head, excerpt, scene.asker));
+            let hint = fault
+                .and_then(|fault| fault_hint(fault, &scene.transcript, scene.audience))
+                .or_else(|| http_hint(head, excerpt, scene.audience));
             ("no-answer-in-response", hint)
         }
     };
@@ -343,9 +344,9 @@ pub fn names_fault(diagnostic: &Diagnostic) -> bool {
 }
 
 /// The diagnostic of something that no conforming server sends.
-pub fn of_fault(fault: &Fault, transcript: &Transcript, asker: Audience) -> Diagnostic {
+pub fn of_fault(fault: &Fault, transcript: &Transcript, audience: Audience) -> Diagnostic {
     let mut diagnostic = Diagnostic::error(code_of_kind(&fault.kind), describe_fault(fault, transcript));
-    diagnostic.hint = fault_hint(fault, transcript, asker);
+    diagnostic.hint = fault_hint(fault, transcript, audience);
     diagnostic.evidence(transcript.around(Some(fault.frame), FRAMES, 0))
 }
 
@@ -389,7 +390,7 @@ fn describe_fault(fault: &Fault, transcript: &Transcript) -> String {
     }
 }
 
-fn fault_hint(fault: &Fault, transcript: &Transcript, asker: Audience) -> Option<String> {
+fn fault_hint(fault: &Fault, transcript: &Transcript, audience: Audience) -> Option<String> {
     let ViolationKind::Malformed(Malformed { flaw, .. }) = &fault.kind else { return kind_hint(&fault.kind).map(str::to_owned) };
     let line = line_of(fault, transcript);
     if let (Flaw::NotJson(_), Some(remedy)) = (flaw, http_form(fault, transcript)) {
@@ -398,8 +399,8 @@ fn fault_hint(fault: &Fault, transcript: &Transcript, asker: Audience) -> Option
     Some(match (flaw, line) {
         (Flaw::NotUtf8(_), _) => "encode the output as UTF-8, which JSON requires".into(),
         (Flaw::ByteOrderMark, _) => "remove the byte order mark".into(),
-        (Flaw::TooManyValues(_), _) => return asker.bound(Bound::Values),
-        (Flaw::TooDeep(_), _) => return asker.bound(Bound::Depth),
+        (Flaw::TooManyValues(_), _) => return audience.bound(Bound::Values),
+        (Flaw::TooDeep(_), _) => return audience.bound(Bound::Depth),
         (Flaw::NotAMessage(_) | Flaw::NotAnObject(_), _) => return None,
         (Flaw::NotJson(_), Some(line)) if is_piece_of_json(&line) => {
             "write each message on one line: pretty-printed JSON spans several lines".into()
@@ -563,20 +564,20 @@ fn missing_variable(line: &str) -> Option<&str> {
     words.find(|word| is_name(word) && !is_code(word)).filter(|_| complains)
 }
 
-fn http_hint(head: &HttpHead, excerpt: &str, asker: Audience) -> Option<String> {
+fn http_hint(head: &HttpHead, excerpt: &str, audience: Audience) -> Option<String> {
     let kind = head.header("content-type").unwrap_or_default();
     Some(match head.status {
         301 | 302 | 307 | 308 => "the server redirects: use the URL in its `Location` header".into(),
         404 => "check the path of the URL; many servers listen at /mcp".into(),
         405 => {
-            return asker.hint(
+            return audience.hint(
                 "check the path of the URL; for an HTTP+SSE server, use `sse:` instead of `http:`",
                 "check the path of the URL; for an HTTP+SSE server, set `\"transport\": \"sse\"`",
                 "check the path of the URL; for an HTTP+SSE server, use --transport sse",
             );
         }
         501 => "check the URL: this endpoint does not accept POST".into(),
-        401 => return asker.credentials(),
+        401 => return audience.credentials(),
         406 => "the server must accept requests with `Accept: application/json, text/event-stream`".into(),
         200 if !kind.starts_with("application/json") && !kind.starts_with("text/event-stream") => match excerpt {
             text if is_event_stream(text) => "the body is an event stream: set `Content-Type: text/event-stream`".into(),

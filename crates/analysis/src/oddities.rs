@@ -40,13 +40,13 @@ pub struct Odd {
 }
 
 impl Odd {
-    pub fn of(session: &Session, asker: Audience, oddities: Oddities) -> Self {
+    pub fn of(session: &Session, audience: Audience, oddities: Oddities) -> Self {
         let faults = session.faults();
         let mut kinds: Vec<Diagnostic> = Vec::new();
         if !faults.is_empty() {
             let transcript = session.tap().transcript();
             for fault in &faults {
-                let diagnostic = diagnosis::of_fault(fault, &transcript, asker);
+                let diagnostic = diagnosis::of_fault(fault, &transcript, audience);
                 if !kinds.iter().any(|known| known.code == diagnostic.code && known.hint == diagnostic.hint) {
                     kinds.push(Diagnostic { severity: oddities.severity(), ..diagnostic });
                 }

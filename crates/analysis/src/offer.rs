@@ -8,14 +8,14 @@ use mcproof_record::Diagnostic;
 
 /// The diagnostic of a revision that cannot be requested in an era. With the legacy era chosen explicitly, any text can be sent in
 /// the handshake, to test how a server responds to it: an unknown revision alone belongs to no era.
-pub fn check_revision(version: &str, era: EraChoice, asker: Audience) -> Option<Diagnostic> {
+pub fn check_revision(version: &str, era: EraChoice, audience: Audience) -> Option<Diagnostic> {
     match (Era::of(version), era) {
         (Some(Era::Modern), EraChoice::Legacy) | (Some(Era::Legacy), EraChoice::Modern) => {
             let of = if version == MODERN { Era::Modern } else { Era::Legacy };
             let message = format!("`{version}` is a revision of the {of} era, not the {era} one");
             let both = |era: &str, version: &str| format!("remove {era}, or choose another {version}");
             let (keys, flags) = (both("`era`", "`protocol_version`"), both("--era", "--protocol-version"));
-            Some(Diagnostic { hint: asker.hint(&keys, &keys, &flags), ..Diagnostic::error("era-mismatch", message) })
+            Some(Diagnostic { hint: audience.hint(&keys, &keys, &flags), ..Diagnostic::error("era-mismatch", message) })
         }
         (Some(_), _) | (None, EraChoice::Legacy) => None,
         (None, EraChoice::Auto | EraChoice::Modern) => {
@@ -25,7 +25,7 @@ pub fn check_revision(version: &str, era: EraChoice, asker: Audience) -> Option<
                 None => format!("known revisions: {}", known().collect::<Vec<_>>().join(", ")),
             };
             let any = |era: &str| format!("{near} (with {era}, any text is accepted)");
-            let hint = asker.hint(&any("`era: legacy`"), &any("`\"era\": \"legacy\"`"), &any("--era legacy"));
+            let hint = audience.hint(&any("`era: legacy`"), &any("`\"era\": \"legacy\"`"), &any("--era legacy"));
             let message = format!("`{version}` is not a known protocol revision");
             Some(Diagnostic { hint, ..Diagnostic::error("unknown-revision", message) })
         }

@@ -52,13 +52,13 @@ fn line(message: &Value) -> Vec<u8> {
 const NAME: &str = "abuse";
 
 /// Begins with a conversation that is under way, if there is one. Over stdio the last process is ended as by a supervisor.
-pub(super) async fn explore<'a>(inquiry: &'a CheckOptions, era: EraChoice, mut under_way: Option<Explorer<'a>>) -> Vec<Conversation> {
+pub(super) async fn explore<'a>(check_options: &'a CheckOptions, era: EraChoice, mut under_way: Option<Explorer<'a>>) -> Vec<Conversation> {
     let mut conversations = Vec::new();
     let (mut next, mut is_repeated) = (0, false);
     loop {
         let opened = match under_way.take() {
             Some(explorer) => Ok(explorer.renamed(NAME)),
-            None => Explorer::open_in(inquiry, NAME, era).await,
+            None => Explorer::open_in(check_options, NAME, era).await,
         };
         let mut explorer = match opened {
             Ok(explorer) => explorer.with_brief_shutdown(),

@@ -1,9 +1,9 @@
 //! Calls of the tools that may be called, with arguments made from their schemas and with wrong ones.
 
 use super::explorer::{Explorer, ParallelOutcome, ParallelRequest};
-use super::{CheckOptions, Permission, SAMPLED, growth, tasks};
+use super::{CheckOptions, Permission, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
-use mcproof_analysis::probes::UNANSWERED_CALL;
+use mcproof_analysis::probes::{EXPLORED_IN_PART, UNANSWERED_CALL};
 use mcproof_analysis::{ConversationView, named};
 use mcproof_client::{EraChoice, Session, TransportKind};
 use mcproof_record::Conversation;
@@ -107,19 +107,19 @@ const NAME: &str = "caller";
 
 /// A client that calls tools as they should be called, and as a model gets it wrong. `None` if nothing may be called. What it finds
 /// that may be called is told as soon as it is known.
-pub(super) async fn explore(inquiry: &CheckOptions, mut explorer: Explorer<'_>, tell: impl FnOnce(Tools)) -> Option<Conversation> {
+pub(super) async fn explore(check_options: &CheckOptions, mut explorer: Explorer<'_>, tell: impl FnOnce(Tools)) -> Option<Conversation> {
     let listed = list(&mut explorer).await;
-    let tools = Tools::of(&listed, &inquiry.calls);
+    let tools = Tools::of(&listed, &check_options.calls);
     tell(tools.clone());
     let Tools(tools) = tools;
-    let also_as_tasks = Callable::all(&listed, &inquiry.calls);
+    let also_as_tasks = Callable::all(&listed, &check_options.calls);
     if also_as_tasks.is_empty() {
         explorer.end().await;
         return None;
     }
     let allowed = also_as_tasks.iter().filter(|tool| !needs_task(&tool.tool)).count();
     if tools.len() < allowed {
-        explorer.record_observation(SAMPLED, &format!("{} of {allowed} tools that may be called were called", tools.len()));
+        explorer.record_observation(EXPLORED_IN_PART, &format!("{} of {allowed} tools that may be called were called", tools.len()));
     }
     let (seem_slow, quickest) = call(&mut explorer, &tools).await;
     if let Some(tool) = quickest {
@@ -140,13 +140,13 @@ pub(super) async fn explore(inquiry: &CheckOptions, mut explorer: Explorer<'_>, 
 }
 
 /// One who is about to call. `None` if there is no conversation in this era.
-pub(super) async fn open(inquiry: &CheckOptions, era: EraChoice) -> Option<Explorer<'_>> {
-    Explorer::open_in(inquiry, NAME, era).await.ok()
+pub(super) async fn open(check_options: &CheckOptions, era: EraChoice) -> Option<Explorer<'_>> {
+    Explorer::open_in(check_options, NAME, era).await.ok()
 }
 
 /// Calls with unusual arguments, in a conversation of their own.
-pub(super) async fn explore_unusual_calls(inquiry: &CheckOptions, era: EraChoice, tools: &Tools) -> Vec<Conversation> {
-    let (mut conversations, last) = try_each_odd(inquiry, era, tools, None).await;
+pub(super) async fn explore_unusual_calls(check_options: &CheckOptions, era: EraChoice, tools: &Tools) -> Vec<Conversation> {
+    let (mut conversations, last) = try_each_odd(check_options, era, tools, None).await;
     if let Some(explorer) = last {
         conversations.push(explorer.end().await);
     }
@@ -155,12 +155,12 @@ pub(super) async fn explore_unusual_calls(inquiry: &CheckOptions, era: EraChoice
 
 /// The same in a conversation that is under way. The last one goes on if the server is well.
 pub(super) async fn try_odd<'a>(
-    inquiry: &'a CheckOptions,
+    check_options: &'a CheckOptions,
     era: EraChoice,
     tools: &Tools,
     explorer: Explorer<'a>,
 ) -> (Vec<Conversation>, Option<Explorer<'a>>) {
-    let (mut conversations, last) = try_each_odd(inquiry, era, tools, Some(explorer)).await;
+    let (mut conversations, last) = try_each_odd(check_options, era, tools, Some(explorer)).await;
     match last {
         Some(explorer) if explorer.probe_count() > 0 => {
             let (take, well) = explorer.hand_over().await;
@@ -174,7 +174,7 @@ pub(super) async fn try_odd<'a>(
 /// Tries what is unusual in one conversation after the other, as long as there is time: a server that does not survive gets a new
 /// one for what comes next. Begins with a conversation that is under way, if there is one, and leaves the last one open.
 async fn try_each_odd<'a>(
-    inquiry: &'a CheckOptions,
+    check_options: &'a CheckOptions,
     era: EraChoice,
     tools: &Tools,
     under_way: Option<Explorer<'a>>,
@@ -207,7 +207,7 @@ async fn try_each_odd<'a>(
             Some(open) => open,
             None => {
                 let began = Instant::now();
-                let mut fresh = match Explorer::open_in(inquiry, NAME, era).await {
+                let mut fresh = match Explorer::open_in(check_options, NAME, era).await {
                     Ok(fresh) => fresh,
                     Err(failed) => {
                         conversations.push(failed.0);
@@ -234,7 +234,7 @@ async fn try_each_odd<'a>(
 /// All tools. A session of the modern era over HTTP learns from them which arguments go into headers.
 pub(super) async fn list(explorer: &mut Explorer<'_>) -> Vec<Value> {
     let tools = list_as(explorer, "list-for-calls").await;
-    explorer.inquiry.budget.listed(tools.len());
+    explorer.check_options.budget.listed(tools.len());
     tools
 }
 
@@ -262,7 +262,7 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'
     if !others.is_empty() && !explorer.is_over() {
         let names: Vec<String> = others.iter().map(|tool| tool.name.clone()).collect();
         let why = format!("calls of {} got no response within {:.1} s and were not repeated", named(&names), patience.as_secs_f64());
-        explorer.record_observation(SAMPLED, &why);
+        explorer.record_observation(EXPLORED_IN_PART, &why);
     }
     wait_for(explorer, harmless.into_iter().take(MOST_WAITED_FOR).collect()).await;
     let slow = tools.iter().zip(&outcomes).filter(|(_, outcome)| matches!(outcome.response, Some(Ok(_))) && outcome.took > SLOW);
@@ -278,7 +278,7 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'
 /// Calls tools again that took their time, and waits longer; longest where somebody reports progress.
 async fn wait_for(explorer: &mut Explorer<'_>, mut silent: Vec<&Callable>) {
     for patience in [LONG_PATIENCE, LONGEST_PATIENCE] {
-        let patience = patience.min(explorer.inquiry.timeout);
+        let patience = patience.min(explorer.check_options.timeout);
         if silent.is_empty() || explorer.is_over() {
             return;
         }
@@ -295,7 +295,7 @@ async fn wait_for(explorer: &mut Explorer<'_>, mut silent: Vec<&Callable>) {
     }
 }
 
-/// Calls a tool by itself, so that it is known how long that conversations, and cancels further calls of it in their midst, if that is long
+/// Calls a tool by itself, so that it is known how long that takes, and cancels further calls of it in their midst, if that is long
 /// enough; true if nothing is left to try. A modern client over HTTP cancels by leaving, and hears nothing any more.
 async fn cancel(explorer: &mut Explorer<'_>, tool: &Callable) -> bool {
     if explorer.is_modern() && explorer.kind() == TransportKind::Http {

@@ -18,7 +18,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, tools: &[Value], resources
         [any, "prompts/list", any, "resources/list", "prompts/list"].map(|method| (method, json!({}))).into();
     let uris = resources.iter().filter_map(|resource| resource.get("uri")?.as_str());
     requests.extend(uris.take(MOST_READS).map(|uri| ("resources/read", json!({ "uri": uri }))));
-    let permission = explorer.inquiry.calls.clone();
+    let permission = explorer.check_options.calls.clone();
     let callable = tools.iter().filter(|tool| permission.allows(tool)).filter_map(|tool| Some((tool.get("name")?, only_text(tool)?)));
     for (name, argument) in callable.take(MOST_TOOLS) {
         requests.extend(CALLS.map(|call| {

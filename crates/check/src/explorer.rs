@@ -1,11 +1,11 @@
 //! The explorer: one client of a check, in one conversation, with a list of what it tried. Whatever the server does, it continues as long
 //! as requests can be sent, and never waits longer than its deadlines.
 
+use super::CheckOptions;
 use super::budget::Waits;
 use super::padding::without_padding;
-use super::{CheckOptions, PARALLEL_TOKEN};
 use futures_util::StreamExt as _;
-use mcproof_analysis::probes::LEFT_OUT;
+use mcproof_analysis::probes::{LEFT_OUT, PARALLEL_TOKEN};
 use mcproof_client::{
     CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraChoice, Headers, ListenFailure, ProcessSignal, RawHttpRequest,
     RawHttpResponse, Reply, Session, ShutdownTimeouts, Spelling, SseFailure, Tap, Target, TransportKind, WaitFor, open_bare, open_session,
@@ -77,7 +77,7 @@ const SHUTDOWN_WITHOUT_TIME: ShutdownTimeouts =
     ShutdownTimeouts { end_of_input: Duration::from_millis(200), terminate: Duration::from_millis(300) };
 
 pub(super) struct Explorer<'a> {
-    pub(super) inquiry: &'a CheckOptions,
+    pub(super) check_options: &'a CheckOptions,
     session: Session,
     tap: Tap,
     name: &'static str,
@@ -134,7 +134,7 @@ pub(super) type ResponseOutcome = Option<Result<Value, i64>>;
 impl<'a> Explorer<'a> {
     /// With a handshake of the era. A failed handshake yields a take as well.
     pub(super) async fn open(
-        inquiry: &'a CheckOptions,
+        check_options: &'a CheckOptions,
         name: &'static str,
         options: ConnectOptions,
     ) -> Result<Self, Box<(Conversation, ConnectFailure)>> {
@@ -143,38 +143,38 @@ impl<'a> Explorer<'a> {
             (None, EraChoice::Modern) => mcproof_client::revision::MODERN.to_owned(),
             (None, _) => mcproof_client::revision::LEGACY[0].to_owned(),
         };
-        let again = inquiry.budget.has_started();
-        match Self::try_to_open(inquiry, name, &offered, &options).await {
+        let again = check_options.budget.has_started();
+        match Self::try_to_open(check_options, name, &offered, &options).await {
             // That one start of several was slow is reported only if it happens again.
             Err(failed) if again && options.era != EraChoice::Modern && timed_out(&failed.1) => {
-                Self::try_to_open(inquiry, name, &offered, &options).await
+                Self::try_to_open(check_options, name, &offered, &options).await
             }
             opened => opened,
         }
     }
 
     async fn try_to_open(
-        inquiry: &'a CheckOptions,
+        check_options: &'a CheckOptions,
         name: &'static str,
         offered: &str,
         options: &ConnectOptions,
     ) -> Result<Self, Box<(Conversation, ConnectFailure)>> {
-        let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
-        if inquiry.budget.left().is_zero() {
+        let tap = Tap::with(check_options.tap, check_options.secrets.clone(), None);
+        if check_options.budget.left().is_zero() {
             let failure = no_time();
-            return Err(Box::new((unopened(inquiry, name, offered.to_owned(), &failure, &tap, CutShort::Yes), failure)));
+            return Err(Box::new((unopened(check_options, name, offered.to_owned(), &failure, &tap, CutShort::Yes), failure)));
         }
-        let (alone, _turn) = (inquiry.budget.turn().await, turn().await);
+        let (alone, _turn) = (check_options.budget.turn().await, turn().await);
         let began = Instant::now();
-        let (options, cut) = in_time(inquiry, options);
-        let opened = open_session(&inquiry.target, &options, &tap).await;
+        let (options, cut) = in_time(check_options, options);
+        let opened = open_session(&check_options.target, &options, &tap).await;
         if options.era == EraChoice::Legacy && cut == CutShort::No {
-            inquiry.budget.shook_hands(opened.is_ok());
+            check_options.budget.shook_hands(opened.is_ok());
         }
         match opened {
             Ok(session) => {
-                inquiry.budget.started(began.elapsed());
-                Ok(Self { turn: alone, ..Self::opened(inquiry, session, tap, name, began.elapsed()) })
+                check_options.budget.started(began.elapsed());
+                Ok(Self { turn: alone, ..Self::opened(check_options, session, tap, name, began.elapsed()) })
             }
             Err(failure) => {
                 // What is left of a stream that was given up, such as an event without its end, is recorded when its task is
@@ -182,7 +182,7 @@ impl<'a> Explorer<'a> {
                 for _ in 0..TURNS_OF_THE_DROPPED {
                     tokio::task::yield_now().await;
                 }
-                Err(Box::new((unopened(inquiry, name, offered.to_owned(), &failure, &tap, cut), failure)))
+                Err(Box::new((unopened(check_options, name, offered.to_owned(), &failure, &tap, cut), failure)))
             }
         }
     }
@@ -190,16 +190,16 @@ impl<'a> Explorer<'a> {
     /// In the modern era, over stdio. A server that refuses to be discovered may be asked something else.
     /// Once `give_up` completes, a missing response is a failure.
     pub(super) async fn discover(
-        inquiry: &'a CheckOptions,
+        check_options: &'a CheckOptions,
         name: &'static str,
         give_up: impl Future<Output = ()>,
     ) -> Result<Self, FailedDiscovery<'a>> {
-        let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
-        let (options, cut) = in_time(inquiry, &ConnectOptions { era: EraChoice::Modern, ..inquiry.options.clone() });
+        let tap = Tap::with(check_options.tap, check_options.secrets.clone(), None);
+        let (options, cut) = in_time(check_options, &ConnectOptions { era: EraChoice::Modern, ..check_options.options.clone() });
         let offered = options.protocol_version.clone().unwrap_or_else(|| mcproof_client::revision::MODERN.to_owned());
-        let (alone, _turn) = (inquiry.budget.turn().await, turn().await);
+        let (alone, _turn) = (check_options.budget.turn().await, turn().await);
         let began = Instant::now();
-        let (failure, session) = match open_bare(&inquiry.target, TransportKind::Stdio, &offered, &options, &tap).await {
+        let (failure, session) = match open_bare(&check_options.target, TransportKind::Stdio, &offered, &options, &tap).await {
             Ok(session) => {
                 let discovered = tokio::select! {
                     discovered = session.discover(&options, &tap) => Some(discovered),
@@ -207,8 +207,8 @@ impl<'a> Explorer<'a> {
                 };
                 match discovered {
                     Some(Ok(session)) => {
-                        inquiry.budget.started(began.elapsed());
-                        return Ok(Self { turn: alone, ..Self::opened(inquiry, session, tap, name, began.elapsed()) });
+                        check_options.budget.started(began.elapsed());
+                        return Ok(Self { turn: alone, ..Self::opened(check_options, session, tap, name, began.elapsed()) });
                     }
                     Some(Err(refused)) => {
                         let (failure, session) = *refused;
@@ -223,9 +223,9 @@ impl<'a> Explorer<'a> {
             }
             Err(failure) => (failure, None),
         };
-        let take = unopened(inquiry, name, offered.clone(), &failure, &tap, cut);
+        let take = unopened(check_options, name, offered.clone(), &failure, &tap, cut);
         let pace = began.elapsed();
-        let still = session.map(|session| Self { pace, turn: alone, ..Self::of(inquiry, session, tap, name, offered, Opened::Bare) });
+        let still = session.map(|session| Self { pace, turn: alone, ..Self::of(check_options, session, tap, name, offered, Opened::Bare) });
         Err(FailedDiscovery { take, failure, still })
     }
 
@@ -238,48 +238,49 @@ impl<'a> Explorer<'a> {
     /// The handshake of the legacy era with an offer of this version. `None` if nothing came of it.
     pub(super) async fn propose(mut self, probe: &str, version: &str) -> Option<Self> {
         let patience = self.first_patience()?;
-        let Self { inquiry, session, tap, name, probes, pace, frame_range, waits, turn, .. } = self;
-        let options = ConnectOptions { era: EraChoice::Legacy, timeout: Some(patience), misled: Some(MISLED), ..inquiry.options.clone() };
+        let Self { check_options, session, tap, name, probes, pace, frame_range, waits, turn, .. } = self;
+        let options =
+            ConnectOptions { era: EraChoice::Legacy, timeout: Some(patience), misled: Some(MISLED), ..check_options.options.clone() };
         let first = tap.mark();
         let session = session.propose(version, &options, &tap).await.ok()?;
-        let explorer = Self::opened(inquiry, session, tap, name, pace);
+        let explorer = Self::opened(check_options, session, tap, name, pace);
         let mut explorer =
             Self { probes, waits, turn, frame_range: FrameRange { begun: frame_range.begun, ..explorer.frame_range }, ..explorer };
         explorer.record_probe(probe, Some(version), first, ProbeOutcome::Done);
         Some(explorer)
     }
 
-    fn opened(inquiry: &'a CheckOptions, session: Session, tap: Tap, name: &'static str, pace: Duration) -> Self {
+    fn opened(check_options: &'a CheckOptions, session: Session, tap: Tap, name: &'static str, pace: Duration) -> Self {
         let revision = session.handshake().protocol_version.clone();
-        inquiry.detected_sdks.look(&session);
-        Self { patience: SHUTDOWN, pace, ..Self::of(inquiry, session, tap, name, revision, Opened::Yes) }
+        check_options.detected_sdks.look(&session);
+        Self { patience: SHUTDOWN, pace, ..Self::of(check_options, session, tap, name, revision, Opened::Yes) }
     }
 
     /// Without a handshake.
     pub(super) async fn bare(
-        inquiry: &'a CheckOptions,
+        check_options: &'a CheckOptions,
         name: &'static str,
         kind: TransportKind,
         version: &str,
     ) -> Result<Self, ConnectFailure> {
-        let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
-        if inquiry.budget.left().is_zero() {
+        let tap = Tap::with(check_options.tap, check_options.secrets.clone(), None);
+        if check_options.budget.left().is_zero() {
             return Err(no_time());
         }
-        let turn = inquiry.budget.turn().await;
-        let session = open_bare(&inquiry.target, kind, version, &in_time(inquiry, &inquiry.options).0, &tap).await?;
-        Ok(Self { turn, ..Self::of(inquiry, session, tap, name, version.to_owned(), Opened::Bare) })
+        let turn = check_options.budget.turn().await;
+        let session = open_bare(&check_options.target, kind, version, &in_time(check_options, &check_options.options).0, &tap).await?;
+        Ok(Self { turn, ..Self::of(check_options, session, tap, name, version.to_owned(), Opened::Bare) })
     }
 
-    fn of(inquiry: &'a CheckOptions, session: Session, tap: Tap, name: &'static str, revision: String, opened: Opened) -> Self {
+    fn of(check_options: &'a CheckOptions, session: Session, tap: Tap, name: &'static str, revision: String, opened: Opened) -> Self {
         let (probes, patience, pace) = (Vec::new(), BRIEF_SHUTDOWN, Duration::ZERO);
         let frame_range = FrameRange { begun: FrameId(0), greeted: tap.mark(), parted: tap.mark() };
-        let (waits, until) = match is_beside_others(inquiry) {
-            true => (inquiry.budget.beside_others(), inquiry.budget.end()),
-            false => (inquiry.budget.one_by_one(), inquiry.budget.share()),
+        let (waits, until) = match is_beside_others(check_options) {
+            true => (check_options.budget.beside_others(), check_options.budget.end()),
+            false => (check_options.budget.one_by_one(), check_options.budget.share()),
         };
         Self {
-            inquiry,
+            check_options,
             session,
             tap,
             name,
@@ -301,11 +302,11 @@ impl<'a> Explorer<'a> {
 
     /// In an era that the server speaks.
     pub(super) async fn open_in(
-        inquiry: &'a CheckOptions,
+        check_options: &'a CheckOptions,
         name: &'static str,
         era: EraChoice,
     ) -> Result<Self, Box<(Conversation, ConnectFailure)>> {
-        Self::open(inquiry, name, ConnectOptions { era, ..inquiry.options.clone() }).await
+        Self::open(check_options, name, ConnectOptions { era, ..check_options.options.clone() }).await
     }
 
     pub(super) fn session(&self) -> &Session {
@@ -329,7 +330,7 @@ impl<'a> Explorer<'a> {
         if !self.may_send() {
             return None;
         }
-        let patience = self.waits.patience(method, self.pace.min(SLOWEST_PACE))?.min(self.inquiry.timeout);
+        let patience = self.waits.patience(method, self.pace.min(SLOWEST_PACE))?.min(self.check_options.timeout);
         // Over stdio the first response of a conversation waits for the start of a process: silence until then is no evidence.
         let is_starting = self.kind() == TransportKind::Stdio && !self.has_sent();
         let patience = if is_starting { self.start(patience) } else { patience };
@@ -338,7 +339,7 @@ impl<'a> Explorer<'a> {
 
     /// How long a server that may still be starting is waited for.
     fn start(&self, patience: Duration) -> Duration {
-        self.inquiry.options.timeout.map_or(patience, |most| self.inquiry.budget.start(most).max(patience))
+        self.check_options.options.timeout.map_or(patience, |most| self.check_options.budget.start(most).max(patience))
     }
 
     /// The same for a request that is the first: what it waits for is the start of the server as well.
@@ -382,7 +383,7 @@ impl<'a> Explorer<'a> {
 
     /// The method of a request for which any will do that every server has.
     pub(super) fn any_method(&self) -> &'static str {
-        match (self.inquiry.budget.lists_many(), self.is_modern()) {
+        match (self.check_options.budget.lists_many(), self.is_modern()) {
             (false, _) => "tools/list",
             (true, false) => "ping",
             (true, true) => "server/discover",
@@ -656,7 +657,7 @@ impl<'a> Explorer<'a> {
             return None;
         }
         let first = self.tap.mark();
-        let outcome = request_elsewhere(url, http_request, &self.inquiry.options, &self.tap, ELSEWHERE).await;
+        let outcome = request_elsewhere(url, http_request, &self.check_options.options, &self.tap, ELSEWHERE).await;
         self.conclude_http(probe, Some(url.as_str()), first, outcome, None)
     }
 
@@ -903,7 +904,7 @@ impl<'a> Explorer<'a> {
             // The frames show how long that was.
             self.tap.note("a POST has no whole response so far: it is not waited for any longer");
         }
-        if self.unfinished_work && self.inquiry.target.command().is_some() {
+        if self.unfinished_work && self.check_options.target.command().is_some() {
             // How it ends in the middle of its work is not a fair test.
             self.session.signal(ProcessSignal::KILL);
             self.session.wait_for_exit(self.scaled_to_pace(SHUTDOWN).terminate).await;
@@ -911,10 +912,10 @@ impl<'a> Explorer<'a> {
         let (mut take, frame_range, patience) = (self.take(), self.frame_range, self.scaled_to_pace(self.patience));
         let (ending, transcript) = end(self.session, &self.tap, patience).await;
         let is_fair = self.left_out.is_none() && !self.unfinished_work;
-        take.ending = ending.filter(|_| self.inquiry.target.command().is_some() && is_fair);
+        take.ending = ending.filter(|_| self.check_options.target.command().is_some() && is_fair);
         take.transcript = frame_range.of(transcript);
         if frame_range.begun == FrameId(0) && exited_before_output(&take.transcript) {
-            self.inquiry.budget.died_at_start();
+            self.check_options.budget.died_at_start();
         }
         take
     }
@@ -923,7 +924,7 @@ impl<'a> Explorer<'a> {
     fn take(&mut self) -> Conversation {
         self.may_send();
         if let Some(first) = self.left_out {
-            self.probes.push(left_out(self.inquiry, first));
+            self.probes.push(left_out(self.check_options, first));
         }
         Conversation {
             name: self.name.into(),
@@ -964,21 +965,21 @@ enum CutShort {
 }
 
 /// With what is left of the check's time.
-fn in_time(inquiry: &CheckOptions, options: &ConnectOptions) -> (ConnectOptions, CutShort) {
+fn in_time(check_options: &CheckOptions, options: &ConnectOptions) -> (ConnectOptions, CutShort) {
     let most = options.timeout.unwrap_or(LONGEST_START);
     // Where conversations follow one another, another may want to try.
-    let left = if is_beside_others(inquiry) { inquiry.budget.left() } else { inquiry.budget.left() / 2 };
-    let start = match (options.era, inquiry.budget.other_era()) {
-        (EraChoice::Modern, Some(other_era)) => inquiry.budget.start(most).min(other_era),
-        _ => inquiry.budget.start(most),
+    let left = if is_beside_others(check_options) { check_options.budget.left() } else { check_options.budget.left() / 2 };
+    let start = match (options.era, check_options.budget.other_era()) {
+        (EraChoice::Modern, Some(other_era)) => check_options.budget.start(most).min(other_era),
+        _ => check_options.budget.start(most),
     };
-    let cut = if left < start.min(inquiry.budget.fair_start()) { CutShort::Yes } else { CutShort::No };
+    let cut = if left < start.min(check_options.budget.fair_start()) { CutShort::Yes } else { CutShort::No };
     (ConnectOptions { timeout: Some(start.min(left)), misled: Some(MISLED), ..options.clone() }, cut)
 }
 
 /// Over stdio conversations are held at the same time, if the server can run more than once; over HTTP one after the other.
-fn is_beside_others(inquiry: &CheckOptions) -> bool {
-    matches!(inquiry.target, Target::Stdio(_)) && !inquiry.budget.is_one_at_a_time()
+fn is_beside_others(check_options: &CheckOptions) -> bool {
+    matches!(check_options.target, Target::Stdio(_)) && !check_options.budget.is_one_at_a_time()
 }
 
 /// Whether a process ended by itself before it had said anything.
@@ -1005,8 +1006,8 @@ pub(super) fn timed_out(failure: &ConnectFailure) -> bool {
     matches!(failure, ConnectFailure::Unanswered { failure: CallFailure::TimedOut { .. }, .. } | ConnectFailure::SseTimedOut { .. })
 }
 
-fn left_out(inquiry: &CheckOptions, first: FrameId) -> Probed {
-    left_out_because(inquiry.budget.reason(), first)
+fn left_out(check_options: &CheckOptions, first: FrameId) -> Probed {
+    left_out_because(check_options.budget.reason(), first)
 }
 
 pub(super) fn left_out_because(reason: String, first: FrameId) -> Probed {
@@ -1052,19 +1053,26 @@ pub(super) async fn end(session: Session, tap: &Tap, patience: ShutdownTimeouts)
 }
 
 /// The take of a conversation that did not come about.
-fn unopened(inquiry: &CheckOptions, name: &str, revision: String, failure: &ConnectFailure, tap: &Tap, cut: CutShort) -> Conversation {
+fn unopened(
+    check_options: &CheckOptions,
+    name: &str,
+    revision: String,
+    failure: &ConnectFailure,
+    tap: &Tap,
+    cut: CutShort,
+) -> Conversation {
     let is_starting = matches!(failure, ConnectFailure::NotListening { .. } | ConnectFailure::NotLocated { .. });
     let is_late = cut == CutShort::Yes && (is_starting || timed_out(failure));
     let transcript = tap.transcript();
     if exited_before_output(&transcript) {
-        inquiry.budget.died_at_start();
+        check_options.budget.died_at_start();
     }
     Conversation {
         name: name.into(),
-        transport: transport_after(inquiry, failure).to_string(),
+        transport: transport_after(check_options, failure).to_string(),
         revision,
         opened: if is_late { Opened::Bare } else { Opened::No { reason: failure.to_string() } },
-        probes: is_late.then(|| left_out(inquiry, FrameId(0))).into_iter().collect(),
+        probes: is_late.then(|| left_out(check_options, FrameId(0))).into_iter().collect(),
         ending: None,
         sdks: Vec::new(),
         transcript,
@@ -1072,18 +1080,18 @@ fn unopened(inquiry: &CheckOptions, name: &str, revision: String, failure: &Conn
 }
 
 /// What the conversation would have been over, had it come about.
-pub(super) fn transport_of(inquiry: &CheckOptions) -> TransportKind {
-    match &inquiry.target {
+pub(super) fn transport_of(check_options: &CheckOptions) -> TransportKind {
+    match &check_options.target {
         Target::Stdio(_) => TransportKind::Stdio,
         Target::Http { kind, .. } => kind.unwrap_or(TransportKind::Http),
     }
 }
 
 /// The same, where the failure tells more: a stream that begins wrongly is a stream.
-fn transport_after(inquiry: &CheckOptions, failure: &ConnectFailure) -> TransportKind {
+fn transport_after(check_options: &CheckOptions, failure: &ConnectFailure) -> TransportKind {
     use SseFailure::{BadEndpoint, Ended, Flawed, OtherEvent};
     match failure {
         ConnectFailure::Sse(Ended(_) | Flawed(_) | OtherEvent(_) | BadEndpoint(_)) => TransportKind::Sse,
-        _ => transport_of(inquiry),
+        _ => transport_of(check_options),
     }
 }

@@ -1,10 +1,9 @@
 //! What a client of either era does with resources, prompts, completion, subscriptions and logging: reads what is listed,
 //! asks for what is not, and leaves the server as it found it.
 
-use super::SAMPLED;
 use super::explorer::Explorer;
 use super::tour::UNKNOWN_NAME;
-use mcproof_analysis::probes::{APP_SCHEME as SCHEME, READ_APP, page_of};
+use mcproof_analysis::probes::{APP_SCHEME, EXPLORED_IN_PART, READ_APP, page_of};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -66,14 +65,14 @@ fn while_there_is_time<T>(items: impl Iterator<Item = T>) -> impl Iterator<Item 
 /// That some of a list were left out, if so.
 fn tell_of_sample(explorer: &mut Explorer<'_>, looked_at: usize, listed: usize, what: &str) {
     if looked_at < listed {
-        explorer.record_observation(SAMPLED, &format!("{looked_at} of {listed} {what}"));
+        explorer.record_observation(EXPLORED_IN_PART, &format!("{looked_at} of {listed} {what}"));
     }
 }
 
 /// The pages of MCP Apps that tools name, which need not be listed.
 async fn read_apps(explorer: &mut Explorer<'_>, tools: &[Value]) {
     // What has another scheme is no page, as a rule of its own tells.
-    let pages: BTreeSet<&str> = tools.iter().filter_map(|tool| page_of(tool)?.as_str()).filter(|uri| uri.starts_with(SCHEME)).collect();
+    let pages: BTreeSet<&str> = tools.iter().filter_map(|tool| page_of(tool)?.as_str()).filter(|uri| uri.starts_with(APP_SCHEME)).collect();
     let (listed, mut read) = (pages.len(), 0);
     for uri in while_there_is_time(pages.into_iter()) {
         explorer.send_request(READ_APP, Some(uri), "resources/read", json!({ "uri": uri })).await;

@@ -53,12 +53,12 @@ const RECONNECTION: Duration = Duration::from_secs(7);
 const CHANGE: Duration = Duration::from_secs(1);
 
 /// Conversations with a server that has fixtures; none with any other.
-pub(super) async fn explore(inquiry: &CheckOptions, found: DetectedServer, conversations: &[Conversation]) -> Vec<Conversation> {
+pub(super) async fn explore(check_options: &CheckOptions, found: DetectedServer, conversations: &[Conversation]) -> Vec<Conversation> {
     if !conversations.iter().any(has_fixtures) {
         return Vec::new();
     }
-    let legacy = async { if found.is_legacy { Some(in_era(inquiry, EraChoice::Legacy).await) } else { None } };
-    let modern = async { if found.is_modern { Some(in_era(inquiry, EraChoice::Modern).await) } else { None } };
+    let legacy = async { if found.is_legacy { Some(in_era(check_options, EraChoice::Legacy).await) } else { None } };
+    let modern = async { if found.is_modern { Some(in_era(check_options, EraChoice::Modern).await) } else { None } };
     let (legacy, modern) = match found.kind {
         TransportKind::Stdio | TransportKind::InMemory => tokio::join!(legacy, modern),
         TransportKind::Http | TransportKind::Sse => (legacy.await, modern.await),
@@ -81,10 +81,10 @@ fn has_fixtures(take: &Conversation) -> bool {
     lists.into_iter().any(|(method, key)| conversation.listed(method, key).any(|(items, _)| items.iter().any(is_fixture)))
 }
 
-async fn in_era(inquiry: &CheckOptions, era: EraChoice) -> Conversation {
+async fn in_era(check_options: &CheckOptions, era: EraChoice) -> Conversation {
     // A legacy server is told at the handshake what it may ask later.
-    let options = ConnectOptions { era, later_answers: every_answer(), ..inquiry.options.clone() };
-    let mut explorer = match Explorer::open(inquiry, "fixtures", options).await {
+    let options = ConnectOptions { era, later_answers: every_answer(), ..check_options.options.clone() };
+    let mut explorer = match Explorer::open(check_options, "fixtures", options).await {
         Ok(explorer) => explorer,
         Err(failed) => return failed.0,
     };
@@ -110,7 +110,7 @@ impl Offered {
         let tools = calls::list(explorer).await;
         let is_whole = |set: &[&str]| set.iter().all(|name| tools.iter().any(|tool| tool["name"] == *name));
         let (is_fixture, has_tasks) = (is_whole(&WHOLE_SET), is_whole(&tasks::TOOLS));
-        let permission = &explorer.inquiry.calls;
+        let permission = &explorer.check_options.calls;
         let may_call = |tool: &&Value| {
             let name = tool["name"].as_str().unwrap_or_default();
             let is_known = is_fixture && name.starts_with("test_") || has_tasks && tasks::TOOLS.contains(&name);

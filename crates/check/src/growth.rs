@@ -3,9 +3,8 @@
 
 use super::calls::Callable;
 use super::explorer::Explorer;
-use mcproof_analysis::probes::AT_REST;
-use mcproof_analysis::probes::GROWTH_CALLS as CALLS;
-use mcproof_analysis::probes::GROWTH_ROUNDS as ROUNDS;
+use mcproof_analysis::probes::GROWTH_ROUNDS;
+use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS};
 use mcproof_client::{TransportKind, transport::ResourceUsage};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -30,7 +29,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, tool: &Callable) {
     }
     let until = Instant::now() + BUDGET;
     let mut counts: Vec<(usize, usize)> = Vec::new();
-    for _ in 0..=ROUNDS {
+    for _ in 0..=GROWTH_ROUNDS {
         if explorer.is_over() || !call(explorer, tool, until).await {
             return;
         }
@@ -38,9 +37,9 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, tool: &Callable) {
         let Some(count) = count(explorer, "holding", tool) else { return };
         counts.push(count);
     }
-    let grows = |of: fn(&(usize, usize)) -> usize| counts.windows(2).all(|pair| of(&pair[1]) >= of(&pair[0]) + CALLS);
+    let grows = |of: fn(&(usize, usize)) -> usize| counts.windows(2).all(|pair| of(&pair[1]) >= of(&pair[0]) + GROWTH_CALLS);
     if grows(|count| count.0) || grows(|count| count.1) {
-        if explorer.inquiry.budget.left() < REST {
+        if explorer.check_options.budget.left() < REST {
             return;
         }
         sleep(REST).await;
@@ -50,17 +49,17 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, tool: &Callable) {
 
 /// Whether all were answered in time.
 async fn call(explorer: &mut Explorer<'_>, tool: &Callable, until: Instant) -> bool {
-    let calls: Vec<_> = (0..CALLS).map(|_| tool.call("call-repeated", tool.arguments.clone())).collect();
+    let calls: Vec<_> = (0..GROWTH_CALLS).map(|_| tool.call("call-repeated", tool.arguments.clone())).collect();
     explorer.request_in_parallel(&calls, BUDGET, until).await.iter().all(|outcome| matches!(outcome.response, Some(Ok(_))))
 }
 
 /// Processes and open file descriptors, where the system tells.
 fn count(explorer: &mut Explorer<'_>, probe: &str, tool: &Callable) -> Option<(usize, usize)> {
-    let ResourceUsage { processes, descriptors, .. } = explorer.session().census()?;
+    let ResourceUsage { processes, descriptors, .. } = explorer.session().resource_usage()?;
     let (processes, descriptors) = (processes.values().sum(), descriptors.values().sum());
     explorer.record_observation(
         probe,
-        &format!("{processes} processes and {descriptors} file descriptors after {CALLS} calls of `{}`", tool.name),
+        &format!("{processes} processes and {descriptors} file descriptors after {GROWTH_CALLS} calls of `{}`", tool.name),
     );
     Some((processes, descriptors))
 }

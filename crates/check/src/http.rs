@@ -20,21 +20,21 @@ use mcproof_record::{Conversation, Opened};
 use question::Questions;
 
 /// In each era that the server speaks. What it may not survive comes last.
-pub(super) async fn explore(inquiry: &CheckOptions, found: DetectedServer) -> Vec<Conversation> {
-    let mut conversations = if found.kind == TransportKind::Sse { streams::explore(inquiry).await } else { Vec::new() };
+pub(super) async fn explore(check_options: &CheckOptions, found: DetectedServer) -> Vec<Conversation> {
+    let mut conversations = if found.kind == TransportKind::Sse { streams::explore(check_options).await } else { Vec::new() };
     let eras = [(found.is_legacy, EraChoice::Legacy), (found.is_modern, EraChoice::Modern)];
     for (_, era) in eras.into_iter().filter(|(is_spoken, _)| *is_spoken) {
-        conversations.push(talk_in(inquiry, found, era).await);
+        conversations.push(talk_in(check_options, found, era).await);
     }
     // A server that died is not to die once more.
     if found.kind == TransportKind::Http && found.is_legacy && conversations.iter().all(|take| take.opened == Opened::Yes) {
-        conversations.extend(streams::explore(inquiry).await);
+        conversations.extend(streams::explore(check_options).await);
     }
     conversations
 }
 
-async fn talk_in(inquiry: &CheckOptions, found: DetectedServer, era: EraChoice) -> Conversation {
-    let mut explorer = match Explorer::open(inquiry, "http", ConnectOptions { era, ..inquiry.options.clone() }).await {
+async fn talk_in(check_options: &CheckOptions, found: DetectedServer, era: EraChoice) -> Conversation {
+    let mut explorer = match Explorer::open(check_options, "http", ConnectOptions { era, ..check_options.options.clone() }).await {
         Ok(explorer) => explorer,
         Err(failed) => return failed.0,
     };
@@ -53,10 +53,10 @@ async fn talk_in(inquiry: &CheckOptions, found: DetectedServer, era: EraChoice) 
 }
 
 /// A server that let nobody in: where it sends those who want to get in, and what it lets in instead.
-pub(super) async fn explore_without_handshake(inquiry: &CheckOptions) -> Option<Conversation> {
-    let Target::Http { .. } = inquiry.target else { return None };
-    let version = inquiry.options.protocol_version.as_deref().unwrap_or(LEGACY[0]);
-    let mut explorer = Explorer::bare(inquiry, "outside", TransportKind::Http, version).await.ok()?;
+pub(super) async fn explore_without_handshake(check_options: &CheckOptions) -> Option<Conversation> {
+    let Target::Http { .. } = check_options.target else { return None };
+    let version = check_options.options.protocol_version.as_deref().unwrap_or(LEGACY[0]);
+    let mut explorer = Explorer::bare(check_options, "outside", TransportKind::Http, version).await.ok()?;
     let questions = Questions::outside(&explorer);
     attack::knock(&mut explorer, &questions).await;
     browser::take(&mut explorer, &questions).await;

@@ -11,9 +11,9 @@ const UNKNOWN_VERSION: &str = "1999-01-01";
 
 const NEWEST: &str = mcproof_client::revision::LEGACY[0];
 
-pub(super) async fn explore(inquiry: &CheckOptions, eras: &EraSupport) -> EraOutcome {
-    let options = ConnectOptions { era: EraChoice::Legacy, ..inquiry.options.clone() };
-    let opened = Explorer::open(inquiry, "legacy", options).await;
+pub(super) async fn explore(check_options: &CheckOptions, eras: &EraSupport) -> EraOutcome {
+    let options = ConnectOptions { era: EraChoice::Legacy, ..check_options.options.clone() };
+    let opened = Explorer::open(check_options, "legacy", options).await;
     eras.report_legacy(opened.is_ok());
     match opened {
         Ok(explorer) => {
@@ -37,8 +37,8 @@ async fn main(mut explorer: Explorer<'_>) -> Conversation {
 }
 
 /// Asks for the tools before the handshake, and shakes hands then.
-pub(super) async fn early(inquiry: &CheckOptions, kind: TransportKind) -> Option<Conversation> {
-    let mut explorer = Explorer::bare(inquiry, "early", kind, NEWEST).await.ok()?;
+pub(super) async fn early(check_options: &CheckOptions, kind: TransportKind) -> Option<Conversation> {
+    let mut explorer = Explorer::bare(check_options, "early", kind, NEWEST).await.ok()?;
     if !explorer.is_reachable().await {
         return None;
     }
@@ -59,7 +59,7 @@ const STRANGER: &str = "unknown version";
 
 /// Over stdio, one who knows no order, and offers a revision that does not exist, in the process that refused to be modern.
 /// It goes on as any client that the server agreed with. `None` if they did not agree.
-pub(super) async fn agree<'a>(inquiry: &CheckOptions, refused: Explorer<'a>) -> Option<(Vec<Conversation>, Explorer<'a>)> {
+pub(super) async fn agree<'a>(check_options: &CheckOptions, refused: Explorer<'a>) -> Option<(Vec<Conversation>, Explorer<'a>)> {
     let mut explorer = refused.restarted_as(STRANGER);
     ask_early(&mut explorer).await;
     let mut explorer = explorer.propose("unknown-version", UNKNOWN_VERSION).await?;
@@ -67,14 +67,14 @@ pub(super) async fn agree<'a>(inquiry: &CheckOptions, refused: Explorer<'a>) -> 
     let offered = explorer.revision().to_owned();
     let (take, well) = explorer.hand_over().await;
     let strangers =
-        std::iter::once(Conversation { opened: Opened::Bare, ..take }).chain(take_up(inquiry, TransportKind::Stdio, &offered).await);
+        std::iter::once(Conversation { opened: Opened::Bare, ..take }).chain(take_up(check_options, TransportKind::Stdio, &offered).await);
     Some((strangers.collect(), well?))
 }
 
 /// The same over stdio for whom nobody left a process. Where that does not go well, each has a process of its own.
-pub(super) async fn strangers(inquiry: &CheckOptions) -> Vec<Conversation> {
+pub(super) async fn strangers(check_options: &CheckOptions) -> Vec<Conversation> {
     let kind = TransportKind::Stdio;
-    if let Ok(mut explorer) = Explorer::bare(inquiry, STRANGER, kind, NEWEST).await {
+    if let Ok(mut explorer) = Explorer::bare(check_options, STRANGER, kind, NEWEST).await {
         ask_early(&mut explorer).await;
         let offered = offered(explorer.initialize("unknown-version", UNKNOWN_VERSION).await).filter(|_| !explorer.is_over());
         if offered.is_some() {
@@ -82,20 +82,20 @@ pub(super) async fn strangers(inquiry: &CheckOptions) -> Vec<Conversation> {
         }
         let take = explorer.end().await;
         if let Some(offered) = offered {
-            return [take].into_iter().chain(take_up(inquiry, kind, &offered).await).collect();
+            return [take].into_iter().chain(take_up(check_options, kind, &offered).await).collect();
         }
     }
-    let (early, versions) = tokio::join!(early(inquiry, kind), versions(inquiry, kind));
+    let (early, versions) = tokio::join!(early(check_options, kind), versions(check_options, kind));
     early.into_iter().chain(versions).collect()
 }
 
 /// Offers a revision that does not exist, and then the one that the server offers instead.
-pub(super) async fn versions(inquiry: &CheckOptions, kind: TransportKind) -> Vec<Conversation> {
-    let Ok(mut explorer) = Explorer::bare(inquiry, STRANGER, kind, NEWEST).await else { return Vec::new() };
+pub(super) async fn versions(check_options: &CheckOptions, kind: TransportKind) -> Vec<Conversation> {
+    let Ok(mut explorer) = Explorer::bare(check_options, STRANGER, kind, NEWEST).await else { return Vec::new() };
     let offered = offered(explorer.initialize("unknown-version", UNKNOWN_VERSION).await);
     let mut conversations = vec![explorer.end().await];
     if let Some(offered) = offered {
-        conversations.extend(take_up(inquiry, kind, &offered).await);
+        conversations.extend(take_up(check_options, kind, &offered).await);
     }
     conversations
 }
@@ -106,11 +106,11 @@ fn offered(answer: ResponseOutcome) -> Option<String> {
 }
 
 /// Offers what the server offered in place of a revision that does not exist. The main conversation began with the newest.
-async fn take_up(inquiry: &CheckOptions, kind: TransportKind, offered: &str) -> Option<Conversation> {
+async fn take_up(check_options: &CheckOptions, kind: TransportKind, offered: &str) -> Option<Conversation> {
     if offered == NEWEST || !mcproof_client::revision::LEGACY.contains(&offered) {
         return None;
     }
-    let mut explorer = Explorer::bare(inquiry, "offered version", kind, NEWEST).await.ok()?;
+    let mut explorer = Explorer::bare(check_options, "offered version", kind, NEWEST).await.ok()?;
     explorer.initialize("offered-version", offered).await;
     Some(explorer.end().await)
 }

@@ -31,8 +31,6 @@ use crate::sdk::DetectedSdks;
 use calls::Tools;
 use explorer::Explorer;
 use mcproof_analysis::ConversationView;
-use mcproof_analysis::probes::EXPLORED_IN_PART as SAMPLED;
-use mcproof_analysis::probes::PARALLEL_TOKEN;
 use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, EraChoice, Session, TapBounds, Target, TransportKind, Unanswered};
 use mcproof_record::{Conversation, Direction, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use served::Served;
@@ -113,33 +111,36 @@ impl DetectedServer {
 /// Talks to the server until everything has been tried that may be. Over stdio clients share a process only as long as it is well,
 /// because some servers cannot be talked to in both eras, and some do not survive. Over HTTP one process that we start serves
 /// all clients but those that may be its end.
-pub async fn explore(inquiry: &CheckOptions) -> Explored {
-    inquiry.budget.begin();
-    let mut explored = explore_all(inquiry).await;
-    let sdks = inquiry.detected_sdks.told().await;
+pub async fn explore(check_options: &CheckOptions) -> Explored {
+    check_options.budget.begin();
+    let mut explored = explore_all(check_options).await;
+    let sdks = check_options.detected_sdks.told().await;
     explored.conversations.iter_mut().for_each(|take| take.sdks.clone_from(&sdks));
     explored
 }
 
-async fn explore_all(inquiry: &CheckOptions) -> Explored {
-    match &inquiry.target {
+async fn explore_all(check_options: &CheckOptions) -> Explored {
+    match &check_options.target {
         Target::Stdio(_) => {
-            let explored = explore_pipes(inquiry).await;
+            let explored = explore_pipes(check_options).await;
             // What happened once may be chance: two processes have to be in each other's way again.
-            if !inquiry.budget.were_in_the_way() || inquiry.budget.left() < LEAST_FOR_ANOTHER || run_side_by_side(inquiry).await {
+            if !check_options.budget.were_in_the_way()
+                || check_options.budget.left() < LEAST_FOR_ANOTHER
+                || run_side_by_side(check_options).await
+            {
                 return explored;
             }
             // A server that locks a file or listens on a port cannot run twice at the same time, which nobody forbids it.
-            let alone = CheckOptions { budget: inquiry.budget.one_at_a_time(), ..inquiry.clone() };
+            let alone = CheckOptions { budget: check_options.budget.one_at_a_time(), ..check_options.clone() };
             explore_one_by_one(&alone).await
         }
-        Target::Http { .. } => explore_web(inquiry).await,
+        Target::Http { .. } => explore_web(check_options).await,
     }
 }
 
 /// Whether two clients get through the handshake at the same time, each with a process of its own.
-async fn run_side_by_side(inquiry: &CheckOptions) -> bool {
-    let open = || Explorer::open(inquiry, "side by side", inquiry.options.clone());
+async fn run_side_by_side(check_options: &CheckOptions) -> bool {
+    let open = || Explorer::open(check_options, "side by side", check_options.options.clone());
     let (one, other) = tokio::join!(open(), open());
     let are_both_open = one.is_ok() && other.is_ok();
     for explorer in [one, other].into_iter().flatten() {
@@ -149,42 +150,42 @@ async fn run_side_by_side(inquiry: &CheckOptions) -> bool {
 }
 
 /// Over stdio, with one process after the other.
-async fn explore_one_by_one(inquiry: &CheckOptions) -> Explored {
+async fn explore_one_by_one(check_options: &CheckOptions) -> Explored {
     let HandshakeOutcome { mut conversations, found, unreachable } =
-        converse(inquiry, &EraSupport::default(), &mut None, oneshot::channel().0).await;
+        converse(check_options, &EraSupport::default(), &mut None, oneshot::channel().0).await;
     if let Some(found) = found {
-        let tested = fixtures::explore(inquiry, found, &conversations).await;
+        let tested = fixtures::explore(check_options, found, &conversations).await;
         conversations.extend(tested);
-        let tools = Tools::in_takes(&conversations, &inquiry.calls);
-        conversations.extend(state::explore(inquiry, found.era(), &tools).await);
-        explore_in_sequence(inquiry, found, &mut conversations).await;
+        let tools = Tools::in_takes(&conversations, &check_options.calls);
+        conversations.extend(state::explore(check_options, found.era(), &tools).await);
+        explore_in_sequence(check_options, found, &mut conversations).await;
     }
     Explored { conversations, unreachable }
 }
 
 /// What may be the end of a server, each in a conversation of its own, one after the other.
-async fn explore_in_sequence(inquiry: &CheckOptions, found: DetectedServer, conversations: &mut Vec<Conversation>) {
+async fn explore_in_sequence(check_options: &CheckOptions, found: DetectedServer, conversations: &mut Vec<Conversation>) {
     for era in [EraChoice::Modern, EraChoice::Legacy].into_iter().filter(|era| found.speaks(*era)) {
         let mut tools = None;
-        if let Some(explorer) = calls::open(inquiry, era).await {
-            conversations.extend(calls::explore(inquiry, explorer, |told| tools = Some(told)).await);
+        if let Some(explorer) = calls::open(check_options, era).await {
+            conversations.extend(calls::explore(check_options, explorer, |told| tools = Some(told)).await);
         }
         if let (Some(tools), true) = (tools, era == found.era()) {
-            conversations.extend(calls::explore_unusual_calls(inquiry, era, &tools).await);
+            conversations.extend(calls::explore_unusual_calls(check_options, era, &tools).await);
         }
     }
     if found.is_legacy {
-        conversations.extend(legacy::early(inquiry, found.kind).await);
+        conversations.extend(legacy::early(check_options, found.kind).await);
     }
-    conversations.extend(abuse::explore(inquiry, found.era(), None).await);
+    conversations.extend(abuse::explore(check_options, found.era(), None).await);
     if !conversations.iter().any(process::was_terminated) {
-        conversations.extend(process::explore(inquiry, found.era()).await);
+        conversations.extend(process::explore(check_options, found.era()).await);
     }
 }
 
 /// Over stdio, everything at once: each conversation begins as soon as it is known what it depends on, and none waits for the
 /// end of another.
-async fn explore_pipes(inquiry: &CheckOptions) -> Explored {
+async fn explore_pipes(check_options: &CheckOptions) -> Explored {
     let eras = EraSupport::default();
     let (report_legacy, legacy_tools) = oneshot::channel();
     let (report_modern, modern_tools) = oneshot::channel();
@@ -192,34 +193,34 @@ async fn explore_pipes(inquiry: &CheckOptions) -> Explored {
     let tell = |listener: oneshot::Sender<Tools>| move |tools| drop(listener.send(tools));
     // The calls take longest, and need not wait for anything.
     let called = async {
-        let explorer = calls::open(inquiry, EraChoice::Legacy).await?;
+        let explorer = calls::open(check_options, EraChoice::Legacy).await?;
         eras.report_legacy(true);
-        calls::explore(inquiry, explorer, tell(report_legacy)).await
+        calls::explore(check_options, explorer, tell(report_legacy)).await
     };
     let called_modern = async {
         if !eras.is_modern().await {
             return None;
         }
-        let explorer = calls::open(inquiry, EraChoice::Modern).await?;
-        calls::explore(inquiry, explorer, tell(report_modern)).await
+        let explorer = calls::open(check_options, EraChoice::Modern).await?;
+        calls::explore(check_options, explorer, tell(report_modern)).await
     };
     let (hand_on, handed_on) = oneshot::channel();
     let aside = async {
         let era = eras.spoken().await?;
         let is_modern = era == EraChoice::Modern;
         // In a version that was asked for, nothing else can be agreed on.
-        let is_free = !is_modern && inquiry.options.protocol_version.is_none();
+        let is_free = !is_modern && check_options.options.protocol_version.is_none();
         let refused = async { if is_free { timeout(HANDING_ON, handed_on).await.ok()?.ok() } else { None } };
         let tools = async { if is_modern { modern_tools.await.ok() } else { legacy_tools.await.ok() } };
-        Some(explore_side_conversations(inquiry, era, refused.await, tools).await)
+        Some(explore_side_conversations(check_options, era, refused.await, tools).await)
     };
     let conversed = async {
-        let HandshakeOutcome { conversations, found, unreachable } = converse(inquiry, &eras, &mut None, hand_on).await;
+        let HandshakeOutcome { conversations, found, unreachable } = converse(check_options, &eras, &mut None, hand_on).await;
         let tested = match found {
-            Some(found) => fixtures::explore(inquiry, found, &conversations).await,
+            Some(found) => fixtures::explore(check_options, found, &conversations).await,
             None => Vec::new(),
         };
-        let tools = Tools::in_takes(&conversations, &inquiry.calls);
+        let tools = Tools::in_takes(&conversations, &check_options.calls);
         (conversations, tested, tools, unreachable)
     };
     let (called, (mut conversations, tested, tools, unreachable), aside, called_modern) =
@@ -228,7 +229,7 @@ async fn explore_pipes(inquiry: &CheckOptions) -> Explored {
     if let Some(SideConversations { strange, observed, odd, abused }) = aside {
         let observed = match (observed, spoken) {
             // Whoever was to list the tools did not get to it.
-            (None, Some(era)) => state::explore(inquiry, era, &tools).await,
+            (None, Some(era)) => state::explore(check_options, era, &tools).await,
             (observed, _) => observed.unwrap_or_default(),
         };
         let called_modern = called_modern.into_iter().collect();
@@ -236,7 +237,7 @@ async fn explore_pipes(inquiry: &CheckOptions) -> Explored {
     }
     conversations.extend(called);
     if let (Some(era), false) = (spoken, conversations.iter().any(process::was_terminated)) {
-        conversations.extend(process::explore(inquiry, era).await);
+        conversations.extend(process::explore(check_options, era).await);
     }
     Explored { conversations, unreachable }
 }
@@ -253,34 +254,39 @@ struct SideConversations {
 /// All in the process that refused to be modern, one after the other, as long as it is there and well; otherwise each in its own,
 /// at the same time.
 async fn explore_side_conversations<'a>(
-    inquiry: &'a CheckOptions,
+    check_options: &'a CheckOptions,
     era: EraChoice,
     refused: Option<Explorer<'a>>,
     tools: impl Future<Output = Option<Tools>>,
 ) -> SideConversations {
     let agreed = match refused {
-        Some(refused) => legacy::agree(inquiry, refused).await,
+        Some(refused) => legacy::agree(check_options, refused).await,
         None => None,
     };
     let Some((strange, explorer)) = agreed else {
-        let strange = async { if era == EraChoice::Legacy { legacy::strangers(inquiry).await } else { Vec::new() } };
+        let strange = async { if era == EraChoice::Legacy { legacy::strangers(check_options).await } else { Vec::new() } };
         let with_tools = async {
             let tools = tools.await?;
-            Some(tokio::join!(state::explore(inquiry, era, &tools), calls::explore_unusual_calls(inquiry, era, &tools)))
+            Some(tokio::join!(state::explore(check_options, era, &tools), calls::explore_unusual_calls(check_options, era, &tools)))
         };
-        let (strange, with_tools, abused) = tokio::join!(strange, with_tools, abuse::explore(inquiry, era, None));
+        let (strange, with_tools, abused) = tokio::join!(strange, with_tools, abuse::explore(check_options, era, None));
         let (observed, odd) = with_tools.unzip();
         return SideConversations { strange, observed, odd: odd.unwrap_or_default(), abused };
     };
     let Some(tools) = tools.await else {
-        return SideConversations { strange, observed: None, odd: Vec::new(), abused: abuse::explore(inquiry, era, Some(explorer)).await };
+        return SideConversations {
+            strange,
+            observed: None,
+            odd: Vec::new(),
+            abused: abuse::explore(check_options, era, Some(explorer)).await,
+        };
     };
     let (observed, well) = state::observe_in(explorer, &tools).await;
     let (odd, abused) = match well {
-        None => tokio::join!(calls::explore_unusual_calls(inquiry, era, &tools), abuse::explore(inquiry, era, None)),
+        None => tokio::join!(calls::explore_unusual_calls(check_options, era, &tools), abuse::explore(check_options, era, None)),
         Some(explorer) => {
-            let (odd, well) = calls::try_odd(inquiry, era, &tools, explorer).await;
-            (odd, abuse::explore(inquiry, era, well).await)
+            let (odd, well) = calls::try_odd(check_options, era, &tools, explorer).await;
+            (odd, abuse::explore(check_options, era, well).await)
         }
     };
     SideConversations { strange, observed: Some(observed), odd, abused }
@@ -322,24 +328,24 @@ impl EraSupport {
 }
 
 /// Over HTTP, one thing after the other.
-async fn explore_web(inquiry: &CheckOptions) -> Explored {
-    let mut served = match Served::start(inquiry).await {
+async fn explore_web(check_options: &CheckOptions) -> Explored {
+    let mut served = match Served::start(check_options).await {
         Ok(served) => served,
         Err(failed) => {
             let (take, failure) = *failed;
             return Explored { conversations: vec![take], unreachable: Some(failure).filter(is_unreachable) };
         }
     };
-    let mut reached = served.as_ref().map_or_else(|| inquiry.clone(), |served| served.inquiry.clone());
+    let mut reached = served.as_ref().map_or_else(|| check_options.clone(), |served| served.check_options.clone());
     let kind = transport::settle(&reached).await;
     revive(&mut served).await;
     transport::set(&mut reached.target, kind);
-    let mut settled = inquiry.clone();
+    let mut settled = check_options.clone();
     transport::set(&mut settled.target, kind);
-    let inquiry = &settled;
+    let check_options = &settled;
     let HandshakeOutcome { mut conversations, found, unreachable } =
         converse(&reached, &EraSupport::default(), &mut served, oneshot::channel().0).await;
-    let tools = Tools::in_takes(&conversations, &inquiry.calls);
+    let tools = Tools::in_takes(&conversations, &check_options.calls);
     if let Some(found) = found {
         revive(&mut served).await;
         conversations.extend(state::explore(&reached, found.era(), &tools).await);
@@ -351,13 +357,13 @@ async fn explore_web(inquiry: &CheckOptions) -> Explored {
     }
     let Some(found) = found else { return Explored { conversations, unreachable } };
     // What these do to a server is judged by what they see of it. If it does not start again, they say so.
-    let served = Served::start(inquiry).await.unwrap_or_default();
+    let served = Served::start(check_options).await.unwrap_or_default();
     conversations.extend(http::explore(&reached, found).await);
     conversations.extend(replicas::explore(&reached, found).await);
     if let Some(served) = served {
         served.end(Some(found)).await;
     }
-    explore_in_sequence(inquiry, found, &mut conversations).await;
+    explore_in_sequence(check_options, found, &mut conversations).await;
     Explored { conversations, unreachable }
 }
 
@@ -369,25 +375,26 @@ struct HandshakeOutcome {
 }
 
 async fn converse<'a>(
-    inquiry: &'a CheckOptions,
+    check_options: &'a CheckOptions,
     eras: &EraSupport,
     served: &mut Option<Served>,
     hand_on: oneshot::Sender<Explorer<'a>>,
 ) -> HandshakeOutcome {
-    let (mut legacy, mut modern) = match &inquiry.target {
-        Target::Stdio(_) if !inquiry.budget.is_one_at_a_time() => {
+    let (mut legacy, mut modern) = match &check_options.target {
+        Target::Stdio(_) if !check_options.budget.is_one_at_a_time() => {
             // Whoever refuses to be modern is talked to longer than the other.
-            let (modern, legacy) = tokio::join!(biased; modern::explore(inquiry, eras, hand_on), legacy::explore(inquiry, eras));
+            let (modern, legacy) =
+                tokio::join!(biased; modern::explore(check_options, eras, hand_on), legacy::explore(check_options, eras));
             (legacy, modern)
         }
         _ => {
-            let mut legacy = legacy::explore(inquiry, eras).await;
+            let mut legacy = legacy::explore(check_options, eras).await;
             revive(served).await;
             if let (Some(kind), None) = (legacy.kind, &legacy.failure) {
-                legacy.conversations.extend(legacy::versions(inquiry, kind).await);
+                legacy.conversations.extend(legacy::versions(check_options, kind).await);
                 revive(served).await;
             }
-            (legacy, modern::explore(inquiry, eras, hand_on).await)
+            (legacy, modern::explore(check_options, eras, hand_on).await)
         }
     };
     let unreachable = match (&legacy.failure, &modern.failure) {
@@ -404,7 +411,7 @@ async fn converse<'a>(
     let mut conversations = legacy.conversations;
     conversations.extend(modern.conversations.into_iter().map(|take| if is_legacy { of_both_eras(take) } else { take }));
     if unreachable.is_none() && !is_legacy && !is_modern {
-        conversations.extend(http::explore_without_handshake(inquiry).await);
+        conversations.extend(http::explore_without_handshake(check_options).await);
     }
     HandshakeOutcome { conversations, found, unreachable }
 }

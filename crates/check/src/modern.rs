@@ -14,17 +14,17 @@ use tokio::time::sleep;
 pub(super) const UNKNOWN_VERSION: &str = "1900-01-01";
 
 /// The process of a server that is not modern is handed on, to whoever wants to talk with it in another way.
-pub(super) async fn explore<'a>(inquiry: &'a CheckOptions, eras: &EraSupport, hand_on: oneshot::Sender<Explorer<'a>>) -> EraOutcome {
+pub(super) async fn explore<'a>(check_options: &'a CheckOptions, eras: &EraSupport, hand_on: oneshot::Sender<Explorer<'a>>) -> EraOutcome {
     // What a server remembers of a discovery may outlast the connection: over HTTP nothing may come before this.
-    let unprepared = match &inquiry.target {
-        Target::Http { launch: None, kind, .. } if *kind != Some(TransportKind::Sse) => unprepared(inquiry).await,
+    let unprepared = match &check_options.target {
+        Target::Http { launch: None, kind, .. } if *kind != Some(TransportKind::Sse) => unprepared(check_options).await,
         _ => None,
     };
-    let opened = match &inquiry.target {
-        Target::Stdio(_) => Explorer::discover(inquiry, "modern", is_of_other_era(inquiry, eras)).await,
+    let opened = match &check_options.target {
+        Target::Stdio(_) => Explorer::discover(check_options, "modern", is_of_other_era(check_options, eras)).await,
         Target::Http { .. } => {
-            let options = ConnectOptions { era: EraChoice::Modern, ..inquiry.options.clone() };
-            Explorer::open(inquiry, "modern", options).await.map_err(|failed| {
+            let options = ConnectOptions { era: EraChoice::Modern, ..check_options.options.clone() };
+            Explorer::open(check_options, "modern", options).await.map_err(|failed| {
                 let (take, failure) = *failed;
                 FailedDiscovery { take, failure, still: None }
             })
@@ -44,12 +44,12 @@ pub(super) async fn explore<'a>(inquiry: &'a CheckOptions, eras: &EraSupport, ha
                         undeclared_logs(&mut explorer, first, logs).await;
                         explorer.end().await
                     };
-                    tokio::join!(touring, stateless(inquiry, eras, kind, first, logs, reads))
+                    tokio::join!(touring, stateless(check_options, eras, kind, first, logs, reads))
                 }
                 TransportKind::Http | TransportKind::Sse => {
                     tour::take(&mut explorer).await;
                     undeclared_logs(&mut explorer, first, logs).await;
-                    (explorer.end().await, stateless(inquiry, eras, kind, first, logs, reads).await)
+                    (explorer.end().await, stateless(check_options, eras, kind, first, logs, reads).await)
                 }
             };
             EraOutcome {
@@ -64,11 +64,11 @@ pub(super) async fn explore<'a>(inquiry: &'a CheckOptions, eras: &EraSupport, ha
                 ConnectFailure::BadResult { .. } | ConnectFailure::NoCommonVersion { .. } => {}
                 // Only modern servers know these errors.
                 ConnectFailure::Refused { error, .. } if matches!(error.code, -32022..=-32020) => {
-                    conversations.extend(spellings(inquiry).await);
+                    conversations.extend(spellings(check_options).await);
                 }
                 // A legacy server answers with any error, or not at all. A modern one without discovery does as well: only
                 // another request tells them apart.
-                _ => match undiscovered(inquiry, &failure, &mut still).await {
+                _ => match undiscovered(check_options, &failure, &mut still).await {
                     Some(other) => conversations.push(other),
                     None => {
                         take.opened = Opened::OtherEra;
@@ -88,33 +88,33 @@ pub(super) async fn explore<'a>(inquiry: &'a CheckOptions, eras: &EraSupport, ha
 }
 
 /// Over once a server that speaks the legacy era has kept this client waiting for much longer than the other one.
-async fn is_of_other_era(inquiry: &CheckOptions, eras: &EraSupport) {
-    if let (true, Some(patience)) = (eras.is_legacy().await, inquiry.budget.other_era()) {
+async fn is_of_other_era(check_options: &CheckOptions, eras: &EraSupport) {
+    if let (true, Some(patience)) = (eras.is_legacy().await, check_options.budget.other_era()) {
         return sleep(patience).await;
     }
     std::future::pending().await
 }
 
 /// A request before any discovery.
-async fn unprepared(inquiry: &CheckOptions) -> Option<Conversation> {
-    let mut explorer = Explorer::bare(inquiry, "unprepared", TransportKind::Http, revision::MODERN).await.ok()?;
+async fn unprepared(check_options: &CheckOptions) -> Option<Conversation> {
+    let mut explorer = Explorer::bare(check_options, "unprepared", TransportKind::Http, revision::MODERN).await.ok()?;
     explorer.send_request("first-message", Some("tools/list"), "tools/list", json!({})).await;
     Some(explorer.end().await)
 }
 
 /// Whether a server that refuses everything does so because of the spelling of headers.
-async fn spellings(inquiry: &CheckOptions) -> Option<Conversation> {
-    let kind = super::explorer::transport_of(inquiry);
+async fn spellings(check_options: &CheckOptions) -> Option<Conversation> {
+    let kind = super::explorer::transport_of(check_options);
     if kind != TransportKind::Http {
         return None;
     }
-    let mut explorer = Explorer::bare(inquiry, "spellings", kind, revision::MODERN).await.ok()?;
+    let mut explorer = Explorer::bare(check_options, "spellings", kind, revision::MODERN).await.ok()?;
     modern_headers::spellings(&mut explorer).await;
     Some(explorer.end().await)
 }
 
 /// A conversation with a server that is modern although it refused to be discovered.
-async fn undiscovered(inquiry: &CheckOptions, failure: &ConnectFailure, still: &mut Option<Explorer<'_>>) -> Option<Conversation> {
+async fn undiscovered(check_options: &CheckOptions, failure: &ConnectFailure, still: &mut Option<Explorer<'_>>) -> Option<Conversation> {
     let ConnectFailure::Refused { .. } = failure else { return None };
     // The process that refused is as good as another one to hear that it is not modern.
     if let Some(refused) = still.as_mut()
@@ -123,11 +123,11 @@ async fn undiscovered(inquiry: &CheckOptions, failure: &ConnectFailure, still: &
     {
         return None;
     }
-    if let (true, Some(refused)) = (inquiry.budget.is_one_at_a_time(), still.take()) {
+    if let (true, Some(refused)) = (check_options.budget.is_one_at_a_time(), still.take()) {
         refused.end().await;
     }
-    let kind = super::explorer::transport_of(inquiry);
-    let mut explorer = Explorer::bare(inquiry, "undiscovered", kind, revision::MODERN).await.ok()?;
+    let kind = super::explorer::transport_of(check_options);
+    let mut explorer = Explorer::bare(check_options, "undiscovered", kind, revision::MODERN).await.ok()?;
     let answer = ask_undiscovered(&mut explorer).await;
     let take = explorer.end().await;
     answer.is_some_and(|answer| is_modern(&answer)).then_some(take)
@@ -144,14 +144,14 @@ fn is_modern(answer: &Result<Value, i64>) -> bool {
 
 /// Requests without a discovery before them, which have to be understood each by itself.
 async fn stateless(
-    inquiry: &CheckOptions,
+    check_options: &CheckOptions,
     eras: &EraSupport,
     kind: TransportKind,
     first: Option<(&str, &str, &str)>,
     logs: bool,
     reads: bool,
 ) -> Option<Conversation> {
-    let mut explorer = Explorer::bare(inquiry, "stateless", kind, revision::MODERN).await.ok()?;
+    let mut explorer = Explorer::bare(check_options, "stateless", kind, revision::MODERN).await.ok()?;
     let mut listed = None;
     if let Some((method, ..)) = first {
         listed = explorer.send_request("first-message", Some(method), method, json!({})).await;
@@ -198,7 +198,7 @@ async fn without_metadata(explorer: &mut Explorer<'_>) {
 /// What clients do once they know what there is: a call that is allowed, and the reading of a resource.
 async fn uses(explorer: &mut Explorer<'_>, listed: Value, reads: bool) -> Vec<(&'static str, Value)> {
     let tools = listed.get("tools").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let Tools(tools) = Tools::of(tools, &explorer.inquiry.calls);
+    let Tools(tools) = Tools::of(tools, &explorer.check_options.calls);
     let call = tools.first().map(|tool| ("tools/call", json!({ "name": tool.name, "arguments": tool.arguments })));
     let resources =
         if reads { explorer.send_request("list-for-calls", Some("resources/list"), "resources/list", json!({})).await } else { None };

@@ -32,7 +32,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>) {
     named.extend(first(&resources, "uri").map(|uri| Question::new("resources/read", json!({ "uri": uri }))));
     named.extend(first(&prompts, "name").map(|name| Question::new("prompts/get", json!({ "name": name, "arguments": {} }))));
     names(explorer, &named).await;
-    let permission = explorer.inquiry.calls.clone();
+    let permission = explorer.check_options.calls.clone();
     let mirrored = |find: fn(&Value) -> Option<Mirrored>| tools.iter().filter(|tool| permission.allows(tool)).find_map(find);
     if let Some(mirrored) = mirrored(Mirrored::of) {
         parameters(explorer, &mirrored).await;

@@ -5,11 +5,11 @@ use super::explorer::Explorer;
 use mcproof_client::{EraChoice, ProcessSignal};
 use mcproof_record::Conversation;
 
-pub(super) async fn explore(inquiry: &CheckOptions, era: EraChoice) -> Vec<Conversation> {
-    if inquiry.target.command().is_none() {
+pub(super) async fn explore(check_options: &CheckOptions, era: EraChoice) -> Vec<Conversation> {
+    if check_options.target.command().is_none() {
         return Vec::new();
     }
-    match Explorer::open_in(inquiry, "supervisor", era).await {
+    match Explorer::open_in(check_options, "supervisor", era).await {
         Ok(mut explorer) => {
             terminate(&mut explorer).await;
             vec![explorer.end().await]

@@ -11,15 +11,15 @@ use url::Url;
 /// The conversation with an instance that was never introduced.
 pub(super) const REPLICA: &str = "replica";
 
-pub(super) async fn explore(inquiry: &CheckOptions, found: DetectedServer) -> Vec<Conversation> {
+pub(super) async fn explore(check_options: &CheckOptions, found: DetectedServer) -> Vec<Conversation> {
     let mut conversations = Vec::new();
     if found.kind != TransportKind::Http {
         return conversations;
     }
-    for url in &inquiry.replicas {
+    for url in &check_options.replicas {
         for (era, speaks) in [(EraChoice::Modern, found.is_modern), (EraChoice::Legacy, found.is_legacy)] {
             if speaks {
-                conversations.extend(hop(inquiry, era, url).await);
+                conversations.extend(hop(check_options, era, url).await);
             }
         }
     }
@@ -27,8 +27,8 @@ pub(super) async fn explore(inquiry: &CheckOptions, found: DetectedServer) -> Ve
 }
 
 /// Begins at the first instance, and goes on at the other one, as if it were the same.
-async fn hop(inquiry: &CheckOptions, era: EraChoice, url: &Url) -> Vec<Conversation> {
-    let mut first = match Explorer::open(inquiry, "replica's twin", ConnectOptions { era, ..inquiry.options.clone() }).await {
+async fn hop(check_options: &CheckOptions, era: EraChoice, url: &Url) -> Vec<Conversation> {
+    let mut first = match Explorer::open(check_options, "replica's twin", ConnectOptions { era, ..check_options.options.clone() }).await {
         Ok(explorer) => explorer,
         Err(failed) => return vec![failed.0],
     };
@@ -40,19 +40,19 @@ async fn hop(inquiry: &CheckOptions, era: EraChoice, url: &Url) -> Vec<Conversat
     let version = first.session().handshake().protocol_version.clone();
     let has_session = headers.iter().any(|(name, _)| name == "mcp-session-id");
     let mut conversations = Vec::new();
-    if let (false, Target::Http { endpoint, .. }) = (has_session, &inquiry.target) {
+    if let (false, Target::Http { endpoint, .. }) = (has_session, &check_options.target) {
         let mut endpoint = endpoint.clone();
         endpoint.url = url.clone();
         let target = Target::Http { endpoint, kind: Some(TransportKind::Http), launch: None, locate: None };
         let elsewhere = CheckOptions {
             target,
-            options: inquiry.options.clone(),
-            secrets: inquiry.secrets.clone(),
-            tap: inquiry.tap,
-            timeout: inquiry.timeout,
-            budget: inquiry.budget.clone(),
-            calls: inquiry.calls.clone(),
-            as_browser: inquiry.as_browser,
+            options: check_options.options.clone(),
+            secrets: check_options.secrets.clone(),
+            tap: check_options.tap,
+            timeout: check_options.timeout,
+            budget: check_options.budget.clone(),
+            calls: check_options.calls.clone(),
+            as_browser: check_options.as_browser,
             replicas: Vec::new(),
             detected_sdks: DetectedSdks::default(),
         };

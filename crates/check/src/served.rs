@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 pub(super) struct Served {
     /// Reaches the server that runs, and starts none.
-    pub(super) inquiry: CheckOptions,
+    pub(super) check_options: CheckOptions,
     /// As it was given.
     started: CheckOptions,
     /// Nothing is said over it.
@@ -20,13 +20,13 @@ pub(super) struct Served {
 
 impl Served {
     /// `None` if there is no server to be started and left running.
-    pub(super) async fn start(inquiry: &CheckOptions) -> Result<Option<Self>, Box<(Conversation, ConnectFailure)>> {
-        let Target::Http { endpoint, kind, launch: Some(_), locate } = &inquiry.target else { return Ok(None) };
-        let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
+    pub(super) async fn start(check_options: &CheckOptions) -> Result<Option<Self>, Box<(Conversation, ConnectFailure)>> {
+        let Target::Http { endpoint, kind, launch: Some(_), locate } = &check_options.target else { return Ok(None) };
+        let tap = Tap::with(check_options.tap, check_options.secrets.clone(), None);
         let target = Target::Http { endpoint: endpoint.clone(), kind: *kind, launch: None, locate: locate.clone() };
         let mut served = Self {
-            inquiry: CheckOptions { target, ..inquiry.clone() },
-            started: inquiry.clone(),
+            check_options: CheckOptions { target, ..check_options.clone() },
+            started: check_options.clone(),
             session: None,
             tap,
             conversations: Vec::new(),

@@ -32,9 +32,9 @@ pub(super) const LOOK: &str = "observe";
 /// Of this kind of conversation.
 const NAME: &str = "observer";
 
-pub(super) async fn explore(inquiry: &CheckOptions, era: EraChoice, tools: &Tools) -> Vec<Conversation> {
+pub(super) async fn explore(check_options: &CheckOptions, era: EraChoice, tools: &Tools) -> Vec<Conversation> {
     let Some(claims) = Claims::of(tools) else { return Vec::new() };
-    match Explorer::open_in(inquiry, NAME, era).await {
+    match Explorer::open_in(check_options, NAME, era).await {
         Ok(mut explorer) => {
             observe(&mut explorer, &claims).await;
             vec![explorer.end().await]
@@ -140,7 +140,7 @@ async fn observers(explorer: &mut Explorer<'_>, read_only: &[&Callable], is_open
     let until = Instant::now() + BUDGET;
     let look_at = |subject: String, method: &'static str, params: Value| ParallelRequest { probe: LOOK, subject, method, params };
     for (method, capability) in [("resources/list", "resources"), ("prompts/list", "prompts"), ("tools/list", "tools")] {
-        let is_light = method != "tools/list" || !explorer.inquiry.budget.lists_many();
+        let is_light = method != "tools/list" || !explorer.check_options.budget.lists_many();
         if is_light && explorer.session().handshake().capabilities.get(capability).is_some() {
             found.push(look_at(format!("`{method}`"), method, json!({})));
         }

@@ -3,8 +3,7 @@
 
 use super::calls::Callable;
 use super::explorer::{Explorer, ParallelRequest};
-use mcproof_analysis::probes::MISLED;
-use mcproof_analysis::probes::RELATED;
+use mcproof_analysis::probes::{MISLED, RELATED};
 use mcproof_client::Session;
 use serde_json::{Value, json};
 use std::time::Duration;

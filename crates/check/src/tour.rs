@@ -3,8 +3,7 @@
 use super::concurrent_requests;
 use super::explorer::Explorer;
 use super::features::{self, Catalogue};
-use mcproof_analysis::probes::LEGAL_FORM;
-use mcproof_analysis::probes::MOST_PAGES;
+use mcproof_analysis::probes::{LEGAL_FORM, MOST_PAGES};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -36,7 +35,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>) {
         (found[list], are_long[list]) = (items, pages > MOST_PAGES_AGAIN);
     }
     let [tools, resources, templates, prompts] = &found;
-    explorer.inquiry.budget.listed(tools.len());
+    explorer.check_options.budget.listed(tools.len());
     for ((method, key, capability), is_long) in LISTS.into_iter().zip(are_long) {
         if explorer.declares(capability) && !explorer.is_over() {
             if !is_long {

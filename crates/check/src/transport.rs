@@ -18,17 +18,17 @@ const BRIEF_SHUTDOWN: ShutdownTimeouts =
     ShutdownTimeouts { end_of_input: Duration::from_millis(500), terminate: Duration::from_millis(500) };
 
 /// The transport of a URL; `None` where it was given, or where nothing tells.
-pub(super) async fn settle(inquiry: &CheckOptions) -> Option<TransportKind> {
-    let Target::Http { kind: None, .. } = &inquiry.target else { return None };
-    let tap = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
-    let options = ConnectOptions { era: EraChoice::Legacy, ..inquiry.options.clone() };
+pub(super) async fn settle(check_options: &CheckOptions) -> Option<TransportKind> {
+    let Target::Http { kind: None, .. } = &check_options.target else { return None };
+    let tap = Tap::with(check_options.tap, check_options.secrets.clone(), None);
+    let options = ConnectOptions { era: EraChoice::Legacy, ..check_options.options.clone() };
     let stream = async {
         while !begins_stream(&tap) {
             sleep(LOOK).await;
         }
     };
     tokio::select! {
-        opened = open_session(&inquiry.target, &options, &tap) => match opened {
+        opened = open_session(&check_options.target, &options, &tap) => match opened {
             Ok(session) => {
                 let kind = session.handshake().transport;
                 end(session, &tap, BRIEF_SHUTDOWN).await;

@@ -153,7 +153,7 @@ impl Resolved {
     }
 
     /// The options of a check: an outage is reported, not awaited, and oddities are judged, not tolerated.
-    pub(crate) fn inquiry(self, calls: Permission) -> CheckOptions {
+    pub(crate) fn check_options(self, calls: Permission) -> CheckOptions {
         let Self { target, options, secrets, timeout, tap, .. } = self;
         CheckOptions {
             target,

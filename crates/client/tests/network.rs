@@ -432,10 +432,10 @@ async fn an_errand_goes_the_same_ways_and_says_nothing_before_it_is_sent() {
         let served = Serving { alpn, ..Serving::new(authority.issue(&["localhost"], |_| {})) }.start().await;
         let network = Network { tls: trusting(&authority), ..Network::default() };
         let url = Url::parse(&format!("https://localhost:{}/hook?key=1", served.port)).unwrap();
-        let errand = HttpCall::connect(&url, &network).await.unwrap();
+        let call = HttpCall::connect(&url, &network).await.unwrap();
         assert!(served.requests.lock().unwrap().is_empty());
         let headers = [("content-type".to_owned(), "application/json".to_owned())];
-        let answer = errand.send("POST", &headers, br#"{"id":7}"#.to_vec()).await.unwrap();
+        let answer = call.send("POST", &headers, br#"{"id":7}"#.to_vec()).await.unwrap();
         assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
         assert!(String::from_utf8(answer.body).unwrap().contains("\"id\":7"));
         let uri = served.requests.lock().unwrap()[0].1.clone();
@@ -446,8 +446,8 @@ async fn an_errand_goes_the_same_ways_and_says_nothing_before_it_is_sent() {
     let (port, heads) = proxy(Some("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n")).await;
     let proxies = Proxies::Always(Proxy::parse(&format!("127.0.0.1:{port}")).unwrap());
     let url = Url::parse("http://ann:pa%3Ass@server.example:8080/ping").unwrap();
-    let errand = HttpCall::connect(&url, &Network { proxies, ..Network::default() }).await.unwrap();
-    assert_eq!(errand.send("GET", &[], Vec::new()).await.unwrap().status, 204);
+    let call = HttpCall::connect(&url, &Network { proxies, ..Network::default() }).await.unwrap();
+    assert_eq!(call.send("GET", &[], Vec::new()).await.unwrap().status, 204);
     let head = heads.lock().unwrap()[0].clone();
     assert_eq!(head[0], "get http://server.example:8080/ping http/1.1");
     // `ann:pa:ss`

@@ -39,7 +39,7 @@ pub struct ProbePlan {
     /// What becomes of what not every client takes.
     pub oddities: Oddities,
     /// Whose words a next step has to use.
-    pub asker: Audience,
+    pub audience: Audience,
 }
 
 /// How much of what a server offers is looked at.
@@ -99,14 +99,14 @@ pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: S
                     (None, ProbeExtent::Tools) => None,
                 };
             }
-            for odd in Odd::of(&session, plan.asker, plan.oddities).kinds.into_iter().take(MOST_KINDS) {
+            for odd in Odd::of(&session, plan.audience, plan.oddities).kinds.into_iter().take(MOST_KINDS) {
                 report.blame(odd, plan.oddities.verdict());
             }
             (None, Some(session))
         }
         Err(failure) => {
             course.failed = Some(tap.elapsed());
-            let diagnostic = diagnosis::of_connect_failure(&failure, &plan.target, &tap.transcript(), plan.asker);
+            let diagnostic = diagnosis::of_connect_failure(&failure, &plan.target, &tap.transcript(), plan.audience);
             let verdict = if is_there(plan, &failure, tap) { ProbeVerdict::Unhealthy } else { ProbeVerdict::Unreachable };
             report.blame(diagnostic, verdict);
             (Some(failure), None)
@@ -141,7 +141,7 @@ async fn list(plan: &ProbePlan, session: &Session, course: &mut Course, report: 
         }
         Err(failure) => {
             course.failed = Some(session.tap().elapsed());
-            let scene = Scene::of(session, session.tap(), plan.asker).await;
+            let scene = Scene::of(session, session.tap(), plan.audience).await;
             report.blame(diagnosis::of_list_failure(&failure, "tools/list", &scene), ProbeVerdict::Unhealthy);
             None
         }
@@ -158,7 +158,7 @@ async fn other_list(plan: &ProbePlan, session: &Session, course: &mut Course, re
         Ok(_) => course.list = Some((began, session.tap().elapsed())),
         Err(failure) => {
             course.failed = Some(session.tap().elapsed());
-            let scene = Scene::of(session, session.tap(), plan.asker).await;
+            let scene = Scene::of(session, session.tap(), plan.audience).await;
             report.blame(diagnosis::of_list_failure(&failure, method, &scene), ProbeVerdict::Unhealthy);
         }
     }

@@ -66,7 +66,7 @@ pub async fn assert_check(target: Target, options: ConnectOptions) -> Result<(),
     let name = target.command().map_or_else(|| "the server".to_owned(), |command| command.join(" "));
     let timeout = std::time::Duration::from_secs(30);
     let calls = Permission::default();
-    let inquiry = CheckOptions {
+    let check_options = CheckOptions {
         target,
         options,
         secrets,
@@ -78,7 +78,7 @@ pub async fn assert_check(target: Target, options: ConnectOptions) -> Result<(),
         replicas: Vec::new(),
         detected_sdks: DetectedSdks::default(),
     };
-    let of_thread = inquiry.clone();
+    let of_thread = check_options.clone();
     let (sender, explored) = oneshot::channel();
     // The thread of a test has a small stack, on which the many conversations of a check do not find room.
     let started = std::thread::Builder::new().name("check".into()).stack_size(STACK).spawn(move || {
@@ -92,8 +92,8 @@ pub async fn assert_check(target: Target, options: ConnectOptions) -> Result<(),
     let Explored { conversations, unreachable } = explored.map_err(|error| resources(error.to_string()))?;
     if let Some(failure) = unreachable {
         let transcript = conversations.into_iter().next().map(|take| take.transcript).unwrap_or_default();
-        let asker = mcproof_analysis::diagnosis::Audience::Suite;
-        return Err(Failure::new(mcproof_analysis::diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, asker)));
+        let audience = mcproof_analysis::diagnosis::Audience::Suite;
+        return Err(Failure::new(mcproof_analysis::diagnosis::of_connect_failure(&failure, &check_options.target, &transcript, audience)));
     }
     judge(conversations, &name);
     Ok(())

@@ -2,11 +2,12 @@
 //! Source: ext-apps, 2026-01-26. A host that does not know the extension sees plain tools and resources.
 
 use super::flaws::{Flaw, told};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, named, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Answer, Asked, ConversationView};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mcproof_analysis::probes::{APP_SCHEME as SCHEME, READ_APP, page_of};
+use mcproof_analysis::named;
+use mcproof_analysis::probes::{APP_SCHEME, READ_APP, page_of};
 use mcproof_analysis::wording::excerpt;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -166,7 +167,7 @@ fn uris_are_ui(conversations: &[&ConversationView<'_>]) -> Judgment {
             let Some(page) = page_of(tool) else { continue };
             seen += 1;
             let detail = match page.as_str() {
-                Some(uri) if uri.starts_with(SCHEME) => continue,
+                Some(uri) if uri.starts_with(APP_SCHEME) => continue,
                 Some(uri) => format!("the page is `{}`", excerpt(uri)),
                 None => "the URI of the page is no text".to_owned(),
             };

@@ -299,7 +299,7 @@ fn own_token(conversation: &ConversationView<'_>) -> Option<&'static str> {
 fn unauthorized_names_metadata(conversation: &ConversationView<'_>) -> Judgment {
     let refused = match refusal(conversation) {
         Ok(refused) => refused,
-        Err(judgement) => return judgement,
+        Err(judgment) => return judgment,
     };
     let headers = refused.http.and_then(|http| http.response).map(|response| response.headers).unwrap_or_default();
     // Only since 2025-11-25 the well-known place is enough.
@@ -319,7 +319,7 @@ fn unauthorized_names_metadata(conversation: &ConversationView<'_>) -> Judgment 
 fn resource_metadata_is_valid(conversation: &ConversationView<'_>) -> Judgment {
     let refused = match refusal(conversation) {
         Ok(refused) => refused,
-        Err(judgement) => return judgement,
+        Err(judgment) => return judgment,
     };
     let Some((metadata, _, frames)) = document(conversation, "resource-metadata") else {
         let headers = refused.http.and_then(|http| http.response).map(|response| response.headers).unwrap_or_default();
@@ -344,7 +344,7 @@ fn resource_metadata_is_valid(conversation: &ConversationView<'_>) -> Judgment {
 fn resource_metadata_matches_url(conversation: &ConversationView<'_>) -> Judgment {
     let refused = match refusal(conversation) {
         Ok(refused) => refused,
-        Err(judgement) => return judgement,
+        Err(judgment) => return judgment,
     };
     let found = document(conversation, "resource-metadata");
     let told = found.as_ref().and_then(|(metadata, _, frames)| Some((metadata.get("resource")?.as_str()?, frames)));
@@ -367,8 +367,8 @@ fn issuer(conversation: &ConversationView<'_>) -> Option<String> {
 }
 
 fn authorization_server_has_metadata(conversation: &ConversationView<'_>) -> Judgment {
-    if let Err(judgement) = refusal(conversation) {
-        return judgement;
+    if let Err(judgment) = refusal(conversation) {
+        return judgment;
     }
     let Some(issuer) = issuer(conversation) else { return Judgment::Untestable("no authorization server is named".into()) };
     let was_reached = conversation.probes("server-metadata").any(|asked| asked.status().is_some());
@@ -389,8 +389,8 @@ fn authorization_server_has_metadata(conversation: &ConversationView<'_>) -> Jud
 }
 
 fn authorization_server_offers_pkce(conversation: &ConversationView<'_>) -> Judgment {
-    if let Err(judgement) = refusal(conversation) {
-        return judgement;
+    if let Err(judgment) = refusal(conversation) {
+        return judgment;
     }
     let Some((metadata, _, frames)) = document(conversation, "server-metadata") else {
         return Judgment::Untestable("the authorization server told nothing about itself".into());
@@ -406,8 +406,8 @@ fn authorization_server_offers_pkce(conversation: &ConversationView<'_>) -> Judg
 }
 
 fn invalid_token_gets_401(conversation: &ConversationView<'_>) -> Judgment {
-    if let Err(judgement) = refusal(conversation) {
-        return judgement;
+    if let Err(judgment) = refusal(conversation) {
+        return judgment;
     }
     let Some(asked) = conversation.probe("bad-token") else { return Judgment::Untestable("no token was made up".into()) };
     match asked.http.and_then(HttpExchange::status) {

@@ -269,8 +269,8 @@ fn rank(level: &Value) -> Option<usize> {
 }
 
 fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "logging") {
-        return judgement;
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "logging") {
+        return judgment;
     }
     let probe = if conversation.is_modern() { "log-level" } else { "set-log-level" };
     let Some(asked) = conversation.probe(probe) else { return Judgment::Untestable("no log level was asked for".into()) };
@@ -305,8 +305,8 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn unknown_log_level_is_refused(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "logging") {
-        return judgement;
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "logging") {
+        return judgment;
     }
     let tried: Vec<Asked<'_, '_>> = conversation.probes("set-unknown-log-level").chain(conversation.probes("unknown-log-level")).collect();
     let Some(asked) = tried.first() else { return Judgment::Untestable("no unknown log level was asked for".into()) };

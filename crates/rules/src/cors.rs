@@ -266,7 +266,7 @@ fn broken(conversation: &ConversationView<'_>, message: String, asked: &Asked<'_
 fn preflight_is_open(conversation: &ConversationView<'_>) -> Judgment {
     let (asked, http) = match preflight(conversation) {
         Ok(found) => found,
-        Err(judgement) => return judgement,
+        Err(judgment) => return judgment,
     };
     match http.status() {
         Some(status) if !is_success(status) => broken(conversation, format!("a preflight was answered with status {status}"), &asked),
@@ -291,7 +291,7 @@ fn has_sessions(conversation: &ConversationView<'_>) -> bool {
 fn preflight_allows_methods(conversation: &ConversationView<'_>) -> Judgment {
     let (asked, http) = match open_preflight(conversation) {
         Ok(found) => found,
-        Err(judgement) => return judgement,
+        Err(judgment) => return judgment,
     };
     let allowed = names(http, "access-control-allow-methods");
     let ends_sessions = has_sessions(conversation) && conversation.probe("delete").and_then(|asked| asked.status()) != Some(405);
@@ -311,7 +311,7 @@ fn preflight_allows_methods(conversation: &ConversationView<'_>) -> Judgment {
 fn preflight_allows_headers(conversation: &ConversationView<'_>) -> Judgment {
     let (asked, http) = match open_preflight(conversation) {
         Ok(found) => found,
-        Err(judgement) => return judgement,
+        Err(judgment) => return judgment,
     };
     let revision = conversation.conversation.revision.as_str();
     let is_modern = conversation.is_modern();
@@ -336,8 +336,8 @@ fn preflight_allows_headers(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn answer_allows_origin(conversation: &ConversationView<'_>) -> Judgment {
-    if let Err(judgement) = open_preflight(conversation) {
-        return judgement;
+    if let Err(judgment) = open_preflight(conversation) {
+        return judgment;
     }
     let answers: Vec<_> = conversation.probes("page").filter(|asked| asked.status().is_some_and(is_success)).collect();
     let wrong = answers.iter().find_map(|asked| asked.http.filter(|http| !allows_origin(http)).map(|http| (asked, http)));
@@ -354,8 +354,8 @@ fn exposes(http: &HttpExchange<'_>, name: &str) -> bool {
 }
 
 fn exposes_session_id(conversation: &ConversationView<'_>) -> Judgment {
-    if let Err(judgement) = open_preflight(conversation) {
-        return judgement;
+    if let Err(judgment) = open_preflight(conversation) {
+        return judgment;
     }
     let opened = conversation.probes("page").find(|asked| asked.http.is_some_and(|http| http.header("mcp-session-id").is_some()));
     match opened {
@@ -366,8 +366,8 @@ fn exposes_session_id(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn exposes_www_authenticate(conversation: &ConversationView<'_>) -> Judgment {
-    if let Err(judgement) = open_preflight(conversation) {
-        return judgement;
+    if let Err(judgment) = open_preflight(conversation) {
+        return judgment;
     }
     let is_challenge = |http: &HttpExchange<'_>| http.status() == Some(401) && http.header("www-authenticate").is_some();
     match conversation.probe("page-anonymous").filter(|asked| asked.http.is_some_and(is_challenge)) {
@@ -378,8 +378,8 @@ fn exposes_www_authenticate(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn error_answers_allow_origin(conversation: &ConversationView<'_>) -> Judgment {
-    if let Err(judgement) = open_preflight(conversation) {
-        return judgement;
+    if let Err(judgment) = open_preflight(conversation) {
+        return judgment;
     }
     let refusals = ["page-error", "page-anonymous"].into_iter().flat_map(|probe| conversation.probes(probe));
     let refusals: Vec<_> = refusals.filter(|asked| asked.status().is_some_and(|status| status >= 400)).collect();
@@ -394,8 +394,8 @@ fn error_answers_allow_origin(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn credentials_are_not_for_all(conversation: &ConversationView<'_>) -> Judgment {
-    if let Err(judgement) = preflight(conversation) {
-        return judgement;
+    if let Err(judgment) = preflight(conversation) {
+        return judgment;
     }
     let Some(asked) = conversation.probe("preflight-evil") else { return Judgment::Untestable("no foreign page asked".into()) };
     let Some(http) = asked.http.filter(|http| http.response.is_some()) else {

@@ -499,7 +499,7 @@ fn data_is_a_message(conversation: &ConversationView<'_>) -> Judgment {
         .collect();
     match (with_data.is_empty(), together(&wrong, |data, more| format!("the data of an event is no message: `{data}`{}", and_more(more)))) {
         (true, _) => Judgment::NotApplicable(NO_STREAM.into()),
-        (false, judgement) => judgement,
+        (false, judgment) => judgment,
     }
 }
 

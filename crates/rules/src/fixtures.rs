@@ -7,9 +7,8 @@
 pub(super) mod rounds;
 pub(super) mod tasks;
 
-use super::rule_definition::{
-    Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Revisions, Rule, Violation, named, revisions,
-};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions};
+use mcproof_analysis::named;
 use mcproof_analysis::probes::fixtures::{EMBEDDED, ENTERED, OF_TEMPLATE, PROMPTED, SAMPLED, TEMPLATE};
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{Answer, Asked, ConversationView, Said};

@@ -729,8 +729,8 @@ fn delete_is_answered(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn unknown_version_gets_400(conversation: &ConversationView<'_>) -> Judgment {
-    if let Err(judgement) = varied(conversation, "bad-version") {
-        return judgement;
+    if let Err(judgment) = varied(conversation, "bad-version") {
+        return judgment;
     }
     let tried: Vec<_> = conversation.probes("bad-version").filter(|asked| asked.status().is_some()).collect();
     let wrong: Vec<_> = tried.iter().filter(|asked| asked.status() != Some(400)).collect();
@@ -743,7 +743,7 @@ fn unknown_version_gets_400(conversation: &ConversationView<'_>) -> Judgment {
 
 fn version_header_is_optional(conversation: &ConversationView<'_>) -> Judgment {
     match varied(conversation, "no-version") {
-        Err(judgement) => judgement,
+        Err(judgment) => judgment,
         Ok(asked) if asked.status().is_some_and(is_success) => Judgment::Pass,
         Ok(asked) => one(format!("a request without `MCP-Protocol-Version` got {}", told(&asked)), &asked),
     }
@@ -767,7 +767,7 @@ fn malformed_body_is_4xx(conversation: &ConversationView<'_>) -> Judgment {
 
 fn wrong_content_type_is_4xx(conversation: &ConversationView<'_>) -> Judgment {
     match varied(conversation, "text-body") {
-        Err(judgement) => judgement,
+        Err(judgment) => judgment,
         Ok(asked) => match (asked.status(), asked.answer) {
             (Some(400..500), _) | (_, Answer::Error { .. }) => Judgment::Pass,
             _ => one(format!("a message that was posted as `text/plain` got {}", told(&asked)), &asked),
@@ -778,7 +778,7 @@ fn wrong_content_type_is_4xx(conversation: &ConversationView<'_>) -> Judgment {
 /// A body that is no single request in order, and what a server did with it.
 fn refused_body(conversation: &ConversationView<'_>, probe: &str, what: &str) -> Judgment {
     match varied(conversation, probe) {
-        Err(judgement) => judgement,
+        Err(judgment) => judgment,
         Ok(asked) => match (asked.status(), asked.answer) {
             (Some(400..500), _) | (_, Answer::Error { .. }) => Judgment::Pass,
             _ => one(format!("{what} got {}", told(&asked)), &asked),
@@ -796,7 +796,7 @@ fn null_id_is_refused(conversation: &ConversationView<'_>) -> Judgment {
 
 fn large_body_is_not_5xx(conversation: &ConversationView<'_>) -> Judgment {
     match varied(conversation, "large-body") {
-        Err(judgement) => judgement,
+        Err(judgment) => judgment,
         Ok(asked) if asked.status().is_some_and(|status| status >= 500) => one(format!("a body of 4 MiB got {}", told(&asked)), &asked),
         Ok(_) => Judgment::Pass,
     }
@@ -804,7 +804,7 @@ fn large_body_is_not_5xx(conversation: &ConversationView<'_>) -> Judgment {
 
 fn accepts_wildcard(conversation: &ConversationView<'_>) -> Judgment {
     match varied(conversation, "accept-wildcard") {
-        Err(judgement) => judgement,
+        Err(judgment) => judgment,
         Ok(asked) if asked.status().is_some_and(is_success) => Judgment::Pass,
         Ok(asked) => one(format!("`Accept: */*` got {}", told(&asked)), &asked),
     }

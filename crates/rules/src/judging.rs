@@ -124,8 +124,8 @@ pub fn judge_one(rule: &Rule, conversations: &[ConversationView<'_>], is_strict:
 
 /// What rests on a response with status 429, on a session that had ended, that cannot be named or that never began is no violation: the
 /// server refused to be asked, and says nothing about what it was asked.
-fn unless_refused<'c, 'a: 'c>(judgement: Judgment, of: impl Fn(&Violation) -> &'c ConversationView<'a>) -> Judgment {
-    let Judgment::Broken(violations) = judgement else { return judgement };
+fn unless_refused<'c, 'a: 'c>(judgment: Judgment, of: impl Fn(&Violation) -> &'c ConversationView<'a>) -> Judgment {
+    let Judgment::Broken(violations) = judgment else { return judgment };
     let reason = |violation: &Violation| match of(violation) {
         one if one.is_throttled(&violation.frames) => Some(THROTTLED),
         one if one.rests_on_expiry(&violation.frames) => Some(EXPIRED),
@@ -142,10 +142,10 @@ fn unless_refused<'c, 'a: 'c>(judgement: Judgment, of: impl Fn(&Violation) -> &'
 }
 
 /// What a conversation does not tell because there was no time for it is not the server's to answer for.
-fn in_time(conversation: &ConversationView<'_>, judgement: Judgment) -> Judgment {
-    match (conversation.left_out(), judgement) {
+fn in_time(conversation: &ConversationView<'_>, judgment: Judgment) -> Judgment {
+    match (conversation.left_out(), judgment) {
         (Some(why), Judgment::Untestable(_) | Judgment::NotTried(_)) => Judgment::Untestable(why.to_owned()),
-        (_, judgement) => judgement,
+        (_, judgment) => judgment,
     }
 }
 
@@ -155,8 +155,8 @@ fn merge(rule: &Rule, conversations: &[ConversationView<'_>], said: impl Iterato
     let (mut findings, mut passed, mut untestable, mut not_applicable) = (Vec::new(), false, None, None);
     let mut untestable_beside = None;
     let mut not_tried = None;
-    for (take, judgement) in said {
-        match judgement {
+    for (take, judgment) in said {
+        match judgment {
             // That the refusal of another era is in order says nothing about the rest.
             Judgment::Pass if conversations[take].conversation.opened == Opened::OtherEra => {}
             Judgment::Pass => passed = true,

@@ -1,5 +1,5 @@
 //! The laws that a server can break, one declaration each, and their judges: pure functions from conversations to a
-//! judgement. Knows no I/O and no clock, so that a saved check can be judged again.
+//! judgment. Knows no I/O and no clock, so that a saved check can be judged again.
 //!
 //! A judge reads a [`ConversationView`], which is a transcript with an index. What was tried in it is told by its probes; a judge
 //! that finds no probe of its own says that the law was not tested.

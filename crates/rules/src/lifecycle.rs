@@ -6,8 +6,7 @@ use super::answers::{Heard, Meaning, Pairing, death, died_of_abuse, first_abuse,
 use super::jsonrpc::RESPONSES;
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::diagnosis::missing_piece;
-use mcproof_analysis::probes::LEGAL_FORM;
-use mcproof_analysis::probes::PARALLEL_TOKEN;
+use mcproof_analysis::probes::{LEGAL_FORM, PARALLEL_TOKEN};
 use mcproof_analysis::wording::shortened;
 use mcproof_analysis::{Answer, Said, USUAL_PROBES};
 use mcproof_client::revision::{LEGACY, MODERN};

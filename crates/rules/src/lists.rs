@@ -2,8 +2,9 @@
 //! Source: server/utilities/pagination; server/tools, server/resources, server/prompts.
 
 use super::modern::{identity, key_of};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, named, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Answer, Asked, ConversationView};
+use mcproof_analysis::named;
 use mcproof_analysis::probes::MOST_PAGES;
 use mcproof_record::FrameId;
 use serde_json::Value;

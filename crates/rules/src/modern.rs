@@ -374,14 +374,14 @@ fn refused(conversation: &ConversationView<'_>, probe: &str, what: &str, expecte
         "unsupported-version" => "use-in-unsupported-version",
         _ => return judge_single_refusal(conversation, probe, what, expected),
     };
-    let judgement = judge_single_refusal(conversation, probe, what, expected);
+    let judgment = judge_single_refusal(conversation, probe, what, expected);
     let mut served = conversation.probes(elsewhere).filter(|asked| matches!(asked.answer, Answer::Result { .. }));
-    match (judgement, served.next()) {
+    match (judgment, served.next()) {
         (Judgment::Pass | Judgment::Untestable(_), Some(asked)) => {
             let message = format!("{what} got a result, if its method is `{}`", asked.subject());
             Judgment::Broken(vec![Violation::new(message, asked.frames())])
         }
-        (judgement, _) => judgement,
+        (judgment, _) => judgment,
     }
 }
 
@@ -582,9 +582,9 @@ fn client_info_is_optional(conversation: &ConversationView<'_>) -> Judgment {
 
 fn unsupported_version_is_named(conversation: &ConversationView<'_>) -> Judgment {
     let what = "a request in an unknown version";
-    let judgement = refused(conversation, "unsupported-version", what, UNSUPPORTED_VERSION);
-    let (Judgment::Pass, Some(asked)) = (&judgement, conversation.probe("unsupported-version")) else { return judgement };
-    let Answer::Error { error, .. } = asked.answer else { return judgement };
+    let judgment = refused(conversation, "unsupported-version", what, UNSUPPORTED_VERSION);
+    let (Judgment::Pass, Some(asked)) = (&judgment, conversation.probe("unsupported-version")) else { return judgment };
+    let Answer::Error { error, .. } = asked.answer else { return judgment };
     let requested = asked.request.and_then(|request| request.meta("protocolVersion"));
     let supported = error.pointer("/data/supported");
     let is_list = supported.and_then(Value::as_array).is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_string));

@@ -326,8 +326,8 @@ fn described(asked: &Asked<'_, '_>, header: &str) -> String {
 
 /// Each probe of this name has to be refused as a mismatch.
 fn mismatches(conversation: &ConversationView<'_>, probe: &str, header: &str) -> Judgment {
-    if let Some(judgement) = without_a_right_one(conversation) {
-        return judgement;
+    if let Some(judgment) = without_a_right_one(conversation) {
+        return judgment;
     }
     let (mut seen, mut violations) = (0, Vec::new());
     for asked in conversation.probes(probe) {
@@ -345,8 +345,8 @@ fn mismatches(conversation: &ConversationView<'_>, probe: &str, header: &str) ->
 
 fn version_is_checked(conversation: &ConversationView<'_>) -> Judgment {
     let header = "MCP-Protocol-Version";
-    if let Some(judgement) = without_a_right_one(conversation) {
-        return judgement;
+    if let Some(judgment) = without_a_right_one(conversation) {
+        return judgment;
     }
     let supports_legacy = supports_legacy(conversation);
     let (mut seen, mut violations) = (0, Vec::new());
@@ -366,8 +366,8 @@ fn version_is_checked(conversation: &ConversationView<'_>) -> Judgment {
 
 /// None of the probes of this name may be refused as a mismatch.
 fn accepted(conversation: &ConversationView<'_>, probe: &str, what: &str) -> Judgment {
-    if let Some(judgement) = without_a_right_one(conversation) {
-        return judgement;
+    if let Some(judgment) = without_a_right_one(conversation) {
+        return judgment;
     }
     let (mut seen, mut violations) = (0, Vec::new());
     for asked in conversation.probes(probe) {
@@ -418,7 +418,7 @@ fn parameters_are_checked(conversation: &ConversationView<'_>) -> Judgment {
             violations.extend(more);
             Judgment::Broken(violations)
         }
-        (judgement, Judgment::Broken(violations)) if !matches!(judgement, Judgment::Broken(_)) => Judgment::Broken(violations),
-        (judgement, _) => judgement,
+        (judgment, Judgment::Broken(violations)) if !matches!(judgment, Judgment::Broken(_)) => Judgment::Broken(violations),
+        (judgment, _) => judgment,
     }
 }

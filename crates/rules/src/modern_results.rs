@@ -1,8 +1,9 @@
 //! What results of the modern era contain besides their content, and which messages may precede them.
 //! Source: 2026-07-28, basic, server/utilities/caching, basic/patterns/mrtr, server/utilities/logging.
 
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, named, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, Said};
+use mcproof_analysis::named;
 use mcproof_record::FrameId;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;

@@ -2,12 +2,11 @@
 //! lists, and a judgment of the essential rules. Knows results and conversations, and no violation.
 
 use super::answers::death;
-use super::rule_definition::named;
 use super::{ConversationView, judging};
 use crate::sdk;
 use mcproof_analysis::MOST_VALUES;
-use mcproof_analysis::probes::EXPLORED_IN_PART as SAMPLED;
-use mcproof_analysis::probes::UNANSWERED_CALL;
+use mcproof_analysis::named;
+use mcproof_analysis::probes::{EXPLORED_IN_PART, UNANSWERED_CALL};
 use mcproof_client::revision::LEGACY;
 use mcproof_record::{CheckReport, Conversation, FORMAT_VERSION, Gap, GapKind, Judged, Opened, ProbeOutcome, RuleResult, Severity};
 use serde_json::Value;
@@ -39,7 +38,7 @@ pub fn report(target: String, rules: &[&'static super::Rule], recorded: Vec<Conv
     if gaps.iter().any(|gap| gap.kind == GapKind::NoConversation) {
         give_one_reason(&mut results);
     }
-    let marks = recorded.iter().flat_map(|take| &take.probes).filter(|probed| probed.probe == SAMPLED);
+    let marks = recorded.iter().flat_map(|take| &take.probes).filter(|probed| probed.probe == EXPLORED_IN_PART);
     let sampled: BTreeSet<String> = marks.filter_map(|probed| probed.subject.clone()).collect();
     CheckReport { version: FORMAT_VERSION, target, gaps, sampled: sampled.into_iter().collect(), rules: results, conversations: recorded }
 }

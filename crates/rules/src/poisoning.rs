@@ -3,7 +3,8 @@
 use super::ConversationView;
 use super::flaws::{Flaw, told};
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::texts::{ModelText, control_character, hidden_character, hidden_instruction, texts_for_models};
+use super::texts::{ModelText, texts_for_models};
+use mcproof_analysis::texts::{control_character, hidden_character, hidden_instruction};
 use mcproof_analysis::wording::excerpt;
 use regex::Regex;
 use serde_json::Value;

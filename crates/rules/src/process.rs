@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS as CALLS, GROWTH_ROUNDS as ROUNDS};
+use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS, GROWTH_ROUNDS};
 use mcproof_record::{FrameBody, Opened, ProbeOutcome};
 use std::time::Duration;
 
@@ -132,10 +132,10 @@ fn counted(counts: &str) -> Option<[usize; 2]> {
 fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
     let counts = |probe| conversation.probes(probe).filter_map(|asked| Some((counted(asked.subject())?, asked.probed.first)));
     let counted: Vec<_> = counts("holding").collect();
-    let (Some((first, begun)), true) = (counted.first(), counted.len() > ROUNDS) else {
+    let (Some((first, begun)), true) = (counted.first(), counted.len() > GROWTH_ROUNDS) else {
         return Judgment::NotTried("no read-only tool without outside access was called many times".into());
     };
-    let grows = |kind: usize| counted.windows(2).all(|pair| pair[1].0[kind] >= pair[0].0[kind] + CALLS);
+    let grows = |kind: usize| counted.windows(2).all(|pair| pair[1].0[kind] >= pair[0].0[kind] + GROWTH_CALLS);
     let Some((last, ended)) = counts(AT_REST).next() else {
         return match grows(0) || grows(1) {
             true => Judgment::Untestable("the resources of the idle server were not counted again".into()),
@@ -144,11 +144,15 @@ fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
     };
     let mut violations = Vec::new();
     for (kind, what) in ["processes", "open file descriptors"].into_iter().enumerate() {
-        if grows(kind) && last[kind] >= first[kind] + CALLS * ROUNDS {
+        if grows(kind) && last[kind] >= first[kind] + GROWTH_CALLS * GROWTH_ROUNDS {
             let calls = conversation.from_client().filter(|said| said.method() == Some("tools/call"));
             let between: Vec<_> = calls.map(|said| said.frame.id).filter(|frame| *begun <= *frame && *frame < ended).collect();
-            let message =
-                format!("after {} calls of a tool there are {} {what}; before them there were {}", CALLS * ROUNDS, last[kind], first[kind]);
+            let message = format!(
+                "after {} calls of a tool there are {} {what}; before them there were {}",
+                GROWTH_CALLS * GROWTH_ROUNDS,
+                last[kind],
+                first[kind]
+            );
             violations.push(Violation::new(message, between.first().into_iter().chain(between.last()).copied()));
         }
     }

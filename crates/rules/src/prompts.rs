@@ -2,8 +2,9 @@
 //! Source: server/prompts, server/utilities/completion.
 
 use super::resources::of_listed;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, named, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Answer, ConversationView};
+use mcproof_analysis::named;
 use serde_json::Value;
 
 const ERRORS: &[RequirementSource] =
@@ -142,8 +143,8 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn listed_is_retrievable(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "prompts") {
-        return judgement;
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "prompts") {
+        return judgment;
     }
     of_listed(conversation, "get-prompt", "the server lists no prompt without required arguments", |refused, count| {
         let of = if count == 1 { String::new() } else { format!(" of {count} listed prompts") };
@@ -152,8 +153,8 @@ fn listed_is_retrievable(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn unknown_is_refused(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "prompts") {
-        return judgement;
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "prompts") {
+        return judgment;
     }
     let Some(asked) = conversation.probe("unknown-prompt") else { return Judgment::Untestable("no unknown prompt was requested".into()) };
     match asked.answer {
@@ -164,8 +165,8 @@ fn unknown_is_refused(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn unknown_code(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "prompts") {
-        return judgement;
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "prompts") {
+        return judgment;
     }
     let Some(asked) = conversation.probe("unknown-prompt") else { return Judgment::Untestable("no unknown prompt was requested".into()) };
     match asked.answer.code() {
@@ -178,8 +179,8 @@ fn unknown_code(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn missing_argument_is_refused(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "prompts") {
-        return judgement;
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "prompts") {
+        return judgment;
     }
     let asked: Vec<_> = conversation.probes("prompt-missing-argument").collect();
     if asked.is_empty() && conversation.handshake().is_some() {
@@ -210,14 +211,14 @@ fn completion_has_at_most_100(conversation: &ConversationView<'_>) -> Judgment {
         }
     }
     match (seen, crate::rule_definition::unless_declared(conversation, "completions")) {
-        (0, Some(judgement)) => judgement,
+        (0, Some(judgment)) => judgment,
         _ => Judgment::of(violations, seen, "no completion got a result"),
     }
 }
 
 fn unknown_reference_is_refused(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "completions") {
-        return judgement;
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "completions") {
+        return judgment;
     }
     let Some(asked) = conversation.probe("complete-unknown") else {
         return Judgment::Untestable("no completion for an unknown prompt was requested".into());

@@ -1,9 +1,10 @@
 //! Resources and their templates: listed resources are readable, others are refused.
 //! Source: server/resources.
 
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, named, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Answer, Asked, ConversationView};
 use iri_string::template::UriTemplateStr;
+use mcproof_analysis::named;
 use mcproof_record::FrameId;
 use serde_json::Value;
 use url::Url;
@@ -170,8 +171,8 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn listed_can_be_read(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "resources") {
-        return judgement;
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "resources") {
+        return judgment;
     }
     of_listed(conversation, "read", "the server lists no resource", |refused, count| {
         let of = if count == 1 { String::new() } else { format!(" of {count} listed resources") };
@@ -200,8 +201,8 @@ pub(super) fn of_listed(
 }
 
 fn read_names_uri(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "resources") {
-        return judgement;
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "resources") {
+        return judgment;
     }
     let (mut seen, mut strange) = (0, Vec::new());
     for asked in conversation.probes("read") {
@@ -236,8 +237,8 @@ fn is_or_is_below(uri: &str, asked: &str) -> bool {
 
 /// The request for a resource that does not exist; or why it cannot be judged.
 fn unknown<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<Asked<'a, 'c>, Judgment> {
-    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "resources") {
-        return Err(judgement);
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "resources") {
+        return Err(judgment);
     }
     let asked = conversation.probe("unknown-resource").ok_or_else(|| Judgment::Untestable("no unknown resource was read".into()))?;
     let matching = templates(conversation).into_iter().find(|(template, _)| may_match(template, asked.subject()));
@@ -257,7 +258,7 @@ fn may_match(template: &str, uri: &str) -> bool {
 
 fn unknown_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     match unknown(conversation) {
-        Err(judgement) => judgement,
+        Err(judgment) => judgment,
         Ok(asked) => match asked.answer {
             Answer::Result { value, .. } if value.get("resultType").and_then(Value::as_str) == Some("input_required") => {
                 Judgment::Untestable("reading an unknown resource requires input".into())
@@ -274,7 +275,7 @@ fn unknown_is_refused(conversation: &ConversationView<'_>) -> Judgment {
 
 fn unknown_code(conversation: &ConversationView<'_>) -> Judgment {
     let asked = match unknown(conversation) {
-        Err(judgement) => return judgement,
+        Err(judgment) => return judgment,
         Ok(asked) => asked,
     };
     let expected = if conversation.is_modern() { -32602 } else { -32002 };
@@ -311,8 +312,8 @@ fn template_parses(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn subscription_works(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "resources/subscribe") {
-        return judgement;
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "resources/subscribe") {
+        return judgment;
     }
     if conversation.is_modern() {
         return listening_to_a_resource_works(conversation);

@@ -315,8 +315,8 @@ fn batch_gets_response(conversation: &ConversationView<'_>) -> Judgment {
 fn survives(all: &[&ConversationView<'_>], probe: &str, what: &str) -> Judgment {
     let judged: Vec<(usize, Judgment)> =
         all.iter().enumerate().filter_map(|(position, one)| Some((position, survives_in(one, probe, what)?))).collect();
-    let passes = judged.iter().any(|(_, judgement)| *judgement == Judgment::Pass);
-    let broken = judged.iter().find_map(|(position, judgement)| match judgement {
+    let passes = judged.iter().any(|(_, judgment)| *judgment == Judgment::Pass);
+    let broken = judged.iter().find_map(|(position, judgment)| match judgment {
         Judgment::Broken(violations) => Some((*position, violations)),
         _ => None,
     });
@@ -329,7 +329,7 @@ fn survives(all: &[&ConversationView<'_>], probe: &str, what: &str) -> Judgment 
         (false, Some((conversation, violations))) => {
             Judgment::Broken(violations.iter().map(|violation| Violation { conversation, ..violation.clone() }).collect())
         }
-        (false, None) => judged.into_iter().next().map(|(_, judgement)| judgement).unwrap_or_else(|| {
+        (false, None) => judged.into_iter().next().map(|(_, judgment)| judgment).unwrap_or_else(|| {
             let was_broken = all.iter().any(|one| one.probe(&format!("{CONTROL}-after")).is_some_and(|asked| !is_well(&asked.answer)));
             match was_broken {
                 true => Judgment::Untestable("the server did not respond to an ordinary request before it either".into()),

@@ -1,7 +1,6 @@
 //! What a rule is. Knows no rule.
 
 use super::ConversationView;
-pub(crate) use mcproof_analysis::wording::named;
 use mcproof_record::{FrameId, Severity};
 use std::fmt;
 use std::ops::RangeInclusive;

@@ -139,8 +139,8 @@ fn is_plain(address: &str) -> bool {
 }
 
 fn authorization_server_is_https(conversation: &ConversationView<'_>) -> Judgment {
-    if let Err(judgement) = refusal(conversation) {
-        return judgement;
+    if let Err(judgment) = refusal(conversation) {
+        return judgment;
     }
     let mut addresses = Vec::new();
     if let Some((metadata, _, frames)) = document(conversation, "resource-metadata") {
@@ -169,7 +169,7 @@ fn challenged(header: Option<&str>) -> Option<&str> {
 fn unauthorized_names_scope(conversation: &ConversationView<'_>) -> Judgment {
     let refused = match refusal(conversation) {
         Ok(refused) => refused,
-        Err(judgement) => return judgement,
+        Err(judgment) => return judgment,
     };
     let Some((metadata, _, frames)) = document(conversation, "resource-metadata") else { return Judgment::Untestable(NO_METADATA.into()) };
     let has_scopes = metadata.get("scopes_supported").and_then(Value::as_array).is_some_and(|scopes| !scopes.is_empty());
@@ -189,7 +189,7 @@ fn offline_access_is_not_requested(conversation: &ConversationView<'_>) -> Judgm
     const OFFLINE: &str = "offline_access";
     let refused = match refusal(conversation) {
         Ok(refused) => refused,
-        Err(judgement) => return judgement,
+        Err(judgment) => return judgment,
     };
     let challenge = challenged(refused.http.and_then(|http| http.header("www-authenticate"))).unwrap_or_default();
     if challenge.split(' ').any(|scope| scope == OFFLINE) {

@@ -272,7 +272,7 @@ fn unknown_gets_404(conversation: &ConversationView<'_>) -> Judgment {
         return without_sessions(conversation);
     }
     match varied(conversation, "unknown-session") {
-        Err(judgement) => judgement,
+        Err(judgment) => judgment,
         Ok(asked) if asked.status() == Some(404) => Judgment::Pass,
         Ok(asked) => {
             let message = format!("a request with a session that does not exist got {}", told(&asked));
@@ -311,7 +311,7 @@ fn missing_gets_400(conversation: &ConversationView<'_>) -> Judgment {
         return without_sessions(conversation);
     }
     match varied(conversation, "no-session") {
-        Err(judgement) => judgement,
+        Err(judgment) => judgment,
         Ok(asked) if asked.status() == Some(400) => Judgment::Pass,
         Ok(asked) => {
             let message = format!("a request without a session id got {}", told(&asked));

@@ -179,8 +179,8 @@ fn without_any(conversation: &ConversationView<'_>, all: &[Subscription<'_>]) ->
 
 fn is_acknowledged_first(conversation: &ConversationView<'_>) -> Judgment {
     let (all, _) = subscriptions(conversation);
-    if let Some(judgement) = without_any(conversation, &all) {
-        return judgement;
+    if let Some(judgment) = without_any(conversation, &all) {
+        return judgment;
     }
     let (mut seen, mut violations) = (0, Vec::new());
     for subscription in all.iter().filter(|subscription| !subscription.is_refused()) {
@@ -209,8 +209,8 @@ fn is_acknowledged_first(conversation: &ConversationView<'_>) -> Judgment {
 
 fn notifications_are_tagged(conversation: &ConversationView<'_>) -> Judgment {
     let (all, _) = subscriptions(conversation);
-    if let Some(judgement) = without_any(conversation, &all) {
-        return judgement;
+    if let Some(judgment) = without_any(conversation, &all) {
+        return judgment;
     }
     let (mut seen, mut violations) = (0, Vec::new());
     for subscription in &all {
@@ -251,7 +251,7 @@ fn filter_is_honored(conversation: &ConversationView<'_>) -> Judgment {
     }
     violations.dedup_by(|later, first| later.message == first.message);
     match (violations.is_empty(), without_any(conversation, &all)) {
-        (true, Some(judgement)) => judgement,
+        (true, Some(judgment)) => judgment,
         _ => Judgment::from_violations(violations),
     }
 }

@@ -759,8 +759,8 @@ fn id_in_params_takes_precedence(conversation: &ConversationView<'_>) -> Judgmen
 }
 
 fn list_has_each(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "tasks/list") {
-        return judgement;
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "tasks/list") {
+        return judgment;
     }
     let Some(asked) = conversation.probe("task-list") else { return without_tasks(conversation) };
     let is_found = |found: &Asked<'_, '_>| target(found) == Some(asked.subject()) && result_of(found).is_some();
@@ -784,8 +784,8 @@ fn list_has_each(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn cancel_cancels(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "tasks/cancel") {
-        return judgement;
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "tasks/cancel") {
+        return judgment;
     }
     each(conversation, "task-cancel", |asked| {
         let state = result_of(asked)?;
@@ -796,8 +796,8 @@ fn cancel_cancels(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn ended_cannot_be_canceled(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgement) = crate::rule_definition::unless_declared(conversation, "tasks/cancel") {
-        return judgement;
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "tasks/cancel") {
+        return judgment;
     }
     let states = reported_states(conversation);
     each(conversation, "task-cancel-ended", |asked| {
@@ -830,14 +830,14 @@ fn needed_is_wanted(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::NotApplicable("no tool requires a task".into());
     }
     let is_refused = |asked: &Asked<'_, '_>| matches!(asked.answer, Answer::Result { .. }) && asked.answer.is_refusal();
-    let judgement = each(conversation, "task-needed", |asked| {
+    let judgment = each(conversation, "task-needed", |asked| {
         // The section on errors names a different code for requests that require a task.
         (!matches!(asked.answer.code(), Some(METHOD_NOT_FOUND | INVALID_REQUEST))).then(|| {
             let got = asked.answer.describe();
             format!("`{}`, which requires a task, called without `task` got {got}, not error {METHOD_NOT_FOUND}", asked.subject())
         })
     });
-    match judgement {
+    match judgment {
         Judgment::Broken(mut violations) if conversation.probe("task-needed").as_ref().is_some_and(is_refused) => {
             violations.iter_mut().for_each(|violation| violation.tolerance = REFUSED_IN_RESULT);
             Judgment::Broken(violations)

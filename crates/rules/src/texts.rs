@@ -2,7 +2,6 @@
 
 use super::ConversationView;
 use super::flaws::name_of;
-pub(crate) use mcproof_analysis::texts::{control_character, hidden_character, hidden_instruction};
 use mcproof_record::FrameId;
 use serde_json::Value;
 

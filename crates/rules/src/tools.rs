@@ -4,9 +4,9 @@
 use super::ConversationView;
 use super::flaws::{Flaw, each_tool, name_of, told};
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, revisions};
-use super::texts::{control_character, hidden_character};
 use super::tool_schema::{foreign_references, invalid_schema, undeclared, unfit_defaults};
 use mcproof_analysis::json_schema::{TooCostly, explodes};
+use mcproof_analysis::texts::{control_character, hidden_character};
 use serde_json::{Value, json};
 
 /// The maximum length of names in hosts that pass tools to models of several vendors.

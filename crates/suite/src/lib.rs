@@ -10,8 +10,6 @@ pub mod document;
 mod duration;
 pub mod faults;
 pub mod format;
-#[doc(hidden)]
-pub mod fuzzed;
 mod habits;
 pub mod include;
 pub mod judge;

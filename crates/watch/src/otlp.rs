@@ -127,13 +127,13 @@ pub(crate) async fn export(
 async fn post(root: &str, path: &str, network: &Network, body: &Value) -> Result<(), ExportFailure> {
     let url = Url::parse(&format!("{}/{path}", root.trim_end_matches('/'))).map_err(|_| ExportFailure::Url)?;
     let headers = [("content-type".to_owned(), "application/json".to_owned())];
-    let errand = async {
-        let errand = HttpCall::connect(&url, network).await.map_err(|broken| ExportFailure::Reach(broken.to_string()))?;
-        let sent = errand.send("POST", &headers, body.to_string().into_bytes()).await;
+    let call = async {
+        let call = HttpCall::connect(&url, network).await.map_err(|broken| ExportFailure::Reach(broken.to_string()))?;
+        let sent = call.send("POST", &headers, body.to_string().into_bytes()).await;
         let answer = sent.map_err(|broken| ExportFailure::Reach(broken.to_string()))?;
         if (200..300).contains(&answer.status) { Ok(()) } else { Err(ExportFailure::Status(answer.status)) }
     };
-    tokio::time::timeout(PATIENCE, errand).await.unwrap_or(Err(ExportFailure::Timeout))
+    tokio::time::timeout(PATIENCE, call).await.unwrap_or(Err(ExportFailure::Timeout))
 }
 
 fn text(key: &str, value: &str) -> Value {

@@ -237,7 +237,7 @@ impl Prober {
             promise: prepared.promise.clone().unwrap_or_default(),
             extent: ProbeExtent::Contract,
             oddities: prepared.spec.oddities,
-            asker: Audience::Monitor,
+            audience: Audience::Monitor,
         };
         let time = UNIX_EPOCH + Duration::from_millis(now.0.unsigned_abs());
         let was_kept = !matches!(earlier, Earlier::Never);
@@ -249,7 +249,7 @@ impl Prober {
         let (Probed { mut report, failure, contract }, session) = visit(&plan, earlier, tap, time).await;
         let mut process = None;
         if let Some(session) = session {
-            let resident = session.census().map(|census| census.resident);
+            let resident = session.resource_usage().map(|usage| usage.resident);
             process = resident.filter(|_| prepared.spec.keep).map(|resident| ProcessFacts { resident, restarted: was_kept && is_gone });
             match prepared.spec.keep && report.verdict.is_up() {
                 true => self.kept.keep(&prepared.spec, session),

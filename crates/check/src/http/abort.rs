@@ -24,7 +24,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>) {
     }
     let listed = explorer.send_request("list-before-abort", None, "tools/list", json!({})).await;
     let tools = listed.and_then(Result::ok).and_then(|result| result.get("tools")?.as_array().cloned()).unwrap_or_default();
-    let permission = explorer.inquiry.calls.clone();
+    let permission = explorer.check_options.calls.clone();
     let mut callable: Vec<&Value> = tools.iter().filter(|tool| permission.allows(tool)).collect();
     // Those that refuse to begin without arguments are soonest done.
     callable.sort_by_key(|tool| tool.pointer("/inputSchema/required").and_then(Value::as_array).is_some_and(|names| !names.is_empty()));

@@ -3,8 +3,7 @@
 use super::super::CheckOptions;
 use super::super::explorer::Explorer;
 use super::question::Questions;
-use mcproof_analysis::probes::UNKNOWN_STREAM;
-use mcproof_analysis::probes::session_in;
+use mcproof_analysis::probes::{UNKNOWN_STREAM, session_in};
 use mcproof_client::{EraChoice, RawHttpRequest, Session, TransportKind};
 use mcproof_record::{Conversation, ExchangeId, FrameBody, Transcript};
 use serde_json::{Value, json};
@@ -26,9 +25,9 @@ const IDS: [&str; 2] = ["mcproof-stream-of-the-first", "mcproof-stream-of-the-se
 const MORE: usize = 1;
 
 /// Nothing, if the server does not take two clients at the same time, which it does not have to.
-pub(super) async fn explore(inquiry: &CheckOptions) -> Vec<Conversation> {
-    let Ok(mut first) = Explorer::open_in(inquiry, "first client", EraChoice::Legacy).await else { return Vec::new() };
-    let Ok(mut second) = Explorer::open_in(inquiry, "second client", EraChoice::Legacy).await else {
+pub(super) async fn explore(check_options: &CheckOptions) -> Vec<Conversation> {
+    let Ok(mut first) = Explorer::open_in(check_options, "first client", EraChoice::Legacy).await else { return Vec::new() };
+    let Ok(mut second) = Explorer::open_in(check_options, "second client", EraChoice::Legacy).await else {
         first.end().await;
         return Vec::new();
     };

@@ -156,16 +156,16 @@ impl Arguments {
     fn talk(&self) -> Result<Result<(String, Vec<Conversation>), Exit>, Failure> {
         let resolved = self.server.resolve(self.target.as_slice(), Words::Name)?;
         let name = self.target.clone().or_else(|| self.server.server.clone()).unwrap_or_else(|| self.server.command.join(" "));
-        let inquiry = CheckOptions {
+        let check_options = CheckOptions {
             budget: Budget::of(self.rules.deadline),
             as_browser: self.rules.browser,
             replicas: self.rules.replica.clone(),
-            ..resolved.inquiry(self.rules.call.clone().unwrap_or_default())
+            ..resolved.check_options(self.rules.call.clone().unwrap_or_default())
         };
         let explored = conversation::run(async {
             let mut interrupts = Interrupts::new()?;
             tokio::select! {
-                explored = explore(&inquiry) => Ok(Ok(explored)),
+                explored = explore(&check_options) => Ok(Ok(explored)),
                 exit = interrupts.next() => Ok(Err(exit)),
             }
         })??;
@@ -174,8 +174,8 @@ impl Arguments {
             Ok(Explored { conversations, unreachable: None }) => Ok(Ok((name, conversations))),
             Ok(Explored { conversations, unreachable: Some(failure) }) => {
                 let transcript = conversations.into_iter().next().map(|take| take.transcript).unwrap_or_default();
-                let diagnostic = diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, Audience::CommandLine);
-                let secrets = Redactor::new(inquiry.secrets);
+                let diagnostic = diagnosis::of_connect_failure(&failure, &check_options.target, &transcript, Audience::CommandLine);
+                let secrets = Redactor::new(check_options.secrets);
                 Err(Failure::new(Exit::Unreachable, diagnostic.map_text(|text| secrets.text(&text).into_owned())))
             }
         }

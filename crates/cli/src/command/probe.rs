@@ -136,7 +136,7 @@ impl Arguments {
             promise: self.lock.as_deref().map(|path| promise(path, resolved)).transpose()?,
             extent: ProbeExtent::Tools,
             oddities: self.strict.oddities(),
-            asker: Audience::CommandLine,
+            audience: Audience::CommandLine,
         })
     }
 

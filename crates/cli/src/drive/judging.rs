@@ -135,13 +135,13 @@ impl Drive {
         let resolved = self.targets.resolve(target, address, EraName::Auto, None, &params.timeouts)?;
         let permission = params.call.as_deref().map(str::parse::<Permission>).transpose();
         let calls = permission.map_err(|error| DriveError::bad("bad-params", format!("`call`: {error}")))?.unwrap_or_default();
-        let inquiry = CheckOptions { as_browser: params.browser, ..resolved.inquiry(calls) };
-        match explore(&inquiry).await {
+        let check_options = CheckOptions { as_browser: params.browser, ..resolved.check_options(calls) };
+        match explore(&check_options).await {
             Explored { conversations, unreachable: None } => Ok(conversations),
             Explored { conversations, unreachable: Some(failure) } => {
                 let transcript = conversations.into_iter().next().map(|take| take.transcript).unwrap_or_default();
-                let keeper = Tap::with(inquiry.tap, inquiry.secrets.clone(), None);
-                let diagnostic = diagnosis::of_connect_failure(&failure, &inquiry.target, &transcript, Audience::Driver);
+                let keeper = Tap::with(check_options.tap, check_options.secrets.clone(), None);
+                let diagnostic = diagnosis::of_connect_failure(&failure, &check_options.target, &transcript, Audience::Driver);
                 Err(DriveError::not_open(diagnostic.map_text(|text| keeper.redacted(text))))
             }
         }

@@ -60,10 +60,10 @@ impl Session {
     }
 
     /// What the server's processes hold now; `None` where we did not start it, or the system does not tell.
-    pub fn census(&self) -> Option<ResourceUsage> {
+    pub fn resource_usage(&self) -> Option<ResourceUsage> {
         match (&self.wire.connection, &self.spawned) {
-            (Connection::Stdio(stdio), _) => stdio.census(),
-            (_, Some(spawned)) => spawned.process.census(),
+            (Connection::Stdio(stdio), _) => stdio.resource_usage(),
+            (_, Some(spawned)) => spawned.process.resource_usage(),
             _ => None,
         }
     }

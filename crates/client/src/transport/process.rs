@@ -200,7 +200,7 @@ impl Process {
         *self.exit.borrow()
     }
 
-    pub(crate) fn census(&self) -> Option<ResourceUsage> {
+    pub(crate) fn resource_usage(&self) -> Option<ResourceUsage> {
         self.exit().is_none().then(|| ResourceUsage::take(self.group())).flatten()
     }
 

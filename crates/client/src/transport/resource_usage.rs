@@ -17,18 +17,18 @@ pub struct ResourceUsage {
 impl ResourceUsage {
     /// `None` where the system does not tell, or the process is gone.
     pub(super) fn take(pid: i32) -> Option<Self> {
-        let mut census = Self::default();
-        count_descriptors(pid, &mut census.descriptors)?;
+        let mut usage = Self::default();
+        count_descriptors(pid, &mut usage.descriptors)?;
         for pid in std::iter::once(pid).chain(family(pid)) {
             let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned());
-            *census.processes.entry(name).or_default() += 1;
-            census.resident += resident(pid);
+            *usage.processes.entry(name).or_default() += 1;
+            usage.resident += resident(pid);
         }
         for child in family(pid) {
             // One that ended meanwhile holds nothing.
-            let _ = count_descriptors(child, &mut census.descriptors);
+            let _ = count_descriptors(child, &mut usage.descriptors);
         }
-        Some(census)
+        Some(usage)
     }
 
     /// What there is more of now than `before`, with how much more.
@@ -70,7 +70,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn an_open_file_and_a_child_are_counted_by_name() {
         let pid = i32::try_from(std::process::id()).unwrap();
-        let path = std::env::temp_dir().join(format!("mcproof-census-{pid}"));
+        let path = std::env::temp_dir().join(format!("mcproof-usage-{pid}"));
         let name = format!("{} (deleted)", path.display());
         let before = ResourceUsage::take(pid).unwrap();
         let file = std::fs::File::create(&path).unwrap();

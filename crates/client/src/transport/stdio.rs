@@ -59,8 +59,8 @@ impl StdioConnection {
         self.process.settle().await;
     }
 
-    pub(crate) fn census(&self) -> Option<ResourceUsage> {
-        self.process.census()
+    pub(crate) fn resource_usage(&self) -> Option<ResourceUsage> {
+        self.process.resource_usage()
     }
 
     pub(crate) fn exit(&self) -> Option<Exit> {

@@ -60,7 +60,7 @@ pub(super) fn judge(tls: &mut ProbedTls, plan: &ProbePlan, now: SystemTime) -> O
             Some(Diagnostic::error("certificate-expires", message).hint("renew the certificate, or lower --min-days"))
         }
         _ if is_soon => {
-            let hint = match plan.asker {
+            let hint = match plan.audience {
                 Audience::CommandLine => "renew the certificate; with --min-days N this is a failure",
                 _ => "renew the certificate",
             };

@@ -90,7 +90,7 @@ pub(super) async fn whole(
     let diagnostic = match complete(session, versions, plan.timeout, seen).await {
         Ok(captured) => return Some(captured.contract),
         Err(CaptureFailure::List { method, failure }) => {
-            let scene = Scene::of(session, session.tap(), plan.asker).await;
+            let scene = Scene::of(session, session.tap(), plan.audience).await;
             diagnosis::of_list_failure(&failure, method, &scene)
         }
         Err(failure) => Diagnostic::error("lists-change", failure.to_string()),

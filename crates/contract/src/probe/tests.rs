@@ -12,7 +12,7 @@ fn check(last_day: (u8, u8), least_days: Option<u32>, expected: (Option<Severity
     let der = params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().to_vec();
     let mut tls = ProbedTls { protocol: "TLS 1.3".into(), verified: true, certificate: read(&der) };
     let target = Target::Stdio(Launch::default());
-    let (options, extent, asker) = (ConnectOptions::default(), ProbeExtent::Tools, Audience::CommandLine);
+    let (options, extent, audience) = (ConnectOptions::default(), ProbeExtent::Tools, Audience::CommandLine);
     let plan = ProbePlan {
         name: "s".into(),
         target,
@@ -22,7 +22,7 @@ fn check(last_day: (u8, u8), least_days: Option<u32>, expected: (Option<Severity
         promise: None,
         extent,
         oddities: Oddities::Warn,
-        asker,
+        audience,
     };
     let now: SystemTime = "2026-08-01T00:00:00Z".parse::<jiff::Timestamp>().unwrap().into();
     let found = judge(&mut tls, &plan, now).map(|diagnostic| diagnostic.severity);

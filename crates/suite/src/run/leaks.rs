@@ -32,8 +32,8 @@ impl LeakCheck {
     /// Counts what the servers hold now that they are warm.
     pub(super) async fn begin(&mut self, sessions: &Sessions<'_>) {
         for (name, open) in sessions.open.iter().filter(|(name, _)| server_of(name) == *name) {
-            match at_rest(|| open.session.census()).await {
-                Some(census) => drop(self.before.insert(name.clone(), census)),
+            match at_rest(|| open.session.resource_usage()).await {
+                Some(usage) => drop(self.before.insert(name.clone(), usage)),
                 None if cfg!(target_os = "linux") => {
                     self.unknown.push(format!("the processes and file descriptors of `{name}`, which mcproof did not start"));
                 }
@@ -74,7 +74,7 @@ impl LeakCheck {
             let deadline = Instant::now() + SETTLE;
             let diagnostic = loop {
                 // A server that has ended is told otherwise.
-                let Some(now) = open.session.census() else { break None };
+                let Some(now) = open.session.resource_usage() else { break None };
                 let growth = growth(name, leaks, before, &now);
                 if growth.is_none() || Instant::now() >= deadline {
                     break growth;
@@ -124,7 +124,7 @@ fn told(growth: &BTreeMap<String, usize>) -> String {
     parts.join(", ")
 }
 
-/// The census once it no longer changes, or the last one when time is up.
+/// The usage once it no longer changes, or the last one when time is up.
 async fn at_rest(look: impl Fn() -> Option<ResourceUsage>) -> Option<ResourceUsage> {
     let deadline = Instant::now() + SETTLE;
     let mut last = look()?;
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn growth_beyond_what_is_allowed_is_told_by_kind() {
-        let census = |sockets, files, processes| ResourceUsage {
+        let usage = |sockets, files, processes| ResourceUsage {
             descriptors: BTreeMap::from([("socket".to_owned(), sockets), ("/tmp/log".to_owned(), files)]),
             processes: BTreeMap::from([("server".to_owned(), processes)]),
             resident: 0,
@@ -153,12 +153,12 @@ mod tests {
         let place = Place { file: "s.yaml".into(), line: 1, column: 1, length: 1, text: "leaks: true".into() };
         let check = |now: ResourceUsage, descriptors: u32, expected: Option<&str>| {
             let leaks = Leaks { repeat: 10, descriptors, processes: 0, place: place.clone() };
-            assert_eq!(growth("a", &leaks, &census(2, 1, 1), &now).map(|found| found.message).as_deref(), expected);
+            assert_eq!(growth("a", &leaks, &usage(2, 1, 1), &now).map(|found| found.message).as_deref(), expected);
         };
-        check(census(2, 1, 1), 0, None);
-        check(census(1, 2, 1), 0, None);
-        check(census(3, 11, 1), 0, Some("after 10 repeats `a` holds 11 more open file descriptors (10 × /tmp/log, 1 × socket)"));
-        check(census(3, 11, 1), 11, None);
-        check(census(2, 1, 3), 0, Some("after 10 repeats `a` holds 2 more processes (2 × server)"));
+        check(usage(2, 1, 1), 0, None);
+        check(usage(1, 2, 1), 0, None);
+        check(usage(3, 11, 1), 0, Some("after 10 repeats `a` holds 11 more open file descriptors (10 × /tmp/log, 1 × socket)"));
+        check(usage(3, 11, 1), 11, None);
+        check(usage(2, 1, 3), 0, Some("after 10 repeats `a` holds 2 more processes (2 × server)"));
     }
 }
