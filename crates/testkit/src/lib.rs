@@ -8,6 +8,6 @@ pub mod workshop;
 pub mod zoo;
 
 mod raw_http;
-mod reach;
+mod server_transport;
 
-pub use reach::free_port;
+pub use server_transport::free_port;
