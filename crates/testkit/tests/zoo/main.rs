@@ -1,5 +1,5 @@
 //! The zoo, looked at from outside: every message of the correct server fits the official schema, and every broken server does
-//! something that the correct server does not do. Whether `check` sees what is the command line's test.
+//! something that the correct server does not do. Whether `check` finds it is tested in `mcproof-cli`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "what was skipped or checked is for whoever reads the log")]
@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// What was seen of a server, in lines that are the same for the same behaviour.
+/// What was seen of a server, in lines that are the same for the same behavior.
 type Record = Vec<String>;
 
 #[test]
@@ -67,7 +67,7 @@ fn invocations_are_read() {
     }
 }
 
-/// Two looks at the correct server see the same: what differs is the broken server.
+/// Two recordings of the correct server are the same: differences are due to the broken server.
 #[test]
 fn the_correct_server_is_always_the_same() {
     for (transport, era) in PLACES {
@@ -125,7 +125,7 @@ fn look(name: &str, transport: &str, era: Era) -> Record {
     }
 }
 
-/// Whatever the correct server says upon each message, in each revision.
+/// All messages of the correct server, in each revision.
 #[test]
 fn every_message_of_the_correct_server_fits_the_schema() {
     let Some(schemas) = Schemas::find() else { return };
