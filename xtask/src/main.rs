@@ -14,6 +14,8 @@ mod sdks;
 mod stability;
 mod supply;
 mod test_programs;
+#[cfg(test)]
+mod words;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};

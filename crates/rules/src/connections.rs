@@ -285,8 +285,10 @@ fn problem_of_body(conversation: &ConversationView<'_>, exchange: &HttpExchange<
         .probes
         .iter()
         .any(|probed| probed.probe == "abort" && probed.first <= exchange.request.id && exchange.request.id < probed.end);
+    // Whoever refuses a body that is too large may close the connection while it is still sent (RFC 9110, 15.5.14).
+    let may_close = exchange.status() == Some(413);
     if let Some((_, Some(reason))) = exchange.end {
-        return (!is_ours).then(|| format!("the body broke off: {}", excerpt(reason)));
+        return (!is_ours && !may_close).then(|| format!("the body broke off: {}", excerpt(reason)));
     }
     if is_events {
         let is_size = |line: &str| !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -458,6 +460,16 @@ mod tests {
         check("> POST /messages\n< 202\n! ended", true);
         check("~ 10\n! exited 1", false);
     }
+
+    #[test]
+    fn a_connection_may_be_closed_after_a_body_that_is_too_large() {
+        for (status, is_broken) in [(413, false), (400, true)] {
+            let text = format!("> POST /mcp\n< {status}\n! broken reset");
+            let judged = body_is_framed_well(&ConversationView::new(&example::read(&text, "http", "2025-11-25")));
+            assert_eq!(matches!(judged, Judgment::Broken(_)), is_broken, "{text}");
+        }
+    }
+
     #[test]
     fn the_last_body_is_told_if_it_stays_open() {
         let check = |rest: &str, is_broken: bool| {

@@ -200,8 +200,9 @@ fn tokens_are_known(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::NotApplicable(NO_PROGRESS.into());
     }
     let pairing = Pairing::of(conversation);
-    // Tokens with this prefix are from the client: from another conversation with the same process.
-    let is_ours = |token: &Value| token.as_str().is_some_and(|token| token.starts_with(PARALLEL_TOKEN));
+    // A number after this prefix is from the client: from another conversation with the same process.
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_ours = |token: &Value| token.as_str().and_then(|token| token.strip_prefix(PARALLEL_TOKEN)).is_some_and(is_number);
     let unknown = progress.iter().filter(|(heard, token)| !is_ours(token) && owners(&pairing, heard, token).next().is_none());
     let violations = unknown
         .map(|(heard, token)| Violation::new(format!("progress has the token {}, which no request provided", shown(token)), [heard.frame]));

@@ -223,11 +223,15 @@ fn read_names_uri(conversation: &ConversationView<'_>) -> Judgment {
     Judgment::Broken(vec![Violation::new(format!("the contents of `{asked}` have the URI `{got}`{others}"), frames.iter().copied())])
 }
 
-/// Whether a URI equals the other one, or begins with it; `file:///a` and `file:///a/` are the same, as are spellings
+/// Whether a URI equals the other one, or names something below it; `file:///a` and `file:///a/` are the same, as are spellings
 /// that URL parsers normalize to the same URL.
 fn is_or_is_below(uri: &str, asked: &str) -> bool {
-    let normal = |text: &str| Url::parse(text).map_or_else(|_| text.to_owned(), |url| url.to_string()).trim_end_matches('/').to_owned();
-    uri.starts_with(asked) || normal(uri).starts_with(&normal(asked))
+    let normal = |text: &str| Url::parse(text).map_or_else(|_| text.to_owned(), |url| url.to_string());
+    let is_below = |uri: &str, asked: &str| {
+        let rest = uri.strip_prefix(asked.trim_end_matches('/'));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']))
+    };
+    is_below(uri, asked) || is_below(&normal(uri), &normal(asked))
 }
 
 /// The request for a resource that does not exist; or why it cannot be judged.
@@ -354,6 +358,9 @@ mod tests {
     #[test]
     fn contents_belong_to_the_uri_that_was_read() {
         let check = |uri, asked, expected| assert_eq!(is_or_is_below(uri, asked), expected, "{uri} {asked}");
+        check("zoo://gate/rulesx", "zoo://gate/rules", false);
+        check("zoo://gate/rules/1", "zoo://gate/rules", true);
+        check("zoo://gate/rules#first", "zoo://gate/rules", true);
         check("demo://a", "demo://a", true);
         check("file:///a/", "file:///a", true);
         check("file:///a", "file:///a/", true);

@@ -6,6 +6,7 @@ use super::answers::{Heard, messages};
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::Answer;
 use mcproof_analysis::wording::excerpt;
+use mcproof_client::Era;
 use serde_json::{Map, Value};
 
 pub(super) const RULES: &[Rule] = &[
@@ -195,6 +196,10 @@ fn offers_latest_version(conversations: &[&ConversationView<'_>]) -> Judgment {
     let Some((index, offered, frames)) = offer else {
         return Judgment::Untestable("no request with an unknown version got a response".into());
     };
+    // A server that returns whatever it got violates `initialize-negotiates-version`, and has no latest version.
+    if Era::of(&offered).is_none() {
+        return Judgment::NotApplicable(format!("the server offers {}, which is no revision", excerpt(&offered)));
+    }
     let agreed = conversations.iter().flat_map(|one| one.requests()).filter(|(request, _)| request.method() == Some("initialize"));
     let agreed = agreed.filter_map(|(request, answer)| {
         let version = answer?.value.pointer("/result/protocolVersion")?.as_str()?;
