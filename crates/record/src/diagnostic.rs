@@ -28,7 +28,7 @@ pub struct Place {
     pub text: String,
 }
 
-/// One place where a value is not as expected.
+/// One place where a value differs from the expectation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
