@@ -88,7 +88,7 @@ fn one_test_at_a_time_is_one_server_at_a_time() {
     let tests: String = (0..6).map(|number| format!("  - {{ name: t{number}, steps: [{{ call: count, expect: 3 }}] }}\n")).collect();
     let text = format!("server: {{ stdio: {{ command: [python3, {server:?}, {lock:?}] }} }}\ntests:\n{tests}");
     check(&text, &["--jobs", "1"], 0, &["6 passed"]);
-    check(&text.replace("{ stdio", "{ era: legacy, stdio"), &["--jobs", "6"], 1, &["locked by another process", "needs --jobs 1"]);
+    check(&text.replace("{ stdio", "{ era: legacy, stdio"), &["--jobs", "6"], 1, &["locked by another process", "use --jobs 1"]);
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn a_profile_may_disturb_the_wire_and_say_how_often_to_try() {
                 tests: [{ name: a, steps: [{ call: echo, with: { message: hi }, expect: { $text: hi } }, { call: echo, with: { message: hi } }] }]\n";
     check(text, &[], 0, &["1 passed"]);
     check(text, &["--profile", "bad-network"], 0, &["1 passed"]);
-    check(text, &["--profile", "worse-network"], 1, &["1 failed", "`faults` dropped the answer to `tools/call echo`"]);
+    check(text, &["--profile", "worse-network"], 1, &["1 failed", "`faults` dropped the response to `tools/call echo`"]);
     check(text, &["--profile", "thorough"], 0, &["1 passed"]);
     let patient = text.replace("expect: { $text: hi }", "no_response: true");
     check(&patient, &["--profile", "patient"], 1, &["the breaker stays open"]);

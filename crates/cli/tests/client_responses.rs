@@ -122,7 +122,7 @@ fn a_call_as_a_task_is_followed_to_its_end() {
     check(&everything(&one_test(&steps)), &[], 0, &["2 passed"]);
     let fails = |step: &str, said: &[&str]| check(&everything(&one_test(&[step])), &["--transport", "stdio"], 1, said);
     fails(&research("", "true, timeout: 2s"), &["is still working after", "and was canceled", "raise `timeouts.request`"]);
-    fails("{ call: echo, with: { message: m }, task: true }", &["tool `echo` must not be called as a task", "leave out `task`"]);
+    fails("{ call: echo, with: { message: m }, task: true }", &["tool `echo` must not be called as a task", "remove `task`"]);
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn a_modern_call_as_a_task_is_followed_to_its_end() {
     ];
     check_workshop(&one_test(&steps), 0, &["1 passed"]).await;
     let check = async |step: &str, said: &[&str]| check_workshop(&one_test(&[step]), 1, said).await;
-    check("{ call: now, task: true }", &["answered at once, and never became a task", "leave out `task`"]).await;
+    check("{ call: now, task: true }", &["the call returned at once and did not become a task", "leave out `task`"]).await;
     check("{ call: endless, task: true, timeout: 200ms }", &["is still working after", "and was canceled"]).await;
     check("{ call: ask, task: true }", &["asks for input that no policy of `answers` gives: elicitation/create (`who`)"]).await;
     check("{ call: work, task: true, expect: undone }", &["expected \"undone\", found \"done\""]).await;

@@ -240,7 +240,7 @@ fn a_lock_is_not_overwritten_by_what_breaks_it() {
     check(at, &["lock", "--output", "modern.lock", "--era", "modern", "--", MCPROOF, "demo", "shop"], 0, &[]);
     let over_sse = ["http://127.0.0.1:${port}/sse", "--", MCPROOF, "demo", "shop", "--sse", "--port", "${port}"];
     let verify = [&["lock", "--verify", "--output", "modern.lock"], &over_sse[..]].concat();
-    check(at, &verify, 3, &["a server of HTTP+SSE is reached with --transport sse"]);
+    check(at, &verify, 3, &["for an HTTP+SSE server, use --transport sse"]);
 }
 
 /// What the binary prints is as its own schema says.
@@ -324,7 +324,7 @@ fn two_sides_of_any_kind_are_compared() {
     check(at, &["diff", "shop.lock", "c.json", "--deny", "any"], 0, &["no changes"]);
     check(at, &["diff", "c.json", "--deny", "breaking", "--", MCPROOF, "demo", "tracker"], 1, &["tool-removed"]);
     check(at, &["ping", "--trace", "p.json", "--", MCPROOF, "demo", "shop"], 0, &[]);
-    check(at, &["diff", "shop.lock", "p.json"], 2, &["the trace p.json has no whole list"]);
+    check(at, &["diff", "shop.lock", "p.json"], 2, &["trace p.json has no whole list"]);
     check(at, &["diff", "shop.lock"], 2, &["missing side to compare"]);
     check(at, &["diff", "shop.lock", "shop.lock", "--new", "shop.lock"], 2, &["more than two sides"]);
     check(at, &["diff", "--old", "'", "--new", "shop"], 2, &["has an unclosed quote"]);

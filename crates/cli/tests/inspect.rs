@@ -305,7 +305,7 @@ fn capabilities_are_declared_when_asked() {
         "",
         r#""capabilities":{"roots":{}},"clientInfo""#,
     );
-    with_tracker(&["tools", "--capabilities", "roots"]).check_failed(2, &["no JSON object"]);
+    with_tracker(&["tools", "--capabilities", "roots"]).check_failed(2, &["not a JSON object"]);
 }
 
 #[test]
@@ -388,7 +388,7 @@ fn a_revision_that_nobody_knows_is_no_way_to_ask() {
         .check_failed(2, &["did you mean `2025-06-18`? (with --era legacy, any text is accepted)"]);
     let mixed = ["tools", "--protocol-version", "2025-06-18", "--era", "modern"];
     with_tracker(&mixed).check_failed(2, &["is a revision of the legacy era, not the modern one"]);
-    with_tracker(&["tools", "--protocol-version", "1999-01-01", "--era", "legacy"]).check_failed(3, &["not 1999-01-01 as asked for"]);
+    with_tracker(&["tools", "--protocol-version", "1999-01-01", "--era", "legacy"]).check_failed(3, &["not the requested 1999-01-01"]);
     run(&["test", "examples", "--protocol-version", "2025-6-18"]).check_failed(2, &["did you mean `2025-06-18`?"]);
 }
 

@@ -142,7 +142,7 @@ fn an_agent_lists_calls_checks_and_tests() {
         &["from line 2]\n{\"name\":\"check_inventory\""],
     );
     agent.check("explain", &json!({ "rule": RULE }), false, &["MUST", "Why it matters", "What to change"]);
-    agent.check("explain", &json!({ "rule": "stdio" }), false, &[&format!("{RULE}: a server writes nothing")]);
+    agent.check("explain", &json!({ "rule": "stdio" }), false, &[&format!("{RULE}: a server writes only messages")]);
     agent.check("explain", &json!({}), false, &[&format!("\nstdio: {RULE}, ")]);
 }
 
@@ -153,16 +153,12 @@ fn what_cannot_be_done_is_an_error_with_its_reason() {
     let long = "x".repeat(300_000);
     for (tool, arguments, said) in [
         ("list", json!({ "comand": "x" }), &["did you mean `command`?"][..]),
-        ("list", json!({ "server": "sop" }), &["did you mean `shop`?", "exit code 2: bad input"]),
-        (
-            "list",
-            json!({ "command": "sh -c 'echo no database >&2; exit 7'" }),
-            &["code 7", "no database", "exit code 3: the server could not"],
-        ),
+        ("list", json!({ "server": "sop" }), &["did you mean `shop`?", "exit code 2: invalid input"]),
+        ("list", json!({ "command": "sh -c 'echo no database >&2; exit 7'" }), &["code 7", "no database", "exit code 3: server could not"]),
         ("check", json!({ "command": "mcproof-no-such-program" }), &["exit code 3"]),
         ("check", json!({ "only": ["stdio-only-message-on-stdout"] }), &["did you mean", "exit code 2"]),
         ("test", json!({ "paths": ["nowhere.mcproof.yaml"] }), &["nowhere.mcproof.yaml", "exit code 2"]),
-        ("test", json!({ "filter": "name(nobody)" }), &["exit code 4: nothing was selected"]),
+        ("test", json!({ "filter": "name(nobody)" }), &["exit code 4: nothing was tested"]),
         ("test", json!({ "cwd": "/no/such/folder" }), &["the working folder /no/such/folder does not exist"]),
         ("call", json!({ "tool": long }), &["could not be started"]),
         ("explain", json!({ "rule": long }), &["`rule`"]),

@@ -170,11 +170,11 @@ fn files_without_end() {
         std::os::unix::fs::symlink(if target == "pipe" { pipe.as_path() } else { Path::new(target) }, folder.path().join("s.mcproof.yaml"))
             .unwrap();
         let (code, said) = told(plan(folder.path()));
-        assert!(code == Some(2) && said.contains("it is no regular file"), "{target}: {said}");
+        assert!(code == Some(2) && said.contains("not a regular file"), "{target}: {said}");
         std::fs::remove_file(folder.path().join("s.mcproof.yaml")).unwrap();
         std::fs::write(folder.path().join("s.mcproof.yaml"), format!("include: [{target}]\n{OWN}")).unwrap();
         let (code, said) = told(plan(folder.path()));
-        assert!(code == Some(2) && said.contains("it is no regular file"), "{target}: {said}");
+        assert!(code == Some(2) && said.contains("not a regular file"), "{target}: {said}");
     }
 }
 

@@ -37,7 +37,7 @@ fn an_https_server_is_reached_when_it_is_trusted_and_only_then() {
     check(&run(&["--cacert", "ca.pem"]), 0, r#""name": "echo""#, "");
     check(&run(&[]), 3, "", "is from an authority that this machine does not trust");
     check(&run(&[]), 3, "", "--cacert sets the CA to trust");
-    check(&run(&["--insecure"]), 0, r#""name": "echo""#, "warning: --insecure: certificates are not checked");
+    check(&run(&["--insecure"]), 0, r#""name": "echo""#, "warning: --insecure: certificates are not verified");
     check(&run(&["--cacert", "ca.pem", "--cert", "ca.pem"]), 2, "", "pass the private key with --key FILE");
 }
 
@@ -68,14 +68,14 @@ fn a_suite_says_itself_whom_it_trusts() {
     let there = run(elsewhere.path(), &["test", folder.path().to_str().unwrap()], &[]);
     check(&there, 0, "2 passed", "");
     check(&test("tls: { cert: ca.pem }", &[]), 2, "", "there is no PEM private key in it");
-    check(&test("", &[]), 3, "`tls: { ca: … }` names an authority to trust", "");
+    check(&test("", &[]), 3, "`tls: { ca: … }` sets the CA to trust", "");
     let told = test("tls: { insecure: true }", &["--json"]);
     check(&told, 0, "", "");
     let events = String::from_utf8(told.stdout).unwrap();
     let warned: Vec<&str> = events.lines().filter(|event| event.contains(r#""code":"insecure","severity":"warning""#)).collect();
     assert_eq!(warned.len(), 1, "{events}");
     assert!(warned[0].contains(r#""event":"notice""#), "{}", warned[0]);
-    check(&test("tls: { insecure: true }", &[]), 0, "certificates are not checked, so that anybody may pass for this server", "");
+    check(&test("tls: { insecure: true }", &[]), 0, "certificates are not verified, so that anybody may pass for this server", "");
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let proxied = format!("tls: {{ ca: ca.pem }}, proxy: \"http://{closed}\"");
     check(&test(&proxied, &[]), 3, &format!("connection to the proxy {closed} refused"), "");

@@ -31,7 +31,7 @@ fn tracker(test: &str) -> String {
 #[test]
 fn a_fault_that_nobody_expects_fails_the_test_and_is_told() {
     let check_fault = |fault: &str, said: &[&str]| check(&tracker(&format!("faults: {fault}\n    steps: [{ECHO}]")), &[], 1, said);
-    let dropped = "`faults` dropped the answer to `tools/call echo` (request";
+    let dropped = "`faults` dropped the response to `tools/call echo` (request";
     check_fault(
         "{ drop: true, tool: echo }",
         &["✗ FAIL [stdio, sse]", "✗ FAIL [http]", "no response to `tools/call` within 2 s", dropped, "`no_response`"],
@@ -220,7 +220,7 @@ async fn answers_overtake_each_other_and_come_twice_without_blame_for_the_server
         assert!(injector.hits()[0] >= 1, "{over}");
         assert!(session.faults().is_empty(), "{over}: {:?}", session.faults());
         let notes = session.tap().transcript().frames.into_iter().filter(
-            |frame| matches!(&frame.body, FrameBody::Note { text } if text.starts_with("fault: sent the answer to `tools/call echo`")),
+            |frame| matches!(&frame.body, FrameBody::Note { text } if text.starts_with("fault: sent the response to `tools/call echo`")),
         );
         assert!(notes.count() >= 1, "{over}");
         session.close().await;

@@ -187,7 +187,7 @@ async fn whatever_is_not_as_it_must_be_ends_the_flow() {
     for methods in [json!(null), json!([]), json!(["plain"])] {
         check(
             usual_with(with(server(), "code_challenge_methods_supported", methods)),
-            "the metadata of the authorization server {as} does not say that it supports PKCE with S256",
+            "the metadata of the authorization server {as} does not declare support for PKCE with S256",
         )
         .await;
     }

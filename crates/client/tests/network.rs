@@ -180,7 +180,8 @@ async fn a_certificate_is_checked_and_what_is_wrong_with_it_is_said() {
     let unknown = "the certificate of localhost:PORT is from an authority that this machine does not trust";
     check(good(), "localhost", Tls::default(), unknown).await;
     check(good(), "localhost", trusting(&Authority::new("another")), unknown).await;
-    let namesake = "the certificate of localhost:PORT was not signed by the authority that it names, but maybe by a namesake of it";
+    let namesake =
+        "the certificate of localhost:PORT was not signed by the authority that it names, perhaps by another one of the same name";
     check(good(), "localhost", trusting(&Authority::new("ours")), namesake).await;
     let other_host = authority.issue(&["a.example", "*.b.example"], |_| {});
     let wrong_host = "the certificate of localhost:PORT is not for `localhost`, only for `a.example`, `*.b.example`";
@@ -241,7 +242,7 @@ async fn a_client_certificate_is_shown_where_it_is_asked_for() {
         let stranger = Authority::new("another").issue(&["me"], |_| {});
         tls.identify(stranger.certificate.as_bytes(), stranger.key.as_bytes()).unwrap();
         let refused = outcome(&served, "localhost", tls.clone()).await;
-        assert!(refused.starts_with("localhost:PORT does not accept our client certificate"), "{refused}");
+        assert!(refused.starts_with("localhost:PORT does not accept the client certificate"), "{refused}");
         let ours = authority.issue(&["me"], |_| {});
         tls.identify(ours.certificate.as_bytes(), ours.key.as_bytes()).unwrap();
         assert_eq!(outcome(&served, "localhost", tls).await, OPEN);
@@ -334,7 +335,7 @@ async fn what_is_no_tls_or_hangs_up_is_named() {
         assert_eq!(failure.replace(&served.port.to_string(), "PORT"), format!("`server/discover`: {expected}"));
     };
     let patient = Duration::from_secs(5);
-    check(patient, "what answers at 127.0.0.1:PORT is not TLS; an http:// server, maybe").await;
+    check(patient, "127.0.0.1:PORT does not speak TLS: if it is an http:// server, use an http:// URL").await;
     check(patient, "127.0.0.1:PORT closed the connection during the TLS handshake").await;
     check(Duration::from_millis(100), "the TLS handshake with 127.0.0.1:PORT was not finished within 100 ms").await;
     drop(closed);
@@ -403,7 +404,7 @@ async fn http_is_asked_of_the_proxy_by_its_whole_url() {
     let (port, heads) = proxy(Some("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")).await;
     let proxies = Proxies::Always(Proxy::parse(&format!("http://user:hunter2@127.0.0.1:{port}")).unwrap());
     let failure = open("http://server.example:8080/mcp?x=1", Network { proxies, ..Network::default() }, &Tap::new()).await.err().unwrap();
-    assert!(failure.contains("status 502"), "{failure}");
+    assert!(failure.contains("HTTP 502"), "{failure}");
     let heads = heads.lock().unwrap();
     assert_eq!(heads[0][0], "post http://server.example:8080/mcp?x=1 http/1.1");
     assert!(heads[0].contains(&"host: server.example:8080".to_owned()), "{heads:?}");
@@ -419,7 +420,7 @@ async fn a_proxy_that_refuses_is_named() {
         let expected = format!("`server/discover`: the proxy 127.0.0.1:{port} opened no tunnel to server.example:443: {expected}");
         assert_eq!(failure, expected);
     };
-    check("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n<html>", "it answered 407 Proxy Authentication Required").await;
+    check("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n<html>", "HTTP 407 Proxy Authentication Required").await;
     check("", "it closed the connection").await;
     check("SSH-2.0-x\r\n\r\n", "its response is not HTTP").await;
 }

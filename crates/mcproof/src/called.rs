@@ -118,7 +118,7 @@ impl CallResult {
     #[track_caller]
     pub fn expect(&self, expectation: Value) -> &Self {
         self.require_success();
-        self.matches(&expectation, &self.payload, "answer")
+        self.matches(&expectation, &self.payload, "response")
     }
 
     /// Expects a raw result.

@@ -60,7 +60,7 @@ impl Drive {
             (None, None) => Payload::of(Value::Null),
             _ => return Err(DriveError::bad("bad-params", "`value` or `result` is required, but not both")),
         };
-        let what = params.what.as_deref().unwrap_or("answer");
+        let what = params.what.as_deref().unwrap_or("response");
         let found = judge::expect(&params.expectation, &payload, what, params.vars.as_ref()).map_err(DriveError::bad_input)?;
         let Some(found) = found else {
             return Ok(Expected { ok: true, differences: Vec::new(), diagnostic: None, text: None });

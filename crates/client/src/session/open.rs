@@ -633,7 +633,7 @@ impl<'a> Opening<'a> {
         attempt.discard(self.options.patience).await;
         match (exit, failure) {
             (Some(exit), ConnectFailure::Unanswered { method, failure: CallFailure::Closed(_) | CallFailure::TimedOut { .. }, .. }) => {
-                ConnectFailure::Exited { exit, stage: format!("answering `{method}`") }
+                ConnectFailure::Exited { exit, stage: format!("responding to `{method}`") }
             }
             (_, failure) => self.blame_process(spawned, failure, "the handshake was done").await,
         }
