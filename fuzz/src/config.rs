@@ -1,5 +1,5 @@
-//! Whatever the file of a monitor holds, it is read, or each mistake in it has a place inside the file and can be shown, without the
-//! secrets that it may name.
+//! Every configuration file of a monitor is read, or each error has a place inside the file and can be shown, without the
+//! secrets in the file.
 
 use crate::suite::check_mistake;
 use mcproof_report::{Style, diagnostic};

@@ -1,5 +1,5 @@
-//! Two locks that can be read are compared: with itself a contract has no difference, what comes and goes is told in both directions, a
-//! lock is read as it was written, and every difference can be shown. Each line is a contract, or a list of tools as JSON.
+//! Comparison of two lock files: a contract has no difference from itself, additions and removals are reported in both directions, a
+//! lock file is read as it was written, and every difference can be shown. Each line is a contract, or a list of tools as JSON.
 
 use crate::lines_of;
 use mcproof_contract::fuzzed;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub fn check(bytes: &[u8]) {
     let (old, new) = lines_of(bytes);
     if let Ok(text) = std::str::from_utf8(bytes) {
-        // Whatever is wrong with a lock is told.
+        // Every error of a lock file is reported.
         if let Err(failure) = contract::parse(text) {
             assert!(!failure.to_string().is_empty());
         }

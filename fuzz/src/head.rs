@@ -1,5 +1,5 @@
-//! Whatever a server sends instead of an HTTP response, the request ends: with a response whose parts can be passed on, or with a
-//! sentence for people. Over a real connection, since what reads heads is given nothing else.
+//! Whatever a server sends instead of an HTTP response, the request ends: with a response whose parts can be passed on, or with an
+//! error message. Over a real connection, because the parser of heads reads only from one.
 
 use mcproof_client::auth::metadata_hint;
 use mcproof_client::transport::{HttpCall, Network};
@@ -21,7 +21,7 @@ struct World {
     replies: SyncSender<Vec<u8>>,
 }
 
-/// A server that says to each connection what it was told to say, and closes it.
+/// A server that sends the given bytes on each connection, and closes it.
 static WORLD: LazyLock<Mutex<World>> = LazyLock::new(|| {
     let listener = TcpListener::bind("127.0.0.1:0").expect("this machine has a loopback");
     let port = listener.local_addr().expect("it is bound").port();

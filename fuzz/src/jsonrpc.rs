@@ -1,4 +1,4 @@
-//! A message that was read is written as an equal one, and nothing is called "not JSON" that is.
+//! A message is equal after reading and writing, and valid JSON is never reported as "not JSON".
 
 use mcproof_client::jsonrpc::{self, Flaw, Message};
 use mcproof_record::Json;
@@ -27,7 +27,7 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// `None` for what we never write: an answer without an id, and parameters that are no object.
+/// `None` for what mcproof never writes: a response without an id, and parameters that are not an object.
 fn write(message: &Message) -> Option<Vec<u8>> {
     let object = |params: &Option<Value>| match params {
         None => Some(None),

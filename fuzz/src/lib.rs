@@ -1,5 +1,5 @@
-//! What must hold for every input of the parsers that read what others wrote. libFuzzer looks for an input that breaks one
-//! of these properties (`cargo xtask fuzz`); it begins with the seeds, among which is whatever once broke one.
+//! Properties of the parsers of untrusted input that hold for every input. libFuzzer looks for an input that breaks one
+//! (`cargo xtask fuzz`); it begins with the seeds, which include all inputs that once did.
 
 pub mod config;
 pub mod contract;

@@ -1,4 +1,4 @@
-//! Lines are the same wherever the stream is cut, and are those that a plain split gives.
+//! Lines are the same wherever the stream is cut, and equal those of a plain split.
 
 use crate::pieces;
 use mcproof_client::transport::{Line, LineReader};
@@ -51,7 +51,7 @@ fn expected(whole: &[u8]) -> Vec<Seen> {
     lines.into_iter().map(|line| bounded(line, Seen::Whole)).chain(last).collect()
 }
 
-/// A stream that gives one piece a read.
+/// A stream that returns one piece per read.
 struct Pieces<I>(I);
 
 impl<'a, I: Iterator<Item = &'a [u8]> + Unpin> AsyncRead for Pieces<I> {

@@ -1,5 +1,5 @@
-//! A schema of somebody else's and a value are judged within the budget of steps, alike in each way in which they are asked about, and
-//! arguments that are made from a schema are accepted by it. The first line is the schema, the rest the value.
+//! A foreign schema and a value are judged within the budget of steps, with the same result from each function, and a schema
+//! accepts the arguments that are generated from it. The first line is the schema, the rest the value.
 
 use crate::lines_of;
 use mcproof_analysis::arguments as made;
@@ -21,7 +21,7 @@ pub fn check(bytes: &[u8]) {
     }
 }
 
-/// Whether a schema accepts a value, and the number of errors; `None` if the schema or the value is refused.
+/// Whether a schema accepts a value, and the number of errors; `None` if the schema or the value is rejected.
 fn held_against(schema: &Value, value: &Value) -> Option<(bool, usize)> {
     let schema = Schema::of(schema).ok()?;
     let is_valid = schema.is_valid(value).ok()?;

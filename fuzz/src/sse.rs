@@ -1,5 +1,5 @@
-//! Events are the same wherever the stream is cut, are those that the standard's algorithm gives when it is followed to the
-//! letter, and keep every byte that is no blank line.
+//! Events are the same wherever the stream is cut, equal those of the standard's algorithm, and contain every byte
+//! except blank lines.
 
 use crate::pieces;
 use mcproof_client::transport::{Event, EventParser};
@@ -56,7 +56,7 @@ fn expected(whole: &[u8]) -> Vec<Meaning> {
         }
     }
     let mut lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
-    // What stands after the last line end is no line.
+    // Text after the last line end is not a line.
     lines.pop();
     let mut events = Vec::new();
     let (mut name, mut id, mut data) = (String::new(), None, None::<Vec<&[u8]>>);

@@ -1,4 +1,4 @@
-//! Whatever a suite file holds, it is read, or each mistake in it has a place inside the file and can be shown.
+//! Every suite file is read, or each error has a place inside the file and can be shown.
 
 use mcproof_record::Diagnostic;
 use mcproof_report::{Style, diagnostic};

@@ -1,5 +1,5 @@
-//! Variables are filled in alike while a suite is read and while it runs, within the bounds of a suite. The first line is an object of
-//! variables, the rest the text in which they stand.
+//! Variables are resolved in the same way while a suite is read and while it runs, within the limits of a suite. The first line is an object of
+//! variables, the rest the text with the variables.
 
 use crate::lines_of;
 use mcproof_suite::plan::Action;

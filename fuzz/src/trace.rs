@@ -1,6 +1,6 @@
-//! Whatever a trace holds is judged by every rule, alike each time, is read as it was written, and can be shown. An input is a report in
+//! Every trace is judged by all rules, with the same result each time, is read as it was written, and can be shown. An input is a report in
 //! JSON, or else the lines of a conversation: `> ` what the client sent, `< ` what the server did, `s ` an event of it, `h ` a status and
-//! headers of an HTTP response, `e ` stderr, `o ` stdout, `n ` a note, `p ` a probe that begins; the first line says the transport and
+//! headers of an HTTP response, `e ` stderr, `o ` stdout, `n ` a note, `p ` a probe that begins; the first line has the transport and
 //! the revision.
 
 use mcproof_contract as contract;
@@ -33,11 +33,11 @@ pub fn check(bytes: &[u8]) {
     let text = shown::render(&report, &Style::default());
     let hostile = text.chars().find(|character| character.is_control() && *character != '\n');
     assert_eq!(hostile, None, "{text:?}");
-    // A trace is a contract where it shows enough.
+    // A trace with enough messages yields a contract.
     let _ = contract::of_check(&report.conversations);
 }
 
-/// A conversation as its lines tell it.
+/// A conversation from its lines.
 fn conversation(text: &str) -> Conversation {
     let mut lines = text.lines();
     let mut words = lines.next().unwrap_or_default().split(' ');

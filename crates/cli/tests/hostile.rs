@@ -14,7 +14,7 @@ mod verbs;
 mod verdicts;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use mcproof_testkit::hostile::{self, peers};
+use mcproof_testkit::hostile::{self, hostile_servers};
 use measured::{Measured, run};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -30,8 +30,8 @@ const PEAK: u64 = 120 << 20;
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if let Some(("--peer", peer)) = words.split_first().map(|(first, rest)| (first.as_str(), rest)) {
-        let (peer, reach) = hostile::parse(peer).unwrap();
-        return match hostile::run(peer, reach) {
+        let (peer, transport) = hostile::parse(peer).unwrap();
+        return match hostile::run(peer, transport) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         };
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         return verbs::table(&verb_rows(), only.first().map(String::as_str), PEAK);
     }
     let table = Arc::new(Mutex::new(Vec::new()));
-    let rows = peers().iter().flat_map(|peer| peer.transports.iter().map(|transport| (peer.name, *transport)));
+    let rows = hostile_servers().iter().flat_map(|peer| peer.transports.iter().map(|transport| (peer.name, *transport)));
     let mut trials: Vec<Trial> = rows
         .map(|(name, transport)| {
             let table = Arc::clone(&table);
@@ -62,7 +62,8 @@ fn verb_rows() -> Vec<verbs::Row> {
 }
 
 fn every_verdict_has_a_peer() -> Result<(), Failed> {
-    let mut rows: Vec<_> = peers().iter().flat_map(|peer| peer.transports.iter().map(|transport| (peer.name, *transport))).collect();
+    let mut rows: Vec<_> =
+        hostile_servers().iter().flat_map(|peer| peer.transports.iter().map(|transport| (peer.name, *transport))).collect();
     let mut expected: Vec<_> = VERDICTS.iter().flat_map(|row| row.on.iter().map(|transport| (row.peer, *transport))).collect();
     rows.sort_unstable();
     expected.sort_unstable();
@@ -85,7 +86,7 @@ fn check(peer: &str, transport: &str, table: &Mutex<Vec<String>>) -> Result<(), 
     check_marks(&judged);
 
     // The same as a person sees it, once for each peer, and on every transport where it is about that.
-    if !peer.starts_with("escapes") && peers().iter().any(|known| known.name == peer && known.transports[0] != transport) {
+    if !peer.starts_with("escapes") && hostile_servers().iter().any(|known| known.name == peer && known.transports[0] != transport) {
         return Ok(());
     }
     let shown = tried(peer, transport, &[]);

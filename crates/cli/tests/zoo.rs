@@ -1,7 +1,7 @@
-//! The zoo against the real binary: `mcproof check` has to name the law that each animal breaks, on every wire and in every
-//! era where it shows, and must call nothing else a failure; of the correct server it must say nothing at all.
+//! The zoo against the real binary: `mcproof check` has to find what each broken server breaks, on every wire and in every
+//! era where it shows, and must report no other failure; for the correct server it must report nothing.
 //!
-//! One test for each row, so without the usual harness: this program is also the servers (`--animal NAME …`). The detection
+//! One test for each row, so without the usual harness: this program is also the servers (`--zoo NAME …`). The detection
 //! table is written to `target/detection.txt`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -13,7 +13,7 @@ mod others;
 mod peers;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use mcproof_testkit::zoo::{self, Era, animals};
+use mcproof_testkit::zoo::{self, Era, broken_servers};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
@@ -25,13 +25,13 @@ use std::thread;
 /// The rule about several instances of a server.
 const REPLICAS: &str = "replicas-are-interchangeable";
 
-/// Look at each animal on each of its transports in every era, instead of in its first one.
+/// Check each broken server on each of its transports in every era, instead of only in its first one.
 const EVERY_ERA: &str = "--every-era";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(("--animal", animal)) = words.split_first().map(|(first, rest)| (first.as_str(), rest)) {
-        return match zoo::run(&zoo::parse(animal).unwrap()) {
+    if let Some(("--zoo", broken_server)) = words.split_first().map(|(first, rest)| (first.as_str(), rest)) {
+        return match zoo::run(&zoo::parse(broken_server).unwrap()) {
             Ok(()) => ExitCode::SUCCESS,
             Err(_) => ExitCode::FAILURE,
         };
@@ -47,12 +47,12 @@ fn main() -> ExitCode {
     let (words, is_thorough) = (without(&words, EVERY_ERA), words.iter().any(|word| word == EVERY_ERA));
     let table = Arc::new(Mutex::new(Vec::new()));
     let mut trials: Vec<Trial> = Vec::new();
-    for animal in animals() {
+    for broken_server in broken_servers() {
         let mut transports = BTreeSet::new();
-        for (transport, era) in animal.places().filter(|(transport, _)| is_thorough || transports.insert(*transport)) {
+        for (transport, era) in broken_server.places().filter(|(transport, _)| is_thorough || transports.insert(*transport)) {
             let table = Arc::clone(&table);
-            let name = format!("{}_over_{transport}_{}", animal.name, word(era));
-            trials.push(Trial::test(name, move || caught(animal, transport, era, &table)));
+            let name = format!("{}_over_{transport}_{}", broken_server.name, word(era));
+            trials.push(Trial::test(name, move || caught(broken_server, transport, era, &table)));
         }
     }
     for (server, what) in [("none", "server"), ("fixtures", "fixtures")] {
@@ -117,30 +117,38 @@ impl Checked {
     }
 }
 
-fn caught(animal: &zoo::Animal, transport: &'static str, era: Era, table: &Mutex<Vec<Row>>) -> Result<(), Failed> {
-    let checked = check(animal.name, transport, &[word(era)]);
-    let found = checked.findings.iter().any(|(_, rule, _)| rule == animal.rule);
+fn caught(broken_server: &zoo::BrokenServer, transport: &'static str, era: Era, table: &Mutex<Vec<Row>>) -> Result<(), Failed> {
+    let checked = check(broken_server.name, transport, &[word(era)]);
+    let found = checked.findings.iter().any(|(_, rule, _)| rule == broken_server.rule);
     let unrelated: Vec<String> = checked
         .findings
         .iter()
-        .filter(|(severity, rule, _)| severity == "error" && rule != animal.rule)
+        .filter(|(severity, rule, _)| severity == "error" && rule != broken_server.rule)
         .map(|(_, rule, message)| format!("{rule}: {message}"))
         .collect();
     let also: Vec<String> = checked
         .rules("warning")
         .union(&checked.rules("note"))
-        .filter(|rule| **rule != animal.rule)
+        .filter(|rule| **rule != broken_server.rule)
         .map(|rule| (*rule).to_owned())
         .collect();
-    let row = Row { animal: animal.name, rule: animal.rule, transport, era: word(era), found, unrelated: unrelated.len(), also };
+    let row = Row {
+        broken_server: broken_server.name,
+        rule: broken_server.rule,
+        transport,
+        era: word(era),
+        found,
+        unrelated: unrelated.len(),
+        also,
+    };
     table.lock().unwrap().push(row);
     let said = || checked.findings.iter().map(|(severity, rule, message)| format!("  {severity} {rule}: {message}\n")).collect::<String>();
     if !found {
         return Err(format!(
             "{} does this: {}\nand `{}` was not found. exit {:?}\n{}{}",
-            animal.name,
-            animal.does,
-            animal.rule,
+            broken_server.name,
+            broken_server.does,
+            broken_server.rule,
             checked.code,
             said(),
             checked.stderr
@@ -148,7 +156,7 @@ fn caught(animal: &zoo::Animal, transport: &'static str, era: Era, table: &Mutex
         .into());
     }
     if !unrelated.is_empty() {
-        return Err(format!("{} only does this: {}\nbut there is more:\n{}", animal.name, animal.does, said()).into());
+        return Err(format!("{} only does this: {}\nbut there is more:\n{}", broken_server.name, broken_server.does, said()).into());
     }
     Ok(())
 }
@@ -172,7 +180,7 @@ fn praised(server: &str, transport: &'static str, eras: &[&str]) -> Result<(), F
 /// Calls a tool of the correct modern server, which refuses what is not in the headers as well.
 fn called_well(words: &[&str]) -> Result<(), Failed> {
     let this = std::env::current_exe().unwrap();
-    let words_of_server = ["--animal", "none", "--http", "0", "--era", "modern"];
+    let words_of_server = ["--zoo", "none", "--http", "0", "--era", "modern"];
     let (mut server, url) =
         listen(&[this.to_str().unwrap()].iter().chain(&words_of_server).map(|&word| word.to_owned()).collect::<Vec<_>>());
     let output = Command::new(env!("CARGO_BIN_EXE_mcproof")).args(["call", &url.unwrap()]).args(words).output().unwrap();
@@ -184,7 +192,7 @@ fn called_well(words: &[&str]) -> Result<(), Failed> {
 /// With a second instance of the same server where there may be several.
 fn check(name: &str, transport: &str, eras: &[&str]) -> Checked {
     let this = std::env::current_exe().unwrap();
-    let mut server = vec![this.to_str().unwrap().to_owned(), "--animal".into(), name.into()];
+    let mut server = vec![this.to_str().unwrap().to_owned(), "--zoo".into(), name.into()];
     let era = match eras {
         [only] => vec!["--era".to_owned(), (*only).to_owned()],
         _ => Vec::new(),
@@ -199,7 +207,7 @@ fn check(name: &str, transport: &str, eras: &[&str]) -> Checked {
         command.args(["--transport", transport]).arg(format!("http://127.0.0.1:${{port}}/{path}"));
     }
     let has_replica =
-        transport == "http" && (zoo::CORRECT.contains(&name) || animals().any(|one| one.name == name && one.rule == REPLICAS));
+        transport == "http" && (zoo::CORRECT.contains(&name) || broken_servers().any(|one| one.name == name && one.rule == REPLICAS));
     let replica = has_replica.then(|| {
         let mut server = server.clone();
         *server.last_mut().unwrap() = "0".into();
@@ -238,7 +246,7 @@ fn listen(server: &[String]) -> (Child, Option<String>) {
 }
 
 struct Row {
-    animal: &'static str,
+    broken_server: &'static str,
     rule: &'static str,
     transport: &'static str,
     era: &'static str,
@@ -248,13 +256,15 @@ struct Row {
 }
 
 fn write_table(rows: &mut [Row]) {
-    rows.sort_by_key(|row| (row.rule, row.animal, row.transport, row.era));
+    rows.sort_by_key(|row| (row.rule, row.broken_server, row.transport, row.era));
     let found = rows.iter().filter(|row| row.found).count();
     let mut text = format!("{found} of {} found\n\n", rows.len());
-    for Row { animal, rule, transport, era, found, unrelated, also } in rows {
+    for Row { broken_server, rule, transport, era, found, unrelated, also } in rows {
         let verdict = if *found { "found" } else { "MISSED" };
-        text +=
-            &format!("{rule:<38} {animal:<38} {transport:<5} {era:<6} {verdict:<6} {unrelated} unrelated failures {}\n", also.join(" "));
+        text += &format!(
+            "{rule:<38} {broken_server:<38} {transport:<5} {era:<6} {verdict:<6} {unrelated} unrelated failures {}\n",
+            also.join(" ")
+        );
     }
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     std::fs::write(target.join("detection.txt"), text).unwrap();

@@ -1,4 +1,4 @@
-//! One line of an audit: a request, what came of it, and who asked whom. What is secret has been taken out before.
+//! One line of an audit: a request, its response, and the test and server that it belongs to. Secrets are redacted before.
 
 use crate::{AnswerKind, millis};
 use serde::{Deserialize, Serialize};
@@ -10,12 +10,12 @@ use std::time::Duration;
 pub struct AuditLine {
     /// [`crate::FORMAT_VERSION`].
     pub version: u32,
-    /// When the step that sent it was over, in RFC 3339.
+    /// When the step that sent it ended, in RFC 3339.
     pub time: String,
     /// The suite file as the user named it.
     pub suite: String,
     pub test: String,
-    /// What the step did, as a person says it.
+    /// What the step did, in words.
     pub step: String,
     /// The name of the server in the suite.
     pub server: String,
@@ -31,16 +31,16 @@ pub struct AuditLine {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub arguments: Map<String, Value>,
     pub answer: AnswerKind,
-    /// The result or the error. Of a large one, its beginning as text.
+    /// The result or the error; if it is large, its beginning as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
-    /// Bytes of a result of which only the beginning is here.
+    /// The size in bytes of a result of which only the beginning is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_bytes: Option<u64>,
     #[serde(rename = "duration_ms", with = "millis")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub duration: Duration,
-    /// Whether the step met its expectations with this request: one that had to be sent again did not.
+    /// Whether the step met its expectations with this request; false for one that was retried.
     pub passed: bool,
 }
 
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_version_1_is_still_read() {
+    fn a_line_of_version_1_can_be_read() {
         let text = r#"{"version":1,"time":"2026-01-02T03:04:05Z","suite":"s.yaml","test":"a","step":"call echo","server":"server","transport":"http","era":"modern","session":3,"method":"tools/call","target":"echo","arguments":{"message":"hi"},"answer":"result","result":{"content":[]},"duration_ms":1.5,"passed":true}"#;
         let line: AuditLine = serde_json::from_str(text).unwrap();
         assert_eq!((line.session, line.duration), (3, Duration::from_micros(1500)));

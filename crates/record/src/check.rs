@@ -1,36 +1,36 @@
-//! What a check found: conversations with a server, and for each rule what they say about it. Plain data; judges fill it.
+//! The report of a check: conversations with a server, and the result of each rule. Plain data; judges fill it.
 
 use crate::{FrameId, Severity, Transcript};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One conversation that a check held, by one kind of client.
+/// One recorded session of a check, by one kind of client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Conversation {
-    /// What the client was like: `legacy`, `modern`, `browser`, `abuse`.
+    /// The kind of client: `legacy`, `modern`, `browser`, `abuse`.
     pub name: String,
     /// `stdio`, `http`, `sse` or `in-memory`.
     pub transport: String,
-    /// The revision that was negotiated; if none was, the one that was offered.
+    /// The negotiated revision; if none was negotiated, the one that the client offered.
     pub revision: String,
-    /// How far the conversation came.
+    /// Whether the handshake succeeded.
     pub opened: Opened,
     pub probes: Vec<Probed>,
-    /// How the server that we started was ended; nothing if it was not ours, or had ended before.
+    /// How a server process that mcproof started shut down; missing if mcproof did not start it, or if it had exited before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
-    /// What the server is made with, the most specific first; empty where it is not known.
+    /// The SDKs that the server is built with, the most specific first; empty if they are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sdks: Vec<Sdk>,
     pub transcript: Transcript,
 }
 
-/// A library that servers are made with, in the version that one was found to run with.
+/// A library that servers are built with, in the version that was detected.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sdk {
-    /// As people call it, such as `TypeScript SDK`.
+    /// The usual name, such as `TypeScript SDK`.
     pub name: String,
     /// Ecosystem and package, such as `npm:@modelcontextprotocol/sdk`.
     pub package: String,
@@ -43,26 +43,26 @@ impl fmt::Display for Sdk {
     }
 }
 
-/// A known defect of an SDK version, which explains a finding.
+/// A known defect of an SDK version, which causes a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Defect {
     pub sdk: Sdk,
-    /// The first version without it; none where the newest that was tried still has it.
+    /// The first version without it; missing if the newest version that was tried still has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fixed: Option<String>,
     /// What the author of a server can do: a lowercase fragment without a final dot.
     pub advice: String,
 }
 
-/// How the end of a server that we started went.
+/// How a server process that mcproof started shut down.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ending {
-    /// It lived on after its stdin had been closed; over HTTP that is not asked of it.
+    /// It kept running after its stdin was closed; over HTTP it may.
     pub ignored_end_of_input: bool,
     pub ignored_terminate: bool,
-    /// Processes of its tree that lived on after it had ended. They have been killed.
+    /// Child processes that still ran after it had exited. They were killed.
     pub left_behind: Vec<i32>,
 }
 
@@ -72,9 +72,9 @@ pub struct Ending {
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum Opened {
     Yes,
-    /// None was made: the conversation is about what comes before or beside it.
+    /// None was tried: the conversation is about what happens before or without it.
     Bare,
-    /// The server does not live in this era, and says so as it should.
+    /// The server does not support this era, and returns the specified error.
     OtherEra,
     No {
         /// A lowercase fragment without a final dot.
@@ -82,13 +82,13 @@ pub enum Opened {
     },
 }
 
-/// One thing that a client tried: the frames from `first` up to, not including, `end`. An answer may come later.
+/// One thing that a client tried: the frames from `first` up to, not including, `end`. A response may come later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Probed {
     /// What was tried, such as `unknown-method`.
     pub probe: String,
-    /// What it was tried on: the name of a tool, a URI, a value.
+    /// The subject of the probe: the name of a tool, a URI, a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     pub first: FrameId,
@@ -96,27 +96,27 @@ pub struct Probed {
     pub outcome: ProbeOutcome,
 }
 
-/// What ended the wait for an answer.
+/// What ended the wait for a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ProbeOutcome {
-    /// An answer came, or none was waited for.
+    /// A response was received, or none was expected.
     Done,
     /// The deadline passed.
     Silent,
-    /// The connection or the process ended, or no answer can come any more.
+    /// The connection or the process ended, or no response can follow.
     Gone,
 }
 
-/// What a check says about one rule.
+/// The result of one rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RuleResult {
     /// Id of the rule.
     pub rule: String,
     pub area: String,
-    /// The law in one sentence: a lowercase fragment without a final dot.
+    /// The requirement in one sentence: a lowercase fragment without a final dot.
     pub requirement: String,
     pub judged: Judged,
 }
@@ -133,7 +133,7 @@ pub enum Judged {
     NotApplicable {
         why: String,
     },
-    /// Never green: says what is missing.
+    /// Never a pass: `why` states what is missing.
     Untestable {
         why: String,
     },
@@ -143,26 +143,26 @@ pub enum Judged {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// Error where a law says MUST, warning where it says SHOULD, note for what is legal and breaks known clients.
+    /// Error for a MUST, warning for a SHOULD, note for legal behavior that breaks known clients.
     pub severity: Severity,
     /// `MUST`, `SHOULD`, `security` or `portability`.
     pub level: String,
-    /// Why it counts for less than its keyword says, where it does.
+    /// Why the severity is below that of its level, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<String>,
     /// One sentence: a lowercase fragment without a final dot.
     pub message: String,
-    /// Position in the report's takes.
+    /// Position in `conversations` of the report.
     pub conversation: usize,
     pub frames: Vec<FrameId>,
-    /// Where the law stands.
+    /// The URL of the requirement.
     pub source: String,
     /// What to change.
     pub remedy: String,
-    /// The rule whose finding this one follows from: it goes away with that.
+    /// The rule whose finding causes this one: fixing that one fixes both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// The SDK does this, whatever the author of the server wrote.
+    /// The defect of the SDK that causes this; the code of the server does not matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub defect: Option<Defect>,
     /// It is in the baseline of accepted findings.
@@ -170,7 +170,7 @@ pub struct Finding {
     pub accepted: bool,
 }
 
-/// Something that has to be seen before a check may pass, and was not.
+/// Something that a check needs to observe before it may pass, and did not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gap {
@@ -179,7 +179,7 @@ pub struct Gap {
     pub message: String,
     /// What to do about it.
     pub hint: String,
-    /// Position in the report's takes of the conversation that shows it, where one does.
+    /// Position in `conversations` of the report of the one that shows it, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<usize>,
 }
@@ -189,9 +189,9 @@ pub struct Gap {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum GapKind {
-    /// No conversation got through the handshake and the lists.
+    /// No conversation completed the handshake and the lists.
     NoConversation,
-    /// There was one, but rules that matter could not be judged.
+    /// A conversation completed them, but important rules could not be judged.
     NotJudged,
 }
 
@@ -200,7 +200,7 @@ pub enum GapKind {
 pub enum Conclusion {
     Passed,
     Failed,
-    /// Nothing was found, and not enough was seen to say that nothing is wrong.
+    /// There are no findings, but not enough was observed for a pass.
     Inconclusive,
 }
 
@@ -211,10 +211,10 @@ pub struct CheckReport {
     pub version: u32,
     /// The server, as the user named it.
     pub target: String,
-    /// Why the check is inconclusive unless it failed; empty if everything that matters was judged.
+    /// Why the check is inconclusive unless it failed; empty if all important rules were judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<Gap>,
-    /// What was looked at only in part, which says nothing against the server: lowercase fragments such as
+    /// What was checked only in part, which is not a fault of the server: lowercase fragments such as
     /// `500 of 2000 resources were read`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sampled: Vec<String>,
@@ -223,9 +223,9 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
-    /// How the check ended, if findings that `counts` accepts make it fail.
+    /// The conclusion, if findings for which `counts` is true make the check fail.
     pub fn conclusion(&self, counts: impl Fn(&RuleResult, &Finding) -> bool) -> Conclusion {
-        if self.findings().any(|(ruling, finding)| !finding.accepted && counts(ruling, finding)) {
+        if self.findings().any(|(rule_result, finding)| !finding.accepted && counts(rule_result, finding)) {
             Conclusion::Failed
         } else if self.gaps.is_empty() {
             Conclusion::Passed
@@ -234,9 +234,9 @@ impl CheckReport {
         }
     }
 
-    /// The gaps that no error explains: whoever reads of the error knows why its conversation did not come about.
+    /// The gaps that no error explains: an error in the same conversation is reported instead of the gap.
     pub fn unexplained_gaps(&self) -> impl Iterator<Item = &Gap> {
-        // What no version of an SDK is without counts one step less than the error that it is.
+        // A defect of every version of an SDK is an error that counts as a warning.
         let was_error =
             |finding: &Finding| finding.defect.is_some() && finding.tolerance.is_some() && finding.severity == Severity::Warning;
         let is_error = move |finding: &Finding| (finding.severity == Severity::Error || was_error(finding)) && !finding.accepted;
@@ -245,19 +245,19 @@ impl CheckReport {
         self.gaps.iter().filter(move |gap| !explains(gap))
     }
 
-    /// Every finding with the ruling that it belongs to.
+    /// Every finding with the rule result that it belongs to.
     pub fn findings(&self) -> impl Iterator<Item = (&RuleResult, &Finding)> {
-        self.rules.iter().flat_map(|ruling| {
-            let findings = match &ruling.judged {
+        self.rules.iter().flat_map(|rule_result| {
+            let findings = match &rule_result.judged {
                 Judged::Broken { findings } => findings.as_slice(),
                 _ => &[],
             };
-            findings.iter().map(move |finding| (ruling, finding))
+            findings.iter().map(move |finding| (rule_result, finding))
         })
     }
 }
 
-/// A finding that a team lives with, for now.
+/// A finding that a team accepts for now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -280,14 +280,15 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// Marks what is accepted, and gives what was accepted and is found no more.
+    /// Marks accepted findings, and returns the acceptances that match no finding any more.
     pub fn apply(&self, report: &mut CheckReport) -> Vec<Acceptance> {
         let mut stale = self.accepted.clone();
-        for ruling in &mut report.rules {
-            let Judged::Broken { findings } = &mut ruling.judged else { continue };
+        for rule_result in &mut report.rules {
+            let Judged::Broken { findings } = &mut rule_result.judged else { continue };
             for finding in findings {
-                let is_same =
-                    |known: &Acceptance| known.rule == ruling.rule && without_numbers(&known.message) == without_numbers(&finding.message);
+                let is_same = |known: &Acceptance| {
+                    known.rule == rule_result.rule && without_numbers(&known.message) == without_numbers(&finding.message)
+                };
                 finding.accepted = self.accepted.iter().any(is_same);
                 stale.retain(|known| !is_same(known));
             }
@@ -295,19 +296,19 @@ impl Baseline {
         stale
     }
 
-    /// Accepts everything that a check found, with the reasons that were given before.
+    /// Accepts all findings of a check, with the reasons of this baseline.
     #[must_use]
     pub fn renewed(&self, report: &CheckReport) -> Self {
-        let accept = |(ruling, finding): (&RuleResult, &Finding)| {
-            let known = self.accepted.iter().find(|known| known.rule == ruling.rule && known.message == finding.message);
+        let accept = |(rule_result, finding): (&RuleResult, &Finding)| {
+            let known = self.accepted.iter().find(|known| known.rule == rule_result.rule && known.message == finding.message);
             let reason = known.map(|known| known.reason.clone()).unwrap_or_default();
-            Acceptance { rule: ruling.rule.clone(), message: finding.message.clone(), reason }
+            Acceptance { rule: rule_result.rule.clone(), message: finding.message.clone(), reason }
         };
         Self { version: crate::FORMAT_VERSION, accepted: report.findings().map(accept).collect() }
     }
 }
 
-/// A text in which numbers count for nothing: times, counts and ports differ from run to run.
+/// A text with its numbers replaced: times, counts and ports differ from run to run.
 pub fn without_numbers(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut in_number = false;
@@ -322,7 +323,7 @@ pub fn without_numbers(text: &str) -> String {
     plain
 }
 
-/// All that there is to say of a rule.
+/// The documentation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RulePage {
@@ -344,7 +345,7 @@ pub struct RulePage {
     pub good: String,
 }
 
-/// Where a law stands.
+/// The source of a requirement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RuleSource {
@@ -375,14 +376,14 @@ mod tests {
             defect: None,
             accepted: false,
         };
-        let ruling =
+        let rule_result =
             RuleResult { rule: "r".into(), area: "a".into(), requirement: "l".into(), judged: Judged::Broken { findings: vec![finding] } };
         CheckReport {
             version: 1,
             target: "t".into(),
             gaps: Vec::new(),
             sampled: Vec::new(),
-            rules: vec![ruling],
+            rules: vec![rule_result],
             conversations: Vec::new(),
         }
     }

@@ -1,4 +1,4 @@
-//! What a server promises, as `mcproof.lock` keeps it, and what of it changed. Plain data; the engine fills and compares it.
+//! The contract of a server, as `mcproof.lock` stores it, and its changes. Plain data; filled and compared elsewhere.
 
 use crate::FORMAT_VERSION;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContractLock {
     pub version: u32,
-    /// How the server was reached, where that can be told without a secret.
+    /// How the server was reached, if that contains no secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<LockedTarget>,
     /// By kind of client: `legacy/full`, `modern/minimal`, with `/` and the name of an identity where there is one.
@@ -32,7 +32,7 @@ pub struct LockedTarget {
     /// Where the command was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// The names of the variables that were set for it; their values are nobody's business.
+    /// The names of the variables that were set for it; their values may be secret and are not stored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,15 +42,15 @@ pub struct LockedTarget {
     pub server: Option<String>,
 }
 
-/// What a server promises to one kind of client. Lists are sorted; a list that is `None` was not asked for, because the
-/// server does not offer it or nobody asked.
+/// What a server offers to one kind of client. Lists are sorted; a list that is `None` was not requested, because the
+/// server does not offer it or it was not needed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Contract {
     pub hashes: ContractHashes,
-    /// The revisions of this era that the server speaks, newest first.
+    /// The revisions of this era that the server supports, newest first.
     pub protocol_versions: Vec<String>,
-    /// Name, version and what else the server says of itself.
+    /// Name, version and other facts that the server sends about itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Value>,
     pub capabilities: Map<String, Value>,
@@ -72,16 +72,16 @@ pub struct Contract {
 pub struct ContractHashes {
     /// Over the sorted pairs of name and input schema of the tools.
     pub tools: String,
-    /// Over everything that is promised.
+    /// Over the whole contract.
     pub full: String,
 }
 
-/// What a change means for those who call the server.
+/// What a change means for clients of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeLevel {
-    /// Nothing that a program would notice.
+    /// Programs do not notice it.
     Cosmetic,
     /// What worked before still works.
     Compatible,
@@ -104,7 +104,7 @@ pub struct ContractChange {
     pub pointer: String,
     /// A lowercase fragment without a final dot.
     pub reason: String,
-    /// Set if the new text speaks to models behind the back of users, and the old one did not: what it does.
+    /// Set if the new text gives hidden instructions to models, and the old one did not: what it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspicion: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -118,7 +118,7 @@ pub struct ContractChange {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContractDiff {
     pub version: u32,
-    /// What was compared, as a person would name it.
+    /// What was compared, in words.
     pub old: String,
     pub new: String,
     /// The kinds of clients that were compared.
@@ -134,12 +134,12 @@ impl ContractDiff {
         self.changes.iter().filter(|change| change.level == level).count()
     }
 
-    /// Whether anything else changed than the version of the server: a release that promises the same is no drift.
+    /// Whether anything but the version of the server changed: a release with the same contract is not drift.
     pub fn is_drift(&self) -> bool {
         self.changes.iter().any(|change| !(change.subject == "the server" && change.pointer == "/version"))
     }
 
-    /// Whether something in it is of this level or above. What is suspicious is as bad as what breaks.
+    /// Whether a change is of this level or above. A suspicious text counts as breaking.
     pub fn reaches(&self, level: ChangeLevel) -> bool {
         self.changes.iter().any(|change| change.level >= level || change.suspicion.is_some())
     }
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A file that version 1 wrote, for every later reader.
+    /// A file of version 1, which every later reader must read.
     const WRITTEN_BY_VERSION_1: &str = r#"{
   "version": 1,
   "target": { "command": ["node", "server.js"], "variables": ["API_KEY"] },

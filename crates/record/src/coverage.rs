@@ -19,7 +19,7 @@ impl Coverage {
         self.items.iter().filter(|item| item.uses > 0).count()
     }
 
-    /// The share of the items that were used, rounded down: only what is complete is 100. A server that offers nothing is.
+    /// The share of the items that were used, rounded down: only complete coverage is 100. It is 100 for a server that offers nothing.
     pub fn percent(&self) -> u32 {
         let whole = self.items.len();
         (self.used() * 100).checked_div(whole).map_or(100, |percent| u32::try_from(percent).expect("at most 100"))

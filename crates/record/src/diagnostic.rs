@@ -1,4 +1,4 @@
-//! A diagnosis: what is wrong, where, what was expected, what came, and what to do next. Reporters only render it.
+//! A diagnostic: what is wrong, where, what was expected, what was received, and what to do next. Reporters only render it.
 
 use crate::Evidence;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub enum Severity {
     Error,
 }
 
-/// A range of a file that a person wrote, with the text it covers, so that a report needs no other file.
+/// A range of a file of the user, with its text, so that a report needs no other file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Place {
@@ -28,7 +28,7 @@ pub struct Place {
     pub text: String,
 }
 
-/// One spot where a value is not what was expected.
+/// One place where a value differs from the expectation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
@@ -38,7 +38,7 @@ pub struct Difference {
     pub expected: String,
     /// The actual value as JSON, or `missing`.
     pub actual: String,
-    /// Where the expectation stands in the suite.
+    /// The place of the expectation in the suite.
     pub place: Option<Place>,
 }
 
@@ -54,7 +54,7 @@ pub struct Diagnostic {
     pub place: Option<Place>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<Difference>,
-    /// The whole value that came, pretty-printed, when the differences alone do not show enough.
+    /// The whole value that was received, pretty-printed, if the differences alone do not show enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actual: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,8 +100,8 @@ impl Diagnostic {
         self
     }
 
-    /// The same with other words wherever it says something that was sent, or that comes of that. The source lines of a place
-    /// are the user's own, and evidence was cleaned when it was recorded: both stay.
+    /// A copy with `map` applied to every text that was sent or is derived from that. The source lines of a place
+    /// belong to the user, and evidence was redacted when it was recorded: both stay.
     #[must_use]
     pub fn map_text(self, map: impl Fn(String) -> String) -> Self {
         let difference = |difference: Difference| Difference {

@@ -1,4 +1,4 @@
-//! The messages of `mcproof drive`, as `docs/drive.md` explains them: what a driver may ask, what it gets, and what it is told.
+//! The messages of `mcproof drive`, as `docs/drive.md` explains them: the requests of a driver, their results, and the notifications of mcproof.
 //! Plain data; knows neither lines nor sessions.
 
 mod params;
@@ -48,7 +48,7 @@ macro_rules! methods {
 }
 
 methods! {
-    /// What a driver may ask, by its names on the wire.
+    /// The methods that a driver may call.
     METHODS, DriverRequest, DriveResult:
     "hello" Hello(HelloParams) -> HelloResult,
     "open" Open(OpenParams) -> Opened,
@@ -77,7 +77,7 @@ methods! {
     "shutdown" Shutdown(Nothing) -> Nothing,
 }
 
-/// What a driver tells without being answered.
+/// The notifications that a driver sends.
 #[cfg(feature = "schema")]
 #[derive(Clone, Debug, JsonSchema)]
 #[serde(tag = "method", content = "params")]
@@ -90,7 +90,7 @@ pub enum DriverNotification {
     RelayClosed(RelayClosedParams),
 }
 
-/// What a driver is told; `session/ask` is a request, all others are notifications.
+/// The messages to a driver; `session/ask` is a request, all others are notifications.
 #[cfg(feature = "schema")]
 #[derive(Clone, Debug, JsonSchema)]
 #[serde(tag = "method", content = "params")]
@@ -111,7 +111,7 @@ pub enum DrivePush {
     RelayEnd(RelayEnded),
 }
 
-/// All that stands in the lines of `mcproof drive` besides the envelope of JSON-RPC 2.0.
+/// The content of the lines of `mcproof drive`, without the envelope of JSON-RPC 2.0.
 #[cfg(feature = "schema")]
 #[derive(Clone, Debug, JsonSchema)]
 pub struct DriveMessages {

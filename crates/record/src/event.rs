@@ -1,5 +1,5 @@
 //! The facts of a run, in the order in which they became known. Reporters, stores and dashboards are sinks of this stream;
-//! nothing in it says how to show it.
+//! none of them depends on how it is shown.
 
 use crate::{CaseOutcome, Counts, Coverage, Diagnostic, Frame, millis};
 use serde::{Deserialize, Serialize};
@@ -24,9 +24,9 @@ pub struct CasePlan {
     pub name: String,
     /// `stdio`, `http`, `sse` or `in-memory`.
     pub transport: String,
-    /// Where the test stands in its suite, 1-based.
+    /// The line of the test in its suite, 1-based.
     pub line: u32,
-    /// Which run of it this is, counted from 1, where cases are repeated; 0 where they are not.
+    /// The number of the repetition, counted from 1; 0 if cases are not repeated.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repetition: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -36,7 +36,7 @@ pub struct CasePlan {
     pub servers: Vec<String>,
 }
 
-/// The first answer in which two runs of a test over different transports differ.
+/// The first response in which two runs of a test over different transports differ.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Parting {
@@ -46,12 +46,12 @@ pub struct Parting {
     pub passed: Branch,
 }
 
-/// What one of them got there.
+/// What one of them received there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Branch {
     pub transport: String,
-    /// None if no answer came.
+    /// Missing if there was no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<Frame>,
 }
@@ -81,7 +81,7 @@ pub enum Event {
         name: String,
         failed: Vec<String>,
         passed: Vec<String>,
-        /// Where the wires part, if they are known.
+        /// The first difference between the transports, if it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parting: Option<Box<Parting>>,
     },
@@ -89,7 +89,7 @@ pub enum Event {
     Notice {
         diagnostic: Diagnostic,
     },
-    /// What a server offers, and which of it no case touched.
+    /// What a server offers, and what of it no case used.
     Covered(Coverage),
     RunFinished {
         counts: Counts,

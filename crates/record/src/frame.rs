@@ -11,7 +11,7 @@ use std::time::Duration;
 #[serde(transparent)]
 pub struct FrameId(pub u64);
 
-/// One HTTP request together with everything that came back for it.
+/// One HTTP request together with its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -23,7 +23,7 @@ pub struct ExchangeId(pub u64);
 pub enum Direction {
     ToServer,
     FromServer,
-    /// A fact about the connection or the process that neither side said: started, exited, timed out.
+    /// A fact about the connection or the process that neither side sent: started, exited, timed out.
     Local,
 }
 
@@ -44,7 +44,7 @@ pub struct Frame {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum FrameBody {
-    /// One line on stdin or stdout of a stdio server, without its line feed. `unterminated` says that the stream
+    /// One line on stdin or stdout of a stdio server, without its line feed. `unterminated` is set if the stream
     /// ended before one.
     Line {
         bytes: Raw,
@@ -53,27 +53,27 @@ pub enum FrameBody {
     },
     /// One line that the server's process wrote to stderr.
     Stderr { bytes: Raw },
-    /// One line that an HTTP server's process wrote to stdout, which is no protocol channel there.
+    /// One line that an HTTP server's process wrote to stdout, which is not a protocol channel there.
     Stdout { bytes: Raw },
-    /// The head and the whole body of an HTTP request that we sent.
+    /// The head and the whole body of an HTTP request that mcproof sent.
     HttpRequest { exchange: ExchangeId, method: String, url: String, headers: Vec<(String, String)>, body: Raw },
     /// The head of an HTTP response.
     HttpResponse { exchange: ExchangeId, status: u16, headers: Vec<(String, String)> },
-    /// The whole body of an HTTP response that is no event stream.
+    /// The whole body of an HTTP response that is not an event stream.
     HttpBody { exchange: ExchangeId, bytes: Raw },
     /// One server-sent event: the raw bytes up to and including its blank line, and what they mean.
     SseEvent { exchange: ExchangeId, bytes: Raw, event: Option<String>, id: Option<String>, data: Option<Raw> },
-    /// An HTTP exchange is over. `error` says why it broke, if it did.
+    /// An HTTP exchange ended. `error` is the reason if it failed.
     HttpEnd { exchange: ExchangeId, error: Option<String> },
     /// The server's process was started.
     Spawned { pid: u32, command: Vec<String> },
     /// The server's process ended.
     Exited { code: Option<i32>, signal: Option<i32> },
-    /// A pipe of the server was closed: `stdin` by us, `stdout` by the server.
+    /// A pipe of the server was closed: `stdin` by mcproof, `stdout` by the server.
     Closed { pipe: String },
-    /// We sent the server's process, or its whole group, a signal.
+    /// mcproof sent a signal to the server's process, or to its process group.
     Signalled { signal: String },
-    /// Something about the connection that is no bytes: refused, reset, a limit or a deadline that was hit.
+    /// An event of the connection without bytes: refused, reset, a limit or a deadline that was reached.
     Note { text: String },
 }
 
@@ -82,12 +82,12 @@ pub enum FrameBody {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Transcript {
     pub frames: Vec<Frame>,
-    /// Frames that were seen and counted, but not kept, because a bound was reached.
+    /// Frames that were counted, but not stored, because a limit was reached.
     #[serde(default)]
     pub dropped: u64,
 }
 
-/// The part of a transcript that a diagnosis shows.
+/// The part of a transcript that a diagnostic shows.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Evidence {
@@ -105,7 +105,7 @@ impl Transcript {
     }
 
     /// Like [`Transcript::tail`], but ending at frame `end` instead of the newest one. Stderr is not cut there:
-    /// what a server says last is mostly why it failed. A server that was started again has only its last life shown.
+    /// the last lines of a server usually have the reason why it failed. Of a server that was restarted, only the last process is shown.
     pub fn around(&self, end: Option<FrameId>, frames: usize, stderr: usize) -> Evidence {
         let born = self.frames.iter().rposition(|frame| matches!(frame.body, FrameBody::Spawned { .. })).unwrap_or(0);
         let mut wire = Vec::new();

@@ -1,4 +1,4 @@
-//! JSON that is passed on more often than it is looked into. Knows nothing of its meaning.
+//! JSON that is passed on more often than it is parsed. Does not interpret it.
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 
-/// Some JSON: the text that it was written as, until somebody looks into it.
+/// JSON as its original text, parsed on first use.
 #[derive(Clone, Debug)]
 pub enum Json<T = Value> {
     /// On one line. Reading it does not fail.
@@ -145,12 +145,12 @@ mod tests {
 
     fn check<T: Shape + Clone + Serialize + std::fmt::Debug>(text: &str, expected: &str) {
         let found = serde_json::from_str::<Json<T>>(text);
-        let said = match &found {
+        let value = match &found {
             Ok(json @ Json::Unread(_)) => format!("unread {}", serde_json::to_string(json).unwrap()),
             Ok(json @ Json::Read(_)) => format!("read {}", serde_json::to_string(json).unwrap()),
             Err(error) => error.to_string(),
         };
-        assert_eq!(said, expected, "{text}");
+        assert_eq!(value, expected, "{text}");
         if let Ok(json) = found {
             // This is what must not fail.
             let _ = json.into_inner();

@@ -1,10 +1,10 @@
-//! What the runs before left unfinished, so that the next one can take up just that. A fold over summaries; knows no files.
+//! The cases that earlier runs left unfinished, so that the next run can select them. A fold over summaries; knows no files.
 
 use crate::{CasePlan, FORMAT_VERSION, Summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// Tells a case from all others, in every run.
+/// Identifies a case in every run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CaseKey {
     /// Its suite file, relative to the folder of [`LastRun`] where it is below it.
@@ -13,7 +13,7 @@ pub struct CaseKey {
     pub transport: String,
 }
 
-/// The cases that failed, were cancelled or never ran when they were last selected.
+/// The cases that failed, were canceled or never ran when they were last selected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastRun {
     pub version: u32,
@@ -27,7 +27,7 @@ impl LastRun {
         Self { version: FORMAT_VERSION, folder: folder.into(), unfinished: BTreeSet::new() }
     }
 
-    /// Takes in one more run. What it did not select stays as it was.
+    /// Adds one more run. Cases that it did not select do not change.
     pub fn fold(&mut self, summary: &Summary, key: impl Fn(&CasePlan) -> CaseKey) {
         for case in &summary.planned {
             self.unfinished.remove(&key(case));

@@ -1,11 +1,11 @@
-//! What came of a case: its verdict, its steps, and the evidence. Says nothing about how to show it.
+//! The outcome of a case: its verdict, its steps, and the evidence. Does not render them.
 
 use crate::{CaseId, Diagnostic, FrameId, Place, Transcript, millis};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// What the wire proved about how a case was really run.
+/// How a case was really run, as the frames prove.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Proof {
@@ -22,12 +22,12 @@ pub struct Proof {
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     Pass,
-    /// Failed first, and passed when it was tried again. Never plain green.
+    /// Failed at first, and passed when it was retried. Not the same as passed.
     Flaky,
     Fail,
-    /// Not run, for a reason that the suite gives; its diagnostic is a note that says which.
+    /// Not run, for a reason in the suite; its diagnostic is a note with the reason.
     Skipped,
-    /// Not run because the run was told to stop first. Never green.
+    /// Not run because the run was stopped first. Never a pass.
     Cancelled,
 }
 
@@ -42,7 +42,7 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepOutcome {
-    /// What it did, as a person says it: `call create_order`.
+    /// What it did, in words: `call create_order`.
     pub title: String,
     /// The name of the server in the suite.
     pub server: String,
@@ -55,12 +55,12 @@ pub struct StepOutcome {
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub duration: Duration,
     pub passed: bool,
-    /// The requests of the step, each with what came of it.
+    /// The requests of the step, each with its outcome.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exchanges: Vec<Exchange>,
 }
 
-/// A request and the kind of its answer: what coverage counts, and what an audit writes down.
+/// A request and the kind of its response: counted by coverage, and recorded by audits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Exchange {
@@ -72,14 +72,14 @@ pub struct Exchange {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub arguments: Map<String, Value>,
     pub answer: AnswerKind,
-    /// Set if it was tried again, because nothing came that could be judged.
+    /// Set if it was retried, because nothing was received that could be judged.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retried: bool,
-    /// From the request to its answer, or to the end of waiting.
+    /// From the request to its response, or to the end of the wait.
     #[serde(rename = "duration_ms", with = "millis")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub duration: Duration,
-    /// The frame of the answer in the transcript of the step's server.
+    /// The frame of the response in the transcript of the step's server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<FrameId>,
 }
@@ -92,7 +92,7 @@ pub enum AnswerKind {
     /// A result with `isError`.
     ToolError,
     RpcError,
-    /// None came.
+    /// No response.
     Nothing,
 }
 
@@ -105,7 +105,7 @@ pub struct SessionTranscript {
     pub transcript: Transcript,
 }
 
-/// In what state a failure left a server, as a probe right after it found.
+/// The state of a server right after a failure, found by a probe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Aftermath {
@@ -120,21 +120,21 @@ pub struct Aftermath {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerState {
-    /// It answers as it should.
+    /// It responds as expected.
     Answers,
-    /// It never came up.
+    /// It did not start.
     NotStarted,
     /// Its process has ended.
     Died,
-    /// Its process lives, and answers nothing.
+    /// Its process runs, but does not respond.
     Hung,
-    /// It takes a new connection, but the old session is silent.
+    /// It accepts a new connection, but the existing session does not respond.
     Silent,
     /// No connection can be made.
     Unreachable,
 }
 
-/// Who has to act.
+/// The likely cause of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -142,7 +142,7 @@ pub enum Blame {
     Server,
     Network,
     Suite,
-    /// The server answers well, and the expectation may be as wrong as the answer.
+    /// The server responds; either the response or the expectation may be wrong.
     ServerOrSuite,
     /// The suite put faults between client and server, and they are the likely cause.
     InjectedFault,
@@ -171,13 +171,13 @@ pub struct CaseOutcome {
     /// Of the servers of a case that failed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aftermath: Vec<Aftermath>,
-    /// Kept for cases that did not pass, or for all where a sink asks for it.
+    /// Stored for cases that did not pass, or for all if a sink requests it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transcripts: Vec<SessionTranscript>,
 }
 
 impl CaseOutcome {
-    /// An outcome without anything to tell.
+    /// An outcome without diagnostics, steps or transcripts.
     pub fn new(id: CaseId, verdict: Verdict, duration: Duration) -> Self {
         Self {
             id,

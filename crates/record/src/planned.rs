@@ -3,7 +3,7 @@
 use crate::CasePlan;
 use serde::{Deserialize, Serialize};
 
-/// The cases that a run would take, in the order of the plan.
+/// The cases that a run would execute, in the order of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedRun {
     pub version: u32,
@@ -23,11 +23,11 @@ pub struct PlannedCase {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedStep {
-    /// What it does, as a person says it: `call create_order`.
+    /// What it does, in words: `call create_order`.
     pub title: String,
-    /// The name of the server in the suite; empty for a command of its own.
+    /// The name of the server in the suite; empty for a step that runs a command.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub server: String,
-    /// Where it stands in its suite, 1-based.
+    /// Its line in the suite, 1-based.
     pub line: u32,
 }

@@ -1,4 +1,4 @@
-//! What one probe of a server found: how far it came, how long each part took, and what is wrong. Plain data.
+//! The result of one probe of a server: the phases that it reached, their durations, and what is wrong. Plain data.
 
 use crate::{ContractChange, Diagnostic, FORMAT_VERSION, Severity, millis};
 use serde::{Deserialize, Serialize};
@@ -25,12 +25,12 @@ pub struct ProbeReport {
     /// How many tools it lists; missing if they were not listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<usize>,
-    /// The contract that it has now, where its tools were listed.
+    /// The current contract, if the tools were listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contract: Option<ProbedContract>,
-    /// One after the other. What was not reached is not there.
+    /// In order. Phases that were not reached are missing.
     pub phases: Vec<ProbePhase>,
-    /// To the end of the last phase. Ending the session is not in it.
+    /// To the end of the last phase, without the shutdown of the session.
     #[serde(rename = "duration_ms", with = "millis")]
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub duration: Duration,
@@ -43,16 +43,16 @@ pub struct ProbeReport {
 #[serde(rename_all = "kebab-case")]
 pub enum ProbeVerdict {
     Healthy,
-    /// It works, and something will need care.
+    /// It works, but something needs attention soon.
     Warning,
-    /// Something is there, but does not work as it should.
+    /// It can be reached, but does not work as it should.
     Unhealthy,
-    /// Nothing is there: no connection, or no process.
+    /// It cannot be reached: no connection, or no process.
     Unreachable,
 }
 
 impl ProbeVerdict {
-    /// Whether whoever waits for the server may go on.
+    /// Whether a script that waits for the server may continue.
     pub fn is_up(self) -> bool {
         matches!(self, Self::Healthy | Self::Warning)
     }
@@ -75,7 +75,7 @@ impl fmt::Display for ProbeVerdict {
 pub struct ProbedTls {
     /// `TLS 1.3`.
     pub protocol: String,
-    /// False where certificates are not checked.
+    /// False if certificates are not verified.
     pub verified: bool,
     /// Of the server's own certificate, which is missing if it cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,7 +102,7 @@ pub struct ProbedHandshake {
     pub transport: String,
     pub era: String,
     pub protocol_version: String,
-    /// Name and version, as far as the server says them.
+    /// Name and version, as far as the server sends them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
 }
@@ -112,12 +112,12 @@ pub struct ProbedHandshake {
 pub struct ProbedContract {
     /// The hash over the names and input schemas of the tools, as `mcproof hash --as KEY` prints it.
     pub tools: String,
-    /// What it is in the lock, where it was compared with one.
+    /// The hash in the lock file, if it was compared with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub locked: Option<String>,
     /// The kind of client that both are for, such as `modern/minimal`.
     pub key: String,
-    /// What is not as it is locked, the worst first.
+    /// The differences from the lock file, the worst first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ContractChange>,
 }
@@ -151,7 +151,7 @@ pub enum Phase {
     Tls,
     /// From the first request, or the start of the process, to the first byte of protocol that comes back.
     FirstByte,
-    /// From there to the end of the handshake of the protocol, or the discovery.
+    /// From there to the end of the MCP handshake or discovery.
     Handshake,
     /// All pages of `tools/list`.
     List,
@@ -174,7 +174,7 @@ impl fmt::Display for Phase {
 }
 
 impl ProbeReport {
-    /// Of a probe that has found nothing yet.
+    /// The report of a probe that has found nothing yet.
     pub fn new(target: impl Into<String>) -> Self {
         Self {
             version: FORMAT_VERSION,
@@ -191,7 +191,7 @@ impl ProbeReport {
         }
     }
 
-    /// Adds what is wrong. An error makes the verdict `at_worst`, unless it is worse already; a warning makes it one.
+    /// Adds a diagnostic. An error sets the verdict to `at_worst`, unless it is worse already; a warning sets it to `warning`.
     pub fn blame(&mut self, diagnostic: Diagnostic, at_worst: ProbeVerdict) {
         let verdict = match diagnostic.severity {
             Severity::Error => at_worst,

@@ -1,6 +1,6 @@
-//! The normative sentences of the specification, and who judges each of them. Plain data; the table itself is in `rules`.
+//! The normative sentences of the specification, and the rules that judge each of them. Plain data; the table itself is in `rules`.
 
-/// A sentence with a keyword of RFC 2119. Not its text: page, anchor and first words find it in the specification.
+/// A sentence with a level of RFC 2119. Not its text: page, anchor and first words locate it in the specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     /// The revision or the extension that has it.
@@ -10,7 +10,7 @@ pub struct Requirement {
     pub level: &'static str,
     pub words: &'static str,
     pub owner: RequirementOwner,
-    /// What there is to add to the reason.
+    /// An addition to the reason.
     pub note: &'static str,
 }
 
@@ -20,13 +20,13 @@ pub enum RequirementOwner {
     Rules(Vec<&'static str>),
     /// As `Rules`, but only on servers that have the tools of the official conformance suite.
     Fixtures(Vec<&'static str>),
-    /// It binds a server, and does not show from outside.
+    /// It binds a server, but cannot be observed from outside.
     Unseen(Unseen),
-    /// It binds somebody else: the client, the authorization server, an intermediary; or nobody, because it only refers to others.
+    /// It does not bind servers: it binds the client, the authorization server or an intermediary, or only refers to other sentences.
     Other(&'static str),
 }
 
-/// Why it does not show from outside whether a server does what a sentence says.
+/// Why compliance with a sentence cannot be observed from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unseen {
     Inside,

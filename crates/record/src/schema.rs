@@ -16,7 +16,7 @@ pub fn audit() -> Value {
     of::<AuditLine>("audit lines")
 }
 
-/// The schema (2020-12) of what a check found: `check --json`, `check --trace`.
+/// The schema (2020-12) of the report of a check: `check --json`, `check --trace`.
 pub fn check() -> Value {
     of::<CheckReport>("check")
 }
@@ -43,7 +43,7 @@ pub fn probe() -> Value {
 
 /// The schema (2020-12) of the messages of `mcproof drive`.
 pub fn drive() -> Value {
-    // As whoever sends a request has to write it: what may be left out is not required.
+    // From the point of view of the sender: optional members are not required.
     let generator = SchemaSettings::draft2020_12().for_deserialize().into_generator();
     let mut schema = generator.into_root_schema_for::<crate::drive::DriveMessages>();
     schema.insert("title".into(), format!("mcproof drive, protocol version {}", crate::drive::PROTOCOL).into());

@@ -19,14 +19,14 @@ pub struct Counts {
     pub cancelled: u32,
 }
 
-/// What a run amounts to so far.
+/// The state of a run so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     pub planned: Vec<CasePlan>,
     pub outcomes: BTreeMap<CaseId, CaseOutcome>,
 }
 
-/// Takes one more event into the summary.
+/// Adds one event to the summary.
 pub fn fold(summary: &mut Summary, event: &Event) {
     match event {
         Event::RunStarted { cases, .. } => summary.planned.clone_from(cases),
@@ -42,7 +42,7 @@ pub fn fold(summary: &mut Summary, event: &Event) {
 }
 
 impl Summary {
-    /// A case without an outcome counts as cancelled: it is never green.
+    /// A case without an outcome counts as canceled, never as passed.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for case in &self.planned {

@@ -1,5 +1,5 @@
 //! A run in few words, for a coding agent: what failed, the likeliest cause first, each with one hint and the command that
-//! repeats it. Nothing of what passed.
+//! repeats it. Tests that passed are only counted.
 
 mod check;
 
@@ -14,7 +14,7 @@ use mcproof_record::{Counts, Coverage, Diagnostic, Event, ServerState, Severity,
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// Columns of one line: more of a message is rarely needed, and costs the reader.
+/// Columns of one line: more of a message is rarely needed, and costs tokens.
 const WIDTH: usize = 300;
 /// Differences of one finding.
 const DIFFERENCES: usize = 3;
@@ -63,7 +63,7 @@ impl<W: Write> Agent<W> {
     fn finding(&self, number: usize, shared: &Shared<'_>) -> String {
         let Finding { verdict, diagnostics, aftermath } = shared.finding;
         let mut text = String::from("\n");
-        let mut add = |label: &str, said: &str| text.push_str(&format!("   {label}: {}\n", line(said)));
+        let mut add = |label: &str, content: &str| text.push_str(&format!("   {label}: {}\n", line(content)));
         let Some(first) = diagnostics.first() else { return String::new() };
         let head = if *verdict == Verdict::Fail { first.code.clone() } else { format!("{} ({})", first.code, words::verdict(*verdict)) };
         let headline = format!("{number}. {}\n", line(&format!("{head}: {}", first.message)));
@@ -87,8 +87,8 @@ impl<W: Write> Agent<W> {
             add("also", &format!("{}: {}", other.code, other.message));
         }
         let stderr = first.evidence.as_ref().map_or(&[][..], |evidence| &evidence.stderr);
-        let said: Vec<&String> = stderr.iter().filter(|line| !line.trim().is_empty()).collect();
-        said.iter().skip(said.len().saturating_sub(STDERR)).for_each(|line| add("stderr", line));
+        let stderr: Vec<&String> = stderr.iter().filter(|line| !line.trim().is_empty()).collect();
+        stderr.iter().skip(stderr.len().saturating_sub(STDERR)).for_each(|line| add("stderr", line));
         aftermath.iter().filter_map(words::aftermath).for_each(|after| add("after", &after));
         if let Some(hint) = diagnostics.iter().find_map(|diagnostic| diagnostic.hint.as_ref()) {
             add("hint", hint);
@@ -103,7 +103,7 @@ impl<W: Write> Agent<W> {
         let more = if more > 0 { format!("; {more} more") } else { String::new() };
         add(if shared.cases.len() == 1 { "case" } else { "cases" }, &format!("{}{more}", titles.join("; ")));
         if let Some(case) = shared.cases.first() {
-            // Whole: half a command is none.
+            // Never shortened: a part of a command does not run.
             text.push_str(&format!("   repeat: {}\n", escape(&self.repeat.command(case))));
         }
         text.insert_str(1, &headline);
@@ -113,12 +113,12 @@ impl<W: Write> Agent<W> {
 
 impl<W: Write> Reporter for Agent<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
-        self.findings.take(event);
+        self.findings.add(event);
         match event {
             Event::TransportSpecific { suite, name, failed, passed, parting } => {
                 self.asides.push(format!("transport-specific: {suite} > {name}: {}", words::transport_specific(failed, passed)));
                 let parting = parting.as_deref().map(words::parting).into_iter().flatten();
-                self.asides.extend(parting.map(|(label, said)| line(&format!("{label} {said}"))));
+                self.asides.extend(parting.map(|(label, received)| line(&format!("{label} {received}"))));
             }
             Event::Notice { diagnostic } => self.asides.push(notice(diagnostic)),
             Event::Covered(coverage) => self.asides.push(covered(coverage)),
@@ -148,8 +148,8 @@ fn covered(coverage: &Coverage) -> String {
     format!("coverage: {} > {}: {}{unused}", coverage.suite, coverage.server, words::coverage(coverage))
 }
 
-/// What explains most stands first: a server that is not there, then one that breaks the protocol, then one that is silent, then
-/// wrong answers; what only warns comes last.
+/// Likely root causes come first: a server that does not run, then one that breaks the protocol, then one that does not respond,
+/// then unexpected responses; warnings come last.
 fn rank(finding: &Finding) -> u8 {
     if finding.verdict != Verdict::Fail {
         return 9;

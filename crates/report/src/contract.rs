@@ -1,4 +1,4 @@
-//! What changed between two contracts: for a person at a terminal, and as Markdown for a pull request. The same words in both.
+//! What changed between two contracts: for a terminal, and as Markdown for a pull request. The text is the same.
 
 use crate::escape::{escape_block, escape_line};
 use crate::style::{BOLD, CYAN, DIM, GREEN, RED, Style, YELLOW, count};
@@ -110,12 +110,12 @@ fn is_text(value: &Option<Value>) -> bool {
     value.as_ref().is_some_and(Value::is_string)
 }
 
-/// A text as it stands, everything else as JSON.
+/// A string without quotes, everything else as JSON.
 pub fn readable(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Text in a table: what a server said must not make marks or links of its own. Code stays code.
+/// Text in a table: text of a server must not add markup or links. Code stays code.
 fn prose(text: &str) -> String {
     let safe = escape_line(text, LONGEST);
     let mut prose = String::with_capacity(safe.len());
@@ -175,17 +175,17 @@ mod tests {
 
     #[test]
     fn a_person_sees_level_place_reason_and_count() {
-        let told = terminal(&diff(vec![change(ChangeLevel::Breaking, "argument `x` is required now")]), &Style::default());
+        let text = terminal(&diff(vec![change(ChangeLevel::Breaking, "argument `x` is required now")]), &Style::default());
         for part in
             ["breaking   tool `a` at /description", "argument `x` is required now (c)", "only for legacy/full", "1 breaking, 0 compatible"]
         {
-            assert!(told.contains(part), "{part} is not in\n{told}");
+            assert!(text.contains(part), "{part} is not in\n{text}");
         }
         assert!(terminal(&diff(vec![]), &Style::default()).contains("no changes, for legacy/full, modern/full"));
     }
 
     #[test]
-    fn what_a_server_said_cannot_leave_its_place() {
+    fn text_of_a_server_cannot_leave_its_place() {
         let hostile = "a|b\n# h <script> [x](http://y) \u{1b}[31m ```\n</details>";
         let mut poisoned = change(ChangeLevel::Cosmetic, hostile);
         poisoned.new = Some(hostile.into());

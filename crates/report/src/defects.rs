@@ -1,46 +1,45 @@
-//! Findings that an SDK explains, one group for each SDK: they are told apart from what the author of a server wrote. Says which they
-//! are, and how people read them.
+//! Findings that an SDK causes, grouped by SDK and separate from those of the server's own code. Selects and renders them.
 
 use crate::check::is_open;
 use crate::style::{BOLD, DIM, RED, Style, YELLOW, count};
 use mcproof_record::{CheckReport, Defect, Finding, RuleResult, Sdk, Severity};
 
-/// Rows that one defect may take.
+/// Rows for one defect.
 const MOST_ROWS: usize = 4;
 
 /// The known defects of an SDK that a check found.
-pub(crate) struct OfSdk<'r> {
+pub(crate) struct SdkDefects<'r> {
     pub(crate) sdk: &'r Sdk,
-    pub(crate) defects: Vec<Known<'r>>,
+    pub(crate) defects: Vec<KnownDefect<'r>>,
 }
 
 /// One known defect. It may show in several findings of its rule.
-pub(crate) struct Known<'r> {
-    pub(crate) ruling: &'r RuleResult,
+pub(crate) struct KnownDefect<'r> {
+    pub(crate) rule_result: &'r RuleResult,
     pub(crate) defect: &'r Defect,
     /// The worst first.
     pub(crate) findings: Vec<&'r Finding>,
 }
 
-impl Known<'_> {
+impl KnownDefect<'_> {
     pub(crate) fn severity(&self) -> Severity {
         self.findings[0].severity
     }
 
-    /// What helps, and that it counts for less than its level says, where it does.
+    /// The remedy, and why the finding has less weight than its level, if it does.
     pub(crate) fn advice(&self) -> String {
         let Finding { severity, level, tolerance, .. } = self.findings[0];
         let tolerance = tolerance.as_ref().map(|_| format!("; a {level} that counts as a {} without --strict", word(*severity)));
         format!("{}{}", self.defect.advice, tolerance.unwrap_or_default())
     }
 
-    /// Rule and message, and how many other findings are the same defect.
-    pub(crate) fn told(&self) -> String {
+    /// Rule and message, and the number of other findings of the same defect.
+    pub(crate) fn headline(&self) -> String {
         let more = match self.findings.len() - 1 {
             0 => String::new(),
             more => format!(" (and {more} more)"),
         };
-        format!("{}: {}{more}", self.ruling.rule, self.findings[0].message)
+        format!("{}: {}{more}", self.rule_result.rule, self.findings[0].message)
     }
 }
 
@@ -50,18 +49,18 @@ pub(crate) fn title(sdk: &Sdk) -> String {
 }
 
 /// By SDK, in the order of the rules.
-pub(crate) fn by_sdk(report: &CheckReport) -> Vec<OfSdk<'_>> {
-    let mut groups: Vec<OfSdk<'_>> = Vec::new();
-    for (ruling, finding) in report.findings().filter(|(_, finding)| is_open(finding)) {
+pub(crate) fn by_sdk(report: &CheckReport) -> Vec<SdkDefects<'_>> {
+    let mut groups: Vec<SdkDefects<'_>> = Vec::new();
+    for (rule_result, finding) in report.findings().filter(|(_, finding)| is_open(finding)) {
         let Some(defect) = &finding.defect else { continue };
         let position = groups.iter().position(|group| *group.sdk == defect.sdk).unwrap_or_else(|| {
-            groups.push(OfSdk { sdk: &defect.sdk, defects: Vec::new() });
+            groups.push(SdkDefects { sdk: &defect.sdk, defects: Vec::new() });
             groups.len() - 1
         });
         let defects = &mut groups[position].defects;
-        match defects.iter_mut().find(|known| known.ruling.rule == ruling.rule && known.defect == defect) {
+        match defects.iter_mut().find(|known| known.rule_result.rule == rule_result.rule && known.defect == defect) {
             Some(known) => known.findings.push(finding),
-            None => defects.push(Known { ruling, defect, findings: vec![finding] }),
+            None => defects.push(KnownDefect { rule_result, defect, findings: vec![finding] }),
         }
     }
     for known in groups.iter_mut().flat_map(|group| &mut group.defects) {
@@ -73,15 +72,15 @@ pub(crate) fn by_sdk(report: &CheckReport) -> Vec<OfSdk<'_>> {
     groups
 }
 
-/// `3 known defects of TypeScript SDK 1.29.0 (1 failure, 2 notes)`, each SDK by itself; empty if there are none.
-pub(crate) fn counted(groups: &[OfSdk<'_>]) -> Vec<String> {
-    let told = |group: &OfSdk<'_>| {
+/// `3 known defects of TypeScript SDK 1.29.0 (1 failure, 2 notes)`, one item for each SDK; empty if there are none.
+pub(crate) fn counted(groups: &[SdkDefects<'_>]) -> Vec<String> {
+    let summary = |group: &SdkDefects<'_>| {
         let of = |severity| group.defects.iter().filter(|known| known.severity() == severity).count() as u64;
         let kinds = [Severity::Error, Severity::Warning, Severity::Note].into_iter().filter(|severity| of(*severity) > 0);
         let kinds: Vec<String> = kinds.map(|severity| count(of(severity), word(severity))).collect();
         format!("{} of {} ({})", count(group.defects.len() as u64, "known defect"), group.sdk, kinds.join(", "))
     };
-    groups.iter().map(told).collect()
+    groups.iter().map(summary).collect()
 }
 
 /// What a finding counts for.
@@ -93,10 +92,10 @@ pub(crate) fn word(severity: Severity) -> &'static str {
     }
 }
 
-/// A paragraph for each SDK: a defect in a line, and what helps below it.
+/// A paragraph for each SDK: each defect on a line, with the remedy below it.
 pub(crate) fn render(report: &CheckReport, style: &Style) -> String {
     let mut text = String::new();
-    for OfSdk { sdk, defects } in by_sdk(report) {
+    for SdkDefects { sdk, defects } in by_sdk(report) {
         text += &style.paint(BOLD, &style.text(&title(sdk)));
         text.push('\n');
         for known in defects {
@@ -107,7 +106,7 @@ pub(crate) fn render(report: &CheckReport, style: &Style) -> String {
                 Severity::Note => style.paint(DIM, &label),
             };
             let width = style.width.saturating_sub(INDENT);
-            for (index, line) in style.wrap(&known.told(), width, MOST_ROWS).into_iter().enumerate() {
+            for (index, line) in style.wrap(&known.headline(), width, MOST_ROWS).into_iter().enumerate() {
                 let before = if index == 0 { format!("  {label}  ") } else { " ".repeat(INDENT) };
                 text += &format!("{before}{line}\n");
             }

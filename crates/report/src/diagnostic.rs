@@ -1,4 +1,4 @@
-//! One diagnosis as text: what is wrong, the source with a caret, what came, the wire around it, and what to do next.
+//! One diagnostic as text: what is wrong, the source with a caret, what was received, the frames around it, and what to do next.
 //! Decides the order and the layout; the source, the differences and the frames are drawn by the modules below it.
 
 pub(crate) mod diff;
@@ -11,10 +11,10 @@ use crate::escape::columns;
 use crate::style::{BOLD, CYAN, DIM};
 use mcproof_record::{Diagnostic, Difference, Evidence, Frame};
 
-/// Rows that a hint or a line of stderr may take.
+/// Rows for a hint or a line of stderr.
 const ROWS: usize = 4;
 
-/// Codes that only repeat what the headline says. Every other code of a diagnosis with evidence is a rule that was broken, which
+/// Codes that only repeat the headline. Every other code of a diagnostic with evidence is the id of a broken rule, which
 /// the reader can look up.
 const GENERAL: &[&str] = &[
     "address-taken",
@@ -82,7 +82,7 @@ pub fn render(diagnostic: &Diagnostic, style: &Style) -> String {
     text
 }
 
-/// The wire alone, as diagnoses show it: a line for each frame.
+/// Only the frames, as in a diagnostic: a line for each.
 pub fn render_frames(frames: &[Frame], style: &Style) -> String {
     wire::all(frames, 0, style, style.width.max(20)).into_iter().map(|line| line + "\n").collect()
 }

@@ -1,4 +1,4 @@
-//! Makes text that a server or a suite chose safe and honest on a terminal: what would move the cursor, change colours,
+//! Makes text that a server or a suite chose safe and honest on a terminal: what would move the cursor, change colors,
 //! turn the reading direction or hide itself becomes visible as `\u{1b}`. Knows characters, not what they mean.
 
 use std::borrow::Cow;
@@ -8,12 +8,12 @@ use unicode_width::UnicodeWidthChar;
 /// More combining marks than this on one character are a flood that paints over the lines above and below.
 const MARKS_PER_CHARACTER: usize = 4;
 
-/// For text within one line: line feeds and tabs are shown as `\n` and `\t`, so that no server can forge a line of ours.
+/// For text within one line: line feeds and tabs are shown as `\n` and `\t`, so that no server can forge a line of the report.
 pub fn escape(text: &str) -> Cow<'_, str> {
     escape_with(text, Lines::One)
 }
 
-/// For a block of text with lines of its own: line feeds and tabs stay.
+/// For a block of several lines: line feeds and tabs stay.
 pub fn escape_block(text: &str) -> Cow<'_, str> {
     escape_with(text, Lines::Many)
 }
@@ -65,7 +65,7 @@ pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(|character| character.width().unwrap_or(0)).sum()
 }
 
-/// JSON that says the same, with everything escaped that a terminal would obey or hide: it may be shown on one, through any pipe.
+/// Equivalent JSON, with everything escaped that a terminal would obey or hide.
 pub fn escape_json(json: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t' | b'\r');
     if json.bytes().all(is_plain) {
@@ -76,7 +76,7 @@ pub fn escape_json(json: &str) -> Cow<'_, str> {
     for character in json.chars() {
         let follows = before.replace(character);
         let is_written_so = matches!(character, '\u{fe0e}' | '\u{fe0f}') && follows.is_some_and(is_pictograph);
-        // Controls of ASCII stand between values only.
+        // ASCII control characters are only allowed between values.
         if (character.is_ascii() && character != '\u{7f}') || is_written_so || !is_unsafe(character) {
             safe.push(character);
         } else {

@@ -1,4 +1,4 @@
-//! A rule as a page: for a person at a terminal, and as Markdown for the documentation. The same words in both.
+//! A rule as a page: for a terminal, and as Markdown for the documentation. The text is the same.
 
 mod requirements;
 
@@ -8,7 +8,7 @@ use mcproof_record::RulePage;
 pub use requirements::{coverage, requirements};
 use std::fmt::Write as _;
 
-/// How examples are written, told once on each page that has them.
+/// How to read examples; once on each page.
 const NOTATION: &str = "`>` is what the client sends, `<` what the server answers, `!` what happens, `@` what is being tried.";
 
 /// Rows that a paragraph may take.
@@ -67,7 +67,7 @@ pub fn terminal(page: &RulePage, style: &Style) -> String {
         match line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#')) {
             Some(title) => text += &style.paint(BOLD, title),
             None if in_example => text += &format!("  {line}"),
-            // An address that is broken over lines is none.
+            // A URL must not be broken over lines.
             None if line.contains("://") => text += line.replace("**", "").replace("<http", "http").trim_end_matches('>'),
             None => text += &style.wrap(&line.replace("**", ""), style.width, MOST_ROWS).join("\n"),
         }

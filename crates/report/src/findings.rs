@@ -1,5 +1,4 @@
-//! What of a run needs attention: failures, warnings and reasons, each told once with all cases that share it. Says nothing
-//! about how to show it.
+//! What needs attention in a run: failures, warnings and reasons, each once with all cases that share it. Does not render them.
 
 use crate::words;
 use mcproof_record::{Aftermath, CaseId, CaseOutcome, CasePlan, Diagnostic, Event, Place, Verdict};
@@ -12,7 +11,7 @@ pub(crate) struct Findings {
     by_case: BTreeMap<CaseId, Finding>,
 }
 
-/// What is kept of a case: not its transcripts, which may be large.
+/// What is stored of a case: not its transcripts, which may be large.
 pub(crate) struct Finding {
     pub(crate) verdict: Verdict,
     pub(crate) diagnostics: Vec<Diagnostic>,
@@ -26,7 +25,7 @@ pub(crate) struct Shared<'a> {
 }
 
 impl Findings {
-    pub(crate) fn take(&mut self, event: &Event) {
+    pub(crate) fn add(&mut self, event: &Event) {
         match event {
             Event::RunStarted { cases, .. } => self.planned = cases.iter().map(|case| (case.id, case.clone())).collect(),
             Event::CaseFinished(outcome) if outcome.verdict == Verdict::Fail || !outcome.diagnostics.is_empty() => {
@@ -100,12 +99,12 @@ impl Shared<'_> {
     }
 }
 
-/// Where a reader looks first: at what differs, or else at all that was expected.
+/// The most useful place: that of the first difference, or else that of the expectation.
 pub(crate) fn place(diagnostic: &Diagnostic) -> Option<&Place> {
     diagnostic.differences.iter().find_map(|difference| difference.place.as_ref()).or(diagnostic.place.as_ref())
 }
 
-/// Whether two cases fail alike, whatever their wires looked like and however long they took.
+/// Whether two cases fail in the same way, apart from transcripts and durations.
 fn same(one: &Finding, other: &Finding) -> bool {
     let alike = |(one, other): (&Diagnostic, &Diagnostic)| {
         one.code == other.code

@@ -1,5 +1,5 @@
-//! A run for GitHub Actions: annotations as workflow commands, and a summary in Markdown. Knows the two forms; whoever uses it
-//! knows where they go.
+//! A run for GitHub Actions: annotations as workflow commands, and a summary in Markdown. Knows the two formats;
+//! the caller decides where they are written.
 
 use crate::escape::{self, Lines};
 use crate::findings::{Findings, Shared, Title, place};
@@ -7,14 +7,14 @@ use crate::{Reporter, Style, diagnostic, words};
 use mcproof_record::{Coverage, Diagnostic, Event, Severity, Verdict};
 use std::io::{self, Write};
 
-/// Annotations of one kind that GitHub shows for a step; it drops the others without a word.
+/// Annotations of one kind that GitHub shows for a step; it drops the others silently.
 const ANNOTATIONS: usize = 10;
 /// Characters of the summary; GitHub refuses one of more than 1 MiB.
 const SUMMARY: usize = 900_000;
 /// Titles above one finding that several cases share.
 const TITLES: usize = 8;
-/// Columns of what one transport said.
-const SAID: usize = 240;
+/// Columns for what was received on one transport.
+const RECEIVED: usize = 240;
 
 /// A sink of events that annotates the lines of suites, and writes a summary.
 pub struct Github<W, S> {
@@ -23,7 +23,7 @@ pub struct Github<W, S> {
     summary: Option<S>,
     /// From the top of the repository to the folder in which suites are named.
     folder: String,
-    /// Ends the pause in which no line of the output is taken for a command. Nobody else may know it.
+    /// Ends the pause in which GitHub obeys no command in the output. Secret.
     pause: Option<String>,
     findings: Findings,
     notices: Vec<Diagnostic>,
@@ -32,8 +32,8 @@ pub struct Github<W, S> {
 }
 
 impl<W: Write, S: Write> Github<W, S> {
-    /// `pause` is a word that nobody can guess, where other reporters write to the same output: until the run has finished, no
-    /// line that a server made them print is obeyed as a command.
+    /// `pause` is a random word, needed if other reporters write to the same output: until the run has finished, GitHub obeys no
+    /// command in lines that contain text of a server.
     pub fn new(annotations: W, summary: Option<S>, folder: String, pause: Option<String>) -> Self {
         let findings = Findings::default();
         Self { annotations, summary, folder, pause, findings, notices: Vec::new(), specific: Vec::new(), coverage: Vec::new() }
@@ -56,7 +56,7 @@ impl<W: Write, S: Write> Github<W, S> {
         }
         for list in [errors, warnings] {
             let left_out = list.len().saturating_sub(ANNOTATIONS);
-            // The last one that is shown tells of those that are not.
+            // The last one counts those that are not shown.
             let shown = if left_out > 0 { ANNOTATIONS - 1 } else { list.len() };
             text.extend(list.iter().take(shown).map(String::as_str));
             if left_out > 0 {
@@ -115,7 +115,7 @@ impl<W: Write, S: Write> Github<W, S> {
         let total = blocks.len();
         for (index, block) in blocks.into_iter().enumerate() {
             if text.len() + block.len() > SUMMARY {
-                text.push_str(&format!("\n… and {} more, which have no room here\n", total - index));
+                text.push_str(&format!("\n… and {} more that do not fit here\n", total - index));
                 break;
             }
             text.push('\n');
@@ -127,7 +127,7 @@ impl<W: Write, S: Write> Github<W, S> {
 
 impl<W: Write, S: Write> Reporter for Github<W, S> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
-        self.findings.take(event);
+        self.findings.add(event);
         match event {
             Event::RunStarted { .. } => {
                 if let Some(word) = &self.pause {
@@ -138,8 +138,8 @@ impl<W: Write, S: Write> Reporter for Github<W, S> {
             Event::TransportSpecific { suite, name, failed, passed, parting } => {
                 let verdicts = words::transport_specific(failed, passed);
                 let mut text = format!("**transport-specific**: {} › {}: {}", inline(suite), inline(name), inline(&verdicts));
-                for (label, said) in parting.as_deref().map(words::parting).into_iter().flatten() {
-                    text.push_str(&format!("\n  - {label} {}", inline(&escape::escape_line(&said, SAID))));
+                for (label, received) in parting.as_deref().map(words::parting).into_iter().flatten() {
+                    text.push_str(&format!("\n  - {label} {}", inline(&escape::escape_line(&received, RECEIVED))));
                 }
                 self.specific.push(text);
                 Ok(())
@@ -201,14 +201,14 @@ fn covered(coverage: &Coverage) -> String {
     if rows.is_empty() { head } else { format!("{head}| unused | |\n|---|---|\n{rows}") }
 }
 
-/// Text as a block that nothing within it can end.
+/// Text as a code block with a fence that the text does not contain.
 fn fenced(text: &str) -> String {
     let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or_default();
     let fence = "`".repeat((longest + 1).max(3));
     format!("{fence}text\n{}\n{fence}\n", escape::escape_block(text.trim_end()))
 }
 
-/// Text within one line of Markdown that is nothing but text.
+/// Text within one line of Markdown, with its markup escaped.
 fn inline(text: &str) -> String {
     let mut safe = String::new();
     for character in escape::escape_also(text, Lines::One, |_| false).chars() {
@@ -216,7 +216,7 @@ fn inline(text: &str) -> String {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '&' => safe.push_str("&amp;"),
-            // A mention or a link is no text.
+            // Prevents mentions and links.
             '@' => safe.push_str("&#64;"),
             ':' if safe.ends_with("http") || safe.ends_with("https") => safe.push_str("&#58;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '(' | ')' | '#' | '|' | '~' | '!' => safe.extend(['\\', character]),

@@ -1,5 +1,5 @@
-//! A run as one HTML file that opens offline: everything is in it, and nothing is fetched. The data stands in it as JSON, and the
-//! page's own script shows it as text; what a server said is never markup.
+//! A run as one HTML file that opens offline: everything is in it, and nothing is fetched. The data is embedded as JSON, and the
+//! script of the page shows it as text; text of a server is never markup.
 
 mod view;
 
@@ -16,7 +16,7 @@ use std::time::Duration;
 use view::Budget;
 pub use view::{ShownFrame, Wire, wire};
 
-/// Colours and fonts, by day and by night, of every page that this program shows.
+/// Colors and fonts of all pages, for the light and the dark theme.
 pub const TOKENS: &str = include_str!("html/tokens.css");
 const STYLE: &str = concat!(include_str!("html/tokens.css"), include_str!("html/report.css"));
 const SCRIPT: &str = include_str!("html/report.js");
@@ -25,7 +25,7 @@ const SCRIPT: &str = include_str!("html/report.js");
 pub struct Html<W> {
     writer: W,
     planned: Vec<CasePlan>,
-    /// Each as JSON for the page, already cut: transcripts are not kept.
+    /// Each as JSON for the page, already cut: transcripts are not stored.
     outcomes: BTreeMap<CaseId, String>,
     budget: Budget,
     notices: Vec<Diagnostic>,
@@ -57,7 +57,7 @@ impl<W: Write> Html<W> {
         let title = words::counts(counts, duration);
         let head = json!({
             "counts": counts,
-            "told": title,
+            "summary": title,
             "tests": count(self.planned.len() as u64, "test"),
             "notices": self.notices.iter().map(view::diagnostic).collect::<Vec<_>>(),
             "specific": self.specific,
@@ -70,7 +70,7 @@ impl<W: Write> Html<W> {
         writeln!(out, "<meta name=\"color-scheme\" content=\"light dark\">\n<title>mcproof: {title}</title>")?;
         write!(
             out,
-            "<style>{STYLE}</style>\n</head>\n<body>\n<noscript>This report needs JavaScript, which stands in this file.</noscript>\n"
+            "<style>{STYLE}</style>\n</head>\n<body>\n<noscript>This report needs JavaScript. The script is part of this file.</noscript>\n"
         )?;
         writeln!(out, "<script type=\"application/json\" id=\"run\">{}</script>", embedded(&head.to_string()))?;
         write!(out, "<script type=\"application/json\" id=\"cases\">[")?;
@@ -93,10 +93,11 @@ impl<W: Write> Reporter for Html<W> {
             }
             Event::TransportSpecific { suite, name, failed, passed, parting } => {
                 let text = |text: &str| crate::escape(text).into_owned();
-                let said = words::transport_specific(failed, passed);
+                let verdicts = words::transport_specific(failed, passed);
                 let parting = parting.as_deref().map(words::parting).into_iter().flatten();
-                let parting: Vec<Value> = parting.map(|(label, said)| json!([label, crate::escape_line(&said, view::LINE)])).collect();
-                self.specific.push(json!({ "suite": text(suite), "name": text(name), "said": text(&said), "parting": parting }));
+                let parting: Vec<Value> =
+                    parting.map(|(label, received)| json!([label, crate::escape_line(&received, view::LINE)])).collect();
+                self.specific.push(json!({ "suite": text(suite), "name": text(name), "verdicts": text(&verdicts), "parting": parting }));
             }
             Event::Notice { diagnostic } => self.notices.push(diagnostic.clone()),
             Event::Covered(coverage) => self.coverage.push(coverage.clone()),
@@ -112,7 +113,7 @@ fn hash(text: &str) -> String {
     format!("sha256-{}", STANDARD.encode(Sha256::digest(text)))
 }
 
-/// JSON that a parser of HTML takes for nothing but text: neither `</script` nor `<!--` can stand in it.
+/// JSON that an HTML parser reads as plain text: it contains neither `</script` nor `<!--`.
 fn embedded(json: &str) -> String {
     json.replace('<', "\\u003c")
 }

@@ -1,4 +1,4 @@
-//! The events of a run as JSON lines, for programs. Knows nothing of what they say.
+//! The events of a run as JSON lines, for programs. Does not interpret them.
 
 use crate::{Reporter, escape_json};
 use mcproof_record::Event;

@@ -52,7 +52,7 @@ impl<W: Write> Junit<W> {
         ];
         element(&mut xml, "testsuites", &attributes, |xml| {
             suites.iter().enumerate().try_for_each(|(index, suite)| {
-                // The form has no place for what belongs to no case; it is told once.
+                // The format has no element for notices of a whole run: the first suite gets them.
                 suite.write(xml, if index == 0 { &self.notices } else { &[] })
             })
         })?;
@@ -150,9 +150,9 @@ impl Case<'_> {
         element(xml, "testcase", &attributes, |xml| {
             self.verdict_element(xml)?;
             let Some(outcome) = self.outcome else { return Ok(()) };
-            let said = said(outcome);
-            if !said.is_empty() {
-                text(xml, "system-out", &said)?;
+            let output = output(outcome);
+            if !output.is_empty() {
+                text(xml, "system-out", &output)?;
             }
             let stderr: Vec<String> = outcome
                 .diagnostics
@@ -193,8 +193,8 @@ impl Case<'_> {
     }
 }
 
-/// What happened, in lines: how the case was really run, its steps, and what became of the server.
-fn said(outcome: &CaseOutcome) -> String {
+/// What happened, in lines: the transport and era that were used, the steps, and the state of the server afterwards.
+fn output(outcome: &CaseOutcome) -> String {
     let mut lines: Vec<String> = outcome.proof.iter().map(words::proof).collect();
     if outcome.verdict == Verdict::Flaky {
         lines.push(words::attempts(outcome.attempts));
@@ -258,7 +258,7 @@ fn characters(xml: &mut Out, text: &str) -> io::Result<()> {
     xml.write_event(Xml::Text(BytesText::new(&safe(text, Lines::Many))))
 }
 
-/// Text without what XML 1.0 cannot hold, even escaped, or what hides itself.
+/// Text without characters that XML 1.0 does not allow, even escaped, and without invisible ones.
 fn safe(text: &str, lines: Lines) -> String {
     escape::escape_also(text, lines, |character| matches!(character, '\u{fffe}' | '\u{ffff}'))
 }

@@ -1,4 +1,4 @@
-//! One probe in one line, for people and for the logs of deploy scripts.
+//! One probe in one line, for people and for the logs of deployment scripts.
 
 use crate::escape::escape;
 use crate::style::{GREEN, RED, Style, YELLOW, count};
@@ -34,13 +34,13 @@ pub fn setback(report: &ProbeReport, attempt: u32, delay: Duration) -> String {
 }
 
 fn phases(phases: &[ProbePhase]) -> String {
-    let told: Vec<String> = phases.iter().map(|phase| format!("{} {}", phase.phase, millis(phase.duration))).collect();
-    if told.is_empty() { String::new() } else { format!(" ({})", told.join(", ")) }
+    let parts: Vec<String> = phases.iter().map(|phase| format!("{} {}", phase.phase, millis(phase.duration))).collect();
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
 }
 
 fn millis(duration: Duration) -> String {
     let millis = duration.as_secs_f64() * 1e3;
-    // What took a moment is not to look like nothing.
+    // A short duration must not read as zero.
     if millis < 1.0 { format!("{millis:.2}") } else { format!("{millis:.1}") }
 }
 
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_stands_in_the_line_and_nothing_else() {
+    fn only_known_facts_are_in_the_line() {
         check(&report(), "healthy: https://shop.example/mcp, 21.2 ms (dns 1.2, first byte 20.0)");
         let certificate = ProbedCertificate {
             subject: "CN=shop.example".into(),
@@ -81,11 +81,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_says_stays_on_its_line() {
+    fn text_of_a_server_stays_on_its_line() {
         let mut broken = ProbeReport::new("s");
         broken.blame(Diagnostic::error("e", "it says \u{1b}[31m\nhealthy"), ProbeVerdict::Unhealthy);
-        let told = [line(&broken, &Style::default()), setback(&broken, 2, Duration::from_millis(1500))];
-        assert!(told.iter().all(|line| line.lines().count() == 1 && !line.contains('\u{1b}')), "{told:?}");
-        assert!(told[1].ends_with("; again in 1.5 s\n"));
+        let lines = [line(&broken, &Style::default()), setback(&broken, 2, Duration::from_millis(1500))];
+        assert!(lines.iter().all(|line| line.lines().count() == 1 && !line.contains('\u{1b}')), "{lines:?}");
+        assert!(lines[1].ends_with("; again in 1.5 s\n"));
     }
 }

@@ -1,5 +1,5 @@
 //! The command that runs one case or judges one rule again, as one would type it into a shell. Knows the flags that select it;
-//! the others are given.
+//! the caller passes the others.
 
 use mcproof_record::CasePlan;
 
@@ -42,7 +42,7 @@ fn name_filter(name: &str) -> String {
     if name.chars().all(is_plain) && is_bare(name) {
         return format!("name(={name})");
     }
-    // A dot stands for itself as well.
+    // A dot matches itself as well.
     let pattern: String = name.chars().map(|character| if is_plain(character) { character } else { '.' }).collect();
     format!("name(/^{pattern}$/)")
 }

@@ -1,4 +1,4 @@
-//! How text is shown: colours, characters and width. Knows no terminal: whoever does, fills this in.
+//! How text is shown: colors, characters and width. Knows no terminal: the caller fills this in.
 
 use crate::escape::{self, Lines};
 use anstyle::AnsiColor;
@@ -74,7 +74,7 @@ impl Style {
         lines
     }
 
-    /// A line of a source file: every character keeps its column, so that a caret finds it.
+    /// A line of a source file, with all columns unchanged, so that carets point at the right characters.
     pub(crate) fn source(&self, text: &str) -> String {
         escape::substitute(text, self.pick_char('\u{fffd}', '?'), |character| self.lacks(character))
     }

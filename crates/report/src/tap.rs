@@ -1,4 +1,4 @@
-//! A run in the Test Anything Protocol, version 14, in the order of the plan. Knows no diagnosis but as text.
+//! A run in the Test Anything Protocol, version 14, in the order of the plan. Diagnostics are shown as text.
 
 use crate::escape::{self, Lines};
 use crate::{Reporter, Style, diagnostic, findings, words};
@@ -38,7 +38,7 @@ impl<W: Write> Tap<W> {
         text
     }
 
-    /// What has no outcome was cancelled, and counts as failed.
+    /// A case without an outcome was canceled, and counts as failed.
     fn rest(&mut self) -> String {
         let mut text = String::new();
         while let Some(plan) = self.planned.get(self.written) {

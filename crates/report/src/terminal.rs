@@ -1,9 +1,9 @@
-//! The report of a run for a person: a line per case as it finishes, failures in detail, a summary. Writes to the writer that it is
-//! given, and knows neither whether that is a terminal nor what the locale is.
+//! The report of a run for a terminal: a line per case as it finishes, failures in detail, a summary. Does not detect the terminal
+//! or the locale: the caller does.
 //!
 //! Cases run in parallel, so their lines come as they finish. Details come at the end, in the order of the plan: there they are
-//! the last thing on the screen, not torn apart by cases that passed meanwhile, and two runs of the same suite read alike. A case
-//! whose failure is another's is named with it, and told once: a server that does not start is one finding, not sixty.
+//! the last thing on the screen, not interrupted by cases that passed meanwhile, and two runs of the same suite read alike. Cases
+//! with the same failure share one finding: a server that does not start is one finding, not sixty.
 
 use crate::diagnostic;
 use crate::escape::columns;
@@ -17,12 +17,12 @@ use std::time::Duration;
 
 /// Titles above one finding that several cases share.
 const TITLES: usize = 8;
-/// Rows for what a label says.
+/// Rows for the text beside a label.
 const ROWS: usize = 12;
-/// Rows for each of two answers that differ.
+/// Rows for each of two responses that differ.
 const PARTING_ROWS: usize = 3;
 
-/// How much is said.
+/// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// What needs attention, and the summary.
@@ -35,9 +35,9 @@ pub enum Detail {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// For a pipe or a file: what is written stays as it is.
+    /// For a pipe or a file: written text is never changed.
     Off,
-    /// A last line that is written over with what is running now. Moves the cursor.
+    /// The last line shows what is running and is overwritten. Moves the cursor.
     Live,
 }
 
@@ -53,9 +53,9 @@ pub struct Terminal<W> {
     seed: Option<u32>,
     running: BTreeSet<CaseId>,
     finished: usize,
-    /// What the finished cases took together.
+    /// The total duration of the finished cases.
     spent: Duration,
-    /// What is told at the end.
+    /// What is shown at the end.
     findings: Findings,
     transport_notes: Vec<String>,
     notices: Vec<Diagnostic>,
@@ -104,13 +104,13 @@ impl<W: Write> Terminal<W> {
         self.style.paint(DIM, &format!("running {tests} from {suites}{left_out}{}", self.shuffled())) + "\n"
     }
 
-    /// How the order of the cases comes again.
+    /// How to repeat the order of the cases.
     fn shuffled(&self) -> String {
         self.seed.map(|seed| format!(", shuffled with --seed {seed}")).unwrap_or_default()
     }
 
     fn case_line(&self, outcome: &CaseOutcome) -> String {
-        // The longest mark takes one column of the durations, which leave it free.
+        // The longest mark uses one column of the durations, which leave it free.
         let room = if outcome.verdict == Verdict::Flaky { 7 } else { 8 };
         let duration = format!("{:>room$}", format!("{:.3} s", outcome.duration.as_secs_f64()));
         let transport = self.findings.plan(outcome.id).map(|case| self.transports(&[&case.transport])).unwrap_or_default();
@@ -181,15 +181,15 @@ impl<W: Write> Terminal<W> {
     fn transport_note(&self, suite: &str, name: &str, verdicts: &str, parting: Option<&Parting>) -> String {
         let label = self.style.paint(YELLOW.bold(), "transport-specific:");
         let mut text = format!("{label} {}: {}\n", self.named(suite, name), self.style.text(verdicts));
-        for (label, said) in parting.map(words::parting).into_iter().flatten() {
-            text.push_str(&self.labelled(&format!("{label:<16}"), &said, PARTING_ROWS));
+        for (label, received) in parting.map(words::parting).into_iter().flatten() {
+            text.push_str(&self.labelled(&format!("{label:<16}"), &received, PARTING_ROWS));
         }
         text
     }
 
     fn closing(&self, counts: &Counts, duration: Duration) -> String {
         let mut text = String::new();
-        for shared in self.told() {
+        for shared in self.shown_findings() {
             text.push('\n');
             text.push_str(&self.finding(&shared));
         }
@@ -214,7 +214,7 @@ impl<W: Write> Terminal<W> {
         text + &self.summary(counts, duration)
     }
 
-    /// What ran when the run was stopped: mostly what somebody lost patience with.
+    /// The cases that were running when the run was stopped.
     fn stopped(&self) -> String {
         let mut text = String::new();
         for id in self.running.iter().take(TITLES) {
@@ -225,9 +225,9 @@ impl<W: Write> Terminal<W> {
         text
     }
 
-    /// Warnings of cases that passed, then the failures, each in the order of the plan and with all cases that share it. Why a
-    /// case was skipped stands in its line already.
-    fn told(&self) -> Vec<Shared<'_>> {
+    /// Warnings of cases that passed, then the failures, each in the order of the plan and with all cases that share it. The
+    /// line of a skipped case already has the reason.
+    fn shown_findings(&self) -> Vec<Shared<'_>> {
         let mut groups = self.findings.shared();
         groups.retain(|shared| shared.finding.verdict != Verdict::Skipped);
         groups.sort_by_key(|shared| shared.finding.verdict == Verdict::Fail);
@@ -251,7 +251,7 @@ impl<W: Write> Terminal<W> {
             text.push_str(&self.labelled("after", &after, ROWS));
         }
         if let (Verdict::Fail, Some(repeat), Some(case)) = (verdict, &self.repeat, shared.cases.first()) {
-            // On one line, however long: it is copied into a shell.
+            // Never wrapped: it is copied into a shell.
             text.push_str(&format!("  {}  {}\n", self.style.paint(BOLD, "rerun"), self.style.text(&repeat.command(case))));
         }
         text
@@ -260,8 +260,8 @@ impl<W: Write> Terminal<W> {
     fn covered(&self, coverage: &Coverage) -> String {
         let percent = coverage.percent();
         let color = if percent == 100 { GREEN } else { YELLOW };
-        let told = self.style.paint(color, &words::coverage(coverage));
-        let mut text = format!("coverage: {}: {told}\n", self.named(&coverage.suite, &coverage.server));
+        let summary = self.style.paint(color, &words::coverage(coverage));
+        let mut text = format!("coverage: {}: {summary}\n", self.named(&coverage.suite, &coverage.server));
         let unused = words::unused(coverage);
         let widest = unused.iter().map(|(label, _)| label.len()).max().unwrap_or_default();
         for (label, names) in unused {
@@ -320,8 +320,7 @@ impl<W: Write> Terminal<W> {
         self.style.paint(DIM, &self.style.line(&text, self.style.width.saturating_sub(1)))
     }
 
-    /// As long as the other cases take what those before them took, and as many run at once as now. Nothing where that is less
-    /// than anybody needs to know.
+    /// An estimate from the durations so far and the number of cases that run at once. Empty for less than two seconds.
     fn time_left(&self) -> String {
         let Ok(finished @ 1..) = u32::try_from(self.finished) else { return String::new() };
         let waiting = self.planned.saturating_sub(self.finished) as f64;
@@ -336,7 +335,7 @@ impl<W: Write> Terminal<W> {
 
 impl<W: Write> Reporter for Terminal<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
-        self.findings.take(event);
+        self.findings.add(event);
         let mut text = String::new();
         match event {
             Event::RunStarted { cases, left_out, seed, .. } => {

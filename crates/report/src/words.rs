@@ -1,4 +1,4 @@
-//! The words of facts that several reporters tell: states, blame, counts. Text lives once.
+//! The words for facts that several reporters show: states of servers, likely causes, counts. Text lives once.
 
 use crate::diagnostic::wire;
 use crate::style::count;
@@ -63,7 +63,7 @@ pub(crate) fn counts(counts: &Counts, duration: Duration) -> String {
     format!("{parts} in {:.2} s", duration.as_secs_f64())
 }
 
-/// What there is at all; of what passed also nothing, as long as something was planned.
+/// The counts above zero; that of passed tests also if it is zero, unless no test ran.
 pub(crate) fn parts(counts: &Counts) -> Vec<(u32, &'static str)> {
     let Counts { passed, flaky, failed, skipped, cancelled } = *counts;
     let is_empty = *counts == Counts::default();
@@ -95,13 +95,13 @@ pub(crate) fn transport_specific(failed: &[String], passed: &[String]) -> String
     format!("passes on {}, fails on {}", list(passed), list(failed))
 }
 
-/// Where two wires part: the step, and for each transport what came there.
+/// The first difference between two transports: the step, and what was received there on each.
 pub(crate) fn parting(parting: &Parting) -> [(&'static str, String); 3] {
-    let came = |Branch { transport, frame }: &Branch| {
-        let said = frame.as_ref().and_then(|frame| wire::said(frame, &[]));
-        format!("{transport}: {}", said.map_or_else(|| "no response".to_owned(), |(said, _)| said))
+    let received = |Branch { transport, frame }: &Branch| {
+        let summary = frame.as_ref().and_then(|frame| wire::summary(frame, &[]));
+        format!("{transport}: {}", summary.map_or_else(|| "no response".to_owned(), |(summary, _)| summary))
     };
-    [("first differs at", parting.step.clone()), ("passes with", came(&parting.passed)), ("fails with", came(&parting.failed))]
+    [("first differs at", parting.step.clone()), ("passes with", received(&parting.passed)), ("fails with", received(&parting.failed))]
 }
 
 /// `passed at attempt 2`.
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repetitions_are_told_in_ranges() {
+    fn repetitions_are_shown_as_ranges() {
         let check = |repetitions: &[u32], expected: &str| assert_eq!(repeated("a", repetitions), expected);
         check(&[0], "a");
         check(&[2], "a #2");

@@ -5,6 +5,6 @@ use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (peer, reach) = hostile::parse(&arguments)?;
-    Ok(hostile::run(peer, reach)?)
+    let (peer, transport) = hostile::parse(&arguments)?;
+    Ok(hostile::run(peer, transport)?)
 }

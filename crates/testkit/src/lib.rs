@@ -1,5 +1,5 @@
-//! Servers to test against: one that sends requests of its own and creates tasks, servers with authorization, hostile servers, and a
-//! zoo of servers that each break one requirement.
+//! Servers to test against: one that sends requests to the client and creates tasks, servers with authorization, hostile servers,
+//! and a zoo of servers that each break one requirement.
 //! Knows MCP servers and nothing of the code that tests them.
 
 pub mod hostile;
@@ -8,6 +8,6 @@ pub mod workshop;
 pub mod zoo;
 
 mod raw_http;
-mod reach;
+mod server_transport;
 
-pub use reach::free_port;
+pub use server_transport::free_port;

@@ -1,5 +1,5 @@
-//! An MCP server (`rs`) and an authorization server (`as`), on two ports, that do what a case wishes and remember what
-//! they were asked. In what they are told to say, `{rs}` and `{as}` stand for their URLs. Knows no client.
+//! An MCP server (`rs`) and an authorization server (`as`), on two ports, that behave as configured and record their
+//! requests. In configured texts, `{rs}` and `{as}` stand for their URLs. Knows no client.
 
 #![expect(clippy::unwrap_used, reason = "servers of tests, which fail by panicking")]
 
@@ -20,17 +20,17 @@ use url::form_urlencoded;
 /// How the two servers behave.
 #[derive(Clone)]
 pub struct Wish {
-    /// What GET answers, by server and path.
+    /// Responses to GET, by server and path.
     pub documents: Vec<(&'static str, Value)>,
     /// `WWW-Authenticate` of a 401; none if empty.
     pub challenge: &'static str,
     /// The body of a 401.
     pub refusal: &'static str,
-    /// Where the authorization page redirects to; a page for people if empty.
+    /// Where the authorization page redirects to; an HTML page if empty.
     pub redirect: &'static str,
     pub registration: (u16, Value),
     pub token: (u16, Value),
-    /// Methods that need a scope; `*` is another one each time.
+    /// Methods that need a scope; `*` is a different one each time.
     pub needs: Vec<(&'static str, &'static str)>,
     /// Methods that need no token.
     pub open_to_all: &'static [&'static str],
@@ -88,7 +88,7 @@ struct Request {
 }
 
 impl OauthServers {
-    /// What most servers do, with a registration for everybody.
+    /// The usual behavior, with open registration.
     pub fn usual() -> Wish {
         let resource = json!({ "resource": "{rs}/mcp", "authorization_servers": ["{as}"] });
         let server = json!({
@@ -144,7 +144,7 @@ impl OauthServers {
         self.shared.state().wish.documents.insert(0, ("rs/.well-known/oauth-protected-resource/mcp", moved));
         let mut state = other.shared.state();
         state.wish.documents.push(("as/.well-known/oauth-authorization-server", server.clone()));
-        // Tokens that the new one gives are good at the old server.
+        // Tokens of the new one are valid at the old server.
         drop(state);
         let (other, here) = (Arc::clone(&other.shared), Arc::clone(&self.shared));
         let mut seen = other.seen.subscribe();
@@ -158,7 +158,7 @@ impl OauthServers {
         });
     }
 
-    /// No token is good any more.
+    /// Revokes all tokens.
     pub fn revoke(&self) {
         self.shared.state().valid = None;
     }
@@ -167,7 +167,7 @@ impl OauthServers {
         self.shared.state().refresh = None;
     }
 
-    /// What was asked of either server, besides the MCP endpoint.
+    /// The requests to both servers, without those to the MCP endpoint.
     pub fn steps(&self) -> Vec<String> {
         self.shared.state().log.iter().filter(|step| !step.contains(" rs/mcp")).cloned().collect()
     }
@@ -176,7 +176,7 @@ impl OauthServers {
         self.shared.state().log.iter().filter(|known| known.starts_with(step)).count()
     }
 
-    /// Waits until a request was answered so.
+    /// Waits until a request got this response.
     pub async fn until(&self, step: &str) {
         let mut seen = self.shared.seen.subscribe();
         let there = async {
@@ -208,19 +208,19 @@ impl OauthServers {
         text.replace(&self.shared.names["rs"], "{rs}").replace(&self.shared.names["as"], "{as}")
     }
 
-    /// Everything that was exchanged and is nobody else's business.
+    /// All secrets that were exchanged.
     pub fn secrets(&self) -> Vec<String> {
         self.shared.state().secrets.clone()
     }
 
-    /// Whether a text holds a secret, in any of the forms in which it may stand in JSON.
+    /// Whether a text contains a secret, in any form in which JSON may encode it.
     pub fn tells(text: &str, secret: &str) -> bool {
         // The last is what an encoder of JSON may make of it, inside the JSON of a transcript.
         let spellings = [secret.to_owned(), form_urlencoded::byte_serialize(secret.as_bytes()).collect(), secret.replace('/', "\\\\/")];
         spellings.iter().any(|spelling| text.contains(spelling.as_str()))
     }
 
-    /// From now on this token is good.
+    /// Makes this token valid.
     pub fn accept(&self, token: &str) {
         self.shared.state().valid = Some(token.to_owned());
     }

@@ -1,4 +1,4 @@
-//! Reads HTTP/1.1 requests from a blocking socket, for the servers that have no library because none could be so wrong.
+//! Reads HTTP/1.1 requests from a blocking socket, for servers that no HTTP library can implement, because they are wrong on purpose.
 //! Knows no MCP.
 
 use std::io::{self, BufRead, Read as _, Write};
@@ -8,7 +8,7 @@ const LARGEST_HEAD: u64 = 64 << 10;
 /// The largest body, in bytes.
 const LARGEST_BODY: u64 = 64 << 20;
 
-/// A request as it came; values of headers are not trimmed.
+/// A request as received; values of headers are not trimmed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
     pub(crate) method: String,
@@ -37,7 +37,7 @@ impl Request {
 /// The next request; `None` when the client has closed the connection.
 ///
 /// # Errors
-/// The connection broke, or, as `InvalidData`, what came is no request.
+/// The connection broke, or, as `InvalidData`, the bytes are not a request.
 pub(crate) fn read(reader: &mut impl BufRead, writer: &mut impl Write) -> io::Result<Option<Request>> {
     let mut head = reader.by_ref().take(LARGEST_HEAD);
     let first = line(&mut head)?;

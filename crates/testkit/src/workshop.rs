@@ -1,5 +1,5 @@
-//! A server of the modern era whose tools become tasks, or ask back before they answer: rmcp's task manager, and what rmcp has
-//! for several rounds. Knows nothing of the code that tests it.
+//! A server of the modern era whose tools create tasks, or request input before they return: rmcp's task manager, and rmcp's
+//! support for input in several rounds. Knows nothing of the code that tests it.
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock, CreateTaskResult, ErrorData, GetTaskParams,
@@ -17,13 +17,14 @@ use tokio::net::TcpListener;
 
 const POLL_MILLIS: u64 = 5;
 
-/// A server whose tools become tasks, but for `now`, which answers, and `greet` and `compose`, which ask the user and the model.
+/// A server whose tools create tasks, except `now`, which returns a result, and `greet` and `compose`, which request input of the
+/// user and of the model.
 #[derive(Clone, Default)]
 pub struct Workshop {
     tasks: TaskManager,
 }
 
-/// Serves a workshop over Streamable HTTP at `/mcp`, until the listener fails.
+/// Serves it over Streamable HTTP at `/mcp`, until the listener fails.
 ///
 /// # Errors
 /// As the listener.
@@ -84,7 +85,7 @@ impl ServerHandler for Workshop {
     }
 }
 
-/// Asks this, unless the request comes with the answer.
+/// Requests this input, unless the request already has it.
 fn with_input(
     request: &CallToolRequestParams,
     question: Value,

@@ -1,4 +1,4 @@
-//! The official conformance suite's client mode against our engine: every scenario that a revision scores, and the ones
+//! The official conformance suite's client mode against `mcproof_client`: every scenario that a revision scores, and the ones
 //! that it runs without scoring. The client under test is the binary `conformance-client`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -14,13 +14,13 @@ use std::time::Instant;
 
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
-/// Measures the time between the end of a stream and our next attempt, so it wants the machine for itself.
+/// Measures the time between the end of a stream and the client's next attempt, so it must run alone.
 const ALONE: (&str, &str) = ("2025-11-25", "sse-retry");
 
-/// What does not pass yet, and why. One that passes has to leave this list.
+/// Scenarios that do not pass yet, and why. One that passes has to be removed.
 const OPEN: &[(&str, &str)] = &[("auth/dpop", "sender-constrained tokens are not implemented")];
 
-/// Where the right thing is to give up, and a word of the reason.
+/// Scenarios that the client has to give up, with a word of the reason.
 const REFUSED: &[(&str, &str)] = &[
     ("auth/scope-retry-limit", "requires the scopes"),
     ("auth/iss-normalized", "is of the issuer"),
@@ -78,12 +78,12 @@ fn our_client_passes_every_scored_scenario() {
     assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), table);
 }
 
-/// What came of one scenario.
+/// The outcome of one scenario.
 struct Outcome {
     passed: usize,
     failed: usize,
     skipped: usize,
-    /// What the suite says of failed checks and warnings.
+    /// Failed checks and warnings, as the suite reports them.
     complaints: Vec<String>,
     /// The client's last line.
     ending: String,
@@ -143,7 +143,7 @@ impl Suite {
         Self { command, root }
     }
 
-    /// Runs scenarios at once, and gives what came of each.
+    /// Runs scenarios in parallel, and returns their outcomes.
     fn run(&self, revision: &str, what: &[&str], suffix: &str) -> BTreeMap<String, Outcome> {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("conformance-{revision}{suffix}"));
         let _ = fs::remove_dir_all(&folder);
@@ -164,7 +164,7 @@ impl Suite {
         outcomes
     }
 
-    /// The scenarios that a revision asks of a client, from the list that comes with the suite.
+    /// The scenarios of a revision for clients, from the list that comes with the suite.
     fn scored(&self, revision: &str) -> BTreeSet<String> {
         let package = Path::new(self.command.last().unwrap()).parent().and_then(Path::parent).unwrap();
         let list = fs::read_to_string(package.join("requirements").join(revision).with_extension("yaml")).unwrap();

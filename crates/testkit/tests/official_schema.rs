@@ -1,4 +1,4 @@
-//! Every message that our client sends fits the official JSON Schema of the revision that it speaks. Without the schemas
+//! Every message that `mcproof_client` sends is valid in the official JSON Schema of its revision. Without the schemas
 //! nothing is checked, which is said aloud.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -22,7 +22,7 @@ use url::Url;
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// A server that asks for everything that its revision knows, so that our client has to answer everything.
+/// A server that sends all requests that its revision has, so that the client has to send all responses.
 #[tokio::test]
 async fn what_we_send_to_an_inquisitive_server_fits_the_schema() {
     let Some(schemas) = Schemas::find() else { return };
@@ -221,7 +221,7 @@ async fn run_tasks(session: &Session, version: &str) {
     }
 }
 
-/// What is sent about tasks, in either role.
+/// Messages about tasks, in both roles.
 fn task_methods(version: &str) -> &'static [&'static str] {
     match version {
         "2025-11-25" => &[
@@ -241,8 +241,8 @@ fn task_methods(version: &str) -> &'static [&'static str] {
     }
 }
 
-/// Answers any request; a call of `ask` asks our client for everything first, a call of `silent` is never
-/// answered. `task` and `task-silent` become tasks, of which the latter never ends; `host` gives our client some.
+/// Answers any request; a call of `ask` first sends all requests to the client, a call of `silent` is never
+/// answered. `task` and `task-silent` become tasks, of which the latter never ends; `host` creates some at the client.
 async fn inquisitive_server(stream: DuplexStream, version: &str) {
     let (input, mut output) = tokio::io::split(stream);
     let mut lines = BufReader::new(input).lines();
@@ -338,7 +338,7 @@ async fn inquisitive_server(stream: DuplexStream, version: &str) {
 
 const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// What the server says of a task, in the words of its era; with a question where it needs input.
+/// The state of a task in the form of its era, with an input request if it needs input.
 fn task_state(name: &str, status: &str, modern: bool) -> Value {
     let (ttl, interval) = if modern { ("ttlMs", "pollIntervalMs") } else { ("ttl", "pollInterval") };
     let form = json!({ "message": "Who?", "requestedSchema": { "type": "object", "properties": {} } });
@@ -385,7 +385,7 @@ impl Hosting {
     }
 }
 
-/// What a server may ask, by a name of ours.
+/// The requests of a server, by a short name.
 fn questions(version: &str) -> Map<String, Value> {
     let mut properties = json!({
         "name": { "type": "string" }, "count": { "type": "integer", "default": 3 }, "sure": { "type": "boolean", "default": true },
@@ -407,14 +407,14 @@ fn questions(version: &str) -> Map<String, Value> {
     object(questions).unwrap()
 }
 
-/// What our client sent, against the schema.
+/// The client's messages, against the schema.
 trait Sent {
     fn check_sent(&self, version: &str, transcript: &Transcript) -> BTreeMap<String, usize>;
     fn check_input(&self, version: &str, message: &Value);
 }
 
 impl Sent for Schemas {
-    /// Checks all messages to the server, and gives how often each kind was sent.
+    /// Checks all messages to the server, and returns how often each kind was sent.
     fn check_sent(&self, version: &str, transcript: &Transcript) -> BTreeMap<String, usize> {
         assert_eq!(transcript.dropped, 0);
         let mut asked: BTreeMap<String, (String, bool)> = BTreeMap::new();
@@ -467,7 +467,7 @@ impl Sent for Schemas {
         seen
     }
 
-    /// The answers that a request carries, each by what was asked.
+    /// The input responses in a request, by the kind of input.
     fn check_input(&self, version: &str, message: &Value) {
         for (key, response) in message.pointer("/params/inputResponses").and_then(Value::as_object).into_iter().flatten() {
             let definition = result_definition(questions(version)[key]["method"].as_str().unwrap());
@@ -476,7 +476,7 @@ impl Sent for Schemas {
     }
 }
 
-/// What answers a request of the server.
+/// The response to a request of the server.
 fn result_definition(method: &str) -> &'static str {
     match method {
         "roots/list" => "ListRootsResult",

@@ -107,7 +107,7 @@ impl Outcome {
 /// Checks the correct server, changed by what the words say, as a user would.
 fn check((transport, era): Place, words: &[&str], witness: &Path) -> Outcome {
     let this = std::env::current_exe().unwrap();
-    let mut server = vec![this.to_str().unwrap().to_owned(), "--animal".into(), "none".into()];
+    let mut server = vec![this.to_str().unwrap().to_owned(), "--zoo".into(), "none".into()];
     server.extend(match transport {
         "stdio" => vec!["--stdio".to_owned()],
         other => vec![format!("--{other}"), "0".into()],

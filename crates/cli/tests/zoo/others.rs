@@ -1,10 +1,10 @@
-//! What others notice of the zoo: the official conformance suite and MCP Inspector's CLI, on the wire of each animal on which
+//! What other tools find in the zoo: the official conformance suite and MCP Inspector's CLI, with each broken server for which
 //! they can run. They have no name for what they notice, so it counts as noticed if they fail where they pass the correct
 //! server. Run by hand, because it takes long: `cargo test -p mcproof-cli --test zoo -- --others` writes `docs/detection.md`.
 
 use super::peers::{installed, root};
-use super::{Era, animals, listen, word};
-use mcproof_testkit::zoo::Animal;
+use super::{Era, broken_servers, listen, word};
+use mcproof_testkit::zoo::BrokenServer;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::{Command, Output, Stdio};
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// What somebody else says about an animal.
+/// What another tool reports about a broken server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Noticed,
@@ -32,7 +32,7 @@ impl Verdict {
 }
 
 struct Row {
-    animal: &'static Animal,
+    broken_server: &'static BrokenServer,
     places: usize,
     found: usize,
     conformance: Verdict,
@@ -42,36 +42,36 @@ struct Row {
 pub(crate) fn compare() {
     let correct: BTreeMap<&str, Failures> =
         [Era::Legacy, Era::Modern].map(|era| (word(era), conformance("none", era))).into_iter().collect();
-    let all: Vec<&'static Animal> = animals().collect();
+    let all: Vec<&'static BrokenServer> = broken_servers().collect();
     let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                while let Some(animal) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let row = row(animal, &correct);
+                while let Some(broken_server) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let row = row(broken_server, &correct);
                     rows.lock().unwrap().push(row);
                 }
             });
         }
     });
     let mut rows = rows.into_inner().unwrap();
-    rows.sort_by_key(|row| (row.animal.rule, row.animal.name));
+    rows.sort_by_key(|row| (row.broken_server.rule, row.broken_server.name));
     std::fs::write(root().join("docs/detection.md"), page(&rows)).unwrap();
 }
 
-fn row(animal: &'static Animal, correct: &BTreeMap<&str, Failures>) -> Row {
-    let places: Vec<(&'static str, Era)> = animal.places().collect();
+fn row(broken_server: &'static BrokenServer, correct: &BTreeMap<&str, Failures>) -> Row {
+    let places: Vec<(&'static str, Era)> = broken_server.places().collect();
     let is_found = |(transport, era): &&(&'static str, Era)| {
-        super::check(animal.name, transport, &[word(*era)]).findings.iter().any(|(_, rule, _)| rule == animal.rule)
+        super::check(broken_server.name, transport, &[word(*era)]).findings.iter().any(|(_, rule, _)| rule == broken_server.rule)
     };
     let over_http = places.iter().find(|(transport, _)| *transport == "http");
     let conformance = over_http.map_or(Verdict::CannotRun, |(_, era)| {
-        let (usual, found) = (&correct[word(*era)], conformance(animal.name, *era));
+        let (usual, found) = (&correct[word(*era)], conformance(broken_server.name, *era));
         let is_worse = |(scenario, failed): (&String, &usize)| found.get(scenario).is_none_or(|now| now > failed);
         if usual.iter().any(is_worse) { Verdict::Noticed } else { Verdict::Passed }
     });
-    let inspector = if inspector_passes(animal.name, places[0]) { Verdict::Passed } else { Verdict::Noticed };
-    Row { animal, places: places.len(), found: places.iter().filter(is_found).count(), conformance, inspector }
+    let inspector = if inspector_passes(broken_server.name, places[0]) { Verdict::Passed } else { Verdict::Noticed };
+    Row { broken_server, places: places.len(), found: places.iter().filter(is_found).count(), conformance, inspector }
 }
 
 /// Scenarios, and how many checks of each failed.
@@ -133,7 +133,7 @@ fn limited(words: &[String]) -> Command {
 }
 
 fn server(name: &str, transport: &str, era: Era) -> Vec<String> {
-    let mut words = vec![std::env::current_exe().unwrap().to_str().unwrap().to_owned(), "--animal".into(), name.into()];
+    let mut words = vec![std::env::current_exe().unwrap().to_str().unwrap().to_owned(), "--zoo".into(), name.into()];
     words.push(format!("--{transport}"));
     words.extend((transport != "stdio").then(|| "0".to_owned()));
     words.extend(["--era".to_owned(), word(era).to_owned()]);
@@ -157,13 +157,13 @@ fn page(rows: &[Row]) -> String {
         count(|row| row.inspector == Verdict::Noticed),
         count(|row| row.inspector != Verdict::CannotRun),
     );
-    for Row { animal, places, found, conformance, inspector } in rows {
+    for Row { broken_server, places, found, conformance, inspector } in rows {
         writeln!(
             text,
             "| [{0}](rules/{0}.md) | {1} | {2} | {found}/{places} | {3} | {4} |",
-            animal.rule,
-            animal.name,
-            animal.does.replace('|', "\\|"),
+            broken_server.rule,
+            broken_server.name,
+            broken_server.does.replace('|', "\\|"),
             conformance.word(),
             inspector.word()
         )

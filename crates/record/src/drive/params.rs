@@ -1,5 +1,5 @@
-//! What a driver may say. Members that are not known are refused, so that a misspelt option does not pass for a default; so are
-//! requests that lack what they mean.
+//! The params of a driver's messages. Unknown members are rejected, so that a misspelled option is not ignored; so are
+//! requests without a required member.
 
 use crate::{JsonObject, Raw};
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Declares params: none has members that are not named, and what `needs` lists has to be there.
+/// Declares params: unknown members are rejected, and those in `needs` are required.
 macro_rules! params {
     ($($(#[$doc:meta])* pub struct $name:ident {
         $(needs { $($needed:tt)* })?
@@ -39,7 +39,7 @@ pub struct RelayReceivedParams<'a> {
     pub message: Option<&'a RawValue>,
 }
 
-/// What every request has that asks a server something.
+/// The members of every request that is passed on to a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Asked {
     pub session: String,
@@ -49,8 +49,8 @@ pub struct Asked {
     pub meta: Option<Map<String, Value>>,
 }
 
-/// Declares params with the members of [`Asked`] besides their own.
-macro_rules! asking {
+/// Declares params that also have the members of [`Asked`].
+macro_rules! server_requests {
     ($($(#[$doc:meta])* pub struct $name:ident {
         $(needs { $($needed:tt)* })?
         $($(#[$field_doc:meta])* pub $field:ident: $kind:ty,)*
@@ -63,11 +63,11 @@ macro_rules! asking {
                     $($($needed)*)?
                 }
                 $($(#[$field_doc])* pub $field: $kind,)*
-                /// Longest wait for the answer.
+                /// Longest wait for the response.
                 pub timeout_ms: Option<f64>,
                 /// Progress extends the wait, up to this in all.
                 pub max_ms: Option<f64>,
-                /// Asks for progress, and passes it on.
+                /// Requests progress notifications, and passes them on.
                 pub progress: bool,
                 /// Sent as `_meta`.
                 pub meta: Option<Map<String, Value>>,
@@ -75,7 +75,7 @@ macro_rules! asking {
         }
 
         impl $name {
-            /// Takes out the members that all of these have.
+            /// Takes the members that all of these have.
             pub fn asked(&mut self) -> Asked {
                 Asked {
                     session: std::mem::take(&mut self.session),
@@ -125,7 +125,7 @@ words! {
         Messages,
     }
 
-    /// What is told without being asked for.
+    /// The notifications that a driver receives.
     pub enum Push {
         #[default]
         Notifications,
@@ -147,7 +147,7 @@ words! {
         Any,
     }
 
-    /// How long a server may take to end.
+    /// How long the shutdown of a server may take.
     pub enum PatienceName {
         #[default]
         Usual,
@@ -162,7 +162,7 @@ params! {
         pub driver: Option<String>,
         /// Columns of rendered text.
         pub width: Option<usize>,
-        /// Whether rendered text has colours.
+        /// Whether rendered text has colors.
         pub color: bool,
         /// Whether rendered text may have characters beyond ASCII.
         pub unicode: Option<bool>,
@@ -195,14 +195,14 @@ params! {
         pub callback_ms: Option<f64>,
     }
 
-    /// Who we say that we are.
+    /// The `clientInfo` and capabilities that mcproof sends.
     pub struct ClientParams {
         pub name: Option<String>,
         pub version: Option<String>,
         pub capabilities: Map<String, Value>,
     }
 
-    /// What a server may ask; each of them may be `"callback"`.
+    /// The responses to requests of the server; each may be `"callback"`.
     pub struct DriveAnswers {
         /// A list of URIs.
         pub roots: Option<Value>,
@@ -223,13 +223,13 @@ params! {
         pub timeouts: Timeouts,
         pub client: ClientParams,
         pub answers: DriveAnswers,
-        /// Declared as well, and refused until `answers` says how to answer.
+        /// Declared as well, but rejected until `answers` sets a response.
         pub later_answers: DriveAnswers,
         /// `notifications` if left out.
         pub push: Option<Vec<Push>>,
         /// Never to be recorded or shown.
         pub secrets: Vec<String>,
-        /// Passes on what the server says as it was sent, with secrets in it. Diagnostics and transcripts show none either way.
+        /// Passes on messages of the server unchanged, including secrets. Diagnostics and transcripts are always redacted.
         pub show_secrets: bool,
     }
 
@@ -262,7 +262,7 @@ params! {
         }
         pub message: Option<Map<String, Value>>,
         pub bytes: Option<Raw>,
-        /// Whether an answer is waited for.
+        /// Whether to wait for a response.
         pub wait: Option<bool>,
         pub timeout_ms: Option<f64>,
     }
@@ -320,11 +320,11 @@ params! {
         }
         pub value: Option<Value>,
         pub result: Option<Value>,
-        /// Whose wire the diagnosis shows.
+        /// The session whose frames the diagnostic shows.
         pub session: Option<String>,
         /// Up to which frame.
         pub frame: Option<u64>,
-        /// What the value is called; `answer` if left out.
+        /// The name of the value in diagnostics; `answer` by default.
         pub what: Option<String>,
         /// Values for `${name}`.
         pub vars: Option<Map<String, Value>>,
@@ -352,7 +352,7 @@ params! {
         /// Tools that may be called besides read-only ones.
         pub call: Option<String>,
         pub timeouts: Timeouts,
-        /// Whether the report has its takes.
+        /// Whether the report includes the conversations.
         pub conversations: bool,
     }
 
@@ -379,7 +379,7 @@ params! {
         pub patience: PatienceName,
     }
 
-    /// The request that nobody wants answered any more.
+    /// The request to cancel.
     pub struct CancelParams {
         needs {
             pub id: Value,
@@ -395,7 +395,7 @@ params! {
     }
 }
 
-asking! {
+server_requests! {
     pub struct RequestParams {
         needs {
             pub method: String,

@@ -1,4 +1,4 @@
-//! What a driver gets and is told. A later version may add members.
+//! The results and notifications that a driver receives. A later version may add members.
 
 use crate::{CheckReport, Contract, ContractDiff, Diagnostic, Difference, Frame, FrameId, Json, Raw, Severity};
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub struct RelayWritten<'a> {
     pub data: Option<Raw>,
 }
 
-/// What came of a snapshot.
+/// The result of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -95,7 +95,7 @@ results! {
         pub http: Option<Http>,
     }
 
-    /// Nothing where no answer was waited for.
+    /// Empty if no response was waited for.
     pub struct RawAnswer {
         #[serde(skip_serializing_if = "Option::is_none")]
         pub result: Option<Value>,
@@ -139,10 +139,10 @@ results! {
     }
 
     pub struct Closed {
-        /// Missing where there was no process of ours.
+        /// Missing if mcproof started no process.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub exit: Option<ExitStatus>,
-        /// Whether it took a signal of ours.
+        /// Whether mcproof had to send a signal.
         pub forced: bool,
         pub left_behind: Vec<i32>,
         pub faults: Vec<Diagnostic>,
@@ -266,10 +266,10 @@ results! {
         /// The JSON-RPC error of the server.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub error: Option<Value>,
-        /// The result of a tool that was to be raised.
+        /// The result of the tool, if it was to be raised as an error.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub result: Option<Value>,
-        /// The versions of the protocol that are spoken, where another was asked for.
+        /// The supported versions of the protocol, if another one was requested.
         #[serde(skip_serializing_if = "Option::is_none")]
         pub supported: Option<Vec<u32>>,
     }

@@ -1,9 +1,9 @@
 //! A check in few words: one paragraph for each rule that is broken, the worst first, with the frame that shows it, what to
-//! change, and the command that judges this rule again. What was not tested is said, what was kept is counted.
+//! change, and the command that judges this rule again. Lists what was not tested, counts what passed.
 
 use super::line;
-use crate::check::{INCONCLUSIVE, counted, followed_by, is_told, missing, untested};
-use crate::defects::{OfSdk, by_sdk, title, word};
+use crate::check::{INCONCLUSIVE, counted, followed_by, is_listed, missing, untested};
+use crate::defects::{SdkDefects, by_sdk, title, word};
 use crate::diagnostic::wire;
 use crate::escape::escape;
 use crate::repeat::Repeat;
@@ -15,10 +15,10 @@ use std::io::{self, Write};
 
 /// Findings of one rule: the same in other conversations is mostly the same mistake.
 const FINDINGS: usize = 3;
-/// The last frames that a finding cites: what the server did stands at their end.
+/// The last frames that a finding cites: they show what the server did.
 const FRAMES: usize = 3;
 
-/// Writes a check for an agent. `conclusion` is what the exit code says.
+/// Writes a check for an agent. `conclusion` corresponds to the exit code.
 ///
 /// # Errors
 /// The writer fails.
@@ -29,8 +29,8 @@ pub fn write(mut writer: impl Write, report: &CheckReport, conclusion: Conclusio
 
 fn text(report: &CheckReport, conclusion: Conclusion, repeat: &Repeat) -> String {
     let mut broken: Vec<(&RuleResult, Vec<&Finding>)> = report.rules.iter().filter_map(broken).collect();
-    broken.sort_by_key(|(ruling, findings)| {
-        Reverse((followed_by(report, &ruling.rule).is_some(), findings.iter().map(|finding| finding.severity).max()))
+    broken.sort_by_key(|(rule_result, findings)| {
+        Reverse((followed_by(report, &rule_result.rule).is_some(), findings.iter().map(|finding| finding.severity).max()))
     });
     let verdict = match conclusion {
         Conclusion::Passed => "PASSED",
@@ -42,20 +42,20 @@ fn text(report: &CheckReport, conclusion: Conclusion, repeat: &Repeat) -> String
     for gap in report.unexplained_gaps() {
         text += &format!("\n{}\n", line(&format!("{INCONCLUSIVE}: {}", gap.message)));
         let stderr = missing(report, gap).evidence.map(|evidence| evidence.stderr).unwrap_or_default();
-        text.extend(stderr.iter().rev().take(FRAMES).rev().map(|said| format!("   stderr: {}\n", line(said))));
+        text.extend(stderr.iter().rev().take(FRAMES).rev().map(|text| format!("   stderr: {}\n", line(text))));
         text += &format!("   hint: {}\n", line(&gap.hint));
     }
-    for (index, (ruling, findings)) in broken.iter().enumerate() {
-        text += &paragraph(index + 1, report, ruling, findings, repeat);
+    for (index, (rule_result, findings)) in broken.iter().enumerate() {
+        text += &paragraph(index + 1, report, rule_result, findings, repeat);
     }
-    for OfSdk { sdk, defects } in by_sdk(report) {
+    for SdkDefects { sdk, defects } in by_sdk(report) {
         text += &format!("\n{}:\n", line(&title(sdk)));
         for known in defects {
-            text += &format!("   {}: {}\n", word(known.severity()), line(&known.told()));
+            text += &format!("   {}: {}\n", word(known.severity()), line(&known.headline()));
             text += &format!("   hint: {}\n", line(&known.advice()));
         }
     }
-    // One line for each reason: whoever reads this wraps lines as it likes.
+    // One line for each reason: agents need no wrapped lines.
     let untested = untested(report, &Style { color: Color::Plain, charset: Charset::Unicode, width: usize::MAX });
     if !untested.is_empty() {
         text.push('\n');
@@ -65,32 +65,32 @@ fn text(report: &CheckReport, conclusion: Conclusion, repeat: &Repeat) -> String
 }
 
 /// A rule with those of its findings that are not accepted.
-fn broken(ruling: &RuleResult) -> Option<(&RuleResult, Vec<&Finding>)> {
-    let Judged::Broken { findings } = &ruling.judged else { return None };
-    let mut open: Vec<&Finding> = findings.iter().filter(|finding| is_told(finding)).collect();
+fn broken(rule_result: &RuleResult) -> Option<(&RuleResult, Vec<&Finding>)> {
+    let Judged::Broken { findings } = &rule_result.judged else { return None };
+    let mut open: Vec<&Finding> = findings.iter().filter(|finding| is_listed(finding)).collect();
     open.sort_by_key(|finding| Reverse(finding.severity));
-    (!open.is_empty()).then_some((ruling, open))
+    (!open.is_empty()).then_some((rule_result, open))
 }
 
-fn paragraph(number: usize, report: &CheckReport, ruling: &RuleResult, findings: &[&Finding], repeat: &Repeat) -> String {
+fn paragraph(number: usize, report: &CheckReport, rule_result: &RuleResult, findings: &[&Finding], repeat: &Repeat) -> String {
     let mut text = String::new();
     for (index, finding) in findings.iter().take(FINDINGS).enumerate() {
-        let take = &report.conversations[finding.conversation];
+        let conversation = &report.conversations[finding.conversation];
         let severity = word(finding.severity);
-        let said = format!("{severity}: {} ({} {}, {})", finding.message, take.transport, take.revision, finding.level);
+        let message = format!("{severity}: {} ({} {}, {})", finding.message, conversation.transport, conversation.revision, finding.level);
         text += &match index {
-            0 => format!("\n{number}. {}\n", line(&format!("{}: {said}", ruling.rule))),
-            _ => format!("   also: {}\n", line(&said)),
+            0 => format!("\n{number}. {}\n", line(&format!("{}: {message}", rule_result.rule))),
+            _ => format!("   also: {}\n", line(&message)),
         };
-        let cited: Vec<_> = take.transcript.frames.iter().filter(|frame| finding.frames.contains(&frame.id)).collect();
+        let cited: Vec<_> = conversation.transcript.frames.iter().filter(|frame| finding.frames.contains(&frame.id)).collect();
         for frame in cited.iter().skip(cited.len().saturating_sub(FRAMES)).filter(|_| index == 0) {
             let arrow = match frame.direction {
                 Direction::ToServer => "→",
                 Direction::FromServer => "←",
                 Direction::Local => "•",
             };
-            if let Some((said, _)) = wire::said(frame, &take.transcript.frames) {
-                text += &format!("   wire: {}\n", line(&format!("{arrow} {said}")));
+            if let Some((summary, _)) = wire::summary(frame, &conversation.transcript.frames) {
+                text += &format!("   wire: {}\n", line(&format!("{arrow} {summary}")));
             }
         }
     }
@@ -100,10 +100,10 @@ fn paragraph(number: usize, report: &CheckReport, ruling: &RuleResult, findings:
     if let Some(first) = findings.first() {
         text += &format!("   hint: {}\n", line(&first.remedy));
     }
-    if let Some(followed_by) = followed_by(report, &ruling.rule) {
+    if let Some(followed_by) = followed_by(report, &rule_result.rule) {
         text += &format!("   {}\n", line(&followed_by));
     }
-    // Whole: half a command is none.
-    text += &format!("   repeat: {}\n", escape(&repeat.rule(&ruling.rule)));
+    // Never shortened: a part of a command does not run.
+    text += &format!("   repeat: {}\n", escape(&repeat.rule(&rule_result.rule)));
     text
 }

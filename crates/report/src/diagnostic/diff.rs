@@ -12,7 +12,7 @@ use similar::{ChangeTag, TextDiff};
 const MAXIMUM_LINES: usize = 24;
 /// Unchanged lines around a change.
 const CONTEXT: usize = 2;
-/// From this number of differences on, seeing them together says more than each on its own.
+/// From this number of differences on, a diff is easier to read than a list.
 const MANY: usize = 4;
 
 pub(super) enum Shown {
@@ -20,16 +20,16 @@ pub(super) enum Shown {
     Whole(Vec<String>),
 }
 
-/// Nothing where it would only repeat what the differences say already.
+/// None if it would only repeat the differences.
 pub(super) fn of(diagnostic: &Diagnostic, style: &Style, room: usize) -> Option<Shown> {
     let actual = diagnostic.actual.as_deref().filter(|actual| !actual.trim().is_empty())?;
     let differences = &diagnostic.differences;
     let text: Option<String> = serde_json::from_str(actual).ok();
-    let is_told = diagnostic.message.contains(text.as_deref().unwrap_or(actual).trim())
+    let is_in_message = diagnostic.message.contains(text.as_deref().unwrap_or(actual).trim())
         || differences.iter().any(|difference| difference.actual == actual);
-    let is_asked_for =
+    let is_useful =
         differences.is_empty() || differences.len() >= MANY || differences.iter().any(|difference| is_missing(&difference.actual));
-    if is_told || !is_asked_for {
+    if is_in_message || !is_useful {
         return None;
     }
     if let Some(text) = text {
@@ -41,7 +41,7 @@ pub(super) fn of(diagnostic: &Diagnostic, style: &Style, room: usize) -> Option<
     Some(expected_text(diagnostic, actual).map_or_else(whole, |expected| Shown::Diff(diff(&expected, actual, style, room))))
 }
 
-/// The value that came as a diff against what was expected of it, whole: each line with its sign. None where that cannot be said.
+/// The value that came as a diff against what was expected of it, whole: each line with its sign. None if it cannot be computed.
 pub(crate) fn against_expected(diagnostic: &Diagnostic) -> Option<Vec<(&'static str, String)>> {
     let actual = diagnostic.actual.as_deref()?;
     let expected = expected_text(diagnostic, actual)?;
@@ -89,7 +89,7 @@ fn capped(mut lines: Vec<String>, style: &Style) -> Vec<String> {
 
 /// The value that came, changed into what was expected of it: the least that would have passed.
 ///
-/// None where that cannot be said: the value is no JSON or was cut, or our JSON would write it in another way.
+/// None if it cannot be computed: the value is not JSON, or was cut, or is formatted in another way.
 fn expected_text(diagnostic: &Diagnostic, actual: &str) -> Option<String> {
     let mut value: Value = serde_json::from_str(actual).ok()?;
     if serde_json::to_string_pretty(&value).ok()? != actual || !(value.is_object() || value.is_array()) {
@@ -102,7 +102,7 @@ fn expected_text(diagnostic: &Diagnostic, actual: &str) -> Option<String> {
             return None;
         }
         let expected = serde_json::from_str(&difference.expected).unwrap_or_else(|_| {
-            // An expectation in words is no JSON: a stand-in keeps its place until the text is written.
+            // An expectation in words is not JSON: a placeholder stands in for it until the text is written.
             let stand_in = format!("\u{1}{}\u{1}", in_words.len());
             in_words.push((Value::from(stand_in.as_str()).to_string(), difference.expected.as_str()));
             Value::from(stand_in)
@@ -148,7 +148,7 @@ fn steps(path: &str) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-/// Puts a value at the end of the steps, or takes away what is there.
+/// Sets the value at the end of the steps, or removes it.
 fn put(value: &mut Value, steps: &[Step], new: Option<Value>) -> Option<()> {
     match (steps, value) {
         ([], value) => *value = new?,

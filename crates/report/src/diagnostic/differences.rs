@@ -10,7 +10,7 @@ use mcproof_record::{Diagnostic, Difference, Place};
 const MAXIMUM: usize = 8;
 /// Rows for one value in the list.
 const ROWS: usize = 3;
-/// Characters kept before the first difference of two long values.
+/// Characters shown before the first difference of two long values.
 const LEAD: usize = 16;
 
 /// The difference in one line for a caret, unless it is too long to be read there.
@@ -22,7 +22,7 @@ pub(super) fn label(difference: &Difference, place: &Place, style: &Style) -> Op
     (columns(&whole) <= LONGEST).then_some(whole)
 }
 
-/// What a caret says when the list below says the rest.
+/// The label of a caret whose details are in the list below.
 pub(super) fn summary(difference: &Difference, place: &Place, style: &Style) -> String {
     let path = &difference.path;
     if names(place, path) { "differs".to_owned() } else { format!("{} differs", style.line(path, 40)) }

@@ -134,7 +134,7 @@ impl<'a> Hunk<'a> {
                 source.push('\n');
             }
             let Some(carets) = self.lines.get(&number) else {
-                // Nobody gave us this line. Mostly it is folded away, but a single one would be shown.
+                // This line is not known. It is usually folded, but a single line would be shown.
                 source.push_str(style.ellipsis());
                 continue;
             };

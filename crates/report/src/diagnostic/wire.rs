@@ -1,4 +1,4 @@
-//! Frames as one line each: time, direction, and what was said, cut to the width. Reads messages only to show them shorter.
+//! Frames as one line each: time, direction and content, cut to the width. Reads messages only to show them shorter.
 
 use crate::Style;
 use crate::escape::columns;
@@ -7,7 +7,7 @@ use mcproof_record::{Direction, Evidence, ExchangeId, Frame, FrameBody, Raw};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// Rows for a fact that neither side said.
+/// Rows for a fact that neither side sent.
 const FACT_ROWS: usize = 3;
 
 pub(super) fn lines(evidence: &Evidence, style: &Style, room: usize) -> Vec<String> {
@@ -25,7 +25,7 @@ pub(super) fn all(frames: &[Frame], omitted: u64, style: &Style, room: usize) ->
     let widest = times.iter().map(String::len).max().unwrap_or_default();
     for (index, (frame, time)) in frames.iter().zip(&times).enumerate() {
         let earlier = &frames[..index];
-        let Some(said) = say(frame, earlier) else { continue };
+        let Some(line) = describe(frame, earlier) else { continue };
         let (arrow, color) = match frame.direction {
             Direction::ToServer => (style.pick("→", "->"), CYAN),
             Direction::FromServer => (style.pick("←", "<-"), GREEN),
@@ -33,11 +33,11 @@ pub(super) fn all(frames: &[Frame], omitted: u64, style: &Style, room: usize) ->
         };
         let time = style.paint(DIM, &format!("{time:>widest$}"));
         let indent = widest + 1 + columns(arrow) + 1;
-        // A message is mostly known from the differences; a fact of ours is told nowhere else.
+        // The differences usually show the message already; a local fact is shown only here.
         let rows = if frame.direction == Direction::Local { FACT_ROWS } else { 1 };
         let mut head = format!("{time} {} ", style.paint(color, arrow));
-        for row in style.wrap(&said.text, room.saturating_sub(indent).max(10), rows) {
-            let row = if said.is_bad { style.paint(RED, &row) } else { row };
+        for row in style.wrap(&line.text, room.saturating_sub(indent).max(10), rows) {
+            let row = if line.is_bad { style.paint(RED, &row) } else { row };
             lines.push(format!("{head}{row}"));
             head = " ".repeat(indent);
         }
@@ -45,19 +45,19 @@ pub(super) fn all(frames: &[Frame], omitted: u64, style: &Style, room: usize) ->
     lines
 }
 
-/// What a frame says in one line, not yet safe, and whether a reader looks for it first. None where it adds nothing.
-pub(crate) fn said(frame: &Frame, all: &[Frame]) -> Option<(String, bool)> {
+/// A frame in one line, not yet safe, and whether it is likely the problem. None if there is nothing to show.
+pub(crate) fn summary(frame: &Frame, all: &[Frame]) -> Option<(String, bool)> {
     let earlier = &all[..all.partition_point(|other| other.id < frame.id)];
-    say(frame, earlier).map(|said| (said.text, said.is_bad))
+    describe(frame, earlier).map(|line| (line.text, line.is_bad))
 }
 
-struct Said {
+struct FrameLine {
     text: String,
-    /// The line that a reader looks for first.
+    /// It is likely the problem.
     is_bad: bool,
 }
 
-fn say(frame: &Frame, earlier: &[Frame]) -> Option<Said> {
+fn describe(frame: &Frame, earlier: &[Frame]) -> Option<FrameLine> {
     let mut is_bad = false;
     let text = match &frame.body {
         FrameBody::Line { bytes, unterminated } => {
@@ -85,7 +85,7 @@ fn say(frame: &Frame, earlier: &[Frame]) -> Option<Said> {
         FrameBody::SseEvent { bytes, event, data, .. } => match (event.as_deref(), data.as_ref().map(Raw::to_text)) {
             (None | Some("message"), Some(data)) => message(&data).unwrap_or_else(|| format!("data: {data}")),
             (Some(event), Some(data)) => format!("event {event}: {data}"),
-            // No event for a client: a comment that keeps the connection open, or a fault in the format, which has to be seen raw.
+            // Clients ignore it: a comment that keeps the connection open, or a malformed event, which is shown raw.
             (_, None) => bytes.to_text().trim_end().to_owned(),
         },
         FrameBody::HttpEnd { exchange, error: Some(error) } => {
@@ -111,7 +111,7 @@ fn say(frame: &Frame, earlier: &[Frame]) -> Option<Said> {
         FrameBody::Signalled { signal } => format!("mcproof sent {signal}"),
         FrameBody::Note { text } => text.clone(),
     };
-    Some(Said { text, is_bad })
+    Some(FrameLine { text, is_bad })
 }
 
 /// A line of a stdio server. One with anything around its JSON is shown raw, since that may be what is wrong with it.
@@ -137,7 +137,7 @@ fn exit(code: Option<i32>, signal: Option<i32>) -> String {
     }
 }
 
-/// The signals whose number is the same on every system that we run on.
+/// The signals whose number is the same on every supported system.
 fn signal_name(signal: i32) -> Option<&'static str> {
     Some(match signal {
         1 => "SIGHUP",
@@ -161,7 +161,7 @@ fn path_of(url: &str) -> &str {
     after_scheme.find('/').map_or("/", |slash| &after_scheme[slash..])
 }
 
-/// `POST /mcp: `, so that an answer tells what it answers.
+/// `POST /mcp: `, so that an HTTP response shows its request.
 fn request_of(exchange: ExchangeId, earlier: &[Frame]) -> String {
     earlier
         .iter()
@@ -182,7 +182,7 @@ fn is_event_stream(exchange: ExchangeId, earlier: &[Frame]) -> bool {
 }
 
 /// A JSON-RPC message without its envelope: `tools/call #2 {…}`, `#2 result {…}`. None for everything that is not exactly such a
-/// message, so that what is odd is shown as it came.
+/// message, so that everything else is shown as received.
 fn message(text: &str) -> Option<String> {
     let message: Envelope = serde_json::from_str(text).ok()?;
     let id = message.id.map(|id| format!("#{}", id.get()));
@@ -216,7 +216,7 @@ struct Envelope<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// A member that is `null` is there, other than one that is missing.
+/// A member that is `null` is present, unlike one that is missing.
 fn present<'a, D: Deserializer<'a>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
 }
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_shown_as_it_came() {
+    fn other_text_is_shown_as_received() {
         check("", None);
         check("Server listening", None);
         check(r#"{"id":2,"result":{}}"#, None);

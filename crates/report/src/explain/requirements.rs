@@ -1,4 +1,4 @@
-//! The normative sentences as pages of the documentation: which rule judges which, and how many none does.
+//! The normative sentences as pages of the documentation: which rule judges which, and how many are not judged.
 
 use mcproof_record::{Requirement, RequirementOwner, Unseen};
 use std::fmt::Write as _;
@@ -53,7 +53,7 @@ pub fn requirements(requirements: &[Requirement]) -> String {
     text
 }
 
-/// Nothing where it binds no server.
+/// None if it does not bind a server.
 fn judged_by(requirement: &Requirement) -> Option<String> {
     let links = |ids: &[&str]| ids.iter().map(|id| format!("[{id}]({id}.md)")).collect::<Vec<_>>().join(", ");
     let note = if requirement.note.is_empty() { String::new() } else { format!(": {}", requirement.note) };

@@ -1,5 +1,5 @@
 "use strict";
-// Shows the run that stands in this page. All that a server or a suite wrote goes in as text, never as markup.
+// Shows the run that is embedded in this page. Text of a server or a suite is inserted as text, never as markup.
 
 const run = JSON.parse(document.getElementById("run").textContent);
 const cases = JSON.parse(document.getElementById("cases").textContent);
@@ -48,12 +48,12 @@ const verdictOf = ({ outcome }) =>
 
 // The list of cases
 
-/** Everything of a case that a search may find, made when the first search asks for it. */
+/** The searchable text of a case, built for the first search. */
 function haystack(entry) {
   if (entry.haystack === undefined) {
     const { plan, outcome } = entry;
     const found = outcome.diagnostics.flatMap((diagnosis) => [diagnosis.code, diagnosis.message, diagnosis.hint ?? ""]);
-    const steps = outcome.steps.flatMap((step) => [step.title, ...step.exchanges.map((exchange) => exchange.said)]);
+    const steps = outcome.steps.flatMap((step) => [step.title, ...step.exchanges.map((exchange) => exchange.request)]);
     const wire = outcome.sessions.flatMap((session) => session.frames.flatMap((frame) => [frame.said ?? "", frame.text ?? ""]));
     const words = [plan.name, plan.suite, plan.transport, ...plan.tags, ...plan.servers, ...found, ...steps, ...outcome.aftermath, ...wire];
     entry.haystack = words.join("\n").toLowerCase();
@@ -125,7 +125,7 @@ function renderList() {
   const found = cases.filter(matches);
   count.textContent = found.length === cases.length ? run.tests : `${found.length} of ${run.tests}`;
   list.replaceChildren(...found.map((entry) => element("li", {}, entry.button)));
-  if (found.length === 0) list.append(text("li", "empty", "No test fits this search."));
+  if (found.length === 0) list.append(text("li", "empty", "No test matches this search."));
 }
 
 function listButton(entry) {
@@ -294,8 +294,8 @@ function timeline(session) {
   const note = (content) => text("div", "cut", content);
   if (session.between > 0) rows.splice(session.after, 0, note(`${session.between} frames in between are not in this report`));
   if (session.before > 0) rows.unshift(note(`${session.before} earlier frames are not in this report`));
-  if (session.dropped > 0) rows.push(note(`${session.dropped} more frames were seen, but not kept`));
-  if (session.unshown > 0) rows.push(note(`${session.unshown} more frames have no room in this report`));
+  if (session.dropped > 0) rows.push(note(`${session.dropped} more frames were seen, but not stored`));
+  if (session.unshown > 0) rows.push(note(`${session.unshown} more frames do not fit in this report`));
   return element("div", { class: "frames" }, rows);
 }
 
@@ -324,12 +324,12 @@ function steps(outcome) {
     const bar = element("span", { class: step.passed ? "bar" : "bar fail" });
     bar.style.marginLeft = `${(100 * step.at) / whole}%`;
     bar.style.width = `${(100 * step.ms) / whole}%`;
-    const said = step.exchanges.map((exchange) => `${exchange.said}: ${exchange.answer}, ${duration(exchange.ms)}`);
+    const exchanges = step.exchanges.map((exchange) => `${exchange.request}: ${exchange.answer}, ${duration(exchange.ms)}`);
     return element(
       "tr",
       {},
       text("td", `mark ${step.passed ? "pass" : "fail"}`, step.passed ? "✓" : "✗"),
-      element("td", {}, severalServers && step.server ? `${step.server}: ${step.title}` : step.title, said.map((line) => text("div", "dim mono", line))),
+      element("td", {}, severalServers && step.server ? `${step.server}: ${step.title}` : step.title, exchanges.map((line) => text("div", "dim mono", line))),
       text("td", "dim mono", step.place),
       text("td", "number", duration(step.ms)),
       element("td", { class: "track" }, bar),
@@ -370,16 +370,16 @@ function covered(coverage) {
   return element(
     "section",
     {},
-    element("p", {}, text("b", "", coverage.server), ` in ${coverage.suite}: ${coverage.told}`),
+    element("p", {}, text("b", "", coverage.server), ` in ${coverage.suite}: ${coverage.summary}`),
     element("div", { class: "meter" }, fill),
     rows.length > 0 ? text("p", "dim", "No test used:") : null,
     rows.length > 0 ? element("table", {}, element("tbody", {}, rows)) : null,
   );
 }
 
-function differing({ suite, name, said, parting }) {
-  const rows = parting.map(([label, came]) => element("tr", {}, text("th", "", label), text("td", "mono", came)));
-  return element("section", {}, element("p", {}, text("b", "", name), ` (${suite}) ${said}`), element("table", {}, element("tbody", {}, rows)));
+function differing({ suite, name, verdicts, parting }) {
+  const rows = parting.map(([label, received]) => element("tr", {}, text("th", "", label), text("td", "mono", received)));
+  return element("section", {}, element("p", {}, text("b", "", name), ` (${suite}) ${verdicts}`), element("table", {}, element("tbody", {}, rows)));
 }
 
 function overview() {
@@ -394,7 +394,7 @@ function overview() {
     );
   return [
     element("button", { id: "back", class: "plain", type: "button", on: { click: () => go("#list") } }, "← All tests"),
-    text("h2", "", run.told),
+    text("h2", "", run.summary),
     run.notices.map(diagnosisCard),
     run.specific.length > 0 ? text("h3", "", "Differs between transports") : null,
     run.specific.map(differing),
@@ -405,7 +405,7 @@ function overview() {
   ].flat(2);
 }
 
-// Where we are: the fragment of the address says it, so that a link leads to a case.
+// The fragment of the URL selects a case, so that a link can lead to it.
 
 function go(hash) {
   if (location.hash !== hash) history.pushState(null, "", hash);
@@ -479,7 +479,7 @@ document.body.append(
     "header",
     {},
     text("h1", "", "mcproof"),
-    text("span", "told", run.told),
+    text("span", "summary", run.summary),
     element("span", { class: "keys dim" }, text("kbd", "", "/"), " search ", text("kbd", "", "j"), " ", text("kbd", "", "k"), " next, previous"),
     element("button", { class: "plain", type: "button", on: { click: () => go("#overview") } }, "Overview"),
   ),

@@ -1,4 +1,4 @@
-//! What the page is given: facts of the run, made safe and cut to what a person reads. Says what was cut. Knows no markup.
+//! The data of the page: facts of the run, made safe and cut to a readable size, with a note of what was cut. Knows no markup.
 
 use crate::diagnostic::{diff, wire};
 use crate::escape::{escape, escape_block, substitute};
@@ -15,14 +15,14 @@ const FRAME: usize = 16 * 1024;
 /// Frames of one session: its first ones, and its last ones.
 const FIRST: usize = 50;
 const LAST: usize = 350;
-/// Bytes of all frames in one report. A browser takes more, but nobody waits for it.
+/// Bytes of all frames in one report. A browser can open more, but slowly.
 const REPORT: usize = 32 * 1024 * 1024;
 /// Columns of one line of a list.
 pub(super) const LINE: usize = 240;
 /// Lines of stderr, differences, lines of a diff.
 const LINES: usize = 500;
 
-/// How much room for frames is left in a report. Cases that passed may use half of it, so that failures find theirs.
+/// The remaining room for frames in a report. Cases that passed may use half of it, so that failures always have the rest.
 pub(super) struct Budget {
     failed: usize,
     passed: usize,
@@ -46,9 +46,9 @@ pub struct ShownFrame {
     #[serde(rename = "dir")]
     pub direction: &'static str,
     pub kind: &'static str,
-    /// What it says in one line.
+    /// The frame in one line.
     pub said: Option<String>,
-    /// What a reader looks for first.
+    /// It is likely the problem.
     #[serde(rename = "bad")]
     pub is_bad: bool,
     /// Lines before the content: a start line, headers.
@@ -71,7 +71,7 @@ pub struct Wire {
     pub first: Vec<ShownFrame>,
     pub between: usize,
     pub last: Vec<ShownFrame>,
-    /// Frames that were seen and not kept.
+    /// Frames that were seen and not stored.
     pub dropped: u64,
 }
 
@@ -148,14 +148,14 @@ pub(super) fn coverage(coverage: &Coverage) -> Value {
     json!({
         "suite": escape(&coverage.suite),
         "server": escape(&coverage.server),
-        "told": words::coverage(coverage),
+        "summary": words::coverage(coverage),
         "percent": coverage.percent(),
         "unused": unused,
     })
 }
 
 fn place(place: &Place) -> Value {
-    // Every character keeps its column; a tab takes one, too.
+    // Columns do not change; a tab counts as one.
     let text = substitute(&place.text, '\u{fffd}', |_| false).replace('\t', " ");
     json!({ "file": escape(&place.file), "line": place.line, "column": place.column, "length": place.length, "text": text })
 }
@@ -174,7 +174,7 @@ fn step(step: &StepOutcome) -> Value {
 
 fn exchange(exchange: &Exchange) -> Value {
     let target = exchange.target.as_ref().map(|target| format!(" {}", escape(target))).unwrap_or_default();
-    json!({ "said": format!("{}{target}", escape(&exchange.method)), "answer": exchange.answer, "ms": millis(exchange.duration) })
+    json!({ "request": format!("{}{target}", escape(&exchange.method)), "answer": exchange.answer, "ms": millis(exchange.duration) })
 }
 
 /// The transcripts, or where there are none, what the diagnoses show of them.
@@ -193,23 +193,23 @@ fn sessions(outcome: &CaseOutcome, room: &mut usize) -> Vec<Value> {
 fn session(session: &SessionTranscript, room: &mut usize) -> Value {
     let all = &session.transcript.frames;
     let between = all.len().saturating_sub(FIRST + LAST);
-    let kept: Vec<&Frame> = if between > 0 { all[..FIRST].iter().chain(&all[FIRST + between..]).collect() } else { all.iter().collect() };
-    let frames = frames(&kept, all, room);
+    let stored: Vec<&Frame> = if between > 0 { all[..FIRST].iter().chain(&all[FIRST + between..]).collect() } else { all.iter().collect() };
+    let frames = frames(&stored, all, room);
     json!({
         "server": escape(&session.server),
         "before": 0,
         "between": between,
         "after": FIRST,
         "dropped": session.transcript.dropped,
-        "unshown": kept.len() - frames.len(),
+        "unshown": stored.len() - frames.len(),
         "frames": frames,
     })
 }
 
 /// As many as there is room for.
-fn frames(kept: &[&Frame], all: &[Frame], room: &mut usize) -> Vec<Value> {
+fn frames(stored: &[&Frame], all: &[Frame], room: &mut usize) -> Vec<Value> {
     let mut shown = Vec::new();
-    for frame in kept {
+    for frame in stored {
         let value = json!(self::frame(frame, all));
         let size = value.to_string().len();
         if size > *room {
@@ -228,9 +228,9 @@ fn frame(frame: &Frame, all: &[Frame]) -> ShownFrame {
         Direction::Local => "local",
     };
     let Content { kind, head, body, raw } = content(&frame.body);
-    let mut said = wire::said(frame, all);
-    if said.is_none() && matches!(frame.body, FrameBody::HttpEnd { .. }) {
-        said = Some(("the exchange is over".to_owned(), false));
+    let mut summary = wire::summary(frame, all);
+    if summary.is_none() && matches!(frame.body, FrameBody::HttpEnd { .. }) {
+        summary = Some(("end of the exchange".to_owned(), false));
     }
     let text = body.map(|body| cut(body, FRAME));
     let raw = raw.map(cut_raw);
@@ -240,8 +240,8 @@ fn frame(frame: &Frame, all: &[Frame]) -> ShownFrame {
         micros: u64::try_from(frame.at.as_micros()).unwrap_or(u64::MAX),
         direction,
         kind,
-        said: said.as_ref().map(|(said, _)| crate::escape_line(said, LINE)),
-        is_bad: said.is_some_and(|(_, is_bad)| is_bad),
+        said: summary.as_ref().map(|(text, _)| crate::escape_line(text, LINE)),
+        is_bad: summary.is_some_and(|(_, is_bad)| is_bad),
         head,
         text: text.map(|(text, _)| text),
         is_json: body.is_some_and(|body| serde_json::from_str::<serde::de::IgnoredAny>(body).is_ok()),
@@ -319,7 +319,7 @@ fn cut(text: &str, most: usize) -> (String, usize) {
     (escape_block(&text[..end]).into_owned(), text.len())
 }
 
-/// The same for bytes, with `\x9b` for what is no text.
+/// The same for bytes, with `\x9b` for bytes that are not text.
 fn cut_raw(raw: &Raw) -> (String, usize) {
     let bytes = raw.as_bytes();
     let mut text = String::new();

@@ -376,7 +376,7 @@ fn github_shows_ten_annotations_and_tells_of_the_rest() {
 fn a_page_holds_the_run_and_fetches_nothing() {
     let page = html(&every_verdict());
     let (run, cases) = (data(&page, "run"), data(&page, "cases"));
-    assert_eq!(run["told"], "2 passed, 1 flaky, 2 failed, 1 skipped, 1 cancelled in 0.84 s");
+    assert_eq!(run["summary"], "2 passed, 1 flaky, 2 failed, 1 skipped, 1 cancelled in 0.84 s");
     assert_eq!(run["coverage"][0]["percent"], 28);
     let verdicts: Vec<&str> = cases.as_array().unwrap().iter().map(|case| case["outcome"]["verdict"].as_str().unwrap()).collect();
     assert_eq!(verdicts, ["pass", "fail", "fail", "flaky", "skipped", "cancelled", "pass"]);

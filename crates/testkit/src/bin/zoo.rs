@@ -6,14 +6,14 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let told = match zoo::parse(&words) {
+    let result = match zoo::parse(&words) {
         Ok(invocation) => zoo::run(&invocation).map_err(|error| error.to_string()),
         Err(usage) => Err(usage.to_string()),
     };
-    match told {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
-            // Without a stderr there is nobody to tell.
+            // Without stderr the error cannot be shown.
             let _ = writeln!(std::io::stderr(), "{reason}");
             ExitCode::FAILURE
         }

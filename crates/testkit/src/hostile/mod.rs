@@ -1,58 +1,58 @@
-//! Hostile servers: raw bytes on a real wire, without an SDK, each with one way to hurt its client. All answer `initialize`
-//! as they should; what follows when the tools are asked for is the deed. Knows enough of MCP to get there, and no client.
+//! Hostile servers: raw bytes on a real wire, without an SDK, each with one attack on its client. All handle `initialize`
+//! correctly; the attack follows on `tools/list`. Knows enough MCP for that, and no client.
 
-mod deeds;
+mod attacks;
 mod http;
 mod wire;
 
-use deeds::{Deed, deed};
+use attacks::{Reaction, reaction};
 use std::io::{self, BufRead as _};
 use wire::{Framing, Wire};
 
-pub use crate::reach::Reach;
-pub use deeds::{Peer, peers};
+pub use crate::server_transport::ServerTransport;
+pub use attacks::{HostileServer, hostile_servers};
 
-/// What was typed is no peer.
+/// The command line names no hostile server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("usage: hostile NAME --stdio | --http PORT | --sse PORT, where NAME is one of {}", names())]
 pub struct Usage;
 
 fn names() -> String {
-    peers().iter().map(|peer| peer.name).collect::<Vec<_>>().join(", ")
+    hostile_servers().iter().map(|peer| peer.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Reads `NAME --stdio`, `NAME --http PORT` or `NAME --sse PORT`; what follows marks the process and means nothing. They
-/// answer at every path.
+/// Reads `NAME --stdio`, `NAME --http PORT` or `NAME --sse PORT`; other arguments only mark the process. They
+/// respond at every path.
 ///
 /// # Errors
-/// It is none of these.
-pub fn parse(arguments: &[String]) -> Result<(&'static Peer, Reach), Usage> {
+/// The command line has another form.
+pub fn parse(arguments: &[String]) -> Result<(&'static HostileServer, ServerTransport), Usage> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (name, words) = words.split_first().ok_or(Usage)?;
-    let (reach, _) = Reach::parse(words).ok_or(Usage)?;
-    peers().iter().find(|peer| peer.name == *name).map(|peer| (peer, reach)).ok_or(Usage)
+    let (transport, _) = ServerTransport::parse(words).ok_or(Usage)?;
+    hostile_servers().iter().find(|peer| peer.name == *name).map(|peer| (peer, transport)).ok_or(Usage)
 }
 
-/// Is that server until its client has gone, or longer: ending it is the client's concern.
+/// Runs that server until its client disconnects, or longer: the client has to stop it.
 ///
 /// # Errors
-/// The client has gone, or the port is taken.
-pub fn run(peer: &'static Peer, reach: Reach) -> io::Result<()> {
-    match reach {
-        Reach::Stdio => over_stdio(peer),
-        Reach::Http(port) => http::serve(peer, port, http::Kind::Streamable),
-        Reach::Sse(port) => http::serve(peer, port, http::Kind::Sse),
+/// The client has disconnected, or the port is in use.
+pub fn run(peer: &'static HostileServer, transport: ServerTransport) -> io::Result<()> {
+    match transport {
+        ServerTransport::Stdio => over_stdio(peer),
+        ServerTransport::Http(port) => http::serve(peer, port, http::HttpTransport::Streamable),
+        ServerTransport::Sse(port) => http::serve(peer, port, http::HttpTransport::Sse),
     }
 }
 
-fn over_stdio(peer: &Peer) -> io::Result<()> {
+fn over_stdio(peer: &HostileServer) -> io::Result<()> {
     let mut wire = Wire::new(Box::new(io::stdout()), Framing::Lines);
     let mut line = String::new();
     while io::stdin().lock().read_line(&mut line)? > 0 {
-        match deed(peer, line.as_bytes()) {
-            Deed::Nothing => {}
-            Deed::Answer(answer) => wire.send(&answer)?,
-            Deed::Attack(id) => (peer.attack)(&mut wire, id)?,
+        match reaction(peer, line.as_bytes()) {
+            Reaction::Nothing => {}
+            Reaction::Respond(answer) => wire.send(&answer)?,
+            Reaction::Attack(id) => (peer.attack)(&mut wire, id)?,
         }
         line.clear();
     }

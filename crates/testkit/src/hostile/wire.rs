@@ -1,4 +1,4 @@
-//! What a hostile server writes to: frames messages as its transport does, or not at all. Knows no attack.
+//! The output of a hostile server: frames messages for its transport, or writes raw bytes. Knows no attack.
 
 use std::io::{self, Write};
 use std::thread::sleep;
@@ -13,7 +13,7 @@ pub(super) enum Framing {
     Response,
 }
 
-/// The way to the client.
+/// The channel to the client.
 pub(super) struct Wire {
     out: Box<dyn Write>,
     framing: Framing,
@@ -67,7 +67,7 @@ impl Wire {
         self.out.flush()
     }
 
-    /// Bytes again and again, until the client has had enough of them, or this many.
+    /// Repeats bytes until the client disconnects, or until this many are written.
     pub(super) fn repeat(&mut self, bytes: &[u8], most: u64) -> io::Result<()> {
         let bytes = bytes.repeat((64 << 10) / bytes.len());
         for _ in 0..most / bytes.len() as u64 {
@@ -76,7 +76,7 @@ impl Wire {
         Ok(())
     }
 
-    /// A byte now and then.
+    /// Writes a byte at intervals.
     pub(super) fn drip(&mut self, byte: u8) -> io::Result<()> {
         loop {
             self.raw(&[byte])?;
@@ -84,7 +84,7 @@ impl Wire {
         }
     }
 
-    /// Keeps the connection open and says nothing.
+    /// Keeps the connection open and sends nothing.
     pub(super) fn stay(&mut self) -> ! {
         loop {
             sleep(Duration::from_secs(3600));

@@ -1,9 +1,9 @@
-//! Animals with a tool that names a page (MCP Apps), one of whose two is otherwise.
+//! Broken servers with a tool that names a page (MCP Apps); the tool or the page is wrong.
 
 use super::changes::accept;
-use super::server::{Catalogue, Heard};
-use super::twist::Twist;
-use super::{ALL, Animal, BOTH, animal};
+use super::deviation::Deviation;
+use super::server::{Catalogue, Received};
+use super::{ALL, BOTH, BrokenServer, broken_server};
 use serde_json::{Value, json};
 
 const URI: &str = "ui://zoo/forecast";
@@ -12,47 +12,54 @@ const PAGE: &str = "<!doctype html><title>Forecast</title><p>Tomorrow the animal
 
 const MIME_TYPE: &str = "text/html;profile=mcp-app";
 
-pub(super) const ANIMALS: &[Animal] = &[
-    animal(
+pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
+    broken_server(
         "page-elsewhere",
         "names a page on the web",
         "app-uri-is-ui",
         ALL,
         BOTH,
-        Twist::Catalogue(|all| add(all, "https://zoo.example/forecast", page())),
+        Deviation::Catalogue(|all| add(all, "https://zoo.example/forecast", page())),
     ),
-    animal(
+    broken_server(
         "page-missing",
         "names a page that it does not have",
         "app-page-is-readable",
         ALL,
         BOTH,
-        Twist::Catalogue(|all| add(all, "ui://zoo/forecast/of-yesterday", page())),
+        Deviation::Catalogue(|all| add(all, "ui://zoo/forecast/of-yesterday", page())),
     ),
-    animal(
+    broken_server(
         "page-as-any-html",
         "gives its page as text/html, without the profile",
         "app-page-has-mime-type",
         ALL,
         BOTH,
-        Twist::Catalogue(|all| add(all, URI, json!({ "uri": URI, "mimeType": "text/html", "text": PAGE }))),
+        Deviation::Catalogue(|all| add(all, URI, json!({ "uri": URI, "mimeType": "text/html", "text": PAGE }))),
     ),
-    animal(
+    broken_server(
         "page-is-a-fragment",
         "gives a piece of a page",
         "app-page-is-html",
         ALL,
         BOTH,
-        Twist::Catalogue(|all| add(all, URI, json!({ "uri": URI, "mimeType": MIME_TYPE, "text": "<div id=root></div>" }))),
+        Deviation::Catalogue(|all| add(all, URI, json!({ "uri": URI, "mimeType": MIME_TYPE, "text": "<div id=root></div>" }))),
     ),
-    animal("app-without-text", "leaves what it has to say to its page", "app-tool-has-content", ALL, BOTH, Twist::Says(say_nothing)),
-    animal(
+    broken_server(
+        "app-without-text",
+        "leaves what it has to say to its page",
+        "app-tool-has-content",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(say_nothing),
+    ),
+    broken_server(
         "app-for-everybody",
         "offers a page to clients that have not asked for pages",
         "app-tools-need-declared-extension",
         ALL,
         BOTH,
-        Twist::Catalogue(|all| add(all, URI, page())),
+        Deviation::Catalogue(|all| add(all, URI, page())),
     ),
 ];
 
@@ -67,15 +74,17 @@ fn add(all: &mut Catalogue, uri: &str, page: Value) {
 }
 
 /// Its page for `echo`, whose results are empty.
-fn say_nothing(heard: &Heard, mut message: Value) -> Vec<Value> {
+fn say_nothing(received: &Received, mut message: Value) -> Vec<Value> {
     if let Some(tools) = message.pointer_mut("/result/tools").and_then(Value::as_array_mut) {
         for tool in tools.iter_mut().filter(|tool| tool["name"] == "echo") {
             tool["_meta"] = json!({ "ui": { "resourceUri": URI } });
         }
     }
-    match heard.method() {
-        "tools/call" if heard.name() == "echo" && message.pointer("/result/content").is_some() => message["result"]["content"] = json!([]),
-        "resources/read" if heard.params()["uri"] == URI => message = accept(heard, json!({ "contents": [page()] })),
+    match received.method() {
+        "tools/call" if received.name() == "echo" && message.pointer("/result/content").is_some() => {
+            message["result"]["content"] = json!([])
+        }
+        "resources/read" if received.params()["uri"] == URI => message = accept(received, json!({ "contents": [page()] })),
         _ => {}
     }
     vec![message]

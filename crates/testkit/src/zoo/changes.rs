@@ -1,6 +1,6 @@
 //! What the rows of several areas do to messages.
 
-use super::server::{Fault, Heard, result};
+use super::server::{Received, RpcError, result};
 use serde_json::{Value, json};
 
 /// The answer to `tools/list`.
@@ -23,26 +23,26 @@ pub(super) fn is_tool_error(message: &Value) -> bool {
 }
 
 /// An error in place of an answer.
-pub(super) fn refuse(heard: &Heard, code: i64, message: &str) -> Value {
-    Fault::new(code, message).answer(Some(heard.id()))
+pub(super) fn refuse(received: &Received, code: i64, message: &str) -> Value {
+    RpcError::new(code, message).answer(Some(received.id()))
 }
 
 /// A result in place of an answer, with all that the era asks for.
-pub(super) fn accept(heard: &Heard, mut value: Value) -> Value {
-    if heard.is_modern() {
+pub(super) fn accept(received: &Received, mut value: Value) -> Value {
+    if received.is_modern() {
         value["resultType"] = json!("complete");
-        if heard.method() == "resources/read" {
+        if received.method() == "resources/read" {
             value["ttlMs"] = json!(0);
             value["cacheScope"] = json!("public");
         }
     }
-    result(heard.id(), value)
+    result(received.id(), value)
 }
 
 /// The result of a call that did nothing and says that all went well.
-pub(super) fn pretend(heard: &Heard) -> Value {
+pub(super) fn pretend(received: &Received) -> Value {
     let mut value = json!({ "content": [{ "type": "text", "text": "undefined" }] });
-    let structured = match heard.name() {
+    let structured = match received.name() {
         "add" => Some(json!({ "sum": 0 })),
         "find_animals" => Some(json!({ "animals": [] })),
         _ => None,
@@ -51,7 +51,7 @@ pub(super) fn pretend(heard: &Heard) -> Value {
         value["content"][0]["text"] = json!(structured.to_string());
         value["structuredContent"] = structured;
     }
-    accept(heard, value)
+    accept(received, value)
 }
 
 /// Removes a member of an object.
@@ -67,8 +67,8 @@ pub(super) fn ask(id: Value, method: &str, params: Value) -> Value {
 }
 
 /// Counts how often this was asked, from one.
-pub(super) fn count(heard: &Heard) -> u64 {
-    let mut memory = heard.server.memory();
+pub(super) fn count(received: &Received) -> u64 {
+    let mut memory = received.server.memory();
     let count = memory["count"].as_u64().unwrap_or_default() + 1;
     memory["count"] = json!(count);
     count

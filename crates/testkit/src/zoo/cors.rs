@@ -1,112 +1,112 @@
-//! Animals that pages in browsers cannot talk to.
+//! Broken servers that web pages cannot use.
 
-use super::twist::Twist;
-use super::{Animal, BOTH, HTTP, LEGACY, WEB, animal};
+use super::deviation::Deviation;
+use super::{BOTH, BrokenServer, HTTP, LEGACY, WEB, broken_server};
 
-pub(super) const ANIMALS: &[Animal] = &[
-    animal(
+pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
+    broken_server(
         "preflight-gets-405",
         "answers preflights with 405",
         "cors-preflight-needs-no-credentials",
         WEB,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if request.method == "OPTIONS" {
                 response.status = 405
             }
         }),
     ),
-    animal(
+    broken_server(
         "preflight-gets-401",
         "wants credentials for a preflight",
         "cors-preflight-needs-no-credentials",
         WEB,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if request.method == "OPTIONS" {
                 response.status = 401
             }
         }),
     ),
-    animal(
+    broken_server(
         "preflight-without-post",
         "allows pages GET only",
         "cors-preflight-allows-methods",
         WEB,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if request.method == "OPTIONS" {
                 response.set("access-control-allow-methods", "GET");
             }
         }),
     ),
-    animal(
+    broken_server(
         "preflight-without-headers",
         "allows pages no header but Content-Type",
         "cors-preflight-allows-headers",
         WEB,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if request.method == "OPTIONS" {
                 response.set("access-control-allow-headers", "content-type");
             }
         }),
     ),
-    animal(
+    broken_server(
         "answers-unreadable",
         "lets pages ask, and not read the answer",
         "cors-response-allows-origin",
         WEB,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if request.method != "OPTIONS" && response.status < 400 {
                 response.remove("access-control-allow-origin");
             }
         }),
     ),
-    animal(
+    broken_server(
         "session-id-hidden",
         "hides the session id from pages",
         "cors-exposes-session-id",
         HTTP,
         LEGACY,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if request.header("origin").is_some() {
                 response.set("access-control-expose-headers", "WWW-Authenticate");
             }
         }),
     ),
-    animal(
+    broken_server(
         "challenge-hidden",
         "hides WWW-Authenticate from pages",
         "cors-exposes-www-authenticate",
         HTTP,
         BOTH,
-        Twist::Guarded(|request, response| {
+        Deviation::Guarded(|request, response| {
             if request.header("origin").is_some() {
                 response.set("access-control-expose-headers", "Mcp-Session-Id");
             }
         }),
     ),
-    animal(
+    broken_server(
         "errors-unreadable",
         "lets pages read results, and no refusals",
         "cors-error-response-allows-origin",
         WEB,
         BOTH,
-        Twist::Response(|_, response| {
+        Deviation::Response(|_, response| {
             if response.status >= 400 {
                 response.remove("access-control-allow-origin");
             }
         }),
     ),
-    animal(
+    broken_server(
         "credentials-for-all",
         "allows every page, with credentials",
         "cors-credentials-need-known-origin",
         WEB,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if request.header("origin").is_some() {
                 response.set("access-control-allow-origin", "*");
                 response.set("access-control-allow-credentials", "true");

@@ -1,194 +1,194 @@
-//! Animals that write server-sent events otherwise. Most do so with the list of tools only, so that the rest of a
+//! Broken servers that write server-sent events wrongly. Most do so with the list of tools only, so that the rest of a
 //! conversation can be judged.
 
 use super::changes::lists_tools;
+use super::deviation::{Deviation, endpoint, event};
 use super::framing::in_latin_1;
+use super::internal_deviation::InternalDeviation;
 use super::server::Part;
-use super::slip::Slip;
-use super::twist::{Twist, endpoint, event};
-use super::{Animal, BOTH, HTTP, LEGACY, SSE, WEB, animal};
+use super::{BOTH, BrokenServer, HTTP, LEGACY, SSE, WEB, broken_server};
 use serde_json::Value;
 use uuid::Uuid;
 
-pub(super) const ANIMALS: &[Animal] = &[
-    animal(
+pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
+    broken_server(
         "data-prefix-missing",
         "writes the message without `data:`",
         "sse-lines-are-fields-or-comments",
         WEB,
         BOTH,
-        Twist::Event(|message, json| match lists_tools(message) {
+        Deviation::Event(|message, json| match lists_tools(message) {
             true => format!("event: message\n{json}\n\n").into_bytes(),
             false => event(&json),
         }),
     ),
-    animal(
+    broken_server(
         "bare-lines",
         "writes the message as a line, as stdio has it",
         "sse-lines-are-fields-or-comments",
         WEB,
         BOTH,
-        Twist::Event(|message, json| match lists_tools(message) {
+        Deviation::Event(|message, json| match lists_tools(message) {
             true => format!("{json}\n").into_bytes(),
             false => event(&json),
         }),
     ),
-    animal(
+    broken_server(
         "blank-line-missing",
         "does not end an event with a blank line",
         "sse-event-is-terminated",
         WEB,
         BOTH,
-        Twist::Event(|message, json| match lists_tools(message) {
+        Deviation::Event(|message, json| match lists_tools(message) {
             true => format!("event: message\ndata: {json}\n").into_bytes(),
             false => event(&json),
         }),
     ),
-    animal(
+    broken_server(
         "blank-lines-missing",
         "ends no event with a blank line",
         "sse-event-is-terminated",
         SSE,
         LEGACY,
-        Twist::Wire(|part, bytes| match part {
+        Deviation::Wire(|part, bytes| match part {
             Part::Chunk => without_blank_line(&bytes),
             _ => bytes,
         }),
     ),
-    animal(
+    broken_server(
         "heartbeat-event",
         "sends a heartbeat as an event",
         "sse-data-is-one-message",
         WEB,
         BOTH,
-        Twist::Event(|message, json| match lists_tools(message) {
+        Deviation::Event(|message, json| match lists_tools(message) {
             true => [b"data: ping\n\n".as_slice(), &event(&json)].concat(),
             false => event(&json),
         }),
     ),
-    animal(
+    broken_server(
         "heartbeat-object",
         "sends an empty object as a heartbeat",
         "sse-data-is-one-message",
         WEB,
         BOTH,
-        Twist::Event(|message, json| match lists_tools(message) {
+        Deviation::Event(|message, json| match lists_tools(message) {
             true => [b"data: {}\n\n".as_slice(), &event(&json)].concat(),
             false => event(&json),
         }),
     ),
-    animal(
+    broken_server(
         "message-in-two-events",
         "spreads a message over two events",
         "sse-data-is-one-message",
         WEB,
         BOTH,
-        Twist::Event(|message, json| match (lists_tools(message), json.split_once("\"tools\"")) {
+        Deviation::Event(|message, json| match (lists_tools(message), json.split_once("\"tools\"")) {
             (true, Some((first, second))) => [event(first), event(&format!("\"tools\"{second}"))].concat(),
             _ => event(&json),
         }),
     ),
-    animal(
+    broken_server(
         "done-event",
         "ends with the event `[DONE]`, as completions of language models do",
         "sse-data-is-one-message",
         WEB,
         BOTH,
-        Twist::Event(|message, json| match lists_tools(message) {
+        Deviation::Event(|message, json| match lists_tools(message) {
             true => [event(&json).as_slice(), b"data: [DONE]\n\n"].concat(),
             false => event(&json),
         }),
     ),
-    animal(
+    broken_server(
         "event-named-otherwise",
         "names an event `response`",
         "sse-event-is-named-message",
         WEB,
         BOTH,
-        Twist::Event(|message, json| match lists_tools(message) {
+        Deviation::Event(|message, json| match lists_tools(message) {
             true => format!("event: response\ndata: {json}\n\n").into_bytes(),
             false => event(&json),
         }),
     ),
-    animal(
+    broken_server(
         "events-in-latin-1",
         "writes a description in Latin-1",
         "sse-is-utf8",
         WEB,
         BOTH,
-        Twist::Event(|message, json| if lists_tools(message) { in_latin_1(event(&json)) } else { event(&json) }),
+        Deviation::Event(|message, json| if lists_tools(message) { in_latin_1(event(&json)) } else { event(&json) }),
     ),
-    animal(
+    broken_server(
         "events-with-carriage-returns",
         "ends the lines of events with a carriage return and a line feed",
         "sse-ends-lines-with-lf",
         WEB,
         BOTH,
-        Twist::Event(|_: &Value, json| format!("event: message\r\ndata: {json}\r\n\r\n").into_bytes()),
+        Deviation::Event(|_: &Value, json| format!("event: message\r\ndata: {json}\r\n\r\n").into_bytes()),
     ),
-    animal(
+    broken_server(
         "stream-unprimed",
         "gives its messages ids, and begins with the first of them",
         "sse-resumable-stream-starts-with-id",
         HTTP,
         LEGACY,
-        Twist::Event(|message, json| match lists_tools(message) {
+        Deviation::Event(|message, json| match lists_tools(message) {
             true => format!("id: {}\ndata: {json}\n\n", Uuid::new_v4()).into_bytes(),
             false => event(&json),
         }),
     ),
-    animal(
+    broken_server(
         "event-ids-repeat",
         "gives all events the same id",
         "sse-event-ids-are-unique",
         HTTP,
         LEGACY,
-        Twist::Event(|_: &Value, json| format!("event: message\nid: 1\ndata: {json}\n\n").into_bytes()),
+        Deviation::Event(|_: &Value, json| format!("event: message\nid: 1\ndata: {json}\n\n").into_bytes()),
     ),
-    animal(
+    broken_server(
         "streams-stay-open",
         "does not end an event stream with the answer",
         "sse-stream-ends-after-response",
         HTTP,
         BOTH,
-        Twist::Slip(Slip::StreamsStayOpen),
+        Deviation::Internal(InternalDeviation::StreamsStayOpen),
     ),
-    animal(
+    broken_server(
         "endpoint-late",
         "says something else before it tells the endpoint",
         "sse-endpoint-comes-first",
         SSE,
         LEGACY,
-        Twist::Endpoint(|_, path| [event(r#"{"jsonrpc":"2.0","id":"first","method":"ping"}"#), endpoint(path)].concat()),
+        Deviation::Endpoint(|_, path| [event(r#"{"jsonrpc":"2.0","id":"first","method":"ping"}"#), endpoint(path)].concat()),
     ),
-    animal(
+    broken_server(
         "endpoint-unnamed",
         "tells the endpoint in an event without a name",
         "sse-endpoint-comes-first",
         SSE,
         LEGACY,
-        Twist::Endpoint(|_, path| format!("data: {path}\n\n").into_bytes()),
+        Deviation::Endpoint(|_, path| format!("data: {path}\n\n").into_bytes()),
     ),
-    animal(
+    broken_server(
         "endpoint-elsewhere",
         "tells an endpoint of another origin",
         "sse-endpoint-has-same-origin",
         SSE,
         LEGACY,
-        Twist::Endpoint(|host, path| {
+        Deviation::Endpoint(|host, path| {
             // The same server under its other name, so that the rest works.
             let other =
                 if host.starts_with("localhost") { host.replace("localhost", "127.0.0.1") } else { host.replace("127.0.0.1", "localhost") };
             endpoint(&format!("http://{other}{path}"))
         }),
     ),
-    animal(
+    broken_server(
         "post-not-accepted",
         "answers a message with 500, and does what it asks",
         "sse-post-is-accepted",
         SSE,
         LEGACY,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if String::from_utf8_lossy(&request.body).contains("\"tools/list\"") {
                 response.status = 500;
             }

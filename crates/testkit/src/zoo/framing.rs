@@ -1,129 +1,129 @@
-//! Animals that frame the lines of stdio otherwise. What a whole server would get wrong, they mostly get wrong in one
+//! Broken servers that frame the lines of stdio wrongly. What a whole server would get wrong, they usually get wrong in one
 //! message, so that the rest of a conversation can be judged.
 
 use super::changes::{is_handshake, lists_tools};
-use super::twist::{Twist, line};
-use super::{Animal, BOTH, STDIO, animal};
+use super::deviation::{Deviation, line};
+use super::{BOTH, BrokenServer, STDIO, broken_server};
 use serde_json::Value;
 use std::io::{self, Write as _};
 
-pub(super) const ANIMALS: &[Animal] = &[
-    animal(
+pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
+    broken_server(
         "banner",
         "greets on stdout before the first message",
         "stdio-only-messages-on-stdout",
         STDIO,
         BOTH,
-        Twist::Start(|_| io::stdout().write_all(b"Zoo MCP server v1.0.0 running on stdio\n")),
+        Deviation::Start(|_| io::stdout().write_all(b"Zoo MCP server v1.0.0 running on stdio\n")),
     ),
-    animal(
+    broken_server(
         "prints",
         "prints on stdout while it works",
         "stdio-only-messages-on-stdout",
         STDIO,
         BOTH,
-        Twist::Line(|message, json| match lists_tools(message) {
+        Deviation::Line(|message, json| match lists_tools(message) {
             true => format!("DEBUG: listing 8 tools\n{json}\n").into_bytes(),
             false => line(&json),
         }),
     ),
-    animal(
+    broken_server(
         "logs-json",
         "logs on stdout, in JSON that is no JSON-RPC",
         "stdio-only-messages-on-stdout",
         STDIO,
         BOTH,
-        Twist::Line(|message, json| match lists_tools(message) {
+        Deviation::Line(|message, json| match lists_tools(message) {
             true => format!("{{\"level\":\"info\",\"msg\":\"listing tools\"}}\n{json}\n").into_bytes(),
             false => line(&json),
         }),
     ),
-    animal(
+    broken_server(
         "length-headers",
         "puts a header with the length before a message, as language servers do",
         "stdio-only-messages-on-stdout",
         STDIO,
         BOTH,
-        Twist::Line(|message, json| match lists_tools(message) {
+        Deviation::Line(|message, json| match lists_tools(message) {
             true => format!("Content-Length: {}\r\n\r\n{json}\n", json.len() + 1).into_bytes(),
             false => line(&json),
         }),
     ),
-    animal(
+    broken_server(
         "farewell",
         "says goodbye on stdout when stdin ends",
         "stdio-only-messages-on-stdout",
         STDIO,
         BOTH,
-        Twist::End(|| {
+        Deviation::End(|| {
             // Whoever has gone does not hear it.
             let _ = io::stdout().write_all(b"shutting down\n");
         }),
     ),
-    animal(
+    broken_server(
         "pretty-printed",
         "prints the list of tools on many lines",
         "stdio-message-on-one-line",
         STDIO,
         BOTH,
-        Twist::Line(|message, json| match lists_tools(message) {
+        Deviation::Line(|message, json| match lists_tools(message) {
             true => format!("{message:#}\n").into_bytes(),
             false => line(&json),
         }),
     ),
-    animal(
+    broken_server(
         "newline-missing",
         "does not end the line of the list of tools",
         "stdio-line-is-terminated",
         STDIO,
         BOTH,
-        Twist::Line(|message, json| match lists_tools(message) {
+        Deviation::Line(|message, json| match lists_tools(message) {
             true => json.into_bytes(),
             false => line(&json),
         }),
     ),
-    animal(
+    broken_server(
         "carriage-returns-only",
         "ends the line of the list of tools with a carriage return alone",
         "stdio-line-is-terminated",
         STDIO,
         BOTH,
-        Twist::Line(|message, json| match lists_tools(message) {
+        Deviation::Line(|message, json| match lists_tools(message) {
             true => format!("{json}\r").into_bytes(),
             false => line(&json),
         }),
     ),
-    animal(
+    broken_server(
         "latin-1",
         "writes a description in Latin-1",
         "stdio-is-utf8",
         STDIO,
         BOTH,
-        Twist::Line(|message, json| if lists_tools(message) { in_latin_1(line(&json)) } else { line(&json) }),
+        Deviation::Line(|message, json| if lists_tools(message) { in_latin_1(line(&json)) } else { line(&json) }),
     ),
-    animal(
+    broken_server(
         "byte-order-mark",
         "begins with a byte order mark",
         "stdio-has-no-bom",
         STDIO,
         BOTH,
-        Twist::Line(|message, json| if is_handshake(message) { line(&format!("\u{feff}{json}")) } else { line(&json) }),
+        Deviation::Line(|message, json| if is_handshake(message) { line(&format!("\u{feff}{json}")) } else { line(&json) }),
     ),
-    animal(
+    broken_server(
         "carriage-returns",
         "ends lines with a carriage return and a line feed",
         "stdio-ends-lines-with-lf",
         STDIO,
         BOTH,
-        Twist::Line(|_: &Value, json| format!("{json}\r\n").into_bytes()),
+        Deviation::Line(|_: &Value, json| format!("{json}\r\n").into_bytes()),
     ),
-    animal(
+    broken_server(
         "blank-lines",
         "puts a blank line after each message",
         "stdio-has-no-blank-lines",
         STDIO,
         BOTH,
-        Twist::Line(|_: &Value, json| format!("{json}\n\n").into_bytes()),
+        Deviation::Line(|_: &Value, json| format!("{json}\n\n").into_bytes()),
     ),
 ];
 

@@ -1,264 +1,264 @@
-//! Animals that answer over HTTP otherwise.
+//! Broken servers that send wrong HTTP responses.
 
 use super::changes::lists_tools;
+use super::deviation::Deviation;
+use super::internal_deviation::InternalDeviation;
 use super::server::{Body, Part, Response};
-use super::slip::Slip;
-use super::twist::Twist;
-use super::{Animal, BOTH, HTTP, LEGACY, MODERN, WEB, animal};
+use super::{BOTH, BrokenServer, HTTP, LEGACY, MODERN, WEB, broken_server};
 use crate::raw_http::Request;
 use serde_json::Value;
 
-pub(super) const ANIMALS: &[Animal] = &[
-    animal(
+pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
+    broken_server(
         "page-for-calls",
         "answers every call of a tool with status 500 and a page of HTML",
         "request-gets-response",
         HTTP,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if asks(request, "tools/call") {
                 *response = Response::text(500, "<h1>Internal Server Error</h1>");
                 response.set("content-type", "text/html");
             }
         }),
     ),
-    animal(
+    broken_server(
         "json-as-html",
         "calls the list of prompts text/html",
         "http-response-content-type",
         HTTP,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if asks(request, "prompts/list") {
                 response.set("content-type", "text/html");
             }
         }),
     ),
-    animal(
+    broken_server(
         "json-as-nothing",
         "does not tell the content type of the list of prompts",
         "http-response-content-type",
         HTTP,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if asks(request, "prompts/list") {
                 response.remove("content-type");
             }
         }),
     ),
-    animal(
+    broken_server(
         "events-as-text",
         "calls an event stream text/plain",
         "http-response-content-type",
         HTTP,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if asks(request, "tools/list") && response.streams() {
                 response.set("content-type", "text/plain");
             }
         }),
     ),
-    animal(
+    broken_server(
         "events-as-json",
         "calls every event stream that answers a request application/json",
         "http-body-is-json",
         HTTP,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if request.method == "POST" && response.streams() {
                 response.set("content-type", "application/json");
             }
         }),
     ),
-    animal(
+    broken_server(
         "json-guarded",
         "puts a line before the JSON of a list that keeps scripts from reading it",
         "http-body-is-json",
         HTTP,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if let (true, Body::Bytes(bytes)) = (asks(request, "prompts/list"), &mut response.body) {
                 bytes.splice(0..0, *b")]}',\n");
             }
         }),
     ),
-    animal(
+    broken_server(
         "header-name-malformed",
         "sends a header whose name holds blanks with the list of prompts",
         "http-response-is-well-formed",
         HTTP,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if asks(request, "prompts/list") {
                 // The name of a header cannot hold a blank.
                 response.headers.push(("x served by".to_owned(), "zoo".to_owned()));
             }
         }),
     ),
-    animal(
+    broken_server(
         "content-type-twice",
         "sends the content type of a list twice, as a framework and a middleware do",
         "http-header-is-not-repeated",
         HTTP,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if asks(request, "prompts/list") {
                 response.headers.push(("content-type".to_owned(), "application/json".to_owned()));
             }
         }),
     ),
-    animal(
+    broken_server(
         "get-events-as-text",
         "calls the stream of HTTP+SSE text/plain",
         "http-response-content-type",
         super::SSE,
         LEGACY,
-        Twist::Response(|_, response| {
+        Deviation::Response(|_, response| {
             if response.streams() {
                 response.set("content-type", "text/plain");
             }
         }),
     ),
-    animal(
+    broken_server(
         "result-with-201",
         "answers with status 201",
         "http-result-has-status-200",
         HTTP,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if asks(request, "prompts/list") {
                 response.status = 201;
             }
         }),
     ),
-    animal(
+    broken_server(
         "result-with-500",
         "answers with status 500, and a result",
         "http-result-has-status-200",
         HTTP,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if asks(request, "prompts/list") {
                 response.status = 500;
             }
         }),
     ),
-    animal(
+    broken_server(
         "unknown-method-gets-400",
         "refuses an unknown method with status 400",
         "http-error-has-status-200",
         HTTP,
         LEGACY,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if asks(request, "mcproof/no-such-method") {
                 response.status = 400;
             }
         }),
     ),
-    animal(
+    broken_server(
         "refusals-as-text",
         "calls the error for a method of earlier revisions text/plain",
         "http-response-content-type",
         HTTP,
         MODERN,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if asks(request, "logging/setLevel") {
                 response.set("content-type", "text/plain");
             }
         }),
     ),
-    animal(
+    broken_server(
         "refusals-twice",
         "writes the error for a method of earlier revisions twice",
         "http-body-is-json",
         HTTP,
         MODERN,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if let (true, Body::Bytes(bytes)) = (asks(request, "logging/setLevel"), &mut response.body) {
                 bytes.extend_from_within(..);
             }
         }),
     ),
-    animal(
+    broken_server(
         "names-with-semicolons",
         "puts a semicolon between the names in `Vary`",
         "http-list-header-is-well-formed",
         WEB,
         BOTH,
-        Twist::Response(|_, response| {
+        Deviation::Response(|_, response| {
             if response.header("vary").is_some() {
                 response.set("vary", "Origin; Accept");
             }
         }),
     ),
-    animal(
+    broken_server(
         "cancellation-gets-nothing",
         "does not respond to the POST of a cancellation",
         "http-notification-gets-202",
         HTTP,
         BOTH,
-        Twist::Raw(leave_cancellations),
+        Deviation::Raw(leave_cancellations),
     ),
-    animal(
+    broken_server(
         "cancellation-gets-nothing-over-sse",
         "does not respond to the POST of a cancellation",
         "sse-post-is-accepted",
         super::SSE,
         LEGACY,
-        Twist::Raw(leave_cancellations),
+        Deviation::Raw(leave_cancellations),
     ),
-    animal(
+    broken_server(
         "notification-gets-200",
         "answers notifications with 200",
         "http-notification-gets-202",
         HTTP,
         BOTH,
-        Twist::Response(|_, response| renumber(response, 202, 200)),
+        Deviation::Response(|_, response| renumber(response, 202, 200)),
     ),
-    animal(
+    broken_server(
         "response-gets-200",
         "answers the response to its ping with 200 and an empty object",
         "http-notification-gets-202",
         HTTP,
         LEGACY,
-        Twist::Slip(Slip::AnswersGet200),
+        Deviation::Internal(InternalDeviation::AnswersGet200),
     ),
-    animal(
+    broken_server(
         "notification-gets-204",
         "answers notifications with 204",
         "http-notification-gets-202",
         HTTP,
         BOTH,
-        Twist::Response(|_, response| renumber(response, 202, 204)),
+        Deviation::Response(|_, response| renumber(response, 202, 204)),
     ),
-    animal(
+    broken_server(
         "notification-gets-result",
         "answers notifications with 202 and a result",
         "http-notification-response-is-empty",
         HTTP,
         BOTH,
-        Twist::Response(|_, response| {
+        Deviation::Response(|_, response| {
             if response.status == 202 {
                 response.set("content-type", "application/json");
                 response.body = Body::Bytes(br#"{"jsonrpc":"2.0","id":null,"result":{}}"#.to_vec());
             }
         }),
     ),
-    animal(
+    broken_server(
         "get-gets-404",
         "answers a GET with 404",
         "http-get-opens-stream-or-405",
         HTTP,
         BOTH,
-        Twist::Refuses(|request| (request.method == "GET").then(|| Response::text(404, "Cannot GET /mcp"))),
+        Deviation::Rejects(|request| (request.method == "GET").then(|| Response::text(404, "Cannot GET /mcp"))),
     ),
-    animal(
+    broken_server(
         "get-gets-page",
         "answers a GET with a page",
         "http-get-opens-stream-or-405",
         HTTP,
         BOTH,
-        Twist::Refuses(|request| {
+        Deviation::Rejects(|request| {
             let page = || Response {
                 body: Body::Bytes(b"<!doctype html><h1>Zoo".to_vec()),
                 ..Response::new(200).with("content-type", "text/html")
@@ -266,110 +266,110 @@ pub(super) const ANIMALS: &[Animal] = &[
             (request.method == "GET").then(page)
         }),
     ),
-    animal(
+    broken_server(
         "delete-gets-500",
         "answers a DELETE with 500",
         "http-delete-ends-session-or-405",
         HTTP,
         BOTH,
-        Twist::Refuses(|request| (request.method == "DELETE").then(|| Response::text(500, "not implemented"))),
+        Deviation::Rejects(|request| (request.method == "DELETE").then(|| Response::text(500, "not implemented"))),
     ),
-    animal(
+    broken_server(
         "any-version-header",
         "takes any MCP-Protocol-Version",
         "http-unknown-version-gets-400",
         HTTP,
         LEGACY,
-        Twist::Slip(Slip::VersionHeaderUnchecked),
+        Deviation::Internal(InternalDeviation::VersionHeaderUnchecked),
     ),
-    animal(
+    broken_server(
         "version-header-demanded",
         "refuses requests of a session without MCP-Protocol-Version",
         "http-version-header-is-optional",
         HTTP,
         LEGACY,
-        Twist::Refuses(|request| {
+        Deviation::Rejects(|request| {
             let lacks = request.header("mcp-protocol-version").is_none() && request.header("mcp-session-id").is_some();
             (lacks && request.method == "POST").then(|| Response::text(400, "MCP-Protocol-Version is missing"))
         }),
     ),
-    animal(
+    broken_server(
         "malformed-body-gets-500",
         "answers a body that is no JSON with 500",
         "http-malformed-body-is-4xx",
         WEB,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if is_malformed(request) {
                 renumber(response, 400, 500);
             }
         }),
     ),
-    animal(
+    broken_server(
         "malformed-body-gets-200",
         "answers a body that is no JSON with 200",
         "http-malformed-body-is-4xx",
         WEB,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if is_malformed(request) {
                 renumber(response, 400, 200);
             }
         }),
     ),
-    animal(
+    broken_server(
         "any-content-type",
         "takes messages of any content type",
         "http-wrong-content-type-is-4xx",
         WEB,
         BOTH,
-        Twist::Slip(Slip::ContentTypeUnchecked),
+        Deviation::Internal(InternalDeviation::ContentTypeUnchecked),
     ),
-    animal(
+    broken_server(
         "batch-gets-202",
         "accepts a batch, and does nothing about it",
         "http-batch-is-4xx",
         HTTP,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if request.body.starts_with(b"[") && response.status == 400 {
                 *response = Response::new(202);
             }
         }),
     ),
-    animal(
+    broken_server(
         "content-length-too-long",
         "announces more bytes than come",
         "http-body-length-is-correct",
         HTTP,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if let (true, Body::Bytes(bytes)) = (asks(request, "prompts/list"), &response.body) {
                 let length = bytes.len() + 10;
                 response.set("content-length", &length.to_string());
             }
         }),
     ),
-    animal(
+    broken_server(
         "content-length-too-short",
         "announces fewer bytes than come",
         "http-body-length-is-correct",
         HTTP,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if let (true, Body::Bytes(bytes)) = (asks(request, "prompts/list"), &response.body) {
                 let length = bytes.len() - 10;
                 response.set("content-length", &length.to_string());
             }
         }),
     ),
-    animal(
+    broken_server(
         "chunk-size-wrong",
         "tells the size of a chunk in decimal",
         "http-body-length-is-correct",
         HTTP,
         BOTH,
-        Twist::Wire(|part, bytes| match part {
+        Deviation::Wire(|part, bytes| match part {
             Part::Chunk if find(&bytes, b"\"tools\":[").is_some() => {
                 let content = &bytes[find(&bytes, b"\r\n").map_or(0, |end| end + 2)..];
                 [format!("{}\r\n", content.len() - 2).as_bytes(), content].concat()
@@ -377,99 +377,106 @@ pub(super) const ANIMALS: &[Animal] = &[
             _ => bytes,
         }),
     ),
-    animal(
+    broken_server(
         "stream-breaks-off",
         "closes the connection instead of ending a chunked body",
         "http-body-length-is-correct",
         HTTP,
         BOTH,
-        Twist::Wire(|part, bytes| if part == Part::End { Vec::new() } else { bytes }),
+        Deviation::Wire(|part, bytes| if part == Part::End { Vec::new() } else { bytes }),
     ),
-    animal(
+    broken_server(
         "connection-closes",
         "closes connections without saying so",
         "http-connection-is-reusable",
         WEB,
         BOTH,
-        Twist::Slip(Slip::ConnectionsCloseUnsaid),
+        Deviation::Internal(InternalDeviation::ConnectionsCloseUnsaid),
     ),
-    animal(
+    broken_server(
         "wildcard-refused",
         "refuses a client that accepts anything",
         "http-accepts-wildcard",
         HTTP,
         BOTH,
-        Twist::Refuses(|request| {
+        Deviation::Rejects(|request| {
             let anything = request.method == "POST" && request.header("accept") == Some("*/*");
             anything.then(|| Response::text(406, "accept application/json and text/event-stream"))
         }),
     ),
-    animal(
+    broken_server(
         "slash-redirects",
         "redirects from the path with a slash",
         "http-serves-trailing-slash",
         HTTP,
         BOTH,
-        Twist::Refuses(|request| request.path().ends_with('/').then(|| Response::new(307).with("location", "/mcp"))),
+        Deviation::Rejects(|request| request.path().ends_with('/').then(|| Response::new(307).with("location", "/mcp"))),
     ),
-    animal(
+    broken_server(
         "broadcasts",
         "sends the list of tools to the stream of the GET, too",
         "http-message-is-sent-once",
         HTTP,
         LEGACY,
-        Twist::Says(|heard, message| {
+        Deviation::Outgoing(|received, message| {
             if lists_tools(&message) {
-                heard.session.tell(&message);
+                received.session.send(&message);
             }
             vec![message]
         }),
     ),
-    animal(
+    broken_server(
         "abort-kills",
         "dies when a client goes before it has its answer",
         "http-abort-is-survived",
         HTTP,
         BOTH,
-        Twist::Slip(Slip::AbortsKill),
+        Deviation::Internal(InternalDeviation::AbortsKill),
     ),
-    animal("listens-everywhere", "listens on all interfaces", "http-listens-on-loopback", WEB, BOTH, Twist::Slip(Slip::ListensEverywhere)),
-    animal(
+    broken_server(
+        "listens-everywhere",
+        "listens on all interfaces",
+        "http-listens-on-loopback",
+        WEB,
+        BOTH,
+        Deviation::Internal(InternalDeviation::ListensEverywhere),
+    ),
+    broken_server(
         "null-id-accepted",
         "takes a request with the id null for a notification",
         "http-null-id-is-refused",
         HTTP,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
             if message.get("id").is_some_and(Value::is_null) && response.status == 400 {
                 *response = Response::new(202);
             }
         }),
     ),
-    animal(
+    broken_server(
         "large-body-gets-500",
         "answers a large body with 500",
         "http-large-body-is-not-5xx",
         WEB,
         BOTH,
-        Twist::Refuses(|request| (request.body.len() > 1 << 20).then(|| Response::text(500, "Internal Server Error"))),
+        Deviation::Rejects(|request| (request.body.len() > 1 << 20).then(|| Response::text(500, "Internal Server Error"))),
     ),
-    animal(
+    broken_server(
         "buffering-allowed",
         "lets proxies buffer event streams",
         "http-stream-disables-buffering",
         HTTP,
         MODERN,
-        Twist::Response(|_, response| response.remove("x-accel-buffering")),
+        Deviation::Response(|_, response| response.remove("x-accel-buffering")),
     ),
-    animal(
+    broken_server(
         "body-in-latin-1",
         "writes a JSON body in Latin-1",
         "http-body-is-utf8",
         HTTP,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if let (true, Body::Bytes(bytes)) = (asks(request, "prompts/list"), &mut response.body)
                 && let Some(at) = find(bytes, b"evening")
             {
@@ -477,13 +484,13 @@ pub(super) const ANIMALS: &[Animal] = &[
             }
         }),
     ),
-    animal(
+    broken_server(
         "body-with-nan",
         "writes NaN into a JSON body, as Python's `json.dumps` does",
         "http-body-is-json",
         HTTP,
         BOTH,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if let (true, Body::Bytes(bytes)) = (asks(request, "prompts/list"), &mut response.body)
                 && let Some(at) = find(bytes, b":false")
             {
@@ -491,51 +498,51 @@ pub(super) const ANIMALS: &[Animal] = &[
             }
         }),
     ),
-    animal(
+    broken_server(
         "progress-on-another-stream",
         "tells progress on the stream of the GET",
         "http-progress-is-on-request-stream",
         HTTP,
         LEGACY,
-        Twist::Says(|heard, message| match message["method"] == "notifications/progress" {
+        Deviation::Outgoing(|received, message| match message["method"] == "notifications/progress" {
             true => {
-                heard.session.tell(&message);
+                received.session.send(&message);
                 Vec::new()
             }
             false => vec![message],
         }),
     ),
-    animal(
+    broken_server(
         "answers-go-to-other-sessions",
         "sends each list of tools on the streams of all other sessions as well",
         "http-get-stream-has-no-responses",
         HTTP,
         LEGACY,
-        Twist::Says(|heard, message| {
+        Deviation::Outgoing(|received, message| {
             if message["result"].get("tools").is_some() {
-                let others = heard.server.all_sessions().into_iter().filter(|session| session.id != heard.session.id);
-                others.for_each(|session| session.tell(&message));
+                let others = received.server.all_sessions().into_iter().filter(|session| session.id != received.session.id);
+                others.for_each(|session| session.send(&message));
             }
             vec![message]
         }),
     ),
-    animal(
+    broken_server(
         "hangs-up-on-calls",
         "closes the connection of each call without a response",
         "request-gets-response",
         HTTP,
         BOTH,
-        Twist::Slip(Slip::CallsHangUp),
+        Deviation::Internal(InternalDeviation::CallsHangUp),
     ),
-    animal(
+    broken_server(
         "answers-on-another-stream",
         "answers a request on the stream of the GET",
         "http-get-stream-has-no-responses",
         HTTP,
         LEGACY,
-        Twist::Says(|heard, message| match heard.calls("add") && message.get("result").is_some() {
+        Deviation::Outgoing(|received, message| match received.calls("add") && message.get("result").is_some() {
             true => {
-                heard.session.tell(&message);
+                received.session.send(&message);
                 Vec::new()
             }
             false => vec![message],

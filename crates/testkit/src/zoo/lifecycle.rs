@@ -1,93 +1,100 @@
-//! Animals that break the beginning, or end in the middle.
+//! Broken servers whose handshake is wrong, or that exit too early.
 
 use super::changes::{ask, is_handshake, lists_tools, refuse, remove};
+use super::deviation::{Deviation, die};
 use super::server::{LEGACY as REVISIONS, result};
-use super::twist::{Twist, die};
-use super::{ALL, Animal, BOTH, LEGACY, MODERN, WEB, animal};
+use super::{ALL, BOTH, BrokenServer, LEGACY, MODERN, WEB, broken_server};
 use serde_json::{Value, json};
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(super) const ANIMALS: &[Animal] = &[
-    animal(
+pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
+    broken_server(
         "exits-at-start",
         "exits with code 1 and a reason on stderr",
         "server-starts",
         ALL,
         BOTH,
-        Twist::Start(|_| {
+        Deviation::Start(|_| {
             writeln!(io::stderr(), "Error: DATABASE_URL is not set")?;
             die(1)
         }),
     ),
-    animal("aborts-at-start", "is killed by a signal, without a word", "server-starts", ALL, BOTH, Twist::Start(|_| std::process::abort())),
-    animal(
+    broken_server(
+        "aborts-at-start",
+        "is killed by a signal, without a word",
+        "server-starts",
+        ALL,
+        BOTH,
+        Deviation::Start(|_| std::process::abort()),
+    ),
+    broken_server(
         "port-taken",
         "finds its port taken, and exits",
         "server-starts",
         WEB,
         BOTH,
-        Twist::Start(|_| {
+        Deviation::Start(|_| {
             writeln!(io::stderr(), "Error: listen EADDRINUSE: address already in use 127.0.0.1")?;
             die(1)
         }),
     ),
-    animal(
+    broken_server(
         "initialize-refused",
         "answers `initialize` with an internal error",
         "initialize-gets-result",
         ALL,
         LEGACY,
-        Twist::Says(|heard, message| match heard.method() {
-            "initialize" => vec![refuse(heard, -32603, "Internal error")],
+        Deviation::Outgoing(|received, message| match received.method() {
+            "initialize" => vec![refuse(received, -32603, "Internal error")],
             _ => vec![message],
         }),
     ),
-    animal(
+    broken_server(
         "initialize-unanswered",
         "says nothing upon `initialize`",
         "initialize-gets-result",
         ALL,
         LEGACY,
-        Twist::Says(|heard, message| match heard.method() {
+        Deviation::Outgoing(|received, message| match received.method() {
             "initialize" => Vec::new(),
             _ => vec![message],
         }),
     ),
-    animal(
+    broken_server(
         "version-echoed",
         "agrees to any version",
         "initialize-negotiates-version",
         ALL,
         LEGACY,
-        Twist::Says(|heard, mut message| {
-            if heard.method() == "initialize" {
-                message["result"]["protocolVersion"] = heard.params()["protocolVersion"].clone();
+        Deviation::Outgoing(|received, mut message| {
+            if received.method() == "initialize" {
+                message["result"]["protocolVersion"] = received.params()["protocolVersion"].clone();
             }
             vec![message]
         }),
     ),
-    animal(
+    broken_server(
         "version-refused",
         "refuses a version that it does not know instead of offering one",
         "initialize-negotiates-version",
         ALL,
         LEGACY,
-        Twist::Says(|heard, message| match asks_for_unknown_version(heard.params()) && heard.method() == "initialize" {
-            true => vec![refuse(heard, -32602, "Unsupported protocol version")],
+        Deviation::Outgoing(|received, message| match asks_for_unknown_version(received.params()) && received.method() == "initialize" {
+            true => vec![refuse(received, -32602, "Unsupported protocol version")],
             false => vec![message],
         }),
     ),
-    animal(
+    broken_server(
         "version-offered-but-not-kept",
         "offers 2025-06-18 to those who ask for an unknown version, and 2025-03-26 to those who ask for 2025-06-18",
         "initialize-version-is-consistent",
         ALL,
         LEGACY,
-        Twist::Says(|heard, mut message| {
-            if heard.method() == "initialize" {
-                let asked = &heard.params()["protocolVersion"];
-                if asks_for_unknown_version(heard.params()) {
+        Deviation::Outgoing(|received, mut message| {
+            if received.method() == "initialize" {
+                let asked = &received.params()["protocolVersion"];
+                if asks_for_unknown_version(received.params()) {
                     message["result"]["protocolVersion"] = json!("2025-06-18");
                 } else if asked == "2025-06-18" {
                     message["result"]["protocolVersion"] = json!("2025-03-26");
@@ -96,129 +103,129 @@ pub(super) const ANIMALS: &[Animal] = &[
             vec![message]
         }),
     ),
-    animal(
+    broken_server(
         "version-never-published",
         "agrees on a version that was never published, whatever it is asked for",
         "initialize-version-is-consistent",
         ALL,
         LEGACY,
-        Twist::Result("initialize", |_, result| result["protocolVersion"] = json!("2025-09-31")),
+        Deviation::Result("initialize", |_, result| result["protocolVersion"] = json!("2025-09-31")),
     ),
-    animal(
+    broken_server(
         "version-left-out",
         "answers `initialize` without `protocolVersion`",
         "message-matches-schema",
         ALL,
         LEGACY,
-        Twist::Result("initialize", |_, result| remove(result, "protocolVersion")),
+        Deviation::Result("initialize", |_, result| remove(result, "protocolVersion")),
     ),
-    animal(
+    broken_server(
         "server-info-left-out",
         "answers `initialize` without `serverInfo`",
         "message-matches-schema",
         ALL,
         LEGACY,
-        Twist::Result("initialize", |_, result| remove(result, "serverInfo")),
+        Deviation::Result("initialize", |_, result| remove(result, "serverInfo")),
     ),
-    animal(
+    broken_server(
         "capabilities-are-a-list",
         "declares its capabilities as an empty list",
         "message-matches-schema",
         ALL,
         BOTH,
-        Twist::Says(|_, mut message| {
+        Deviation::Outgoing(|_, mut message| {
             if is_handshake(&message) {
                 message["result"]["capabilities"] = json!([]);
             }
             vec![message]
         }),
     ),
-    animal(
+    broken_server(
         "version-unpublished",
         "offers a version that was never published",
         "initialize-version-is-consistent",
         ALL,
         LEGACY,
-        Twist::Says(|heard, mut message| {
-            if heard.method() == "initialize" && asks_for_unknown_version(heard.params()) {
+        Deviation::Outgoing(|received, mut message| {
+            if received.method() == "initialize" && asks_for_unknown_version(received.params()) {
                 message["result"]["protocolVersion"] = json!("2025-01-01");
             }
             vec![message]
         }),
     ),
-    animal(
+    broken_server(
         "asks-before-initialized",
         "asks the client for something that it declared, before it has answered `initialize`",
         "no-server-requests-before-initialized",
         ALL,
         LEGACY,
-        Twist::Unasked(|heard| match heard.method() {
-            "initialize" => vec![request_of("zoo-1", |kind| heard.params()["capabilities"].get(kind).is_some())],
+        Deviation::Extra(|received| match received.method() {
+            "initialize" => vec![request_of("zoo-1", |kind| received.params()["capabilities"].get(kind).is_some())],
             _ => Vec::new(),
         }),
     ),
-    animal(
+    broken_server(
         "dies-when-asked-for-tools",
         "exits with code 3 when the tools are listed",
         "server-stays-alive",
         ALL,
         BOTH,
-        Twist::Says(|_, message| match lists_tools(&message) {
+        Deviation::Outgoing(|_, message| match lists_tools(&message) {
             true => die(3),
             false => vec![message],
         }),
     ),
-    animal(
+    broken_server(
         "dies-after-answer",
         "answers `prompts/list`, and crashes when it is asked next",
         "server-stays-alive",
         ALL,
         BOTH,
-        Twist::Unasked(|heard| {
-            let mut memory = heard.server.memory();
-            if *memory == json!("doomed") && !heard.id().is_null() {
+        Deviation::Extra(|received| {
+            let mut memory = received.server.memory();
+            if *memory == json!("doomed") && !received.id().is_null() {
                 std::process::abort();
             }
-            if heard.method() == "prompts/list" {
+            if received.method() == "prompts/list" {
                 *memory = json!("doomed");
             }
             Vec::new()
         }),
     ),
-    animal(
+    broken_server(
         "prompts-unanswered",
         "never answers `prompts/list`",
         "request-gets-response",
         ALL,
         BOTH,
-        Twist::Says(|heard, message| if heard.method() == "prompts/list" { Vec::new() } else { vec![message] }),
+        Deviation::Outgoing(|received, message| if received.method() == "prompts/list" { Vec::new() } else { vec![message] }),
     ),
-    animal(
+    broken_server(
         "calls-unanswered",
         "never answers a call of a tool",
         "request-gets-response",
         ALL,
         BOTH,
-        Twist::Says(|heard, message| if heard.method() == "tools/call" { Vec::new() } else { vec![message] }),
+        Deviation::Outgoing(|received, message| if received.method() == "tools/call" { Vec::new() } else { vec![message] }),
     ),
-    animal(
+    broken_server(
         "unknown-methods-unanswered",
         "says nothing upon a method that it does not know",
         "unknown-method-is-refused",
         ALL,
         BOTH,
-        Twist::Says(|_, message| if message["error"]["code"] == -32601 { Vec::new() } else { vec![message] }),
+        Deviation::Outgoing(|_, message| if message["error"]["code"] == -32601 { Vec::new() } else { vec![message] }),
     ),
-    animal(
+    broken_server(
         "asks-what-was-not-declared",
         "asks for the first thing that the client has not declared",
         "client-capabilities-are-respected",
         ALL,
         LEGACY,
-        Twist::Unasked(|heard| {
-            let mut memory = heard.server.memory();
-            match heard.method() {
-                "initialize" => *memory = heard.params()["capabilities"].clone(),
+        Deviation::Extra(|received| {
+            let mut memory = received.server.memory();
+            match received.method() {
+                "initialize" => *memory = received.params()["capabilities"].clone(),
                 "tools/list" if memory.is_object() => {
                     static ASKED: AtomicU64 = AtomicU64::new(0);
                     let id = format!("zoo-{}", ASKED.fetch_add(1, Ordering::Relaxed));
@@ -229,52 +236,52 @@ pub(super) const ANIMALS: &[Animal] = &[
             Vec::new()
         }),
     ),
-    animal(
+    broken_server(
         "needs-what-was-not-declared",
         "answers a call with a question that the client has not declared to answer",
         "client-capabilities-are-respected",
         ALL,
         MODERN,
-        Twist::Says(|heard, message| {
-            if heard.method() != "tools/call" || message.get("result").is_none() {
+        Deviation::Outgoing(|received, message| {
+            if received.method() != "tools/call" || message.get("result").is_none() {
                 return vec![message];
             }
-            let declared = &heard.params()["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+            let declared = &received.params()["_meta"]["io.modelcontextprotocol/clientCapabilities"];
             let mut question = request_of("", |kind| declared.get(kind).is_none());
             remove(&mut question, "id");
             remove(&mut question, "jsonrpc");
             let needed = json!({ "resultType": "input_required", "inputRequests": { "question": question } });
-            vec![result(heard.id(), needed)]
+            vec![result(received.id(), needed)]
         }),
     ),
-    animal(
+    broken_server(
         "ping-is-answered-with-more",
         "answers `ping` with a result that is not empty",
         "ping-gets-empty-result",
         ALL,
         LEGACY,
-        Twist::Result("ping", |_, result| result["pong"] = json!(true)),
+        Deviation::Result("ping", |_, result| result["pong"] = json!(true)),
     ),
-    animal(
+    broken_server(
         "ping-unsupported",
         "does not know `ping`",
         "ping-gets-empty-result",
         ALL,
         LEGACY,
-        Twist::Says(|heard, message| match heard.method() {
-            "ping" => vec![refuse(heard, -32601, "Method not found: ping")],
+        Deviation::Outgoing(|received, message| match received.method() {
+            "ping" => vec![refuse(received, -32601, "Method not found: ping")],
             _ => vec![message],
         }),
     ),
-    animal(
+    broken_server(
         "offers-its-oldest-version",
         "offers its oldest version to a client that it does not know",
         "initialize-offers-latest-version",
         ALL,
         LEGACY,
-        Twist::Says(|heard, mut message| {
-            let is_known = REVISIONS.iter().any(|known| heard.params()["protocolVersion"] == **known);
-            if heard.method() == "initialize" && !is_known && message["result"].is_object() {
+        Deviation::Outgoing(|received, mut message| {
+            let is_known = REVISIONS.iter().any(|known| received.params()["protocolVersion"] == **known);
+            if received.method() == "initialize" && !is_known && message["result"].is_object() {
                 message["result"]["protocolVersion"] = json!("2024-11-05");
             }
             vec![message]
@@ -290,12 +297,12 @@ fn asks_for_unknown_version(params: &Value) -> bool {
 fn request_of(id: &str, wanted: impl Fn(&str) -> bool) -> Value {
     let form = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
     let message = json!({ "role": "user", "content": { "type": "text", "text": "What do okapis eat?" } });
-    let questions = [
+    let pending_requests = [
         ("elicitation", "elicitation/create", json!({ "mode": "form", "message": "Who are you?", "requestedSchema": form })),
         ("sampling", "sampling/createMessage", json!({ "messages": [message], "maxTokens": 100 })),
         ("roots", "roots/list", json!({})),
     ];
-    let [.., roots] = questions.clone();
-    let (_, method, params) = questions.into_iter().find(|(kind, ..)| wanted(kind)).unwrap_or(roots);
+    let [.., roots] = pending_requests.clone();
+    let (_, method, params) = pending_requests.into_iter().find(|(kind, ..)| wanted(kind)).unwrap_or(roots);
     ask(json!(id), method, params)
 }

@@ -1,257 +1,257 @@
-//! Animals whose lists and capabilities are otherwise.
+//! Broken servers whose lists and capabilities are wrong.
 
 use super::changes::{accept, count, lists_tools, refuse, remove};
+use super::deviation::Deviation;
 use super::server::notification;
-use super::twist::Twist;
-use super::{ALL, Animal, BOTH, LEGACY, MODERN, animal};
+use super::{ALL, BOTH, BrokenServer, LEGACY, MODERN, broken_server};
 use serde_json::{Value, json};
 
-pub(super) const ANIMALS: &[Animal] = &[
-    animal(
+pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
+    broken_server(
         "refuses-its-cursor",
         "gives a cursor with the first page of its tools, and refuses it",
         "list-pagination-ends",
         ALL,
         BOTH,
-        Twist::Tools(|message| message["result"]["nextCursor"] = json!("tools-of-page-2")),
+        Deviation::Tools(|message| message["result"]["nextCursor"] = json!("tools-of-page-2")),
     ),
-    animal(
+    broken_server(
         "declared-prompts-missing",
         "declares prompts, and does not know `prompts/list`",
         "declared-capability-is-implemented",
         ALL,
         BOTH,
-        Twist::Says(|heard, message| match heard.method() {
-            "prompts/list" => vec![refuse(heard, -32601, "Method not found: prompts/list")],
+        Deviation::Outgoing(|received, message| match received.method() {
+            "prompts/list" => vec![refuse(received, -32601, "Method not found: prompts/list")],
             _ => vec![message],
         }),
     ),
-    animal(
+    broken_server(
         "declared-completions-missing",
         "declares completions, and does not know `completion/complete`",
         "declared-capability-is-implemented",
         ALL,
         BOTH,
-        Twist::Says(|heard, message| match heard.method() {
-            "completion/complete" => vec![refuse(heard, -32601, "Method not found: completion/complete")],
+        Deviation::Outgoing(|received, message| match received.method() {
+            "completion/complete" => vec![refuse(received, -32601, "Method not found: completion/complete")],
             _ => vec![message],
         }),
     ),
-    animal(
+    broken_server(
         "prompts-undeclared",
         "has prompts, and does not declare them",
         "capability-is-declared",
         ALL,
         BOTH,
-        Twist::Catalogue(|all| remove(&mut all.capabilities, "prompts")),
+        Deviation::Catalogue(|all| remove(&mut all.capabilities, "prompts")),
     ),
-    animal(
+    broken_server(
         "resources-undeclared",
         "has resources, and does not declare them",
         "capability-is-declared",
         ALL,
         BOTH,
-        Twist::Catalogue(|all| remove(&mut all.capabilities, "resources")),
+        Deviation::Catalogue(|all| remove(&mut all.capabilities, "resources")),
     ),
-    animal(
+    broken_server(
         "completions-undeclared",
         "completes, and does not declare it",
         "capability-is-declared",
         ALL,
         BOTH,
-        Twist::Catalogue(|all| remove(&mut all.capabilities, "completions")),
+        Deviation::Catalogue(|all| remove(&mut all.capabilities, "completions")),
     ),
-    animal(
+    broken_server(
         "undeclared-list-change",
         "tells that its tools have changed, which it did not declare",
         "notifications-are-declared",
         ALL,
         LEGACY,
-        Twist::Unasked(|heard| match heard.method() {
+        Deviation::Extra(|received| match received.method() {
             "tools/list" => vec![notification("notifications/tools/list_changed", json!({}))],
             _ => Vec::new(),
         }),
     ),
-    animal(
+    broken_server(
         "undeclared-log",
         "logs, which it did not declare",
         "notifications-are-declared",
         ALL,
         LEGACY,
-        Twist::Says(|heard, mut message| {
-            if heard.method() == "initialize" && message["result"].is_object() {
+        Deviation::Outgoing(|received, mut message| {
+            if received.method() == "initialize" && message["result"].is_object() {
                 remove(&mut message["result"]["capabilities"], "logging");
             }
             let log = || notification("notifications/message", json!({ "level": "error", "data": "the gate is open" }));
             if lists_tools(&message) { vec![log(), message] } else { vec![message] }
         }),
     ),
-    animal(
+    broken_server(
         "undeclared-log-on-request",
         "logs for who asks for it, which it did not declare",
         "notifications-are-declared",
         ALL,
         MODERN,
-        Twist::Says(|heard, mut message| {
-            if heard.method() == "server/discover" && message["result"].is_object() {
+        Deviation::Outgoing(|received, mut message| {
+            if received.method() == "server/discover" && message["result"].is_object() {
                 remove(&mut message["result"]["capabilities"], "logging");
             }
             let log = || notification("notifications/message", json!({ "level": "error", "data": "the gate is open" }));
-            let is_asked_for = heard.params()["_meta"].get("io.modelcontextprotocol/logLevel").is_some();
+            let is_asked_for = received.params()["_meta"].get("io.modelcontextprotocol/logLevel").is_some();
             if lists_tools(&message) && is_asked_for { vec![log(), message] } else { vec![message] }
         }),
     ),
-    animal("log-level-ignored", "logs below the level that was set", "log-level-is-honored", ALL, LEGACY, LOGS),
-    animal(
+    broken_server("log-level-ignored", "logs below the level that was set", "log-level-is-honored", ALL, LEGACY, LOGS),
+    broken_server(
         "any-log-level",
         "takes any level of logs",
         "log-level-unknown-is-refused",
         ALL,
         LEGACY,
-        Twist::Says(|heard, message| match heard.method() {
-            "logging/setLevel" => vec![accept(heard, json!({}))],
+        Deviation::Outgoing(|received, message| match received.method() {
+            "logging/setLevel" => vec![accept(received, json!({}))],
             _ => vec![message],
         }),
     ),
-    animal(
+    broken_server(
         "pages-without-end",
         "gives the cursor of the second page again and again",
         "list-pagination-ends",
         ALL,
         BOTH,
-        Twist::Tools(|message| message["result"]["nextCursor"] = json!("tools-5")),
+        Deviation::Tools(|message| message["result"]["nextCursor"] = json!("tools-5")),
     ),
-    animal(
+    broken_server(
         "another-page-for-ever",
         "lists one more tool on one more page for whoever asks",
         "list-pagination-ends",
         ALL,
         BOTH,
-        Twist::Says(|heard, mut message| {
-            if heard.method() == "tools/list" {
-                let page = heard.params()["cursor"].as_str().and_then(|cursor| cursor.strip_prefix("page-")?.parse().ok());
-                let first = heard.params()["cursor"].is_null().then_some(0_u32);
+        Deviation::Outgoing(|received, mut message| {
+            if received.method() == "tools/list" {
+                let page = received.params()["cursor"].as_str().and_then(|cursor| cursor.strip_prefix("page-")?.parse().ok());
+                let first = received.params()["cursor"].is_null().then_some(0_u32);
                 if let Some(page) = page.or(first) {
                     let tool = json!({ "name": format!("tool_{page}"), "description": "Feeds.", "inputSchema": { "type": "object" } });
-                    message = accept(heard, json!({ "tools": [tool], "nextCursor": format!("page-{}", page + 1) }));
+                    message = accept(received, json!({ "tools": [tool], "nextCursor": format!("page-{}", page + 1) }));
                 }
             }
             vec![message]
         }),
     ),
-    animal(
+    broken_server(
         "tool-listed-twice",
         "lists a tool twice",
         "list-has-no-duplicates",
         ALL,
         BOTH,
-        Twist::Catalogue(|all| {
+        Deviation::Catalogue(|all| {
             let again = all.tools[0].clone();
             all.tools.push(again);
         }),
     ),
-    animal(
+    broken_server(
         "resource-listed-twice",
         "lists a resource under two names",
         "list-has-no-duplicates",
         ALL,
         BOTH,
-        Twist::Catalogue(|all| {
+        Deviation::Catalogue(|all| {
             let mut again = all.resources[0].clone();
             again["name"] = json!("rules-again");
             all.resources.push(again);
         }),
     ),
-    animal(
+    broken_server(
         "pages-overlap",
         "begins each page with the last item of the page before",
         "list-has-no-duplicates",
         ALL,
         BOTH,
-        Twist::Result("tools/list", |heard, result| {
-            if let (Some(_), Some(tools)) = (heard.params().get("cursor"), result["tools"].as_array_mut()) {
-                tools.insert(0, heard.server.catalogue.tools[heard.server.catalogue.page - 1].clone());
+        Deviation::Result("tools/list", |received, result| {
+            if let (Some(_), Some(tools)) = (received.params().get("cursor"), result["tools"].as_array_mut()) {
+                tools.insert(0, received.server.catalogue.tools[received.server.catalogue.page - 1].clone());
             }
         }),
     ),
-    animal(
+    broken_server(
         "any-cursor",
         "gives the first page for a cursor that it does not know",
         "list-unknown-cursor-is-refused",
         ALL,
         BOTH,
-        Twist::Hears(|message| {
+        Deviation::Incoming(|message| {
             let known = message["params"]["cursor"].as_str().is_none_or(|cursor| cursor == "tools-5");
             if !known {
                 remove(&mut message["params"], "cursor");
             }
         }),
     ),
-    animal(
+    broken_server(
         "order-changes",
         "lists its tools in another order each time",
         "list-order-is-stable",
         ALL,
         BOTH,
-        Twist::Result("tools/list", |heard, result| {
-            let turns = usize::try_from(count(heard) / 2).unwrap_or_default();
+        Deviation::Result("tools/list", |received, result| {
+            let turns = usize::try_from(count(received) / 2).unwrap_or_default();
             if let Some(tools) = result["tools"].as_array_mut().filter(|tools| !tools.is_empty()) {
                 let turns = turns % tools.len();
                 tools.rotate_left(turns);
             }
         }),
     ),
-    animal(
+    broken_server(
         "description-changes",
         "describes a tool otherwise each time",
         "list-does-not-change-unannounced",
         ALL,
         BOTH,
-        Twist::Result("tools/list", |heard, result| {
-            let time = count(heard);
+        Deviation::Result("tools/list", |received, result| {
+            let time = count(received);
             if let Some(tool) = result["tools"].as_array_mut().and_then(|tools| tools.first_mut()) {
                 tool["description"] = json!(format!("Was listed {time} times."));
             }
         }),
     ),
-    animal(
+    broken_server(
         "tools-appear",
         "lists more tools each time",
         "list-does-not-change-unannounced",
         ALL,
         BOTH,
-        Twist::Result("tools/list", |heard, result| {
-            let time = count(heard);
-            if let Some(tools) = result["tools"].as_array_mut().filter(|tools| tools.len() < heard.server.catalogue.page) {
+        Deviation::Result("tools/list", |received, result| {
+            let time = count(received);
+            if let Some(tools) = result["tools"].as_array_mut().filter(|tools| tools.len() < received.server.catalogue.page) {
                 let mut tool = tools[0].clone();
                 tool["name"] = json!(format!("look_{time}"));
                 tools.push(tool);
             }
         }),
     ),
-    animal(
+    broken_server(
         "tool-without-schema",
         "lists a tool without an input schema",
         "message-matches-schema",
         ALL,
         BOTH,
-        Twist::Catalogue(|all| remove(all.tool_mut("draw"), "inputSchema")),
+        Deviation::Catalogue(|all| remove(all.tool_mut("draw"), "inputSchema")),
     ),
-    animal(
+    broken_server(
         "schema-is-a-list",
         "lists a tool whose input is an array",
         "message-matches-schema",
         ALL,
         BOTH,
-        Twist::Catalogue(|all| all.tool_mut("draw")["inputSchema"] = json!({ "type": "array" })),
+        Deviation::Catalogue(|all| all.tool_mut("draw")["inputSchema"] = json!({ "type": "array" })),
     ),
-    animal(
+    broken_server(
         "tools-as-map",
         "lists its tools as an object by name",
         "message-matches-schema",
         ALL,
         BOTH,
-        Twist::Result("tools/list", |_, result| {
+        Deviation::Result("tools/list", |_, result| {
             let tools: serde_json::Map<String, Value> = result["tools"]
                 .as_array()
                 .into_iter()
@@ -261,38 +261,38 @@ pub(super) const ANIMALS: &[Animal] = &[
             result["tools"] = Value::Object(tools);
         }),
     ),
-    animal(
+    broken_server(
         "resource-without-name",
         "lists a resource without a name",
         "message-matches-schema",
         ALL,
         BOTH,
-        Twist::Catalogue(|all| remove(&mut all.resources[0], "name")),
+        Deviation::Catalogue(|all| remove(&mut all.resources[0], "name")),
     ),
-    animal(
+    broken_server(
         "content-is-text",
         "answers calls with a text instead of a list of content",
         "message-matches-schema",
         ALL,
         BOTH,
-        Twist::Result("tools/call", |_, result| {
+        Deviation::Result("tools/call", |_, result| {
             if result["content"][0]["type"] == "text" {
                 result["content"] = result["content"][0]["text"].clone();
             }
         }),
     ),
-    animal(
+    broken_server(
         "capabilities-are-true",
         "declares capabilities as `true` instead of an object",
         "message-matches-schema",
         ALL,
         BOTH,
-        Twist::Catalogue(|all| all.capabilities["prompts"] = json!(true)),
+        Deviation::Catalogue(|all| all.capabilities["prompts"] = json!(true)),
     ),
 ];
 
 /// Logs at `debug`, whoever asked for what.
-pub(super) const LOGS: Twist = Twist::Unasked(|heard| match heard.method() {
+pub(super) const LOGS: Deviation = Deviation::Extra(|received| match received.method() {
     "tools/call" | "tools/list" => vec![notification("notifications/message", json!({ "level": "debug", "data": "somebody is here" }))],
     _ => Vec::new(),
 });

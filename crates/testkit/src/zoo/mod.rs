@@ -1,12 +1,12 @@
-//! The zoo: one correct server, made by hand without an SDK, and many animals that are that server with one change, so that
-//! each breaks one law of the protocol on a real wire. Each animal is a row of a table; the table of an area is a file.
-//! Knows the names of the rules that ought to catch its animals, and nothing of what catches them.
+//! The zoo: one correct server, made by hand without an SDK, and many broken servers that are that server with one change, so that
+//! each breaks one requirement of the protocol on a real wire. Each broken server is a row of a table; the table of an area is a file.
+//! Knows the names of the rules that ought to catch its broken servers, but not the rules themselves.
 
 mod changes;
+mod deviation;
+mod internal_deviation;
 mod mutation;
 mod server;
-mod slip;
-mod twist;
 
 mod apps;
 mod calls;
@@ -28,15 +28,15 @@ mod sessions;
 mod tasks;
 mod tools;
 
-pub use crate::reach::Reach;
+pub use crate::server_transport::ServerTransport;
 pub use mutation::catalogue;
 pub use server::TOKEN;
 
-use mutation::Meddler;
+use deviation::Deviation;
+use internal_deviation::InternalDeviation;
+use mutation::Mutator;
 use server::Server;
-use slip::Slip;
 use std::io;
-use twist::Twist;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
@@ -46,9 +46,9 @@ pub enum Era {
 
 /// The correct server with one change.
 #[derive(Debug)]
-pub struct Animal {
+pub struct BrokenServer {
     pub name: &'static str,
-    /// What it does, for people.
+    /// What it does, in words.
     pub does: &'static str,
     /// The id of the rule that it breaks.
     pub rule: &'static str,
@@ -56,10 +56,10 @@ pub struct Animal {
     pub on: &'static [&'static str],
     /// The eras in which it shows.
     pub eras: &'static [Era],
-    twist: Twist,
+    deviation: Deviation,
 }
 
-impl Animal {
+impl BrokenServer {
     /// Where the change shows. There is no HTTP+SSE in the modern era.
     pub fn places(&self) -> impl Iterator<Item = (&'static str, Era)> {
         let all = self.on.iter().flat_map(|transport| self.eras.iter().map(|era| (*transport, *era)));
@@ -70,16 +70,16 @@ impl Animal {
 /// The correct server, the same behind OAuth, and the same with the fixtures of the official conformance suite.
 pub const CORRECT: [&str; 3] = ["none", "guarded", "fixtures"];
 
-/// What answers an invocation: a server, how it is reached, and the eras that it answers.
+/// A parsed command line: a server, its transport, and its eras.
 #[derive(Debug)]
 pub struct Invocation {
     pub name: String,
-    pub reach: Reach,
+    pub transport: ServerTransport,
     pub eras: &'static [Era],
-    twist: &'static Twist,
+    deviation: &'static Deviation,
 }
 
-/// What was typed is no server.
+/// The command line names no server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "usage: zoo NAME --stdio | --http PORT | --sse PORT [--era legacy|modern] [--mutate MUTATION [--nth N] [--witness FILE]] [--journal FILE], where NAME is `none` (the correct server), `guarded` (the same behind OAuth), `fixtures` (the same with those of the official conformance suite), or one of {}",
@@ -88,14 +88,14 @@ pub struct Invocation {
 pub struct Usage;
 
 fn names() -> String {
-    animals().map(|animal| animal.name).collect::<Vec<_>>().join(", ")
+    broken_servers().map(|broken_server| broken_server.name).collect::<Vec<_>>().join(", ")
 }
 
 const STDIO: &[&str] = &["stdio"];
 const HTTP: &[&str] = &["http"];
 const SSE: &[&str] = &["sse"];
 const WEB: &[&str] = &["http", "sse"];
-/// Where every message of the server comes on one channel.
+/// Transports on which all messages of the server share one channel.
 const PIPES: &[&str] = &["stdio", "sse"];
 const ALL: &[&str] = &["stdio", "http", "sse"];
 const LEGACY: &[Era] = &[Era::Legacy];
@@ -103,76 +103,79 @@ const MODERN: &[Era] = &[Era::Modern];
 const BOTH: &[Era] = &[Era::Legacy, Era::Modern];
 
 /// A row of a table.
-const fn animal(
+const fn broken_server(
     name: &'static str,
     does: &'static str,
     rule: &'static str,
     on: &'static [&'static str],
     eras: &'static [Era],
-    twist: Twist,
-) -> Animal {
-    Animal { name, does, rule, on, eras, twist }
+    deviation: Deviation,
+) -> BrokenServer {
+    BrokenServer { name, does, rule, on, eras, deviation }
 }
 
-/// Every animal.
-pub fn animals() -> impl Iterator<Item = &'static Animal> {
-    const AREAS: &[&[Animal]] = &[
-        lifecycle::ANIMALS,
-        jsonrpc::ANIMALS,
-        framing::ANIMALS,
-        process::ANIMALS,
-        robustness::ANIMALS,
-        events::ANIMALS,
-        http::ANIMALS,
-        sessions::ANIMALS,
-        cors::ANIMALS,
-        security::ANIMALS,
-        lists::ANIMALS,
-        tools::ANIMALS,
-        calls::ANIMALS,
-        poisoning::ANIMALS,
-        resources::ANIMALS,
-        apps::ANIMALS,
-        modern::ANIMALS,
-        fixtures::ANIMALS,
-        tasks::ANIMALS,
+/// Every broken server.
+pub fn broken_servers() -> impl Iterator<Item = &'static BrokenServer> {
+    const AREAS: &[&[BrokenServer]] = &[
+        lifecycle::BROKEN_SERVERS,
+        jsonrpc::BROKEN_SERVERS,
+        framing::BROKEN_SERVERS,
+        process::BROKEN_SERVERS,
+        robustness::BROKEN_SERVERS,
+        events::BROKEN_SERVERS,
+        http::BROKEN_SERVERS,
+        sessions::BROKEN_SERVERS,
+        cors::BROKEN_SERVERS,
+        security::BROKEN_SERVERS,
+        lists::BROKEN_SERVERS,
+        tools::BROKEN_SERVERS,
+        calls::BROKEN_SERVERS,
+        poisoning::BROKEN_SERVERS,
+        resources::BROKEN_SERVERS,
+        apps::BROKEN_SERVERS,
+        modern::BROKEN_SERVERS,
+        fixtures::BROKEN_SERVERS,
+        tasks::BROKEN_SERVERS,
     ];
     AREAS.iter().flat_map(|area| area.iter())
 }
 
 /// Reads `NAME --stdio`, `NAME --http PORT` or `NAME --sse PORT`, and `--era legacy` or `--era modern` after it. Of a correct
-/// server one thing can be changed after that (`--mutate`), or written down what it says (`--journal`). What else follows marks
-/// the process and means nothing. Without an era, both are answered. Streamable HTTP is at `/mcp`, HTTP+SSE at `/sse`,
-/// on 127.0.0.1; stderr tells which port 0 has become.
+/// server one thing can be changed after that (`--mutate`), or its messages recorded (`--journal`). Other arguments only mark
+/// the process. Without an era, both are supported. Streamable HTTP is at `/mcp`, HTTP+SSE at `/sse`,
+/// on 127.0.0.1; stderr has the port if it is 0.
 ///
 /// # Errors
 /// It is none of these.
 pub fn parse(arguments: &[String]) -> Result<Invocation, Usage> {
-    static TWISTS: [Twist; 3] = [Twist::Nothing, Twist::Guarded(|_, _| ()), Twist::Fixtures(|_, message| vec![message])];
+    static DEVIATIONS: [Deviation; 3] =
+        [Deviation::Nothing, Deviation::Guarded(|_, _| ()), Deviation::Fixtures(|_, message| vec![message])];
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (name, words) = words.split_first().ok_or(Usage)?;
-    let (reach, rest) = Reach::parse(words).ok_or(Usage)?;
+    let (transport, rest) = ServerTransport::parse(words).ok_or(Usage)?;
     let eras = match rest {
         ["--era", "legacy", ..] => LEGACY,
         ["--era", "modern", ..] => MODERN,
         ["--era", ..] => return Err(Usage),
         _ => BOTH,
     };
-    let correct = CORRECT.iter().zip(&TWISTS).find(|(known, _)| *known == name).map(|(_, twist)| twist);
-    let meddler = correct.and_then(|_| Meddler::parse(name, rest));
-    if let Some(meddler) = meddler {
-        // A process is one server, for as long as it lives.
-        let twist: &'static Twist = Box::leak(Box::new(Twist::Mutated(Box::leak(Box::new(meddler)))));
-        return Ok(Invocation { name: (*name).to_owned(), reach, eras, twist });
+    let correct = CORRECT.iter().zip(&DEVIATIONS).find(|(known, _)| *known == name).map(|(_, deviation)| deviation);
+    let mutator = correct.and_then(|_| Mutator::parse(name, rest));
+    if let Some(mutator) = mutator {
+        // A process is one server for its whole lifetime.
+        let deviation: &'static Deviation = Box::leak(Box::new(Deviation::Mutated(Box::leak(Box::new(mutator)))));
+        return Ok(Invocation { name: (*name).to_owned(), transport, eras, deviation });
     }
-    let twist = correct.or_else(|| animals().find(|animal| animal.name == *name).map(|animal| &animal.twist)).ok_or(Usage)?;
-    Ok(Invocation { name: (*name).to_owned(), reach, eras, twist })
+    let deviation = correct
+        .or_else(|| broken_servers().find(|broken_server| broken_server.name == *name).map(|broken_server| &broken_server.deviation))
+        .ok_or(Usage)?;
+    Ok(Invocation { name: (*name).to_owned(), transport, eras, deviation })
 }
 
-/// Is that server until its client has gone (stdio) or for good (HTTP).
+/// Runs that server until its client disconnects (stdio), or forever (HTTP).
 ///
 /// # Errors
-/// The client has gone, or the port is taken.
+/// The client has disconnected, or the port is in use.
 pub fn run(invocation: &Invocation) -> io::Result<()> {
-    server::serve(&Server::new(invocation.twist, invocation.eras), invocation.reach)
+    server::serve(&Server::new(invocation.deviation, invocation.eras), invocation.transport)
 }

@@ -1,59 +1,66 @@
-//! Animals that do not end as processes should.
+//! Broken servers that do not exit as they should.
 
-use super::twist::Twist;
-use super::{ALL, Animal, BOTH, STDIO, animal};
+use super::deviation::Deviation;
+use super::{ALL, BOTH, BrokenServer, STDIO, broken_server};
 use nix::sys::signal::{SigSet, Signal};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-pub(super) const ANIMALS: &[Animal] = &[
-    animal(
+pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
+    broken_server(
         "outlives-its-input",
         "goes on when stdin has ended",
         "stdio-exits-on-end-of-input",
         STDIO,
         BOTH,
-        Twist::End(|| {
+        Deviation::End(|| {
             loop {
                 sleep(Duration::from_secs(3600));
             }
         }),
     ),
-    animal(
+    broken_server(
         "ignores-sigterm",
         "ignores SIGTERM",
         "process-ends-on-sigterm",
         ALL,
         BOTH,
-        Twist::Start(|_| {
+        Deviation::Start(|_| {
             // Blocked before there is a second thread, so that all inherit it.
             let mut signals = SigSet::empty();
             signals.add(Signal::SIGTERM);
             Ok(signals.thread_block()?)
         }),
     ),
-    animal(
+    broken_server(
         "opens-files-for-good",
         "opens a file with each call and never closes it",
         "calls-leak-no-resources",
         STDIO,
         BOTH,
-        Twist::Hears(|message| {
+        Deviation::Incoming(|message| {
             if message["method"] == "tools/call" {
                 std::mem::forget(std::fs::File::open("/dev/null"));
             }
         }),
     ),
-    animal("leaves-a-child", "starts a process that stays", "process-leaves-no-children", ALL, BOTH, Twist::Start(|_| child(Group::Same))),
-    animal(
+    broken_server(
+        "leaves-a-child",
+        "starts a process that stays",
+        "process-leaves-no-children",
+        ALL,
+        BOTH,
+        Deviation::Start(|_| child(Group::Same)),
+    ),
+    broken_server(
         "leaves-a-child-of-its-own-group",
         "starts a process that stays, in a group of its own",
         "process-leaves-no-children",
         ALL,
         BOTH,
-        Twist::Start(|_| child(Group::Own)),
+        Deviation::Start(|_| child(Group::Own)),
     ),
 ];
 

@@ -1,37 +1,37 @@
-//! Animals whose sessions over HTTP are otherwise.
+//! Broken servers whose sessions over HTTP are wrong.
 
+use super::deviation::Deviation;
 use super::http::renumber;
+use super::internal_deviation::InternalDeviation;
 use super::server::{Part, Server};
-use super::slip::Slip;
-use super::twist::Twist;
-use super::{Animal, HTTP, LEGACY, SSE, animal};
+use super::{BrokenServer, HTTP, LEGACY, SSE, broken_server};
 use serde_json::json;
 use uuid::Uuid;
 
-pub(super) const ANIMALS: &[Animal] = &[
-    animal(
+pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
+    broken_server(
         "session-id-with-blank",
         "puts a blank into session ids",
         "session-id-is-visible-ascii",
         HTTP,
         LEGACY,
-        Twist::SessionId(|_| format!("zoo {}", Uuid::new_v4())),
+        Deviation::SessionId(|_| format!("zoo {}", Uuid::new_v4())),
     ),
-    animal(
+    broken_server(
         "session-id-with-umlaut",
         "puts an umlaut into session ids",
         "session-id-is-visible-ascii",
         HTTP,
         LEGACY,
-        Twist::SessionId(|_| format!("gehög-{}", Uuid::new_v4())),
+        Deviation::SessionId(|_| format!("gehög-{}", Uuid::new_v4())),
     ),
-    animal(
+    broken_server(
         "session-id-in-latin-1",
         "puts an umlaut into session ids, in a byte that is no UTF-8",
         "session-id-is-visible-ascii",
         HTTP,
         LEGACY,
-        Twist::Wire(|part, mut bytes| {
+        Deviation::Wire(|part, mut bytes| {
             const HEADER: &[u8] = b"mcp-session-id: ";
             let value = bytes.windows(HEADER.len()).position(|window| window == HEADER).map(|start| start + HEADER.len());
             if let (Part::Head, Some(value)) = (part, value) {
@@ -40,70 +40,70 @@ pub(super) const ANIMALS: &[Animal] = &[
             bytes
         }),
     ),
-    animal(
+    broken_server(
         "one-session-id",
         "gives all clients the same session id",
         "session-ids-differ",
         HTTP,
         LEGACY,
-        Twist::SessionId(|_| "0b7c1f52-7d1e-4a36-9c55-3f0e8d2a6b91".to_owned()),
+        Deviation::SessionId(|_| "0b7c1f52-7d1e-4a36-9c55-3f0e8d2a6b91".to_owned()),
     ),
-    animal("session-ids-count", "counts its sessions", "session-id-is-unguessable", HTTP, LEGACY, Twist::SessionId(numbered)),
-    animal(
+    broken_server("session-ids-count", "counts its sessions", "session-id-is-unguessable", HTTP, LEGACY, Deviation::SessionId(numbered)),
+    broken_server(
         "session-ids-are-short",
         "gives session ids of four digits",
         "session-id-is-unguessable",
         HTTP,
         LEGACY,
-        Twist::SessionId(|_| Uuid::new_v4().simple().to_string()[..4].to_owned()),
+        Deviation::SessionId(|_| Uuid::new_v4().simple().to_string()[..4].to_owned()),
     ),
-    animal(
+    broken_server(
         "unknown-session-gets-400",
         "answers with 400 for a session that never was",
         "session-unknown-gets-404",
         HTTP,
         LEGACY,
-        Twist::Slip(Slip::UnknownSessionsGet400),
+        Deviation::Internal(InternalDeviation::UnknownSessionsGet400),
     ),
-    animal(
+    broken_server(
         "unknown-session-served",
         "serves whoever invents a session id",
         "session-unknown-gets-404",
         HTTP,
         LEGACY,
-        Twist::Slip(Slip::UnknownSessionsServed),
+        Deviation::Internal(InternalDeviation::UnknownSessionsServed),
     ),
-    animal(
+    broken_server(
         "ended-session-gets-400",
         "answers with 400 for a session that was deleted",
         "session-ended-gets-404",
         HTTP,
         LEGACY,
-        Twist::Slip(Slip::EndedSessionsGet400),
+        Deviation::Internal(InternalDeviation::EndedSessionsGet400),
     ),
-    animal(
+    broken_server(
         "ended-session-served",
         "does not end a session that is deleted",
         "session-ended-gets-404",
         HTTP,
         LEGACY,
-        Twist::Slip(Slip::SessionsOutliveTheirEnd),
+        Deviation::Internal(InternalDeviation::SessionsOutliveTheirEnd),
     ),
-    animal(
+    broken_server(
         "missing-session-served",
         "serves requests that name no session",
         "session-missing-gets-400",
         HTTP,
         LEGACY,
-        Twist::Slip(Slip::MissingSessionsServed),
+        Deviation::Internal(InternalDeviation::MissingSessionsServed),
     ),
-    animal(
+    broken_server(
         "missing-session-gets-422",
         "answers with 422 where the session id is missing",
         "session-missing-gets-400",
         HTTP,
         LEGACY,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             let names_none = request.header("mcp-session-id").is_none();
             if names_none
                 && request.method == "POST"
@@ -113,37 +113,37 @@ pub(super) const ANIMALS: &[Animal] = &[
             }
         }),
     ),
-    animal(
+    broken_server(
         "answers-go-to-the-last",
         "keeps one stream in a variable, so that every response goes to the client that came last",
         "sse-response-is-on-session-stream",
         SSE,
         LEGACY,
-        Twist::Slip(Slip::AnswersGoToTheLast),
+        Deviation::Internal(InternalDeviation::AnswersGoToTheLast),
     ),
-    animal(
+    broken_server(
         "answers-go-to-all",
         "sends every response on all streams",
         "sse-response-is-on-session-stream",
         SSE,
         LEGACY,
-        Twist::Slip(Slip::AnswersGoToAll),
+        Deviation::Internal(InternalDeviation::AnswersGoToAll),
     ),
-    animal(
+    broken_server(
         "streams-count",
         "counts its streams, and names the number in the endpoint",
         "sse-session-is-unguessable",
         SSE,
         LEGACY,
-        Twist::SessionId(numbered),
+        Deviation::SessionId(numbered),
     ),
-    animal(
+    broken_server(
         "unknown-stream-accepted",
         "takes messages to endpoints that no stream has",
         "sse-unknown-session-is-refused",
         SSE,
         LEGACY,
-        Twist::Response(|request, response| {
+        Deviation::Response(|request, response| {
             if request.method == "POST" {
                 renumber(response, 404, 202);
             }

@@ -1,5 +1,5 @@
-//! The zoo, looked at from outside: every message of the correct server fits the official schema, and every animal does
-//! something that the correct server does not do. Whether `check` sees what is the command line's test.
+//! The zoo, looked at from outside: every message of the correct server fits the official schema, and every broken server does
+//! something that the correct server does not do. Whether `check` finds it is tested in `mcproof-cli`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "what was skipped or checked is for whoever reads the log")]
@@ -11,7 +11,7 @@ mod schemas;
 mod script;
 mod web;
 
-use mcproof_testkit::zoo::{self, Animal, CORRECT, Era, animals};
+use mcproof_testkit::zoo::{self, BrokenServer, CORRECT, Era, broken_servers};
 use schemas::{Schemas, revisions};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,24 +19,29 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// What was seen of a server, in lines that are the same for the same behaviour.
+/// What was seen of a server, in lines that are the same for the same behavior.
 type Record = Vec<String>;
 
 #[test]
 fn names_are_unique_and_rules_look_like_rules() {
     let mut names = BTreeSet::from(CORRECT);
-    for animal in animals() {
-        assert!(names.insert(animal.name), "{} is there twice", animal.name);
-        for word in [animal.name, animal.rule] {
+    for broken_server in broken_servers() {
+        assert!(names.insert(broken_server.name), "{} is there twice", broken_server.name);
+        for word in [broken_server.name, broken_server.rule] {
             let plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
-            assert!(word.chars().all(plain) && word.contains('-') || word == animal.name, "{word}");
+            assert!(word.chars().all(plain) && word.contains('-') || word == broken_server.name, "{word}");
         }
-        assert!(!animal.does.is_empty() && !animal.does.ends_with('.'), "{}", animal.does);
-        assert!(animal.places().next().is_some(), "{} is nowhere", animal.name);
+        assert!(!broken_server.does.is_empty() && !broken_server.does.ends_with('.'), "{}", broken_server.does);
+        assert!(broken_server.places().next().is_some(), "{} is nowhere", broken_server.name);
     }
-    let rules: BTreeSet<&str> = animals().map(|animal| animal.rule).collect();
-    println!("{} animals in {} places, for {} rules", animals().count(), animals().flat_map(Animal::places).count(), rules.len());
-    assert!(animals().count() >= 120);
+    let rules: BTreeSet<&str> = broken_servers().map(|broken_server| broken_server.rule).collect();
+    println!(
+        "{} animals in {} places, for {} rules",
+        broken_servers().count(),
+        broken_servers().flat_map(BrokenServer::places).count(),
+        rules.len()
+    );
+    assert!(broken_servers().count() >= 120);
 }
 
 #[test]
@@ -62,7 +67,7 @@ fn invocations_are_read() {
     }
 }
 
-/// Two looks at the correct server see the same: what differs is the animal.
+/// Two recordings of the correct server are the same: differences are due to the broken server.
 #[test]
 fn the_correct_server_is_always_the_same() {
     for (transport, era) in PLACES {
@@ -78,12 +83,12 @@ fn the_correct_server_is_always_the_same() {
 fn every_animal_differs_from_the_correct_server() {
     let correct: BTreeMap<String, Record> =
         PLACES.into_iter().map(|place| (format!("{place:?}"), look("none", place.0, place.1))).collect();
-    // Each animal once on each transport: what it does is the same in both eras.
-    let mut places: Vec<(&Animal, &str, Era)> = Vec::new();
-    for animal in animals() {
-        for (transport, era) in animal.places() {
-            if !places.iter().any(|(known, over, _)| known.name == animal.name && *over == transport) {
-                places.push((animal, transport, era));
+    // Each broken server once on each transport: what it does is the same in both eras.
+    let mut places: Vec<(&BrokenServer, &str, Era)> = Vec::new();
+    for broken_server in broken_servers() {
+        for (transport, era) in broken_server.places() {
+            if !places.iter().any(|(known, over, _)| known.name == broken_server.name && *over == transport) {
+                places.push((broken_server, transport, era));
             }
         }
     }
@@ -93,14 +98,14 @@ fn every_animal_differs_from_the_correct_server() {
         // Most of the time is spent waiting.
         for _ in 0..16 {
             scope.spawn(|| {
-                while let Some((animal, transport, era)) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let seen = look(animal.name, transport, *era);
+                while let Some((broken_server, transport, era)) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let seen = look(broken_server.name, transport, *era);
                     // What is behind OAuth differs anyway; that it differs from what is rightly so is the point.
                     let guarded = seen.iter().any(|line| line.contains("HTTP/1.1 401"));
                     let differs =
                         seen != correct[&format!("{:?}", (transport, era))] && !(guarded && seen == look("guarded", transport, *era));
                     if !differs {
-                        same.lock().unwrap().push(format!("{} over {transport}, {era:?}", animal.name));
+                        same.lock().unwrap().push(format!("{} over {transport}, {era:?}", broken_server.name));
                     }
                 }
             });
@@ -120,7 +125,7 @@ fn look(name: &str, transport: &str, era: Era) -> Record {
     }
 }
 
-/// Whatever the correct server says upon each message, in each revision.
+/// All messages of the correct server, in each revision.
 #[test]
 fn every_message_of_the_correct_server_fits_the_schema() {
     let Some(schemas) = Schemas::find() else { return };

@@ -1,4 +1,4 @@
-//! Looks at a server over stdio.
+//! Records a server over stdio.
 
 use crate::Record;
 use crate::process::{Cause, end, patience, spawn};
@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A server that has not answered a few times is not waited for again.
+/// After a few missing responses there is no further wait.
 const CHANCES: u32 = 2;
 
 pub(crate) fn look(name: &str, era: Era) -> Record {
@@ -39,7 +39,7 @@ pub(crate) fn look(name: &str, era: Era) -> Record {
     record
 }
 
-/// Everything that a server says in a conversation.
+/// All messages of a server in a conversation.
 pub(crate) fn converse(name: &str, steps: &[Step], era: Era) -> Vec<String> {
     let mut pipe = Pipe::open(name, era);
     pipe.run(steps);

@@ -1,4 +1,4 @@
-//! A server of the zoo as a process, and all that is left of it.
+//! A server of the zoo as a process, and the processes that it leaves behind.
 
 use mcproof_testkit::zoo::{CORRECT, Era};
 use nix::sys::signal::{Signal, kill, killpg};
@@ -21,14 +21,14 @@ pub(crate) fn spawn(name: &str, reach: &[&str], era: Era) -> Child {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// What ought to end a server.
+/// The ways to stop a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     Input,
     Signal,
 }
 
-/// How a server ends, and how many processes it has left.
+/// How a server exits, and how many processes it leaves behind.
 pub(crate) fn end(mut child: Child, cause: Cause, patience: Duration) -> String {
     let pid = Pid::from_raw(child.id().try_into().unwrap());
     let children = children(child.id());

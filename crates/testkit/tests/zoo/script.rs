@@ -1,4 +1,4 @@
-//! What is said to a server: one conversation that touches every law.
+//! The messages to a server: one conversation that touches every requirement.
 
 use mcproof_testkit::zoo::Era;
 use serde_json::{Value, json};
@@ -8,15 +8,15 @@ pub(crate) const MODERN: &str = "2026-07-28";
 /// One step of a conversation.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// A message; if it is a request, its answer is waited for.
+    /// A message; if it is a request, the script waits for its response.
     Send(Value),
-    /// Bytes that are no message.
+    /// Bytes that are not a message.
     Raw(Vec<u8>),
-    /// Requests at once, all of whose answers are waited for.
+    /// Parallel requests; the script waits for all responses.
     Together(Vec<Value>),
-    /// A request, and its cancellation when it has begun. How far it has come by then is chance.
+    /// A request, and its cancellation when it has begun, at an arbitrary progress.
     Cancelled(Value),
-    /// A subscription, which is not answered.
+    /// A subscription, which gets no response.
     Listen(Value),
 }
 

@@ -1,4 +1,4 @@
-//! Looks at a server over HTTP, both kinds: with bytes, since a client would repair what it gets.
+//! Records a server over both HTTP transports, as bytes, because a client would tolerate deviations.
 
 use crate::Record;
 use crate::process::{Cause, end, patience, spawn};
@@ -46,7 +46,7 @@ pub(crate) fn look(name: &str, transport: &str, era: Era) -> Record {
     record
 }
 
-/// The port that a server tells on stderr; none if it ends before it does.
+/// The port from the server's stderr; none if it exits before.
 fn listening(child: &mut Child) -> Option<u16> {
     let mut said = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
@@ -379,7 +379,7 @@ impl Web {
         format!("mcp-protocol-version: {MODERN}\r\nmcp-method: {method}\r\n{name}")
     }
 
-    /// One request and all that comes back.
+    /// One request and its whole response.
     fn exchange(&mut self, method: &str, path: &str, headers: &str, body: &[u8]) -> String {
         let patience = if self.chances > 0 { self.patience } else { GLANCE };
         let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! Who the client is and how it gets a token, from what the suite tells in the context of a scenario.
+//! The identity of the client and how it gets a token, from the context of a scenario.
 
 use crate::{Failure, Task};
 use mcproof_client::auth::{

@@ -1,8 +1,8 @@
-//! The client that the official conformance suite tests: our engine, behind the interface that the suite asks for
-//! (scenario, revision and context in the environment, URL as the last argument). Knows the scenarios by name, and only
-//! `mcproof_client`; whatever a scenario asks for beyond a call in the right order has to be in the engine.
+//! The client that the official conformance suite tests: `mcproof_client`, behind the interface that the suite requires
+//! (scenario, revision and context in the environment, URL as the last argument). Knows the scenarios by name; whatever
+//! a scenario needs beyond calls in the right order has to be in `mcproof_client`.
 //!
-//! Its last line on stdout says how it ended, because the suite keeps that, but not the exit code.
+//! Its last line on stdout is the outcome, because the suite stores stdout, but not the exit code.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program of its own, whose output the suite keeps")]
 #![expect(clippy::disallowed_methods, reason = "the suite tells the scenario in the environment")]
@@ -19,14 +19,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 use url::Url;
 
-/// The suite kills a client after thirty seconds and then knows less.
+/// Below thirty seconds, after which the suite kills the client without a report.
 const BUDGET: Duration = Duration::from_secs(25);
 
-/// What the suite asks for.
+/// What the suite requests.
 struct Task {
     scenario: String,
     era: Era,
-    /// What some scenarios tell: calls to make, credentials.
+    /// Data of some scenarios: calls to make, credentials.
     context: Value,
     url: Url,
 }
@@ -70,8 +70,8 @@ fn task() -> Result<Task, Failure> {
 }
 
 impl Task {
-    /// Like a host that can do everything: it declares roots, sampling and elicitation, and accepts what it is asked
-    /// with the defaults of the form, and with `form` where it has none.
+    /// Declares roots, sampling and elicitation, and accepts forms with their defaults, and with `form` for fields
+    /// without one.
     fn options(&self, form: Map<String, Value>) -> ConnectOptions {
         ConnectOptions {
             era: match self.era {
@@ -96,7 +96,7 @@ impl Task {
         Ok(open_session(&target, options, tap).await?)
     }
 
-    /// Prints what went over the wire, for whoever reads the suite's `stderr.txt`.
+    /// Prints the frames, for readers of the suite's `stderr.txt`.
     fn show(&self, tap: &Tap) {
         eprintln!("{}", self.scenario);
         for frame in &tap.transcript().frames {

@@ -58,7 +58,7 @@ async fn call(session: &Session, tool: &str, arguments: Value) -> Result<(), Fai
     ask(session, "tools/call", json!({ "name": tool, "arguments": arguments })).await
 }
 
-/// An answer is good when it is a result that tells of no failure and asks for nothing more.
+/// A response is good if it is a result without an error, and requests no input.
 async fn ask(session: &Session, method: &str, params: Value) -> Result<(), Failure> {
     let reply = session.request_rounds(method, params.as_object().cloned(), DEADLINE).await?;
     let result = reply.answer.map_err(|error| format!("{method} {params}: {error}"))?;
@@ -67,7 +67,7 @@ async fn ask(session: &Session, method: &str, params: Value) -> Result<(), Failu
     if complete && !failed { Ok(()) } else { Err(format!("{method} {params}: {result}").into()) }
 }
 
-/// Four tools at once: what one is asked must not get into the call of another.
+/// Four tools at once: the input of one must not reach the call of another.
 async fn rounds(session: &Session) -> Result<(), Failure> {
     session.list("tools/list", "tools", DEADLINE).await?;
     let call = |tool| call(session, tool, json!({}));
@@ -104,7 +104,7 @@ async fn calls_of_context(session: &Session, context: &Value) -> Result<(), Fail
     Ok(())
 }
 
-/// The engine takes out the tools that it must not call; all that it leaves are called.
+/// The client removes the tools that it must not call; all others are called.
 async fn call_what_is_left(session: &Session) -> Result<(), Failure> {
     let listed = session.list("tools/list", "tools", DEADLINE).await?;
     if listed.rejected.is_empty() {

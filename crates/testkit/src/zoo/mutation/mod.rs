@@ -1,6 +1,6 @@
-//! Mutations: the correct server with one thing changed mechanically, wherever it says that thing. A mutation has a short name
+//! Mutations: the correct server with one thing changed mechanically, wherever it sends that thing. A mutation has a short name
 //! that repeats it (`zoo none --http 0 --mutate 'result:tools/list delete /result/tools'`), and the list of all of them comes
-//! from a journal of what the server really said. Knows no rule, and not what a check makes of it.
+//! from a journal of what the server really sent. Knows no rule and no check.
 
 mod bytes;
 mod catalogue;
@@ -9,7 +9,7 @@ mod message;
 
 pub use catalogue::catalogue;
 
-use super::server::{Heard, Part, Response};
+use super::server::{Part, Received, Response};
 use crate::raw_http::Request;
 use journal::Journal;
 use serde_json::Value;
@@ -25,7 +25,7 @@ thread_local! {
     static RESPONSE: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// A message that nobody announced, such as the refusal of what could not be read.
+/// A message without a subject, such as the error for an unreadable message.
 const UNNAMED: &str = "error:-";
 
 /// One change: of what, which, and where in it.
@@ -47,21 +47,21 @@ impl Mutation {
     }
 }
 
-/// What stands between the correct server and the wire.
+/// Applies a mutation between the correct server and the wire, and records a journal.
 #[derive(Debug, Default)]
-pub(super) struct Meddler {
+pub(super) struct Mutator {
     mutation: Option<Mutation>,
     /// Which occurrence is changed; all of them without one.
     nth: Option<usize>,
     occurrences: AtomicUsize,
-    /// Where it is noted that something was changed.
+    /// The file that is written when something was changed.
     witness: Option<PathBuf>,
     journal: Option<Journal>,
     pub(super) has_fixtures: bool,
     pub(super) guards: bool,
 }
 
-impl Meddler {
+impl Mutator {
     /// Reads `--mutate MUTATION`, `--nth N`, `--witness FILE` and `--journal FILE`. `None` if there is none of the first and
     /// the last.
     pub(super) fn parse(server: &str, words: &[&str]) -> Option<Self> {
@@ -89,12 +89,12 @@ impl Meddler {
         self.mutation.as_ref().filter(|mutation| meant(&mutation.subject))
     }
 
-    /// Whether this occurrence is to be changed. Asked only where there is something to change.
+    /// Whether to change this occurrence. Called only if there is something to change.
     fn strikes(&self) -> bool {
         let count = self.occurrences.fetch_add(1, Ordering::Relaxed) + 1;
         let strikes = self.nth.is_none_or(|nth| nth == count);
         if let Some(witness) = self.witness.as_ref().filter(|_| strikes) {
-            // Who has no witness counts as not having changed anything, which is an error of the test.
+            // Without the file the test fails, because nothing seems to have changed.
             let _ = fs::write(witness, "changed\n");
         }
         strikes
@@ -106,9 +106,9 @@ impl Meddler {
         }
     }
 
-    /// A message that is about to be said; it may become none or several.
-    pub(super) fn said(&self, heard: &Heard, mut message: Value) -> Vec<Value> {
-        let subject = subject(heard, &message);
+    /// A message before it is sent; it may be dropped or become several.
+    pub(super) fn outgoing(&self, received: &Received, mut message: Value) -> Vec<Value> {
+        let subject = subject(received, &message);
         self.note("message", &subject, || message.clone());
         let changed = self.of(&subject).filter(|mutation| message::changes(mutation, &message)).filter(|_| self.strikes());
         MESSAGE.set(subject);
@@ -123,8 +123,8 @@ impl Meddler {
         }
     }
 
-    /// Whatever this thread says next is another message.
-    pub(super) fn spoken() {
+    /// The next message of this thread has another subject.
+    pub(super) fn message_sent() {
         MESSAGE.set(String::new());
     }
 
@@ -163,16 +163,16 @@ impl Meddler {
     }
 
     pub(super) fn line(&self, message: &Value) -> Vec<u8> {
-        self.framed("line", &Self::subject_of_message(), super::twist::line(&self.json(message)))
+        self.framed("line", &Self::subject_of_message(), super::deviation::line(&self.json(message)))
     }
 
     pub(super) fn event(&self, message: &Value) -> Vec<u8> {
-        self.framed("event", &Self::subject_of_message(), super::twist::event(&self.json(message)))
+        self.framed("event", &Self::subject_of_message(), super::deviation::event(&self.json(message)))
     }
 
     pub(super) fn endpoint(&self, path: &str) -> Vec<u8> {
         MESSAGE.set("endpoint".to_owned());
-        self.framed("event", "endpoint", super::twist::endpoint(path))
+        self.framed("event", "endpoint", super::deviation::endpoint(path))
     }
 
     pub(super) fn response(&self, request: &Request, response: &Response) {
@@ -196,7 +196,7 @@ impl Meddler {
 }
 
 /// What a message is, in a word: the kind, the method, and what was called or read.
-fn subject(heard: &Heard, message: &Value) -> String {
+fn subject(received: &Received, message: &Value) -> String {
     if let Some(method) = message["method"].as_str() {
         let kind = if message.get("id").is_some() { "request" } else { "notification" };
         return format!("{kind}:{method}");
@@ -206,12 +206,12 @@ fn subject(heard: &Heard, message: &Value) -> String {
         (None, Some(_)) => "error",
         (None, None) => "other",
     };
-    let params = heard.params();
+    let params = received.params();
     let name = params["name"].as_str().or_else(|| params["uri"].as_str()).filter(|_| kind == "result").unwrap_or_default();
     // What was asked for on purpose to be refused has many names.
     let name: String = if name.len() > 60 { "long".to_owned() } else { name.replace(char::is_whitespace, "_") };
     let separator = if name.is_empty() { "" } else { "#" };
-    format!("{kind}:{}{separator}{name}", heard.method())
+    format!("{kind}:{}{separator}{name}", received.method())
 }
 
 fn request_name(request: &Request) -> String {

@@ -1,9 +1,9 @@
 //! Batches, which only 2025-03-26 has: servers of that revision must take them (basic#batching).
 
-use super::message::{Heard, INVALID_REQUEST, Kind, Outlet, is_answer, kind};
+use super::message::{INVALID_REQUEST, MessageKind, Outlet, Received, is_response, kind};
 use super::session::Session;
-use super::{Fault, Server, answer, note};
-use crate::zoo::{Era, Slip};
+use super::{RpcError, Server, answer, note};
+use crate::zoo::{Era, InternalDeviation};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,9 +17,9 @@ struct Collected {
 }
 
 impl Outlet for Collected {
-    fn say(&self, message: &Value) -> bool {
-        if !is_answer(message) {
-            return self.outlet.say(message);
+    fn send(&self, message: &Value) -> bool {
+        if !is_response(message) {
+            return self.outlet.send(message);
         }
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).push(message.clone());
         true
@@ -32,9 +32,9 @@ impl Outlet for Collected {
 
 /// # Errors
 /// Batches are not for this session, or this is none.
-pub(super) fn check(server: &Server, session: &Session, messages: &[Value]) -> Result<(), Fault> {
-    let refused = |why: &str| Err(Fault::new(INVALID_REQUEST, format!("Invalid request: {why}")));
-    if session.version().as_deref() != Some(REVISION) || server.slips(Slip::BatchesRefused) {
+pub(super) fn check(server: &Server, session: &Session, messages: &[Value]) -> Result<(), RpcError> {
+    let refused = |why: &str| Err(RpcError::new(INVALID_REQUEST, format!("Invalid request: {why}")));
+    if session.version().as_deref() != Some(REVISION) || server.deviates(InternalDeviation::BatchesRefused) {
         return refused("there are no batches in this revision");
     }
     if messages.is_empty() || messages.iter().any(|message| kind(message).is_err()) {
@@ -50,18 +50,18 @@ pub(super) fn answer_all(server: &Arc<Server>, session: &Arc<Session>, messages:
     for message in messages {
         let Ok(kind) = kind(&message) else { continue };
         let version = REVISION.to_owned();
-        let heard = Heard { server: Arc::clone(server), session: Arc::clone(session), message, era: Era::Legacy, version };
-        if kind != Kind::Request {
-            note(&heard, kind);
+        let received = Received { server: Arc::clone(server), session: Arc::clone(session), message, era: Era::Legacy, version };
+        if kind != MessageKind::Request {
+            note(&received, kind);
             continue;
         }
-        let ticket = server.enter(session, heard.id());
-        let heard = Arc::new(heard);
-        answer(&heard, &ticket, &each);
-        server.leave(session, heard.id(), &ticket);
+        let ticket = server.enter(session, received.id());
+        let received = Arc::new(received);
+        answer(&received, &ticket, &each);
+        server.leave(session, received.id(), &ticket);
     }
     let answers = std::mem::take(&mut *collected.answers.lock().unwrap_or_else(PoisonError::into_inner));
     if !answers.is_empty() {
-        outlet.say(&Value::Array(answers));
+        outlet.send(&Value::Array(answers));
     }
 }

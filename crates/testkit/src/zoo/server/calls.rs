@@ -1,7 +1,7 @@
 //! Calls of tools: arguments are checked strictly, mistakes that a model can mend are results.
 
 use super::catalogue::PICTURE;
-use super::message::{Fault, Heard, Outlet, notification};
+use super::message::{Outlet, Received, RpcError, notification};
 use super::session::rank;
 use super::ticket::Ticket;
 use super::{fixtures, legacy_tasks};
@@ -13,23 +13,23 @@ use std::time::Duration;
 const STEP: Duration = Duration::from_millis(100);
 
 /// The result of a call; `None` if it was cancelled.
-pub(super) fn call(heard: &Heard, ticket: &Ticket, outlet: &dyn Outlet) -> Result<Option<Value>, Fault> {
-    let name = heard.params()["name"].as_str().ok_or_else(|| Fault::invalid_params("`name` must be a string"))?;
-    let tool = heard.server.catalogue.tool(name).ok_or_else(|| Fault::invalid_params(format!("Unknown tool: {name}")))?;
-    let arguments = match heard.params().get("arguments") {
+pub(super) fn call(received: &Received, ticket: &Ticket, outlet: &dyn Outlet) -> Result<Option<Value>, RpcError> {
+    let name = received.params()["name"].as_str().ok_or_else(|| RpcError::invalid_params("`name` must be a string"))?;
+    let tool = received.server.catalogue.tool(name).ok_or_else(|| RpcError::invalid_params(format!("Unknown tool: {name}")))?;
+    let arguments = match received.params().get("arguments") {
         None => json!({}),
         Some(arguments) if arguments.is_object() => arguments.clone(),
-        Some(_) => return Err(Fault::invalid_params("`arguments` must be an object")),
+        Some(_) => return Err(RpcError::invalid_params("`arguments` must be an object")),
     };
-    log(heard, outlet, "debug", &format!("{name} was called"));
-    if let Some(outcome) = legacy_tasks::call(heard, name) {
+    log(received, outlet, "debug", &format!("{name} was called"));
+    if let Some(outcome) = legacy_tasks::call(received, name) {
         return outcome.map(Some);
     }
     Ok(match mistakes(&tool["inputSchema"], &arguments) {
         Some(mistakes) => Some(refused(&mistakes)),
-        None => match fixtures::call(heard, name, &arguments, outlet) {
+        None => match fixtures::call(received, name, &arguments, outlet) {
             Some(outcome) => Some(outcome?),
-            None => run(heard, name, &arguments, ticket, outlet),
+            None => run(received, name, &arguments, ticket, outlet),
         },
     })
 }
@@ -43,16 +43,16 @@ fn mistakes(schema: &Value, arguments: &Value) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-fn run(heard: &Heard, name: &str, arguments: &Value, ticket: &Ticket, outlet: &dyn Outlet) -> Option<Value> {
+fn run(received: &Received, name: &str, arguments: &Value, ticket: &Ticket, outlet: &dyn Outlet) -> Option<Value> {
     let text = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
-    let server = &heard.server;
+    let server = &received.server;
     Some(match name {
         "echo" => said(&text("text")),
         "add" => match sum(&arguments["a"], &arguments["b"]) {
             Some(sum) => structured(json!({ "sum": sum })),
             None => refused("the sum is too large"),
         },
-        "patrol" => return patrol(heard, arguments["steps"].as_u64().unwrap_or(5), ticket, outlet),
+        "patrol" => return patrol(received, arguments["steps"].as_u64().unwrap_or(5), ticket, outlet),
         "find_animals" => structured(json!({ "animals": match text("region").as_str() {
             "africa" => ["giraffe", "gnu", "lion", "okapi"].as_slice(),
             "asia" => &["gecko"],
@@ -87,31 +87,32 @@ fn sum(a: &Value, b: &Value) -> Option<Value> {
     }
 }
 
-fn patrol(heard: &Heard, steps: u64, ticket: &Ticket, outlet: &dyn Outlet) -> Option<Value> {
-    let token = heard.params().pointer("/_meta/progressToken");
+fn patrol(received: &Received, steps: u64, ticket: &Ticket, outlet: &dyn Outlet) -> Option<Value> {
+    let token = received.params().pointer("/_meta/progressToken");
     for step in 1..=steps {
         sleep(STEP);
-        if !ticket.is_wanted(heard.is_modern(), outlet) {
+        if !ticket.is_wanted(received.is_modern(), outlet) {
             return None;
         }
-        log(heard, outlet, "info", &format!("round {step} of {steps}"));
+        log(received, outlet, "info", &format!("round {step} of {steps}"));
         if let Some(token) = token {
-            heard.say(notification("notifications/progress", json!({ "progressToken": token, "progress": step, "total": steps })), outlet);
+            received
+                .send(notification("notifications/progress", json!({ "progressToken": token, "progress": step, "total": steps })), outlet);
         }
     }
     Some(said("all is quiet"))
 }
 
 /// Tells the client what happened, if it wants to know.
-pub(super) fn log(heard: &Heard, outlet: &dyn Outlet, level: &str, text: &str) {
-    let wanted = if heard.is_modern() {
-        let asked = heard.params().pointer("/_meta/io.modelcontextprotocol~1logLevel").and_then(Value::as_str);
+pub(super) fn log(received: &Received, outlet: &dyn Outlet, level: &str, text: &str) {
+    let wanted = if received.is_modern() {
+        let asked = received.params().pointer("/_meta/io.modelcontextprotocol~1logLevel").and_then(Value::as_str);
         asked.is_some_and(|least| rank(level) >= rank(least))
     } else {
-        heard.session.wants_level(level)
+        received.session.wants_level(level)
     };
     if wanted {
-        heard.say(notification("notifications/message", json!({ "level": level, "logger": "zoo", "data": text })), outlet);
+        received.send(notification("notifications/message", json!({ "level": level, "logger": "zoo", "data": text })), outlet);
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 /// One pixel.
 pub(crate) const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// The animals that completion knows.
+/// The species that completion knows.
 pub(crate) const SPECIES: [&str; 5] = ["gecko", "giraffe", "gnu", "lion", "okapi"];
 
 /// What the server says that it has. Tools that have no code of their own answer with a short text.
@@ -59,7 +59,7 @@ impl Catalogue {
 
     /// The same, to change it.
     pub(crate) fn tool_mut(&mut self, name: &str) -> &mut Value {
-        self.tools.iter_mut().find(|tool| tool["name"] == name).expect("twists change tools that are there")
+        self.tools.iter_mut().find(|tool| tool["name"] == name).expect("deviations change existing tools")
     }
 
     /// Adds a tool that only reads and takes nothing.

@@ -2,51 +2,54 @@
 
 use super::calls;
 use super::catalogue::{PICTURE, SPECIES};
-use super::message::{Fault, Heard, Outlet};
+use super::message::{Outlet, Received, RpcError};
 use super::notes::NOTES;
 use super::tasks;
 use super::ticket::Ticket;
 use super::{fixtures, legacy_tasks};
-use crate::zoo::Slip;
+use crate::zoo::InternalDeviation;
 use serde_json::{Value, json};
 
 /// The result of a request; `None` if it was cancelled.
 ///
 /// # Errors
 /// It is refused.
-pub(crate) fn answer(heard: &Heard, ticket: &Ticket, outlet: &dyn Outlet) -> Result<Option<Value>, Fault> {
-    let catalogue = &heard.server.catalogue;
-    Ok(Some(match heard.method() {
+pub(crate) fn answer(received: &Received, ticket: &Ticket, outlet: &dyn Outlet) -> Result<Option<Value>, RpcError> {
+    let catalogue = &received.server.catalogue;
+    Ok(Some(match received.method() {
         "tools/list" => {
-            let mut page = page(heard, "tools", &catalogue.tools)?;
-            if legacy_tasks::has_tasks(heard) {
+            let mut page = page(received, "tools", &catalogue.tools)?;
+            if legacy_tasks::has_tasks(received) {
                 legacy_tasks::mark(&mut page["tools"]);
             }
             page
         }
-        "resources/list" => page(heard, "resources", &catalogue.resources)?,
-        "resources/templates/list" => page(heard, "resourceTemplates", &catalogue.templates)?,
-        "prompts/list" => page(heard, "prompts", &catalogue.prompts)?,
-        "tools/call" => return calls::call(heard, ticket, outlet),
-        "resources/read" => read(heard)?,
-        "prompts/get" => prompt(heard)?,
-        "completion/complete" => complete(heard)?,
-        method if method.starts_with("tasks/") && legacy_tasks::has_tasks(heard) => return legacy_tasks::answer(heard, ticket, outlet),
-        _ => tasks::answer(heard)?,
+        "resources/list" => page(received, "resources", &catalogue.resources)?,
+        "resources/templates/list" => page(received, "resourceTemplates", &catalogue.templates)?,
+        "prompts/list" => page(received, "prompts", &catalogue.prompts)?,
+        "tools/call" => return calls::call(received, ticket, outlet),
+        "resources/read" => read(received)?,
+        "prompts/get" => prompt(received)?,
+        "completion/complete" => complete(received)?,
+        method if method.starts_with("tasks/") && legacy_tasks::has_tasks(received) => {
+            return legacy_tasks::answer(received, ticket, outlet);
+        }
+        _ => tasks::answer(received)?,
     }))
 }
 
-pub(super) fn page(heard: &Heard, key: &str, items: &[Value]) -> Result<Value, Fault> {
-    let size = heard.server.catalogue.page;
+pub(super) fn page(received: &Received, key: &str, items: &[Value]) -> Result<Value, RpcError> {
+    let size = received.server.catalogue.page;
     // A replica that knows only its own cursors is what one row is about.
-    let mark = if heard.server.slips(Slip::CursorsOfOneProcess) { std::process::id().to_string() } else { key.to_owned() };
-    let from = match heard.params().get("cursor") {
+    let mark =
+        if received.server.deviates(InternalDeviation::CursorsOfOneProcess) { std::process::id().to_string() } else { key.to_owned() };
+    let from = match received.params().get("cursor") {
         None => 0,
         Some(cursor) => {
             let place = cursor.as_str().and_then(|cursor| cursor.strip_prefix(&mark)?.strip_prefix('-')?.parse().ok());
             place
                 .filter(|from| from % size == 0 && *from < items.len() && *from > 0)
-                .ok_or_else(|| Fault::invalid_params("Unknown cursor"))?
+                .ok_or_else(|| RpcError::invalid_params("Unknown cursor"))?
         }
     };
     let to = (from + size).min(items.len());
@@ -58,28 +61,28 @@ pub(super) fn page(heard: &Heard, key: &str, items: &[Value]) -> Result<Value, F
 }
 
 /// Whether there is a resource at that URI.
-pub(crate) fn is_resource(heard: &Heard, uri: &str) -> bool {
-    contents(heard, uri).is_some()
+pub(crate) fn is_resource(received: &Received, uri: &str) -> bool {
+    contents(received, uri).is_some()
 }
 
 /// The refusal of a resource that is not there. The code changed with 2026-07-28.
-pub(crate) fn no_resource(heard: &Heard, uri: &str) -> Fault {
-    let code = if heard.is_modern() { super::message::INVALID_PARAMS } else { -32002 };
-    Fault::new(code, "Resource not found").with(json!({ "uri": uri }))
+pub(crate) fn no_resource(received: &Received, uri: &str) -> RpcError {
+    let code = if received.is_modern() { super::message::INVALID_PARAMS } else { -32002 };
+    RpcError::new(code, "Resource not found").with(json!({ "uri": uri }))
 }
 
-fn read(heard: &Heard) -> Result<Value, Fault> {
-    let uri = heard.params()["uri"].as_str().ok_or_else(|| Fault::invalid_params("`uri` must be a string"))?;
-    let contents = contents(heard, uri).ok_or_else(|| no_resource(heard, uri))?;
+fn read(received: &Received) -> Result<Value, RpcError> {
+    let uri = received.params()["uri"].as_str().ok_or_else(|| RpcError::invalid_params("`uri` must be a string"))?;
+    let contents = contents(received, uri).ok_or_else(|| no_resource(received, uri))?;
     Ok(json!({ "contents": [contents] }))
 }
 
-fn contents(heard: &Heard, uri: &str) -> Option<Value> {
+fn contents(received: &Received, uri: &str) -> Option<Value> {
     if let Some(species) = uri.strip_prefix("zoo://animals/") {
         let known = SPECIES.contains(&species);
         return known.then(|| json!({ "uri": uri, "mimeType": "text/plain", "text": format!("The {species} lives here.") }));
     }
-    let catalogue = &heard.server.catalogue;
+    let catalogue = &received.server.catalogue;
     if let Some(contents) = fixtures::contents(uri).filter(|_| catalogue.tool("test_simple_text").is_some()) {
         return Some(contents);
     }
@@ -90,28 +93,28 @@ fn contents(heard: &Heard, uri: &str) -> Option<Value> {
     let mut contents = json!({ "uri": uri, "mimeType": listed["mimeType"] });
     match uri {
         "zoo://gate/logo" => contents["blob"] = json!(PICTURE),
-        NOTES => contents["text"] = json!(json!(*heard.server.notes()).to_string()),
+        NOTES => contents["text"] = json!(json!(*received.server.notes()).to_string()),
         _ => contents["text"] = json!("Do not feed the animals. Grüße, 動物園 🦒"),
     }
     Some(contents)
 }
 
-fn prompt(heard: &Heard) -> Result<Value, Fault> {
-    let name = heard.name();
-    let prompts = &heard.server.catalogue.prompts;
+fn prompt(received: &Received) -> Result<Value, RpcError> {
+    let name = received.name();
+    let prompts = &received.server.catalogue.prompts;
     let prompt =
-        prompts.iter().find(|prompt| prompt["name"] == name).ok_or_else(|| Fault::invalid_params(format!("Unknown prompt: {name}")))?;
-    let given = &heard.params()["arguments"];
+        prompts.iter().find(|prompt| prompt["name"] == name).ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))?;
+    let given = &received.params()["arguments"];
     if !(given.is_null() || given.as_object().is_some_and(|given| given.values().all(Value::is_string))) {
-        return Err(Fault::invalid_params("the arguments of prompts are strings"));
+        return Err(RpcError::invalid_params("the arguments of prompts are strings"));
     }
     for argument in prompt["arguments"].as_array().into_iter().flatten() {
         let needed = argument["name"].as_str().unwrap_or_default();
         if argument["required"] == true && given.get(needed).is_none() {
-            return Err(Fault::invalid_params(format!("the argument `{needed}` is missing")));
+            return Err(RpcError::invalid_params(format!("the argument `{needed}` is missing")));
         }
     }
-    if let Some(outcome) = fixtures::prompt(heard, name, given) {
+    if let Some(outcome) = fixtures::prompt(received, name, given) {
         return outcome;
     }
     let text = match name {
@@ -122,12 +125,12 @@ fn prompt(heard: &Heard) -> Result<Value, Fault> {
     Ok(json!({ "description": prompt["description"], "messages": [message] }))
 }
 
-fn complete(heard: &Heard) -> Result<Value, Fault> {
-    let (reference, argument) = (&heard.params()["ref"], &heard.params()["argument"]);
+fn complete(received: &Received) -> Result<Value, RpcError> {
+    let (reference, argument) = (&received.params()["ref"], &received.params()["argument"]);
     let (Some(name), Some(typed)) = (argument["name"].as_str(), argument["value"].as_str()) else {
-        return Err(Fault::invalid_params("`argument` must have a name and a value"));
+        return Err(RpcError::invalid_params("`argument` must have a name and a value"));
     };
-    let catalogue = &heard.server.catalogue;
+    let catalogue = &received.server.catalogue;
     let known = match reference["type"].as_str() {
         Some("ref/prompt") => catalogue.prompts.iter().any(|prompt| prompt["name"] == reference["name"]),
         Some("ref/resource") => {
@@ -138,7 +141,7 @@ fn complete(heard: &Heard) -> Result<Value, Fault> {
         _ => false,
     };
     if !known {
-        return Err(Fault::invalid_params("`ref` names nothing that is here"));
+        return Err(RpcError::invalid_params("`ref` names nothing that is here"));
     }
     let values: Vec<&str> = match name {
         "animal" | "species" => SPECIES.into_iter().filter(|species| species.starts_with(typed)).collect(),

@@ -2,7 +2,7 @@
 //! which shows one feature.
 
 use super::catalogue::{Catalogue, PICTURE, list};
-use super::message::{Fault, Heard, Outlet, notification};
+use super::message::{Outlet, Received, RpcError, notification};
 use super::{calls, legacy_tasks, modern, tasks};
 use serde_json::{Map, Value, json};
 use std::collections::hash_map::DefaultHasher;
@@ -118,12 +118,12 @@ fn schema() -> Value {
 }
 
 /// The result of a fixture; nothing if the tool is none.
-pub(super) fn call(heard: &Heard, name: &str, arguments: &Value, outlet: &dyn Outlet) -> Option<Result<Value, Fault>> {
+pub(super) fn call(received: &Received, name: &str, arguments: &Value, outlet: &dyn Outlet) -> Option<Result<Value, RpcError>> {
     let text = |text: &str| json!({ "type": "text", "text": text });
     let image = || json!({ "type": "image", "data": PICTURE, "mimeType": "image/png" });
     let resource = |uri: &str| json!({ "type": "resource", "resource": { "uri": uri, "mimeType": "text/plain", "text": "a text" } });
     let blocks = |blocks: Value| Some(Ok(json!({ "content": blocks })));
-    if let Some(outcome) = tasks::call(heard, name, arguments) {
+    if let Some(outcome) = tasks::call(received, name, arguments) {
         return Some(outcome);
     }
     if let Some(result) = legacy_tasks::finished(name) {
@@ -138,16 +138,16 @@ pub(super) fn call(heard: &Heard, name: &str, arguments: &Value, outlet: &dyn Ou
         "test_error_handling" => Some(Ok(calls::refused("failed on purpose"))),
         "test_tool_with_logging" | "test_logging_tool" => {
             for step in ["started", "at work", "done"] {
-                calls::log(heard, outlet, "info", step);
+                calls::log(received, outlet, "info", step);
                 sleep(STEP);
             }
             blocks(json!([text("logged")]))
         }
         "test_tool_with_progress" => {
-            if let Some(token) = heard.params().pointer("/_meta/progressToken") {
+            if let Some(token) = received.params().pointer("/_meta/progressToken") {
                 for progress in [0, 50, 100] {
                     let params = json!({ "progressToken": token, "progress": progress, "total": 100 });
-                    heard.say(notification("notifications/progress", params), outlet);
+                    received.send(notification("notifications/progress", params), outlet);
                     sleep(STEP);
                 }
             }
@@ -155,24 +155,24 @@ pub(super) fn call(heard: &Heard, name: &str, arguments: &Value, outlet: &dyn Ou
         }
         "json_schema_2020_12_tool" => blocks(json!([text("called")])),
         "test_trigger_tool_change" => {
-            modern::tools_changed(&heard.server);
+            modern::tools_changed(&received.server);
             blocks(json!([text("told")]))
         }
-        "test_missing_capability" if heard.is_modern() && !heard.client_can("/sampling") => {
-            let fault = Fault::new(MISSING_CAPABILITY, "sampling is needed");
+        "test_missing_capability" if received.is_modern() && !received.client_can("/sampling") => {
+            let fault = RpcError::new(MISSING_CAPABILITY, "sampling is needed");
             Some(Err(fault.with(json!({ "requiredCapabilities": { "sampling": {} } }))))
         }
         "test_missing_capability" => blocks(json!([text("can sample")])),
-        _ if name.starts_with("test_input_required_result_") || name == "test_streaming_elicitation" => Some(dialogue(heard, name)),
-        _ if name.starts_with("test_") => Some(Ok(ask(heard, name, arguments, outlet))),
+        _ if name.starts_with("test_input_required_result_") || name == "test_streaming_elicitation" => Some(dialogue(received, name)),
+        _ if name.starts_with("test_") => Some(Ok(ask(received, name, arguments, outlet))),
         _ => None,
     }
 }
 
 /// Asks the client in the middle of a call, as in the legacy era.
-fn ask(heard: &Heard, name: &str, arguments: &Value, outlet: &dyn Outlet) -> Value {
+fn ask(received: &Received, name: &str, arguments: &Value, outlet: &dyn Outlet) -> Value {
     let capability = if name == "test_sampling" { "/sampling" } else { "/elicitation" };
-    if heard.is_modern() || !heard.client_can(capability) {
+    if received.is_modern() || !received.client_can(capability) {
         return calls::refused("this client cannot be asked");
     }
     let (method, params) = match name {
@@ -180,25 +180,25 @@ fn ask(heard: &Heard, name: &str, arguments: &Value, outlet: &dyn Outlet) -> Val
             let message = json!({ "role": "user", "content": { "type": "text", "text": arguments["prompt"] } });
             ("sampling/createMessage", json!({ "messages": [message], "maxTokens": 100 }))
         }
-        _ => ("elicitation/create", json!({ "message": "Please fill this in", "requestedSchema": form(name, heard) })),
+        _ => ("elicitation/create", json!({ "message": "Please fill this in", "requestedSchema": form(name, received) })),
     };
-    match heard.server.ask(heard, outlet, method, params) {
+    match received.server.ask(received, outlet, method, params) {
         Some(answer) => json!({ "content": [{ "type": "text", "text": format!("the client says {answer}") }] }),
         None => calls::refused("the client gave no answer"),
     }
 }
 
-fn form(name: &str, heard: &Heard) -> Value {
+fn form(name: &str, received: &Received) -> Value {
     let choices = |first: &str| json!([{ "const": first, "title": "One" }, { "const": "value2", "title": "Two" }]);
     let properties = match name {
-        "test_elicitation_sep1034_defaults" if heard.version.as_str() >= "2025-11-25" => json!({
+        "test_elicitation_sep1034_defaults" if received.version.as_str() >= "2025-11-25" => json!({
             "name": { "type": "string", "default": "John Doe" },
             "age": { "type": "integer", "default": 30 },
             "score": { "type": "number", "default": 95.5 },
             "status": { "type": "string", "enum": ["active", "inactive", "pending"], "default": "active" },
             "verified": { "type": "boolean", "default": true },
         }),
-        "test_elicitation_sep1330_enums" if heard.version.as_str() >= "2025-11-25" => json!({
+        "test_elicitation_sep1330_enums" if received.version.as_str() >= "2025-11-25" => json!({
             "untitledSingle": { "type": "string", "enum": ["option1", "option2"] },
             "titledSingle": { "type": "string", "oneOf": choices("value1") },
             "legacyEnum": { "type": "string", "enum": ["opt1", "opt2"], "enumNames": ["One", "Two"] },
@@ -220,12 +220,12 @@ struct Question {
 
 fn for_text(key: &'static str, field: &str) -> Question {
     let schema = json!({ "type": "object", "properties": { field: { "type": "string" } }, "required": [field] });
-    Question { key, capability: "/elicitation", method: "elicitation/create", params: asking(schema) }
+    Question { key, capability: "/elicitation", method: "elicitation/create", params: client_requests(schema) }
 }
 
 fn for_yes(key: &'static str) -> Question {
     let schema = json!({ "type": "object", "properties": { "ok": { "type": "boolean" } }, "required": ["ok"] });
-    Question { key, capability: "/elicitation", method: "elicitation/create", params: asking(schema) }
+    Question { key, capability: "/elicitation", method: "elicitation/create", params: client_requests(schema) }
 }
 
 /// The request for a yes.
@@ -234,7 +234,7 @@ pub(super) fn yes_or_no() -> Value {
     json!({ "method": method, "params": params })
 }
 
-fn asking(schema: Value) -> Value {
+fn client_requests(schema: Value) -> Value {
     json!({ "mode": "form", "message": "Please fill this in", "requestedSchema": schema })
 }
 
@@ -249,16 +249,16 @@ fn for_roots(key: &'static str) -> Question {
 }
 
 /// Asks until everything is there (2026-07-28, basic/patterns/mrtr).
-pub(super) fn dialogue(heard: &Heard, name: &str) -> Result<Value, Fault> {
-    let given = &heard.params()["inputResponses"];
-    if !given.is_object() && heard.params().get("inputResponses").is_some() {
-        return Err(Fault::invalid_params("`inputResponses` must be an object"));
+pub(super) fn dialogue(received: &Received, name: &str) -> Result<Value, RpcError> {
+    let given = &received.params()["inputResponses"];
+    if !given.is_object() && received.params().get("inputResponses").is_some() {
+        return Err(RpcError::invalid_params("`inputResponses` must be an object"));
     }
-    let opened = match heard.params()["requestState"].as_str() {
-        Some(state) => Some(open(state).ok_or_else(|| Fault::invalid_params("`requestState` is not ours"))?),
+    let opened = match received.params()["requestState"].as_str() {
+        Some(state) => Some(open(state).ok_or_else(|| RpcError::invalid_params("`requestState` is not ours"))?),
         None => None,
     };
-    let (mut questions, state) = match name {
+    let (mut pending_requests, state) = match name {
         "test_input_required_result_sampling" => (vec![for_sample("said")], None),
         "test_input_required_result_list_roots" => (vec![for_roots("roots")], None),
         "test_input_required_result_request_state" | "test_input_required_result_tampered_state" => {
@@ -277,17 +277,20 @@ pub(super) fn dialogue(heard: &Heard, name: &str) -> Result<Value, Fault> {
         _ => (vec![for_text("user_name", "name")], None),
     };
     if name == "test_input_required_result_capabilities" {
-        questions.retain(|question| heard.client_can(question.capability));
+        pending_requests.retain(|question| received.client_can(question.capability));
     }
-    if !heard.is_modern() || questions.is_empty() || questions.iter().any(|question| !heard.client_can(question.capability)) {
+    if !received.is_modern()
+        || pending_requests.is_empty()
+        || pending_requests.iter().any(|question| !received.client_can(question.capability))
+    {
         return Ok(calls::refused("this client cannot be asked"));
     }
     let knows_state = state.is_none() || opened.is_some();
-    if knows_state && questions.iter().all(|question| given[question.key].is_object()) {
+    if knows_state && pending_requests.iter().all(|question| given[question.key].is_object()) {
         let kept = if state.is_some() { "state-ok: " } else { "" };
         return Ok(json!({ "content": [{ "type": "text", "text": format!("{kept}the client says {given}") }] }));
     }
-    let requests: Map<String, Value> = questions
+    let requests: Map<String, Value> = pending_requests
         .into_iter()
         .map(|question| (question.key.to_owned(), json!({ "method": question.method, "params": question.params })))
         .collect();
@@ -325,7 +328,7 @@ pub(super) fn contents(uri: &str) -> Option<Value> {
 }
 
 /// The result of a prompt that is a fixture; nothing if it is none.
-pub(super) fn prompt(heard: &Heard, name: &str, given: &Value) -> Option<Result<Value, Fault>> {
+pub(super) fn prompt(received: &Received, name: &str, given: &Value) -> Option<Result<Value, RpcError>> {
     let said = |content: Value| json!({ "role": "user", "content": content });
     let text = |text: String| said(json!({ "type": "text", "text": text }));
     let messages = match name {
@@ -339,7 +342,7 @@ pub(super) fn prompt(heard: &Heard, name: &str, given: &Value) -> Option<Result<
             vec![said(json!({ "type": "image", "data": PICTURE, "mimeType": "image/png" })), text("What does it show?".into())]
         }
         "test_input_required_result_prompt" => {
-            return Some(dialogue(heard, name).map(|result| match result.get("content") {
+            return Some(dialogue(received, name).map(|result| match result.get("content") {
                 Some(content) => json!({ "messages": [said(content[0].clone())] }),
                 None => result,
             }));

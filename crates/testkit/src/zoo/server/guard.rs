@@ -3,7 +3,7 @@
 
 use super::http::Exchange;
 use super::response::Response;
-use crate::zoo::Slip;
+use crate::zoo::InternalDeviation;
 use serde_json::json;
 
 /// The token that is good.
@@ -12,7 +12,7 @@ pub const TOKEN: &str = "okapi-9b1f3c7e55d24a0f";
 /// What the guard answers; nothing if the request may pass.
 pub(super) fn answer(exchange: &Exchange<'_>) -> Option<Response> {
     let (server, request) = (exchange.server, exchange.request);
-    if !server.twist.guards() {
+    if !server.deviation.guards() {
         return None;
     }
     let origin = format!("http://{}", request.header("host").unwrap_or_default());
@@ -42,7 +42,7 @@ pub(super) fn answer(exchange: &Exchange<'_>) -> Option<Response> {
         _ => {}
     }
     let given = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
-    let good = if server.slips(Slip::AnyTokenIsGood) { given.is_some() } else { given == Some(TOKEN) };
+    let good = if server.deviates(InternalDeviation::AnyTokenIsGood) { given.is_some() } else { given == Some(TOKEN) };
     if good {
         return None;
     }

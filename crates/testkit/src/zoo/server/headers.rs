@@ -1,9 +1,9 @@
 //! The headers that mirror a modern message (2026-07-28, basic/transports/streamable-http#request-metadata).
 
-use super::message::{Fault, Heard};
+use super::message::{Received, RpcError};
 use super::modern;
 use crate::raw_http::Request;
-use crate::zoo::Slip;
+use crate::zoo::InternalDeviation;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -14,37 +14,37 @@ const HEADER_MISMATCH: i64 = -32020;
 ///
 /// # Errors
 /// One is missing, malformed, or says something else.
-pub(super) fn check(heard: &Heard, request: &Request) -> Result<(), Fault> {
-    let server = &heard.server;
-    modern::check_handshake(&heard.message)?;
-    modern::check_meta(&heard.message)?;
-    let asked = modern::version(&heard.message).unwrap_or_default();
-    if !server.slips(Slip::VersionHeaderUnchecked) {
+pub(super) fn check(received: &Received, request: &Request) -> Result<(), RpcError> {
+    let server = &received.server;
+    modern::check_handshake(&received.message)?;
+    modern::check_meta(&received.message)?;
+    let asked = modern::version(&received.message).unwrap_or_default();
+    if !server.deviates(InternalDeviation::VersionHeaderUnchecked) {
         mirrors(request, "MCP-Protocol-Version", asked)?;
     }
     modern::check_version(asked)?;
-    let is_free_call = heard.method() == "tools/call" && server.slips(Slip::MethodHeaderUncheckedForCalls);
-    if !server.slips(Slip::MethodHeaderUnchecked) && !is_free_call {
-        mirrors(request, "Mcp-Method", heard.method())?;
+    let is_free_call = received.method() == "tools/call" && server.deviates(InternalDeviation::MethodHeaderUncheckedForCalls);
+    if !server.deviates(InternalDeviation::MethodHeaderUnchecked) && !is_free_call {
+        mirrors(request, "Mcp-Method", received.method())?;
     }
-    let name = match heard.method() {
-        "tools/call" | "prompts/get" => &heard.params()["name"],
-        "resources/read" => &heard.params()["uri"],
+    let name = match received.method() {
+        "tools/call" | "prompts/get" => &received.params()["name"],
+        "resources/read" => &received.params()["uri"],
         _ => return Ok(()),
     };
     if let Some(name) = name.as_str()
-        && !server.slips(Slip::NameHeaderUnchecked)
+        && !server.deviates(InternalDeviation::NameHeaderUnchecked)
     {
-        encoded(request, "Mcp-Name", &Value::from(name), server.slips(Slip::Base64Undecoded))?;
+        encoded(request, "Mcp-Name", &Value::from(name), server.deviates(InternalDeviation::Base64Undecoded))?;
     }
-    if heard.method() == "tools/call" && !server.slips(Slip::ParameterHeadersUnchecked) {
-        parameters(heard, request)?;
+    if received.method() == "tools/call" && !server.deviates(InternalDeviation::ParameterHeadersUnchecked) {
+        parameters(received, request)?;
     }
     Ok(())
 }
 
 /// The header has to be there and to say exactly this.
-fn mirrors(request: &Request, header: &str, body: &str) -> Result<(), Fault> {
+fn mirrors(request: &Request, header: &str, body: &str) -> Result<(), RpcError> {
     match request.header(header) {
         Some(value) if value == body => Ok(()),
         Some(value) => Err(mismatch(format!("{header} is '{value}', the body says '{body}'"))),
@@ -53,19 +53,22 @@ fn mirrors(request: &Request, header: &str, body: &str) -> Result<(), Fault> {
 }
 
 /// The headers of the arguments that the tool marks with `x-mcp-header`. Those of this server are all at the top.
-fn parameters(heard: &Heard, request: &Request) -> Result<(), Fault> {
-    let Some(tool) = heard.server.catalogue.tool(heard.name()) else { return Ok(()) };
+fn parameters(received: &Received, request: &Request) -> Result<(), RpcError> {
+    let Some(tool) = received.server.catalogue.tool(received.name()) else { return Ok(()) };
     for (name, schema) in tool["inputSchema"]["properties"].as_object().into_iter().flatten() {
         let Some(mark) = schema["x-mcp-header"].as_str() else { continue };
-        let value = &heard.params()["arguments"][name];
+        let value = &received.params()["arguments"][name];
         let header = format!("Mcp-Param-{mark}");
-        let wants_null = heard.server.slips(Slip::ParameterExpectedForNull) && heard.params()["arguments"].get(name).is_some();
-        if heard.server.slips(Slip::ParameterInAnyLetters) && value.as_str().is_some_and(|value| request.header(&header) == Some(value)) {
+        let wants_null =
+            received.server.deviates(InternalDeviation::ParameterExpectedForNull) && received.params()["arguments"].get(name).is_some();
+        if received.server.deviates(InternalDeviation::ParameterInAnyLetters)
+            && value.as_str().is_some_and(|value| request.header(&header) == Some(value))
+        {
             continue;
         }
         if !value.is_null() || wants_null {
             // Written in another way, it is another text.
-            let as_text = heard.server.slips(Slip::ParameterNumbersAreTexts) && value.is_number();
+            let as_text = received.server.deviates(InternalDeviation::ParameterNumbersAreTexts) && value.is_number();
             let value = if as_text { &Value::from(value.to_string()) } else { value };
             encoded(request, &header, value, false)?;
         } else if request.header(&header).is_some() {
@@ -76,7 +79,7 @@ fn parameters(heard: &Heard, request: &Request) -> Result<(), Fault> {
 }
 
 /// As `mirrors`, for a header that may be encoded.
-fn encoded(request: &Request, header: &str, body: &Value, literally: bool) -> Result<(), Fault> {
+fn encoded(request: &Request, header: &str, body: &Value, literally: bool) -> Result<(), RpcError> {
     let value = request.header(header).ok_or_else(|| mismatch(format!("{header} is missing")))?;
     if !value.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~')) {
         return Err(mismatch(format!("{header} has characters that no header may have")));
@@ -98,6 +101,6 @@ fn encoded(request: &Request, header: &str, body: &Value, literally: bool) -> Re
     if same { Ok(()) } else { Err(mismatch(format!("{header} is '{decoded}', the body says {body}"))) }
 }
 
-fn mismatch(what: String) -> Fault {
-    Fault::new(HEADER_MISMATCH, format!("Header mismatch: {what}"))
+fn mismatch(what: String) -> RpcError {
+    RpcError::new(HEADER_MISMATCH, format!("Header mismatch: {what}"))
 }

@@ -1,14 +1,14 @@
 //! Streamable HTTP of both eras at `/mcp`: blocking sockets, a thread for each connection.
 
 use super::guard;
-use super::message::{INVALID_REQUEST, Kind, Outlet, PARSE_ERROR, kind, readable_id};
+use super::message::{INVALID_REQUEST, MessageKind, Outlet, PARSE_ERROR, kind, readable_id};
 use super::reply::{Accepts, Reply, Stream};
 use super::response::Response;
 use super::session::{LEGACY, MODERN, Session};
-use super::{Ended, Fault, Heard, Server, answer, batch, headers, modern, note, sse};
+use super::{Ended, Received, RpcError, Server, answer, batch, headers, modern, note, sse};
 use crate::raw_http::{self, Request};
 use crate::zoo::changes::ask;
-use crate::zoo::{Era, Slip};
+use crate::zoo::{Era, InternalDeviation};
 use serde_json::{Value, json};
 use std::io::{self, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -32,7 +32,7 @@ pub(super) struct Exchange<'a> {
 }
 
 pub(super) fn serve(server: &Arc<Server>, port: u16, transport: Transport) -> io::Result<()> {
-    let address = if server.slips(Slip::ListensEverywhere) { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
+    let address = if server.deviates(InternalDeviation::ListensEverywhere) { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
     let listener = TcpListener::bind((address, port))?;
     let port = listener.local_addr()?.port();
     let path = if transport == Transport::Sse { sse::PATH } else { PATH };
@@ -74,7 +74,7 @@ impl Exchange<'_> {
     /// Answers; says whether the connection can take another request.
     fn route(&self, transport: Transport) -> io::Result<bool> {
         let (server, request) = (self.server, self.request);
-        if let Some(response) = server.twist.refused(request) {
+        if let Some(response) = server.deviation.rejected(request) {
             return self.send(response);
         }
         if !request.header("host").is_some_and(|host| self.serves(host)) {
@@ -105,20 +105,22 @@ impl Exchange<'_> {
     fn serves(&self, host: &str) -> bool {
         let server = self.server;
         // Whoever listens on all addresses is asked by all of them.
-        let by_address = || server.slips(Slip::ListensEverywhere) && host.parse::<std::net::SocketAddr>().is_ok();
-        is_local(host) || server.slips(Slip::HostUnchecked) || by_address()
+        let by_address = || server.deviates(InternalDeviation::ListensEverywhere) && host.parse::<std::net::SocketAddr>().is_ok();
+        is_local(host) || server.deviates(InternalDeviation::HostUnchecked) || by_address()
     }
 
     fn welcomes(&self, origin: &str) -> bool {
         let server = self.server;
         let begins_well = || ["http://localhost", "http://127.0.0.1"].iter().any(|known| origin.starts_with(known));
-        if server.slips(Slip::OriginsByTheirBeginning) && begins_well() {
+        if server.deviates(InternalDeviation::OriginsByTheirBeginning) && begins_well() {
             return true;
         }
-        if server.slips(Slip::OriginUncheckedForGet) && self.request.method == "GET" {
+        if server.deviates(InternalDeviation::OriginUncheckedForGet) && self.request.method == "GET" {
             return true;
         }
-        is_local_origin(origin) || server.slips(Slip::OriginUnchecked) || (origin == "null" && server.slips(Slip::NullOriginWelcome))
+        is_local_origin(origin)
+            || server.deviates(InternalDeviation::OriginUnchecked)
+            || (origin == "null" && server.deviates(InternalDeviation::NullOriginWelcome))
     }
 
     /// Sends a response that is complete.
@@ -147,8 +149,8 @@ impl Exchange<'_> {
         }
         let stream = Arc::new(Stream::new(self.server, self.connection)?);
         session.attach(Arc::<Stream>::clone(&stream));
-        if self.server.slips(Slip::AnswersGet200) {
-            session.tell(&ask(json!("ping of the zoo"), "ping", json!({})));
+        if self.server.deviates(InternalDeviation::AnswersGet200) {
+            session.send(&ask(json!("ping of the zoo"), "ping", json!({})));
         }
         stream.stay(self.connection, || session.has_ended())?;
         Ok(false)
@@ -175,13 +177,13 @@ impl Exchange<'_> {
         if !(accepts.json || accepts.events) {
             return self.send(Response::text(406, "answers are application/json or text/event-stream"));
         }
-        self.server.twist.raw(&self.request.body);
+        self.server.deviation.raw(&self.request.body);
         let mut message = match serde_json::from_slice::<Value>(&self.request.body) {
             Ok(Value::Array(messages)) => return self.post_batch(messages, accepts),
             Ok(message) => message,
-            Err(error) => return self.refuse(&Fault::new(PARSE_ERROR, format!("Parse error: {error}")), None),
+            Err(error) => return self.refuse(&RpcError::new(PARSE_ERROR, format!("Parse error: {error}")), None),
         };
-        self.server.twist.hears(&mut message);
+        self.server.deviation.incoming(&mut message);
         let kind = match kind(&message) {
             Ok(kind) => kind,
             Err(fault) => return self.refuse(&fault, readable_id(&message)),
@@ -190,35 +192,35 @@ impl Exchange<'_> {
         if is_modern { self.post_modern(message, kind, accepts) } else { self.post_legacy(message, kind, accepts) }
     }
 
-    fn post_modern(&self, message: Value, kind: Kind, accepts: Accepts) -> io::Result<bool> {
+    fn post_modern(&self, message: Value, kind: MessageKind, accepts: Accepts) -> io::Result<bool> {
         let (server, session) = (Arc::clone(self.server), Arc::new(Session::default()));
-        let heard = Arc::new(Heard { server, session, message, era: Era::Modern, version: MODERN.to_owned() });
+        let received = Arc::new(Received { server, session, message, era: Era::Modern, version: MODERN.to_owned() });
         match kind {
-            Kind::Request => {}
-            Kind::Notification => {
-                note(&heard, kind);
+            MessageKind::Request => {}
+            MessageKind::Notification => {
+                note(&received, kind);
                 return self.send(Response::new(202));
             }
-            Kind::Answer => return self.refuse(&Fault::new(INVALID_REQUEST, "this revision asks nothing of clients"), None),
+            MessageKind::Response => return self.refuse(&RpcError::new(INVALID_REQUEST, "this revision asks nothing of clients"), None),
         }
-        if heard.method() == "subscriptions/listen" && !accepts.events {
+        if received.method() == "subscriptions/listen" && !accepts.events {
             return self.send(Response::text(406, "a subscription is an event stream"));
         }
-        let reply = Reply::new(self, accepts, prefers_events(heard.method()), true)?;
-        if let Err(fault) = headers::check(&heard, self.request) {
+        let reply = Reply::new(self, accepts, prefers_events(received.method()), true)?;
+        if let Err(fault) = headers::check(&received, self.request) {
             reply.refuse_with(400);
-            heard.say(fault.answer(Some(heard.id())), &reply);
+            received.send(fault.answer(Some(received.id())), &reply);
             return reply.finish(Ended::Answered);
         }
-        self.reply(&heard, reply)
+        self.reply(&received, reply)
     }
 
-    fn post_legacy(&self, message: Value, kind: Kind, accepts: Accepts) -> io::Result<bool> {
+    fn post_legacy(&self, message: Value, kind: MessageKind, accepts: Accepts) -> io::Result<bool> {
         if let Err(fault) = self.check_version() {
             return self.refuse(&fault, readable_id(&message));
         }
         let server = Arc::clone(self.server);
-        let opens = kind == Kind::Request && message["method"] == "initialize";
+        let opens = kind == MessageKind::Request && message["method"] == "initialize";
         let session = match opens {
             true => self.server.open_session(),
             false => match self.session() {
@@ -227,30 +229,30 @@ impl Exchange<'_> {
             },
         };
         let version = session.version().unwrap_or_default();
-        let heard = Arc::new(Heard { server, session, message, era: Era::Legacy, version });
-        if kind != Kind::Request {
-            note(&heard, kind);
+        let received = Arc::new(Received { server, session, message, era: Era::Legacy, version });
+        if kind != MessageKind::Request {
+            note(&received, kind);
             return self.send(match kind {
-                Kind::Answer if heard.server.slips(Slip::AnswersGet200) => Response::json(200, &json!({})),
+                MessageKind::Response if received.server.deviates(InternalDeviation::AnswersGet200) => Response::json(200, &json!({})),
                 _ => Response::new(202),
             });
         }
-        if heard.method() == "tools/call" && heard.server.slips(Slip::CallsHangUp) {
+        if received.method() == "tools/call" && received.server.deviates(InternalDeviation::CallsHangUp) {
             return Ok(false);
         }
-        let reply = Reply::new(self, accepts, prefers_events(heard.method()), false)?;
+        let reply = Reply::new(self, accepts, prefers_events(received.method()), false)?;
         if opens {
-            reply.name_session(&heard.session.id);
+            reply.name_session(&received.session.id);
         }
-        self.reply(&heard, reply)
+        self.reply(&received, reply)
     }
 
-    fn reply(&self, heard: &Arc<Heard>, reply: Reply) -> io::Result<bool> {
+    fn reply(&self, received: &Arc<Received>, reply: Reply) -> io::Result<bool> {
         let reply = Arc::new(reply);
         let outlet: Arc<dyn Outlet> = Arc::<Reply>::clone(&reply);
-        let ticket = self.server.enter(&heard.session, heard.id());
-        let ended = answer(heard, &ticket, &outlet);
-        self.server.leave(&heard.session, heard.id(), &ticket);
+        let ticket = self.server.enter(&received.session, received.id());
+        let ended = answer(received, &ticket, &outlet);
+        self.server.leave(&received.session, received.id(), &ticket);
         reply.finish(ended)
     }
 
@@ -258,9 +260,9 @@ impl Exchange<'_> {
         let batches = |session: &Arc<Session>| batch::check(self.server, session, &messages);
         let session = match self.session() {
             Ok(session) if !self.speaks_modern() && batches(&session).is_ok() => session,
-            _ => return self.refuse(&Fault::new(INVALID_REQUEST, "Invalid request: there are no batches here"), None),
+            _ => return self.refuse(&RpcError::new(INVALID_REQUEST, "Invalid request: there are no batches here"), None),
         };
-        if !messages.iter().any(|message| kind(message) == Ok(Kind::Request)) {
+        if !messages.iter().any(|message| kind(message) == Ok(MessageKind::Request)) {
             return self.send(Response::new(202));
         }
         let reply = Arc::new(Reply::new(self, accepts, false, false)?);
@@ -278,7 +280,7 @@ impl Exchange<'_> {
     }
 
     /// 400, with an error where the revision has errors without an id.
-    fn refuse(&self, fault: &Fault, id: Option<&Value>) -> io::Result<bool> {
+    fn refuse(&self, fault: &RpcError, id: Option<&Value>) -> io::Result<bool> {
         let version = match self.session() {
             Ok(session) => session.version(),
             Err(_) => self.request.header("mcp-protocol-version").map(str::to_owned),
@@ -289,10 +291,10 @@ impl Exchange<'_> {
 
     /// "If the server receives a request with an invalid or unsupported `MCP-Protocol-Version`, it MUST respond with 400"
     /// (2025-06-18, basic/transports). A missing one means 2025-03-26.
-    fn check_version(&self) -> Result<(), Fault> {
+    fn check_version(&self) -> Result<(), RpcError> {
         match self.request.header("mcp-protocol-version") {
-            Some(version) if !LEGACY.contains(&version) && !self.server.slips(Slip::VersionHeaderUnchecked) => {
-                Err(Fault::new(INVALID_REQUEST, format!("unsupported protocol version: {version}")))
+            Some(version) if !LEGACY.contains(&version) && !self.server.deviates(InternalDeviation::VersionHeaderUnchecked) => {
+                Err(RpcError::new(INVALID_REQUEST, format!("unsupported protocol version: {version}")))
             }
             _ => Ok(()),
         }
@@ -325,7 +327,8 @@ fn prefers_events(method: &str) -> bool {
 
 pub(super) fn is_json(server: &Server, request: &Request) -> bool {
     let kind = request.header("content-type").and_then(|kind| kind.split(';').next());
-    server.slips(Slip::ContentTypeUnchecked) || kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    server.deviates(InternalDeviation::ContentTypeUnchecked)
+        || kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
 /// Whether a value of `Host` names this machine as its clients do.

@@ -1,59 +1,59 @@
 //! The legacy era: the handshake, and the methods that only it has.
 
-use super::message::{Fault, Heard, INVALID_REQUEST, Outlet};
+use super::message::{INVALID_REQUEST, Outlet, Received, RpcError};
 use super::session::{LEGACY, rank};
 use super::ticket::Ticket;
 use super::{features, legacy_tasks};
-use crate::zoo::Slip;
+use crate::zoo::InternalDeviation;
 use crate::zoo::changes::remove;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// The result of a request; `None` if it was cancelled.
-pub(super) fn answer(heard: &Arc<Heard>, ticket: &Ticket, outlet: &dyn Outlet) -> Result<Option<Value>, Fault> {
-    let uri = || heard.params()["uri"].as_str().ok_or_else(|| Fault::invalid_params("`uri` must be a string"));
-    Ok(Some(match heard.method() {
-        "initialize" => initialize(heard)?,
+pub(super) fn answer(received: &Arc<Received>, ticket: &Ticket, outlet: &dyn Outlet) -> Result<Option<Value>, RpcError> {
+    let uri = || received.params()["uri"].as_str().ok_or_else(|| RpcError::invalid_params("`uri` must be a string"));
+    Ok(Some(match received.method() {
+        "initialize" => initialize(received)?,
         "ping" => json!({}),
-        _ if heard.session.version().is_none() => return Err(Fault::new(INVALID_REQUEST, "the first request must be `initialize`")),
+        _ if received.session.version().is_none() => return Err(RpcError::new(INVALID_REQUEST, "the first request must be `initialize`")),
         "logging/setLevel" => {
-            let level = heard.params()["level"].as_str().and_then(rank).ok_or_else(|| Fault::invalid_params("Unknown log level"))?;
-            heard.session.set_level(level);
+            let level = received.params()["level"].as_str().and_then(rank).ok_or_else(|| RpcError::invalid_params("Unknown log level"))?;
+            received.session.set_level(level);
             json!({})
         }
         "resources/subscribe" => {
             let uri = uri()?;
-            if !features::is_resource(heard, uri) {
-                return Err(features::no_resource(heard, uri));
+            if !features::is_resource(received, uri) {
+                return Err(features::no_resource(received, uri));
             }
-            heard.session.subscribe(uri, heard);
+            received.session.subscribe(uri, received);
             json!({})
         }
         "resources/unsubscribe" => {
-            heard.session.unsubscribe(uri()?);
+            received.session.unsubscribe(uri()?);
             json!({})
         }
-        _ => return features::answer(heard, ticket, outlet),
+        _ => return features::answer(received, ticket, outlet),
     }))
 }
 
-fn initialize(heard: &Heard) -> Result<Value, Fault> {
-    let params = heard.params();
+fn initialize(received: &Received) -> Result<Value, RpcError> {
+    let params = received.params();
     let Some(asked) = params["protocolVersion"].as_str() else {
-        return Err(Fault::invalid_params("`protocolVersion` must be a string"));
+        return Err(RpcError::invalid_params("`protocolVersion` must be a string"));
     };
-    if heard.session.version().is_some() {
-        return Err(Fault::new(INVALID_REQUEST, "the session is initialized already"));
+    if received.session.version().is_some() {
+        return Err(RpcError::new(INVALID_REQUEST, "the session is initialized already"));
     }
-    let known = match heard.server.slips(Slip::BatchesRefused) {
+    let known = match received.server.deviates(InternalDeviation::BatchesRefused) {
         true => &LEGACY[..2],
         false => &LEGACY[..],
     };
     let newest = known[known.len() - 1];
     let version = known.iter().copied().find(|known| *known == asked).unwrap_or(newest);
-    heard.session.agree_on(version);
-    heard.session.meet(&params["capabilities"]);
-    let catalogue = &heard.server.catalogue;
+    received.session.agree_on(version);
+    received.session.meet(&params["capabilities"]);
+    let catalogue = &received.server.catalogue;
     let mut capabilities = catalogue.capabilities.clone();
     // This era has no extensions.
     remove(&mut capabilities, "extensions");

@@ -2,7 +2,7 @@
 
 use super::Server;
 use super::features;
-use super::message::{Fault, Heard, METHOD_NOT_FOUND, Outlet, notification};
+use super::message::{METHOD_NOT_FOUND, Outlet, Received, RpcError, notification};
 use super::ticket::Ticket;
 use serde_json::{Value, json};
 use std::sync::{MutexGuard, PoisonError};
@@ -58,8 +58,8 @@ impl Server {
 }
 
 /// Whether this is for somebody who may know these tasks.
-pub(super) fn has_tasks(heard: &Heard) -> bool {
-    heard.version == REVISION && heard.server.catalogue.tool(TOOLS[0].0).is_some()
+pub(super) fn has_tasks(received: &Received) -> bool {
+    received.version == REVISION && received.server.catalogue.tool(TOOLS[0].0).is_some()
 }
 
 /// What the server declares.
@@ -82,12 +82,12 @@ pub(super) fn mark(tools: &mut Value) {
 }
 
 /// The result of a call that becomes a task, or its refusal; nothing if it is an ordinary one.
-pub(super) fn call(heard: &Heard, tool: &str) -> Option<Result<Value, Fault>> {
-    if !has_tasks(heard) {
+pub(super) fn call(received: &Received, tool: &str) -> Option<Result<Value, RpcError>> {
+    if !has_tasks(received) {
         return None;
     }
-    let refused = |why: &str| Some(Err(Fault::new(METHOD_NOT_FOUND, format!("`{tool}` {why}"))));
-    match (heard.params().get("task"), support(tool)) {
+    let refused = |why: &str| Some(Err(RpcError::new(METHOD_NOT_FOUND, format!("`{tool}` {why}"))));
+    match (received.params().get("task"), support(tool)) {
         (None, Some("required")) => refused("has to be called as a task"),
         (None, _) => None,
         (Some(_), None) => refused("cannot be called as a task"),
@@ -95,13 +95,13 @@ pub(super) fn call(heard: &Heard, tool: &str) -> Option<Result<Value, Fault>> {
             let task = LegacyTask {
                 id: Uuid::new_v4().to_string(),
                 tool: tool.to_owned(),
-                token: heard.params()["_meta"]["progressToken"].clone(),
+                token: received.params()["_meta"]["progressToken"].clone(),
                 ttl: task["ttl"].clone(),
                 began: Instant::now(),
                 is_cancelled: false,
             };
             let created = json!({ "task": task.state() });
-            heard.server.legacy_tasks().push(task);
+            received.server.legacy_tasks().push(task);
             Some(Ok(created))
         }
     }
@@ -113,46 +113,46 @@ pub(super) fn finished(tool: &str) -> Option<Value> {
 }
 
 /// The result of a method of tasks; `None` if it was cancelled.
-pub(super) fn answer(heard: &Heard, ticket: &Ticket, outlet: &dyn Outlet) -> Result<Option<Value>, Fault> {
-    if heard.method() == "tasks/list" {
-        let all: Vec<Value> = heard.server.legacy_tasks().iter().map(LegacyTask::state).collect();
-        return features::page(heard, "tasks", &all).map(Some);
+pub(super) fn answer(received: &Received, ticket: &Ticket, outlet: &dyn Outlet) -> Result<Option<Value>, RpcError> {
+    if received.method() == "tasks/list" {
+        let all: Vec<Value> = received.server.legacy_tasks().iter().map(LegacyTask::state).collect();
+        return features::page(received, "tasks", &all).map(Some);
     }
-    match heard.method() {
-        "tasks/get" => with_task(heard, |task| Ok(task.state())).map(Some),
-        "tasks/cancel" => with_task(heard, |task| {
+    match received.method() {
+        "tasks/get" => with_task(received, |task| Ok(task.state())).map(Some),
+        "tasks/cancel" => with_task(received, |task| {
             if task.status() != "working" {
-                return Err(Fault::invalid_params(format!("the task is {} already", task.status())));
+                return Err(RpcError::invalid_params(format!("the task is {} already", task.status())));
             }
             task.is_cancelled = true;
             Ok(task.state())
         })
         .map(Some),
-        "tasks/result" => outcome(heard, ticket, outlet),
-        _ => Err(Fault::new(METHOD_NOT_FOUND, format!("Method not found: {}", heard.method()))),
+        "tasks/result" => outcome(received, ticket, outlet),
+        _ => Err(RpcError::new(METHOD_NOT_FOUND, format!("Method not found: {}", received.method()))),
     }
 }
 
-fn with_task<T>(heard: &Heard, act: impl FnOnce(&mut LegacyTask) -> Result<T, Fault>) -> Result<T, Fault> {
-    let mut tasks = heard.server.legacy_tasks();
-    let task = tasks.iter_mut().find(|task| heard.params()["taskId"] == *task.id);
-    act(task.ok_or_else(|| Fault::invalid_params("Unknown task"))?)
+fn with_task<T>(received: &Received, act: impl FnOnce(&mut LegacyTask) -> Result<T, RpcError>) -> Result<T, RpcError> {
+    let mut tasks = received.server.legacy_tasks();
+    let task = tasks.iter_mut().find(|task| received.params()["taskId"] == *task.id);
+    act(task.ok_or_else(|| RpcError::invalid_params("Unknown task"))?)
 }
 
 /// Waits for the end of a task.
-fn outcome(heard: &Heard, ticket: &Ticket, outlet: &dyn Outlet) -> Result<Option<Value>, Fault> {
-    let (token, id) = with_task(heard, |task| Ok((task.token.clone(), task.id.clone())))?;
+fn outcome(received: &Received, ticket: &Ticket, outlet: &dyn Outlet) -> Result<Option<Value>, RpcError> {
+    let (token, id) = with_task(received, |task| Ok((task.token.clone(), task.id.clone())))?;
     let related = json!({ RELATED: { "taskId": id } });
-    if !token.is_null() && with_task(heard, |task| Ok(task.status()))? == "working" {
+    if !token.is_null() && with_task(received, |task| Ok(task.status()))? == "working" {
         let params = json!({ "progressToken": token, "progress": 1, "_meta": related });
-        heard.say(notification("notifications/progress", params), outlet);
+        received.send(notification("notifications/progress", params), outlet);
     }
     loop {
-        let (status, tool) = with_task(heard, |task| Ok((task.status(), task.tool.clone())))?;
+        let (status, tool) = with_task(received, |task| Ok((task.status(), task.tool.clone())))?;
         match status {
-            "working" if !ticket.is_wanted(heard.is_modern(), outlet) => return Ok(None),
+            "working" if !ticket.is_wanted(received.is_modern(), outlet) => return Ok(None),
             "working" => sleep(TICK),
-            "cancelled" => return Err(Fault::invalid_params("the task was cancelled, and has no result")),
+            "cancelled" => return Err(RpcError::invalid_params("the task was cancelled, and has no result")),
             _ => {
                 let mut result = finished(&tool).unwrap_or_default();
                 result["_meta"] = related;

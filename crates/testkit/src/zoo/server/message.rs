@@ -11,29 +11,29 @@ pub(crate) const INVALID_REQUEST: i64 = -32600;
 pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 pub(crate) const INVALID_PARAMS: i64 = -32602;
 
-/// Where messages to the client go.
+/// A channel for messages to the client.
 pub(crate) trait Outlet: Send + Sync {
-    /// Whether the client can still be there.
-    fn say(&self, message: &Value) -> bool;
+    /// Sends a message. False once the client has disconnected.
+    fn send(&self, message: &Value) -> bool;
 
-    /// Whether the client still waits for what comes here.
+    /// Whether the client still waits for messages on this channel.
     fn is_open(&self) -> bool {
         true
     }
 }
 
-/// A message of the client, with all that an answer depends on.
-pub(crate) struct Heard {
+/// A message of the client, with everything that the response depends on.
+pub(crate) struct Received {
     pub(crate) server: Arc<Server>,
     pub(crate) session: Arc<Session>,
     pub(crate) message: Value,
     pub(crate) era: Era,
-    /// The revision; empty as long as none was agreed on.
+    /// The revision; empty until it is negotiated.
     pub(crate) version: String,
 }
 
-impl Heard {
-    /// The method; empty if this is an answer.
+impl Received {
+    /// The method; empty if this is a response.
     pub(crate) fn method(&self) -> &str {
         self.message["method"].as_str().unwrap_or_default()
     }
@@ -60,26 +60,26 @@ impl Heard {
         self.era == Era::Modern
     }
 
-    /// Says something about this message, as the twist wants it said.
-    pub(crate) fn say(&self, message: Value, outlet: &dyn Outlet) -> bool {
-        let mut heard = true;
-        for message in self.server.twist.said(self, message) {
-            heard = outlet.say(&message);
+    /// Sends a message about this one, changed by the deviation.
+    pub(crate) fn send(&self, message: Value, outlet: &dyn Outlet) -> bool {
+        let mut received = true;
+        for message in self.server.deviation.outgoing(self, message) {
+            received = outlet.send(&message);
         }
-        self.server.twist.spoken();
-        heard
+        self.server.deviation.message_sent();
+        received
     }
 }
 
-/// Why a request was refused.
+/// The error that a request gets.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Fault {
+pub(crate) struct RpcError {
     pub(crate) code: i64,
     pub(crate) message: String,
     pub(crate) data: Option<Value>,
 }
 
-impl Fault {
+impl RpcError {
     pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }
@@ -92,7 +92,7 @@ impl Fault {
         Self::new(INVALID_PARAMS, message)
     }
 
-    /// The answer that says so; without an id if none could be read.
+    /// The error response; without an id if none could be read.
     pub(crate) fn answer(&self, id: Option<&Value>) -> Value {
         let mut answer = json!({ "jsonrpc": "2.0" });
         if let Some(id) = id {
@@ -107,18 +107,18 @@ impl Fault {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MessageKind {
     Request,
     Notification,
-    Answer,
+    Response,
 }
 
-/// What kind of message this is.
+/// The kind of a message.
 ///
 /// # Errors
-/// It is none.
-pub(crate) fn kind(message: &Value) -> Result<Kind, Fault> {
-    let invalid = |what: &str| Err(Fault::new(INVALID_REQUEST, format!("Invalid request: {what}")));
+/// It is not a JSON-RPC message.
+pub(crate) fn kind(message: &Value) -> Result<MessageKind, RpcError> {
+    let invalid = |what: &str| Err(RpcError::new(INVALID_REQUEST, format!("Invalid request: {what}")));
     if message["jsonrpc"] != "2.0" {
         return invalid("`jsonrpc` must be \"2.0\"");
     }
@@ -127,7 +127,7 @@ pub(crate) fn kind(message: &Value) -> Result<Kind, Fault> {
         return invalid("`id` must be a string or an integer");
     }
     if message.get("method").is_none() && (message.get("result").is_some() || message.get("error").is_some()) {
-        return Ok(Kind::Answer);
+        return Ok(MessageKind::Response);
     }
     if !message["method"].is_string() {
         return invalid("`method` must be a string");
@@ -135,7 +135,7 @@ pub(crate) fn kind(message: &Value) -> Result<Kind, Fault> {
     if message.get("params").is_some_and(|params| !params.is_object()) {
         return invalid("`params` must be an object");
     }
-    Ok(if id.is_some() { Kind::Request } else { Kind::Notification })
+    Ok(if id.is_some() { MessageKind::Request } else { MessageKind::Notification })
 }
 
 /// The id of a request that could be read.
@@ -155,7 +155,7 @@ pub(crate) fn notification(method: &str, params: Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
 
-/// Whether the server answers with this; a batch of answers counts.
-pub(crate) fn is_answer(message: &Value) -> bool {
+/// Whether this is a response; a batch of responses counts.
+pub(crate) fn is_response(message: &Value) -> bool {
     message.is_array() || (message.get("method").is_none() && (message.get("result").is_some() || message.get("error").is_some()))
 }

@@ -1,10 +1,10 @@
-//! The correct server: what it offers, what it remembers, and how it hears and answers. Made by hand, so that every byte
-//! of it can be twisted. Knows the twists by name and no animal.
+//! The correct server: what it offers, its state, and how it handles messages. Written by hand, so that every byte
+//! of it can be changed. Knows deviations, but no single broken server.
 
-mod asking;
 mod batch;
 mod calls;
 mod catalogue;
+mod client_requests;
 mod features;
 mod fixtures;
 mod guard;
@@ -25,13 +25,13 @@ mod ticket;
 
 pub(crate) use catalogue::Catalogue;
 pub use guard::TOKEN;
-pub(crate) use message::{Fault, Heard, METHOD_NOT_FOUND, notification, result};
+pub(crate) use message::{METHOD_NOT_FOUND, Received, RpcError, notification, result};
 pub(crate) use response::{Body, Part, Response};
 pub(crate) use session::{LEGACY, MODERN};
 
-use super::{Era, Slip, Twist};
-use crate::reach::Reach;
-use message::{Kind, Outlet};
+use super::{Deviation, Era, InternalDeviation};
+use crate::server_transport::ServerTransport;
+use message::{MessageKind, Outlet};
 use modern::Listener;
 use serde_json::Value;
 use session::Session;
@@ -43,7 +43,7 @@ use ticket::Ticket;
 
 /// One server process.
 pub(crate) struct Server {
-    pub(crate) twist: &'static Twist,
+    pub(crate) deviation: &'static Deviation,
     pub(crate) eras: &'static [Era],
     pub(crate) catalogue: Catalogue,
     notes: Mutex<BTreeMap<String, String>>,
@@ -51,7 +51,7 @@ pub(crate) struct Server {
     running: Mutex<HashMap<String, Arc<Ticket>>>,
     listeners: Mutex<Vec<Arc<Listener>>>,
     memory: Mutex<Value>,
-    questions: asking::Questions,
+    pending_requests: client_requests::PendingRequests,
     tasks: Mutex<Vec<tasks::Task>>,
     legacy_tasks: Mutex<Vec<legacy_tasks::LegacyTask>>,
 }
@@ -60,18 +60,18 @@ pub(crate) struct Server {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Answered,
-    /// Its client wants no answer any more.
+    /// Its client canceled it.
     Cancelled,
 }
 
 impl Server {
-    pub(crate) fn new(twist: &'static Twist, eras: &'static [Era]) -> Arc<Self> {
-        let mut catalogue = if twist.has_fixtures() { Catalogue::with_fixtures() } else { Catalogue::correct() };
-        if let Twist::Catalogue(change) = twist {
+    pub(crate) fn new(deviation: &'static Deviation, eras: &'static [Era]) -> Arc<Self> {
+        let mut catalogue = if deviation.has_fixtures() { Catalogue::with_fixtures() } else { Catalogue::correct() };
+        if let Deviation::Catalogue(change) = deviation {
             change(&mut catalogue);
         }
         Arc::new(Self {
-            twist,
+            deviation,
             eras,
             catalogue,
             notes: Mutex::new(notes::first()),
@@ -79,7 +79,7 @@ impl Server {
             running: Mutex::default(),
             listeners: Mutex::default(),
             memory: Mutex::default(),
-            questions: asking::Questions::default(),
+            pending_requests: client_requests::PendingRequests::default(),
             tasks: Mutex::default(),
             legacy_tasks: Mutex::default(),
         })
@@ -89,11 +89,11 @@ impl Server {
         self.eras.contains(&era)
     }
 
-    pub(crate) fn slips(&self, slip: Slip) -> bool {
-        matches!(self.twist, Twist::Slip(known) if *known == slip)
+    pub(crate) fn deviates(&self, internal_deviation: InternalDeviation) -> bool {
+        matches!(self.deviation, Deviation::Internal(known) if *known == internal_deviation)
     }
 
-    /// What a twist has to remember from one message to the next.
+    /// State that a deviation needs from one message to the next.
     pub(crate) fn memory(&self) -> MutexGuard<'_, Value> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,58 +103,58 @@ impl Server {
     }
 }
 
-/// Is that server until its client has gone (stdio) or for good.
+/// Runs that server until its client disconnects (stdio), or forever.
 ///
 /// # Errors
-/// The client has gone, or the port is taken.
-pub(crate) fn serve(server: &Arc<Server>, reach: Reach) -> io::Result<()> {
-    server.twist.start(reach)?;
-    match reach {
-        Reach::Stdio => stdio::serve(server),
-        Reach::Http(port) => http::serve(server, port, http::Transport::Streamable),
-        Reach::Sse(port) => http::serve(server, port, http::Transport::Sse),
+/// The client has disconnected, or the port is in use.
+pub(crate) fn serve(server: &Arc<Server>, transport: ServerTransport) -> io::Result<()> {
+    server.deviation.start(transport)?;
+    match transport {
+        ServerTransport::Stdio => stdio::serve(server),
+        ServerTransport::Http(port) => http::serve(server, port, http::Transport::Streamable),
+        ServerTransport::Sse(port) => http::serve(server, port, http::Transport::Sse),
     }
 }
 
-/// Answers a request.
-pub(crate) fn answer(heard: &Arc<Heard>, ticket: &Ticket, outlet: &Arc<dyn Outlet>) -> Ended {
-    for message in heard.server.twist.unasked(heard) {
-        outlet.say(&message);
+/// Handles a request.
+pub(crate) fn answer(received: &Arc<Received>, ticket: &Ticket, outlet: &Arc<dyn Outlet>) -> Ended {
+    for message in received.server.deviation.extra(received) {
+        outlet.send(&message);
     }
-    let answered = match heard.era {
-        Era::Legacy => legacy::answer(heard, ticket, outlet.as_ref()),
-        Era::Modern => modern::answer(heard, ticket, outlet),
+    let answered = match received.era {
+        Era::Legacy => legacy::answer(received, ticket, outlet.as_ref()),
+        Era::Modern => modern::answer(received, ticket, outlet),
     };
     let answer = match answered {
-        Ok(Some(value)) => result(heard.id(), value),
+        Ok(Some(value)) => result(received.id(), value),
         Ok(None) => return Ended::Cancelled,
-        Err(fault) => fault.answer(Some(heard.id())),
+        Err(fault) => fault.answer(Some(received.id())),
     };
-    heard.say(answer, outlet.as_ref());
+    received.send(answer, outlet.as_ref());
     Ended::Answered
 }
 
-/// Takes note of a notification, or of an answer.
-pub(crate) fn note(heard: &Heard, kind: Kind) {
-    for message in heard.server.twist.unasked(heard) {
-        heard.session.tell(&message);
+/// Handles a notification or a response.
+pub(crate) fn note(received: &Received, kind: MessageKind) {
+    for message in received.server.deviation.extra(received) {
+        received.session.send(&message);
     }
-    if kind == Kind::Answer {
-        heard.server.take_answer(&heard.message);
+    if kind == MessageKind::Response {
+        received.server.take_response(&received.message);
     }
-    if kind == Kind::Notification && heard.method() == "notifications/cancelled" {
-        heard.server.cancel(&heard.session, &heard.params()["requestId"]);
+    if kind == MessageKind::Notification && received.method() == "notifications/cancelled" {
+        received.server.cancel(&received.session, &received.params()["requestId"]);
     }
 }
 
-/// Answers a request; in a thread of its own if that may take a while, so that others can come in between.
-fn dispatch(heard: Heard, outlet: &Arc<dyn Outlet>) -> Option<JoinHandle<()>> {
-    let ticket = heard.server.enter(&heard.session, heard.id());
-    let slow = matches!(heard.method(), "tools/call" | "tasks/result" | "subscriptions/listen");
-    let (heard, outlet) = (Arc::new(heard), Arc::clone(outlet));
+/// Handles a request; in a separate thread if that may take a while, so that others are handled meanwhile.
+fn dispatch(received: Received, outlet: &Arc<dyn Outlet>) -> Option<JoinHandle<()>> {
+    let ticket = received.server.enter(&received.session, received.id());
+    let slow = matches!(received.method(), "tools/call" | "tasks/result" | "subscriptions/listen");
+    let (received, outlet) = (Arc::new(received), Arc::clone(outlet));
     let work = move || {
-        answer(&heard, &ticket, &outlet);
-        heard.server.leave(&heard.session, heard.id(), &ticket);
+        answer(&received, &ticket, &outlet);
+        received.server.leave(&received.session, received.id(), &ticket);
     };
     if slow {
         return Some(thread::spawn(work));

@@ -1,7 +1,7 @@
 //! The modern era: every request carries what it needs, results say what they are and how long they hold.
 
 use super::Server;
-use super::message::{Fault, Heard, Outlet, notification};
+use super::message::{Outlet, Received, RpcError, notification};
 use super::session::{MODERN, rank};
 use super::ticket::Ticket;
 use super::{features, tasks};
@@ -28,16 +28,16 @@ const CACHEABLE: [&str; 6] =
 
 /// A `subscriptions/listen` that is open.
 pub(crate) struct Listener {
-    heard: Arc<Heard>,
+    received: Arc<Received>,
     outlet: Arc<dyn Outlet>,
     uris: Vec<String>,
     tools: bool,
 }
 
 impl Listener {
-    fn tell(&self, method: &str, mut params: Value) {
-        params["_meta"] = json!({ SUBSCRIPTION: self.heard.id() });
-        self.heard.say(notification(method, params), self.outlet.as_ref());
+    fn notify(&self, method: &str, mut params: Value) {
+        params["_meta"] = json!({ SUBSCRIPTION: self.received.id() });
+        self.received.send(notification(method, params), self.outlet.as_ref());
     }
 }
 
@@ -56,19 +56,19 @@ pub(crate) fn version(message: &Value) -> Option<&str> {
 ///
 /// # Errors
 /// It is not there, or not known.
-pub(crate) fn check_meta(message: &Value) -> Result<(), Fault> {
+pub(crate) fn check_meta(message: &Value) -> Result<(), RpcError> {
     let meta = &message["params"]["_meta"];
     if !meta[VERSION].is_string() {
-        return Err(Fault::invalid_params(format!("`_meta` must have `{VERSION}`, a string")));
+        return Err(RpcError::invalid_params(format!("`_meta` must have `{VERSION}`, a string")));
     }
     if !meta[CAPABILITIES].is_object() {
-        return Err(Fault::invalid_params(format!("`_meta` must have `{CAPABILITIES}`, an object")));
+        return Err(RpcError::invalid_params(format!("`_meta` must have `{CAPABILITIES}`, an object")));
     }
     if meta.get(CLIENT).is_some_and(|client| !(client["name"].is_string() && client["version"].is_string())) {
-        return Err(Fault::invalid_params(format!("`{CLIENT}` must have a name and a version")));
+        return Err(RpcError::invalid_params(format!("`{CLIENT}` must have a name and a version")));
     }
     if meta.get(LEVEL).is_some_and(|level| level.as_str().and_then(rank).is_none()) {
-        return Err(Fault::invalid_params("Unknown log level"));
+        return Err(RpcError::invalid_params("Unknown log level"));
     }
     Ok(())
 }
@@ -77,7 +77,7 @@ pub(crate) fn check_meta(message: &Value) -> Result<(), Fault> {
 ///
 /// # Errors
 /// It is one, and shakes hands.
-pub(crate) fn check_handshake(message: &Value) -> Result<(), Fault> {
+pub(crate) fn check_handshake(message: &Value) -> Result<(), RpcError> {
     if message["method"] == "initialize" && !is_modern(message) {
         return check_version(message["params"]["protocolVersion"].as_str().unwrap_or_default());
     }
@@ -86,75 +86,76 @@ pub(crate) fn check_handshake(message: &Value) -> Result<(), Fault> {
 
 /// # Errors
 /// The revision is another.
-pub(crate) fn check_version(asked: &str) -> Result<(), Fault> {
+pub(crate) fn check_version(asked: &str) -> Result<(), RpcError> {
     if asked == MODERN {
         return Ok(());
     }
-    Err(Fault::new(UNSUPPORTED_VERSION, "Unsupported protocol version").with(json!({ "supported": [MODERN], "requested": asked })))
+    Err(RpcError::new(UNSUPPORTED_VERSION, "Unsupported protocol version").with(json!({ "supported": [MODERN], "requested": asked })))
 }
 
 /// The result of a request whose `_meta` was checked; `None` if it was cancelled.
-pub(super) fn answer(heard: &Arc<Heard>, ticket: &Ticket, outlet: &Arc<dyn Outlet>) -> Result<Option<Value>, Fault> {
-    let catalogue = &heard.server.catalogue;
-    let result = match heard.method() {
+pub(super) fn answer(received: &Arc<Received>, ticket: &Ticket, outlet: &Arc<dyn Outlet>) -> Result<Option<Value>, RpcError> {
+    let catalogue = &received.server.catalogue;
+    let result = match received.method() {
         "server/discover" => Some(json!({
             "supportedVersions": [MODERN],
             "capabilities": catalogue.capabilities,
             "instructions": catalogue.instructions,
         })),
         "subscriptions/listen" => {
-            listen(heard, ticket, outlet)?;
+            listen(received, ticket, outlet)?;
             None
         }
-        _ => features::answer(heard, ticket, outlet.as_ref())?,
+        _ => features::answer(received, ticket, outlet.as_ref())?,
     };
-    Ok(result.map(|result| complete(heard, result)))
+    Ok(result.map(|result| complete(received, result)))
 }
 
 /// Adds what every result of the era has.
-fn complete(heard: &Heard, mut result: Value) -> Value {
+fn complete(received: &Received, mut result: Value) -> Value {
     let mut whole = Map::from_iter([("resultType".to_owned(), json!("complete"))]);
     if let Some(members) = result.as_object_mut() {
         whole.append(members);
     }
-    if CACHEABLE.contains(&heard.method()) {
+    if CACHEABLE.contains(&received.method()) {
         // The notes change at any time.
-        let lasts = if heard.method() == "resources/read" { 0 } else { 60_000 };
+        let lasts = if received.method() == "resources/read" { 0 } else { 60_000 };
         whole.insert("ttlMs".to_owned(), json!(lasts));
         whole.insert("cacheScope".to_owned(), json!("public"));
     }
-    whole.insert("_meta".to_owned(), json!({ SERVER: heard.server.catalogue.server }));
+    whole.insert("_meta".to_owned(), json!({ SERVER: received.server.catalogue.server }));
     Value::Object(whole)
 }
 
 /// Tells the client what it asked for until it wants no more.
-fn listen(heard: &Arc<Heard>, ticket: &Ticket, outlet: &Arc<dyn Outlet>) -> Result<(), Fault> {
-    let filter = heard.params()["notifications"].as_object().ok_or_else(|| Fault::invalid_params("`notifications` must be an object"))?;
+fn listen(received: &Arc<Received>, ticket: &Ticket, outlet: &Arc<dyn Outlet>) -> Result<(), RpcError> {
+    let filter =
+        received.params()["notifications"].as_object().ok_or_else(|| RpcError::invalid_params("`notifications` must be an object"))?;
     let asked = filter.get("resourceSubscriptions").and_then(Value::as_array);
     let uris: Vec<String> = asked.into_iter().flatten().filter_map(|uri| uri.as_str().map(str::to_owned)).collect();
     // Only fixtures have tasks, and tools that change.
-    let has_tasks = heard.server.catalogue.capabilities.pointer(tasks::EXTENSION).is_some();
+    let has_tasks = received.server.catalogue.capabilities.pointer(tasks::EXTENSION).is_some();
     let followed = filter.get("taskIds").filter(|_| has_tasks);
-    if followed.is_some() && !heard.client_can(tasks::EXTENSION) {
+    if followed.is_some() && !received.client_can(tasks::EXTENSION) {
         return Err(tasks::needs_extension());
     }
-    let may_change = heard.server.catalogue.capabilities["tools"]["listChanged"] == true;
+    let may_change = received.server.catalogue.capabilities["tools"]["listChanged"] == true;
     let tools = may_change && filter.get("toolsListChanged") == Some(&Value::Bool(true));
-    let mut honoured = if asked.is_some() { json!({ "resourceSubscriptions": uris }) } else { json!({}) };
+    let mut honored = if asked.is_some() { json!({ "resourceSubscriptions": uris }) } else { json!({}) };
     if tools {
-        honoured["toolsListChanged"] = json!(true);
+        honored["toolsListChanged"] = json!(true);
     }
     if let Some(followed) = followed {
         // Whether anything is told of them is up to the server.
-        honoured["taskIds"] = followed.clone();
+        honored["taskIds"] = followed.clone();
     }
-    let listener = Arc::new(Listener { heard: Arc::clone(heard), outlet: Arc::clone(outlet), uris, tools });
-    listener.tell("notifications/subscriptions/acknowledged", json!({ "notifications": honoured }));
-    listeners(&heard.server).push(Arc::clone(&listener));
+    let listener = Arc::new(Listener { received: Arc::clone(received), outlet: Arc::clone(outlet), uris, tools });
+    listener.notify("notifications/subscriptions/acknowledged", json!({ "notifications": honored }));
+    listeners(&received.server).push(Arc::clone(&listener));
     while ticket.is_wanted(true, outlet.as_ref()) {
         sleep(TICK);
     }
-    listeners(&heard.server).retain(|known| !Arc::ptr_eq(known, &listener));
+    listeners(&received.server).retain(|known| !Arc::ptr_eq(known, &listener));
     Ok(())
 }
 
@@ -163,7 +164,7 @@ pub(super) fn tell_listeners(server: &Server, uri: &str) {
     let concerned: Vec<Arc<Listener>> =
         listeners(server).iter().filter(|known| known.uris.iter().any(|known| known == uri)).cloned().collect();
     for listener in concerned {
-        listener.tell("notifications/resources/updated", json!({ "uri": uri }));
+        listener.notify("notifications/resources/updated", json!({ "uri": uri }));
     }
 }
 
@@ -171,7 +172,7 @@ pub(super) fn tell_listeners(server: &Server, uri: &str) {
 pub(super) fn tools_changed(server: &Server) {
     let concerned: Vec<Arc<Listener>> = listeners(server).iter().filter(|known| known.tools).cloned().collect();
     for listener in concerned {
-        listener.tell("notifications/tools/list_changed", json!({}));
+        listener.notify("notifications/tools/list_changed", json!({}));
     }
 }
 

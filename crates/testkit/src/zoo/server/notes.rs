@@ -21,8 +21,8 @@ impl Server {
     /// Tells those who have subscribed to the notes that they have changed.
     pub(crate) fn notes_changed(&self) {
         for session in self.all_sessions() {
-            if let (Some(heard), Some(outlet)) = (session.subscription(NOTES), session.outlet()) {
-                heard.say(notification("notifications/resources/updated", json!({ "uri": NOTES })), outlet.as_ref());
+            if let (Some(received), Some(outlet)) = (session.subscription(NOTES), session.outlet()) {
+                received.send(notification("notifications/resources/updated", json!({ "uri": NOTES })), outlet.as_ref());
             }
         }
         modern::tell_listeners(self, NOTES);

@@ -1,11 +1,11 @@
 //! The response to a POST of Streamable HTTP, which becomes a body or an event stream with the first message; and the
 //! streams that a GET opens.
 
-use super::message::{METHOD_NOT_FOUND, Outlet, is_answer};
+use super::message::{METHOD_NOT_FOUND, Outlet, is_response};
 use super::response::{Response, Sent, chunk, last_chunk};
 use super::{Ended, Server, http};
 use crate::raw_http::Request;
-use crate::zoo::Slip;
+use crate::zoo::InternalDeviation;
 use serde_json::Value;
 use std::io::{self, Write as _};
 use std::net::TcpStream;
@@ -75,7 +75,7 @@ impl Reply {
             (state.sent, state.answered, state.gone)
         };
         let Some(sent) = sent else {
-            // A twist has swallowed the answer, so that the client waits for it; what was cancelled just ends.
+            // A deviation has swallowed the answer, so that the client waits for it; what was cancelled just ends.
             if ended == Ended::Answered {
                 wait_until_gone(&self.connection);
             }
@@ -84,7 +84,7 @@ impl Reply {
         if !sent.streams {
             return Ok(sent.keeps);
         }
-        if (!answered && ended == Ended::Answered) || self.server.slips(Slip::StreamsStayOpen) {
+        if (!answered && ended == Ended::Answered) || self.server.deviates(InternalDeviation::StreamsStayOpen) {
             wait_until_gone(&self.connection);
             return Ok(false);
         }
@@ -99,8 +99,8 @@ impl Reply {
     /// A subscription ends when the client goes: there is no other way.
     fn dies_if(&self, gone: bool) {
         let lasts = self.request.header("mcp-method") == Some("subscriptions/listen");
-        if gone && !lasts && self.server.slips(Slip::AbortsKill) {
-            crate::zoo::twist::die(1);
+        if gone && !lasts && self.server.deviates(InternalDeviation::AbortsKill) {
+            crate::zoo::deviation::die(1);
         }
     }
 
@@ -128,14 +128,14 @@ impl Reply {
 }
 
 impl Outlet for Reply {
-    fn say(&self, message: &Value) -> bool {
+    fn send(&self, message: &Value) -> bool {
         let mut state = self.state();
-        let answers = is_answer(message);
+        let answers = is_response(message);
         let sent = match state.sent {
             Some(sent) => sent,
             None if answers && self.accepts.json && (!self.prefers_events || !self.accepts.events || message.get("error").is_some()) => {
                 state.answered = true;
-                let response = Response::json_text(self.status(&state, message), self.server.twist.body(message));
+                let response = Response::json_text(self.status(&state, message), self.server.deviation.body(message));
                 return self.begin(&mut state, response).is_some();
             }
             // What comes before the answer has no place in a body.
@@ -147,7 +147,7 @@ impl Outlet for Reply {
         };
         state.answered |= answers;
         if sent.streams && !state.gone {
-            state.gone = (&self.connection).write_all(&chunk(&self.server, &self.server.twist.event(message))).is_err();
+            state.gone = (&self.connection).write_all(&chunk(&self.server, &self.server.deviation.event(message))).is_err();
         }
         self.dies_if(state.gone);
         !state.gone
@@ -196,8 +196,8 @@ impl Stream {
 }
 
 impl Outlet for Stream {
-    fn say(&self, message: &Value) -> bool {
-        self.write(&self.server.twist.event(message))
+    fn send(&self, message: &Value) -> bool {
+        self.write(&self.server.deviation.event(message))
     }
 }
 

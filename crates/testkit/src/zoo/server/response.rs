@@ -1,4 +1,4 @@
-//! HTTP responses, up to their bytes. Knows the twists of heads and bodies, and no MCP.
+//! HTTP responses, up to their bytes. Knows the deviations of heads and bodies, and no MCP.
 
 use super::Server;
 use crate::raw_http::Request;
@@ -93,7 +93,7 @@ impl Response {
 
     /// Sends the head, and the body if it is complete.
     pub(super) fn send(mut self, server: &Server, request: &Request, mut connection: &TcpStream) -> io::Result<Sent> {
-        server.twist.response(request, &mut self);
+        server.deviation.response(request, &mut self);
         let body = match &self.body {
             Body::Bytes(bytes) => bytes.clone(),
             Body::Events => Vec::new(),
@@ -112,24 +112,27 @@ impl Response {
             head.extend(format!("{name}: {value}\r\n").bytes());
         }
         head.extend(b"\r\n");
-        let mut bytes = server.twist.wire(Part::Head, head);
+        let mut bytes = server.deviation.wire(Part::Head, head);
         if !self.streams() {
-            bytes.extend(server.twist.wire(Part::Body, body));
+            bytes.extend(server.deviation.wire(Part::Body, body));
         }
         connection.write_all(&bytes)?;
-        Ok(Sent { keeps: lasting && !closes && !server.slips(crate::zoo::Slip::ConnectionsCloseUnsaid), streams: self.streams() })
+        Ok(Sent {
+            keeps: lasting && !closes && !server.deviates(crate::zoo::InternalDeviation::ConnectionsCloseUnsaid),
+            streams: self.streams(),
+        })
     }
 }
 
 /// A piece of an event stream, as a chunk.
 pub(super) fn chunk(server: &Server, bytes: &[u8]) -> Vec<u8> {
     let framed = [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
-    server.twist.wire(Part::Chunk, framed)
+    server.deviation.wire(Part::Chunk, framed)
 }
 
 /// The end of an event stream.
 pub(super) fn last_chunk(server: &Server) -> Vec<u8> {
-    server.twist.wire(Part::End, b"0\r\n\r\n".to_vec())
+    server.deviation.wire(Part::End, b"0\r\n\r\n".to_vec())
 }
 
 fn reason(status: u16) -> &'static str {

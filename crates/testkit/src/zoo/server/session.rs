@@ -1,8 +1,8 @@
 //! What the server remembers of one legacy client. Knows no transport.
 
 use super::Server;
-use super::message::{Heard, Outlet};
-use crate::zoo::Slip;
+use super::message::{Outlet, Received};
+use crate::zoo::InternalDeviation;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,7 +31,7 @@ struct State {
     client: Value,
     level: Option<usize>,
     /// The requests that subscribed, by URI.
-    subscriptions: BTreeMap<String, Arc<Heard>>,
+    subscriptions: BTreeMap<String, Arc<Received>>,
     outlet: Option<Arc<dyn Outlet>>,
     ended: bool,
 }
@@ -69,15 +69,15 @@ impl Session {
         rank(level) >= least.or_else(|| rank(QUIET))
     }
 
-    pub(crate) fn subscribe(&self, uri: &str, heard: &Arc<Heard>) {
-        self.state().subscriptions.insert(uri.to_owned(), Arc::clone(heard));
+    pub(crate) fn subscribe(&self, uri: &str, received: &Arc<Received>) {
+        self.state().subscriptions.insert(uri.to_owned(), Arc::clone(received));
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {
         self.state().subscriptions.remove(uri);
     }
 
-    pub(crate) fn subscription(&self, uri: &str) -> Option<Arc<Heard>> {
+    pub(crate) fn subscription(&self, uri: &str) -> Option<Arc<Received>> {
         self.state().subscriptions.get(uri).cloned()
     }
 
@@ -91,9 +91,9 @@ impl Session {
     }
 
     /// Says what answers no request, if there is a way to.
-    pub(crate) fn tell(&self, message: &Value) {
+    pub(crate) fn send(&self, message: &Value) {
         if let Some(outlet) = self.outlet() {
-            outlet.say(message);
+            outlet.send(message);
         }
     }
 
@@ -117,7 +117,7 @@ pub(crate) fn rank(level: &str) -> Option<usize> {
 impl Server {
     /// A session that is kept under an id of its own.
     pub(crate) fn open_session(&self) -> Arc<Session> {
-        let session = Arc::new(Session { id: self.twist.session_id(self), ..Session::default() });
+        let session = Arc::new(Session { id: self.deviation.session_id(self), ..Session::default() });
         self.sessions().insert(session.id.clone(), Arc::clone(&session));
         session
     }
@@ -129,20 +129,20 @@ impl Server {
     pub(crate) fn session(&self, id: &str) -> Result<Arc<Session>, u16> {
         let known = self.sessions().get(id).cloned();
         match known {
-            Some(session) if session.has_ended() => Err(if self.slips(Slip::EndedSessionsGet400) { 400 } else { 404 }),
+            Some(session) if session.has_ended() => Err(if self.deviates(InternalDeviation::EndedSessionsGet400) { 400 } else { 404 }),
             Some(session) => Ok(session),
-            None if self.slips(Slip::UnknownSessionsServed) => {
+            None if self.deviates(InternalDeviation::UnknownSessionsServed) => {
                 let session = Session { id: id.to_owned(), ..Session::default() };
                 session.agree_on(LEGACY[LEGACY.len() - 1]);
                 Ok(Arc::new(session))
             }
-            None => Err(if self.slips(Slip::UnknownSessionsGet400) { 400 } else { 404 }),
+            None => Err(if self.deviates(InternalDeviation::UnknownSessionsGet400) { 400 } else { 404 }),
         }
     }
 
     /// The session of a request that names none.
     pub(crate) fn any_session(&self) -> Option<Arc<Session>> {
-        self.all_sessions().into_iter().find(|session| self.slips(Slip::MissingSessionsServed) && !session.has_ended())
+        self.all_sessions().into_iter().find(|session| self.deviates(InternalDeviation::MissingSessionsServed) && !session.has_ended())
     }
 
     pub(crate) fn all_sessions(&self) -> Vec<Arc<Session>> {
@@ -150,7 +150,7 @@ impl Server {
     }
 
     pub(crate) fn end_session(&self, id: &str) {
-        if self.slips(Slip::SessionsOutliveTheirEnd) {
+        if self.deviates(InternalDeviation::SessionsOutliveTheirEnd) {
             return;
         }
         // It is kept, so that an ended session is told from one that never was.

@@ -1,11 +1,11 @@
 //! HTTP+SSE of 2024-11-05: a stream at `/sse` that says first where to post, and brings every answer.
 
 use super::http::{Exchange, is_json, with_cors};
-use super::message::{INVALID_REQUEST, Kind, Outlet, PARSE_ERROR, kind};
+use super::message::{INVALID_REQUEST, MessageKind, Outlet, PARSE_ERROR, kind};
 use super::reply::Stream;
 use super::response::Response;
-use super::{Fault, Heard, Server, batch, dispatch, note};
-use crate::zoo::{Era, Slip};
+use super::{Received, RpcError, Server, batch, dispatch, note};
+use crate::zoo::{Era, InternalDeviation};
 use serde_json::Value;
 use std::io;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn open(exchange: &Exchange<'_>) -> io::Result<bool> {
     let stream = Arc::new(Stream::new(server, connection)?);
     session.attach(Arc::<Stream>::clone(&stream));
     let host = exchange.request.header("host").unwrap_or_default();
-    stream.write(&server.twist.endpoint(host, &format!("{MESSAGES}?session={}", session.id)));
+    stream.write(&server.deviation.endpoint(host, &format!("{MESSAGES}?session={}", session.id)));
     stream.stay(connection, || session.has_ended())?;
     server.end_session(&session.id);
     Ok(false)
@@ -50,8 +50,8 @@ fn post(exchange: &Exchange<'_>) -> io::Result<bool> {
     if !is_json(server, request) {
         return exchange.send(Response::text(415, "messages are application/json"));
     }
-    server.twist.raw(&request.body);
-    let refuse = |fault: &Fault| exchange.send(Response::text(400, &fault.message));
+    server.deviation.raw(&request.body);
+    let refuse = |fault: &RpcError| exchange.send(Response::text(400, &fault.message));
     let mut message = match serde_json::from_slice::<Value>(&request.body) {
         Ok(Value::Array(messages)) => {
             if let Err(fault) = batch::check(server, &session, &messages) {
@@ -62,35 +62,35 @@ fn post(exchange: &Exchange<'_>) -> io::Result<bool> {
             return Ok(keeps);
         }
         Ok(message) => message,
-        Err(error) => return refuse(&Fault::new(PARSE_ERROR, format!("Parse error: {error}"))),
+        Err(error) => return refuse(&RpcError::new(PARSE_ERROR, format!("Parse error: {error}"))),
     };
-    server.twist.hears(&mut message);
+    server.deviation.incoming(&mut message);
     let kind = match kind(&message) {
         Ok(kind) => kind,
-        Err(fault) => return refuse(&Fault::new(INVALID_REQUEST, fault.message)),
+        Err(fault) => return refuse(&RpcError::new(INVALID_REQUEST, fault.message)),
     };
-    if kind == Kind::Request && message["method"] == "initialize" && server.slips(Slip::AnswersGoToTheLast) {
+    if kind == MessageKind::Request && message["method"] == "initialize" && server.deviates(InternalDeviation::AnswersGoToTheLast) {
         *server.memory() = Value::from(session.id.clone());
     }
     let outlet = misled(server).unwrap_or(outlet);
     let version = session.version().unwrap_or_default();
-    let heard = Heard { server: Arc::clone(server), session, message, era: Era::Legacy, version };
+    let received = Received { server: Arc::clone(server), session, message, era: Era::Legacy, version };
     let keeps = exchange.send(Response::new(202))?;
-    if kind == Kind::Request {
-        drop(dispatch(heard, &outlet))
+    if kind == MessageKind::Request {
+        drop(dispatch(received, &outlet))
     } else {
-        note(&heard, kind)
+        note(&received, kind)
     }
     Ok(keeps)
 }
 
 /// Where responses go instead of to the client that asked.
 fn misled(server: &Server) -> Option<Arc<dyn Outlet>> {
-    if server.slips(Slip::AnswersGoToAll) {
+    if server.deviates(InternalDeviation::AnswersGoToAll) {
         let all = server.all_sessions().into_iter().filter_map(|session| session.outlet()).collect();
         return Some(Arc::new(Everybody(all)));
     }
-    let last = server.memory().as_str().map(str::to_owned).filter(|_| server.slips(Slip::AnswersGoToTheLast))?;
+    let last = server.memory().as_str().map(str::to_owned).filter(|_| server.deviates(InternalDeviation::AnswersGoToTheLast))?;
     server.session(&last).ok()?.outlet()
 }
 
@@ -98,7 +98,7 @@ fn misled(server: &Server) -> Option<Arc<dyn Outlet>> {
 struct Everybody(Vec<Arc<dyn Outlet>>);
 
 impl Outlet for Everybody {
-    fn say(&self, message: &Value) -> bool {
-        self.0.iter().filter(|outlet| outlet.say(message)).count() > 0
+    fn send(&self, message: &Value) -> bool {
+        self.0.iter().filter(|outlet| outlet.send(message)).count() > 0
     }
 }

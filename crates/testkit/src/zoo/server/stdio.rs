@@ -1,8 +1,8 @@
 //! Over stdin and stdout: a message on each line. Ends when stdin does.
 
-use super::message::{INVALID_REQUEST, Kind, PARSE_ERROR, kind, readable_id};
+use super::message::{INVALID_REQUEST, MessageKind, PARSE_ERROR, kind, readable_id};
 use super::session::{MODERN, Session};
-use super::{Fault, Heard, Outlet, Server, batch, dispatch, modern, note};
+use super::{Outlet, Received, RpcError, Server, batch, dispatch, modern, note};
 use crate::zoo::Era;
 use serde_json::Value;
 use std::io::{self, BufRead as _, Write as _};
@@ -12,8 +12,8 @@ use std::thread::JoinHandle;
 struct Lines(Arc<Server>);
 
 impl Outlet for Lines {
-    fn say(&self, message: &Value) -> bool {
-        let bytes = self.0.twist.line(message);
+    fn send(&self, message: &Value) -> bool {
+        let bytes = self.0.deviation.line(message);
         let mut out = io::stdout().lock();
         out.write_all(&bytes).and_then(|()| out.flush()).is_ok()
     }
@@ -33,15 +33,15 @@ pub(super) fn serve(server: &Arc<Server>) -> io::Result<()> {
     }
     server.cancel_all();
     for thread in working {
-        // A twist that panics is none; the thread has said why on stderr.
+        // A deviation that panics is none; the thread has said why on stderr.
         let _ = thread.join();
     }
-    server.twist.end();
+    server.deviation.end();
     Ok(())
 }
 
 fn hear(server: &Arc<Server>, session: &Arc<Session>, line: &[u8], outlet: &Arc<dyn Outlet>) -> Option<JoinHandle<()>> {
-    server.twist.raw(line);
+    server.deviation.raw(line);
     if line.is_empty() {
         return None;
     }
@@ -55,16 +55,16 @@ fn hear(server: &Arc<Server>, session: &Arc<Session>, line: &[u8], outlet: &Arc<
         }
         Ok(message) => message,
         Err(error) => {
-            refuse(server, session, &Fault::new(PARSE_ERROR, format!("Parse error: {error}")), outlet);
+            refuse(server, session, &RpcError::new(PARSE_ERROR, format!("Parse error: {error}")), outlet);
             return None;
         }
     };
-    server.twist.hears(&mut message);
+    server.deviation.incoming(&mut message);
     let kind = match kind(&message) {
         Ok(kind) => kind,
         Err(fault) => {
             match readable_id(&message) {
-                Some(id) => drop(outlet.say(&fault.answer(Some(id)))),
+                Some(id) => drop(outlet.send(&fault.answer(Some(id)))),
                 None => refuse(server, session, &fault, outlet),
             }
             return None;
@@ -75,41 +75,41 @@ fn hear(server: &Arc<Server>, session: &Arc<Session>, line: &[u8], outlet: &Arc<
         Era::Modern => MODERN.to_owned(),
         Era::Legacy => session.version().unwrap_or_default(),
     };
-    let heard = Heard { server: Arc::clone(server), session: Arc::clone(session), message, era, version };
-    if kind != Kind::Request {
-        note(&heard, kind);
+    let received = Received { server: Arc::clone(server), session: Arc::clone(session), message, era, version };
+    if kind != MessageKind::Request {
+        note(&received, kind);
         return None;
     }
     if era == Era::Modern
-        && let Err(fault) = check_modern(&heard)
+        && let Err(fault) = check_modern(&received)
     {
-        heard.say(fault.answer(Some(heard.id())), outlet.as_ref());
+        received.send(fault.answer(Some(received.id())), outlet.as_ref());
         return None;
     }
-    dispatch(heard, outlet)
+    dispatch(received, outlet)
 }
 
 /// "A request carrying modern per-request `_meta` is served statelessly; an `initialize` request selects legacy semantics,
 /// scoped to the process" (2026-07-28, basic/versioning).
-fn era(server: &Server, session: &Session, message: &Value, kind: Kind) -> Era {
+fn era(server: &Server, session: &Session, message: &Value, kind: MessageKind) -> Era {
     if !server.knows(Era::Modern) {
         return Era::Legacy;
     }
-    let handshake = kind == Kind::Request && matches!(message["method"].as_str(), Some("initialize" | "ping"));
+    let handshake = kind == MessageKind::Request && matches!(message["method"].as_str(), Some("initialize" | "ping"));
     let legacy = !modern::is_modern(message) && (handshake || session.version().is_some());
     if legacy && server.knows(Era::Legacy) { Era::Legacy } else { Era::Modern }
 }
 
-fn check_modern(heard: &Heard) -> Result<(), Fault> {
-    modern::check_handshake(&heard.message)?;
-    modern::check_meta(&heard.message)?;
-    modern::check_version(modern::version(&heard.message).unwrap_or_default())
+fn check_modern(received: &Received) -> Result<(), RpcError> {
+    modern::check_handshake(&received.message)?;
+    modern::check_meta(&received.message)?;
+    modern::check_version(modern::version(&received.message).unwrap_or_default())
 }
 
 /// Refuses what has no id that could be read. Only two revisions can say so: in the others an error must have an id.
-fn refuse(server: &Server, session: &Session, fault: &Fault, outlet: &Arc<dyn Outlet>) {
+fn refuse(server: &Server, session: &Session, fault: &RpcError, outlet: &Arc<dyn Outlet>) {
     debug_assert!(matches!(fault.code, PARSE_ERROR | INVALID_REQUEST));
     if session.version().as_deref() == Some("2025-11-25") || !server.knows(Era::Legacy) {
-        outlet.say(&fault.answer(None));
+        outlet.send(&fault.answer(None));
     }
 }

@@ -1,6 +1,6 @@
 //! Tasks (extension io.modelcontextprotocol/tasks), as the fixtures of the official conformance suite make them.
 
-use super::message::{Fault, Heard, METHOD_NOT_FOUND};
+use super::message::{METHOD_NOT_FOUND, Received, RpcError};
 use super::{Server, fixtures};
 use serde_json::{Map, Value, json};
 use std::sync::{MutexGuard, PoisonError};
@@ -63,23 +63,24 @@ impl Task {
     }
 }
 
-pub(super) fn needs_extension() -> Fault {
+pub(super) fn needs_extension() -> RpcError {
     let capabilities = json!({ "requiredCapabilities": { "extensions": { DECLARED: {} } } });
-    Fault::new(MISSING_CAPABILITY, "tasks are needed").with(capabilities)
+    RpcError::new(MISSING_CAPABILITY, "tasks are needed").with(capabilities)
 }
 
 /// The result of a method of the extension.
-pub(super) fn answer(heard: &Heard) -> Result<Value, Fault> {
-    let known = matches!(heard.method(), "tasks/get" | "tasks/update" | "tasks/cancel");
-    if !known || !heard.is_modern() || heard.server.catalogue.capabilities.pointer(EXTENSION).is_none() {
-        return Err(Fault::new(METHOD_NOT_FOUND, format!("Method not found: {}", heard.method())));
+pub(super) fn answer(received: &Received) -> Result<Value, RpcError> {
+    let known = matches!(received.method(), "tasks/get" | "tasks/update" | "tasks/cancel");
+    if !known || !received.is_modern() || received.server.catalogue.capabilities.pointer(EXTENSION).is_none() {
+        return Err(RpcError::new(METHOD_NOT_FOUND, format!("Method not found: {}", received.method())));
     }
-    if !heard.client_can(EXTENSION) {
+    if !received.client_can(EXTENSION) {
         return Err(needs_extension());
     }
-    let mut tasks = heard.server.tasks();
-    let task = tasks.iter_mut().find(|task| heard.params()["taskId"] == *task.id).ok_or_else(|| Fault::invalid_params("Unknown task"))?;
-    Ok(match heard.method() {
+    let mut tasks = received.server.tasks();
+    let task =
+        tasks.iter_mut().find(|task| received.params()["taskId"] == *task.id).ok_or_else(|| RpcError::invalid_params("Unknown task"))?;
+    Ok(match received.method() {
         "tasks/get" => task.state(),
         "tasks/cancel" => {
             let status = task.state();
@@ -87,7 +88,7 @@ pub(super) fn answer(heard: &Heard) -> Result<Value, Fault> {
             json!({})
         }
         _ => {
-            let responses = heard.params()["inputResponses"].as_object();
+            let responses = received.params()["inputResponses"].as_object();
             task.given.extend(responses.into_iter().flatten().map(|(key, value)| (key.clone(), value.clone())));
             json!({})
         }
@@ -95,7 +96,7 @@ pub(super) fn answer(heard: &Heard) -> Result<Value, Fault> {
 }
 
 /// The result of a tool that may become a task; nothing if it is another.
-pub(super) fn call(heard: &Heard, name: &str, arguments: &Value) -> Option<Result<Value, Fault>> {
+pub(super) fn call(received: &Received, name: &str, arguments: &Value) -> Option<Result<Value, RpcError>> {
     const SHORT: Duration = Duration::from_millis(200);
     let (lasts, wants): (Duration, &'static [&'static str]) = match name {
         "greet" => {
@@ -108,14 +109,14 @@ pub(super) fn call(heard: &Heard, name: &str, arguments: &Value) -> Option<Resul
         "multi_input" => (SHORT, &["first", "second"]),
         _ => return None,
     };
-    if !heard.is_modern() || !heard.client_can(EXTENSION) {
-        let is_quick = name == "slow_compute" || !heard.is_modern();
+    if !received.is_modern() || !received.client_can(EXTENSION) {
+        let is_quick = name == "slow_compute" || !received.is_modern();
         let done = json!({ "content": [{ "type": "text", "text": "done" }] });
         return Some(if is_quick { Ok(done) } else { Err(needs_extension()) });
     }
     let given = match name {
-        "test_tool_with_task" => match fixtures::dialogue(heard, name) {
-            Ok(result) if result["resultType"] != "input_required" => heard.params()["inputResponses"].as_object().cloned(),
+        "test_tool_with_task" => match fixtures::dialogue(received, name) {
+            Ok(result) if result["resultType"] != "input_required" => received.params()["inputResponses"].as_object().cloned(),
             other => return Some(other),
         },
         _ => None,
@@ -126,6 +127,6 @@ pub(super) fn call(heard: &Heard, name: &str, arguments: &Value) -> Option<Resul
     for member in ["createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs"] {
         created[member] = task.state()[member].clone();
     }
-    heard.server.tasks().push(task);
+    received.server.tasks().push(task);
     Some(Ok(created))
 }

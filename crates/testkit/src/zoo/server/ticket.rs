@@ -2,7 +2,7 @@
 
 use super::session::Session;
 use super::{Server, message::Outlet};
-use crate::zoo::Slip;
+use crate::zoo::InternalDeviation;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +49,7 @@ impl Server {
     }
 
     pub(crate) fn cancel(&self, session: &Session, id: &Value) {
-        if self.slips(Slip::CancelledRequestsAnswered) {
+        if self.deviates(InternalDeviation::CancelledRequestsAnswered) {
             return;
         }
         if let Some(ticket) = self.running().get(&key(session, id)) {

@@ -1,49 +1,49 @@
-//! Slips: what the server gets wrong inside, where no message or byte could be changed from outside. Each is looked up at
+//! Internal deviations: wrong behavior that cannot be caused by changing a message or its bytes. Each is looked up at
 //! the one place where it happens.
 
-/// One thing that the server does not do, or does otherwise.
+/// One thing that the server does not do, or does differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Slip {
-    /// The server dies when a client goes before it has its answer.
+pub(crate) enum InternalDeviation {
+    /// The server exits when a client disconnects before it has its response.
     AbortsKill,
     AnyTokenIsGood,
-    /// The responses of a client, which is pinged on each stream, get 200 and an empty object.
+    /// The server pings the client on each stream, and returns 200 and an empty object for its responses.
     AnswersGet200,
     /// Over HTTP+SSE every response goes to the client that initialized last.
     AnswersGoToTheLast,
     /// Over HTTP+SSE every response goes to all clients.
     AnswersGoToAll,
     Base64Undecoded,
-    /// The server speaks 2025-03-26 at most, and takes no batches.
+    /// The newest revision of the server is 2025-03-26, and it rejects batches.
     BatchesRefused,
     /// A call over HTTP ends its connection, and gets no response.
     CallsHangUp,
     CancelledRequestsAnswered,
-    /// A connection ends after a response that did not say so.
+    /// A connection closes after a response without `Connection: close`.
     ConnectionsCloseUnsaid,
     ContentTypeUnchecked,
-    /// Cursors mean something to the process that gave them only.
+    /// Cursors are valid only in the process that issued them.
     CursorsOfOneProcess,
     HostUnchecked,
     ListensEverywhere,
     MethodHeaderUnchecked,
     MethodHeaderUncheckedForCalls,
-    /// Without a session id, any session will do.
+    /// A request without a session id gets any session.
     MissingSessionsServed,
     NameHeaderUnchecked,
     NullOriginWelcome,
     OriginUnchecked,
     OriginUncheckedForGet,
-    /// Whatever begins as an origin of this machine does is one.
+    /// Only the beginning of an origin is compared with the local ones.
     OriginsByTheirBeginning,
     ParameterExpectedForNull,
     ParameterHeadersUnchecked,
     ParameterInAnyLetters,
     ParameterNumbersAreTexts,
     SessionsOutliveTheirEnd,
-    /// An event stream goes on after the answer.
+    /// An event stream stays open after the response.
     StreamsStayOpen,
-    /// A session id that nobody was given is one from now on.
+    /// An unknown session id creates a session.
     UnknownSessionsServed,
     UnknownSessionsGet400,
     EndedSessionsGet400,

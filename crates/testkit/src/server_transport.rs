@@ -1,10 +1,10 @@
-//! How servers are reached: the raw ones as their command lines say it. Knows no server.
+//! The transports of the raw servers, as in their command lines. Knows no server.
 
 use std::net::{Ipv4Addr, TcpListener};
 
 /// The transport, and its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum ServerTransport {
     Stdio,
     /// Streamable HTTP on this port of 127.0.0.1.
     Http(u16),
@@ -12,8 +12,8 @@ pub enum Reach {
     Sse(u16),
 }
 
-impl Reach {
-    /// Reads `--stdio`, `--http PORT` or `--sse PORT`, and gives what follows.
+impl ServerTransport {
+    /// Reads `--stdio`, `--http PORT` or `--sse PORT`, and returns the remaining arguments.
     pub(crate) fn parse<'a, 'b>(words: &'a [&'b str]) -> Option<(Self, &'a [&'b str])> {
         match words {
             ["--stdio", rest @ ..] => Some((Self::Stdio, rest)),

@@ -8,19 +8,19 @@ use std::io::{self, Write as _};
 use std::process::Command;
 
 /// A hostile server.
-pub struct Peer {
+pub struct HostileServer {
     pub name: &'static str,
-    /// What it does, for people.
+    /// What it does, in words.
     pub does: &'static str,
-    /// The transports on which that makes sense.
+    /// The transports on which it is possible.
     pub transports: &'static [&'static str],
     /// Called with the id of `tools/list`.
     pub(super) attack: fn(&mut Wire, i64) -> io::Result<()>,
 }
 
-/// Another one does what it does while it answers `initialize`.
+/// This one attacks while it handles `initialize`.
 const EARLY: &str = "answer-before-request";
-/// Another one waits until the request is cancelled.
+/// This one waits until the request is canceled.
 const LATE: &str = "answer-after-cancel";
 
 const ALL: &[&str] = &["stdio", "http", "sse"];
@@ -29,16 +29,16 @@ const HTTP: &[&str] = &["http"];
 const GIGABYTE: u64 = 1 << 30;
 
 /// Every hostile server.
-pub fn peers() -> &'static [Peer] {
+pub fn hostile_servers() -> &'static [HostileServer] {
     const fn peer(
         name: &'static str,
         does: &'static str,
         transports: &'static [&'static str],
         attack: fn(&mut Wire, i64) -> io::Result<()>,
-    ) -> Peer {
-        Peer { name, does, transports, attack }
+    ) -> HostileServer {
+        HostileServer { name, does, transports, attack }
     }
-    const PEERS: &[Peer] = &[
+    const HOSTILE_SERVERS: &[HostileServer] = &[
         peer("endless-message", "1 GB of one message that never ends", ALL, |wire, id| {
             wire.begin(answer_up_to_text(id).as_bytes())?;
             wire.repeat(b"a", GIGABYTE)
@@ -157,21 +157,21 @@ pub fn peers() -> &'static [Peer] {
             Err(io::ErrorKind::Other.into())
         }),
     ];
-    PEERS
+    HOSTILE_SERVERS
 }
 
-/// Clears the screen, names the window, makes a link, hides text, turns the direction around.
+/// Clears the screen, sets the window title, adds a link, hides text, reverses the reading direction.
 const ESCAPES: &str = "\x1b[2J\x1b]0;title\x07\x1b]8;;http://example.invalid\x1b\\\x1b[8m\u{9b}31m\u{202e}\u{2066}\r\u{8}\0";
 
-/// What to do about a message of the client.
-pub(super) enum Deed {
+/// What to do with a message of the client.
+pub(super) enum Reaction {
     Nothing,
-    /// One message; or several on lines of their own.
-    Answer(Vec<u8>),
+    /// One message, or several on separate lines.
+    Respond(Vec<u8>),
     Attack(i64),
 }
 
-pub(super) fn deed(peer: &Peer, bytes: &[u8]) -> Deed {
+pub(super) fn reaction(peer: &HostileServer, bytes: &[u8]) -> Reaction {
     let asked: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let id = asked["id"].as_i64();
     match (asked["method"].as_str(), id) {
@@ -181,17 +181,17 @@ pub(super) fn deed(peer: &Peer, bytes: &[u8]) -> Deed {
             let result = json!({ "protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": server });
             let answer = message(&json!({ "id": id, "result": result }));
             match peer.name == EARLY {
-                true => Deed::Answer([answer.as_slice(), b"\n", &tools(id + 1, json!([]))].concat()),
-                false => Deed::Answer(answer),
+                true => Reaction::Respond([answer.as_slice(), b"\n", &tools(id + 1, json!([]))].concat()),
+                false => Reaction::Respond(answer),
             }
         }
-        (Some("tools/list"), Some(id)) => Deed::Attack(id),
+        (Some("tools/list"), Some(id)) => Reaction::Attack(id),
         (Some("notifications/cancelled"), None) if peer.name == LATE => match asked["params"]["requestId"].as_i64() {
-            Some(id) => Deed::Answer(tools(id, json!([]))),
-            None => Deed::Nothing,
+            Some(id) => Reaction::Respond(tools(id, json!([]))),
+            None => Reaction::Nothing,
         },
-        (Some(_), Some(id)) => Deed::Answer(message(&json!({ "id": id, "error": { "code": -32601, "message": "method not found" } }))),
-        _ => Deed::Nothing,
+        (Some(_), Some(id)) => Reaction::Respond(message(&json!({ "id": id, "error": { "code": -32601, "message": "method not found" } }))),
+        _ => Reaction::Nothing,
     }
 }
 
@@ -211,7 +211,7 @@ fn log(text: &str) -> Vec<u8> {
     message(&json!({ "method": "notifications/message", "params": { "level": "info", "data": text } }))
 }
 
-/// The beginning of an answer, up to what follows `"result":`.
+/// The beginning of a response, up to what follows `"result":`.
 fn answer_up_to(id: i64, beginning: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{beginning}"#)
 }
@@ -220,7 +220,7 @@ fn answer_up_to_text(id: i64) -> String {
     answer_up_to(id, r#"{"tools":[],"text":""#)
 }
 
-/// A response of few bytes whose content is 1 GB.
+/// A small HTTP response whose content is 1 GB.
 fn bomb(wire: &mut Wire, kind: &str, content: &[u8]) -> io::Result<()> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(&content.repeat((1 << 20) / content.len()))?;

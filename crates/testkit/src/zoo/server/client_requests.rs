@@ -1,6 +1,6 @@
-//! Requests of the server to its client, and what came back.
+//! Requests of the server to its client, and their responses.
 
-use super::message::{Heard, Outlet};
+use super::message::{Outlet, Received};
 use super::{Server, modern};
 use crate::zoo::changes::ask;
 use serde_json::{Value, json};
@@ -9,46 +9,46 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// A client that answers by itself does so at once.
+/// An automatic client responds at once.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What was asked, by id, with the answer once it is there.
+/// The requests by id, each with its response once it is there.
 #[derive(Default)]
-pub(super) struct Questions {
+pub(super) struct PendingRequests {
     open: Mutex<HashMap<String, Option<Value>>>,
     answered: Condvar,
 }
 
-impl Questions {
+impl PendingRequests {
     fn open(&self) -> MutexGuard<'_, HashMap<String, Option<Value>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Server {
-    /// The result that the client gives; `None` if it refuses, or does not answer.
-    pub(super) fn ask(&self, heard: &Heard, outlet: &dyn Outlet, method: &str, params: Value) -> Option<Value> {
+    /// The result of the client; `None` if it returns an error, or does not respond.
+    pub(super) fn ask(&self, received: &Received, outlet: &dyn Outlet, method: &str, params: Value) -> Option<Value> {
         let id = Uuid::new_v4().to_string();
-        self.questions.open().insert(id.clone(), None);
-        heard.say(ask(json!(id), method, params), outlet);
+        self.pending_requests.open().insert(id.clone(), None);
+        received.send(ask(json!(id), method, params), outlet);
         let waiting = |open: &mut HashMap<String, Option<Value>>| open.get(&id).is_some_and(Option::is_none);
-        let waited = self.questions.answered.wait_timeout_while(self.questions.open(), PATIENCE, waiting);
+        let waited = self.pending_requests.answered.wait_timeout_while(self.pending_requests.open(), PATIENCE, waiting);
         let (mut open, _) = waited.unwrap_or_else(PoisonError::into_inner);
         open.remove(&id)??.get("result").cloned()
     }
 
-    /// Takes in an answer.
-    pub(super) fn take_answer(&self, message: &Value) {
-        let mut open = self.questions.open();
+    /// Stores a response.
+    pub(super) fn take_response(&self, message: &Value) {
+        let mut open = self.pending_requests.open();
         if let Some(question) = message["id"].as_str().and_then(|id| open.get_mut(id)) {
             *question = Some(message.clone());
-            self.questions.answered.notify_all();
+            self.pending_requests.answered.notify_all();
         }
     }
 }
 
-impl Heard {
-    /// Whether the client has declared that it can do this.
+impl Received {
+    /// Whether the client has declared this capability.
     pub(super) fn client_can(&self, capability: &str) -> bool {
         match self.is_modern() {
             true => self.params()["_meta"][modern::CAPABILITIES].pointer(capability).is_some(),

@@ -1,36 +1,36 @@
-//! Twists: the points at which the correct server can be changed. Knows no animal.
+//! Deviations: the points at which the correct server can be changed. Knows no single broken server.
 
-use super::Slip;
-use super::mutation::Meddler;
-use super::server::{Catalogue, Heard, Part, Response, Server};
+use super::InternalDeviation;
+use super::mutation::Mutator;
+use super::server::{Catalogue, Part, Received, Response, Server};
 use crate::raw_http::Request;
-use crate::reach::Reach;
+use crate::server_transport::ServerTransport;
 use serde_json::Value;
 use std::io;
 use uuid::Uuid;
 
-/// One change of the server. What a function gets is what the correct server would do.
+/// One change of the server. Functions get what the correct server would do.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Twist {
+pub(crate) enum Deviation {
     Nothing,
     /// What is offered.
     Catalogue(fn(&mut Catalogue)),
-    /// The bytes of a message of the client, before anybody reads it.
+    /// The bytes of a message of the client, before it is parsed.
     Raw(fn(&[u8])),
-    /// A message of the client, before anything is done about it.
-    Hears(fn(&mut Value)),
-    /// What is said before a request is worked on, or upon a notification.
-    Unasked(fn(&Heard) -> Vec<Value>),
-    /// A message to the client; it may become none or several.
-    Says(fn(&Heard, Value) -> Vec<Value>),
+    /// A message of the client, before it is handled.
+    Incoming(fn(&mut Value)),
+    /// Messages that are sent before a request is handled, or on a notification.
+    Extra(fn(&Received) -> Vec<Value>),
+    /// A message to the client; it may be dropped or become several.
+    Outgoing(fn(&Received, Value) -> Vec<Value>),
     /// The same, of a server with the fixtures of the official conformance suite.
-    Fixtures(fn(&Heard, Value) -> Vec<Value>),
-    /// The answer with the list of tools.
+    Fixtures(fn(&Received, Value) -> Vec<Value>),
+    /// The response with the list of tools.
     Tools(fn(&mut Value)),
-    /// The error in an answer.
+    /// The error in a response.
     Errors(fn(&mut Value)),
     /// The result of a method.
-    Result(&'static str, fn(&Heard, &mut Value)),
+    Result(&'static str, fn(&Received, &mut Value)),
     /// A message and its JSON, as the bytes of a line.
     Line(fn(&Value, String) -> Vec<u8>),
     /// A message and its JSON, as the bytes of an event.
@@ -38,27 +38,27 @@ pub(crate) enum Twist {
     /// The first event of HTTP+SSE, from the host and the path of the endpoint.
     Endpoint(fn(&str, &str) -> Vec<u8>),
     SessionId(fn(&Server) -> String),
-    /// A response before anything was looked at.
-    Refuses(fn(&Request) -> Option<Response>),
-    /// A response before it goes out.
+    /// An HTTP response before the request is checked.
+    Rejects(fn(&Request) -> Option<Response>),
+    /// An HTTP response before it is sent.
     Response(fn(&Request, &mut Response)),
-    /// The same, of a server that wants a token.
+    /// The same, of a server that requires a token.
     Guarded(fn(&Request, &mut Response)),
-    /// The bytes of a response.
+    /// The bytes of an HTTP response.
     Wire(fn(Part, Vec<u8>) -> Vec<u8>),
     /// What happens before the server listens.
-    Start(fn(Reach) -> io::Result<()>),
+    Start(fn(ServerTransport) -> io::Result<()>),
     /// What happens when stdin has ended.
     End(fn()),
-    Slip(Slip),
+    Internal(InternalDeviation),
     /// One thing is changed mechanically.
-    Mutated(&'static Meddler),
+    Mutated(&'static Mutator),
 }
 
-impl Twist {
-    pub(crate) fn start(&self, reach: Reach) -> io::Result<()> {
+impl Deviation {
+    pub(crate) fn start(&self, transport: ServerTransport) -> io::Result<()> {
         match self {
-            Self::Start(change) => change(reach),
+            Self::Start(change) => change(transport),
             _ => Ok(()),
         }
     }
@@ -75,44 +75,44 @@ impl Twist {
         }
     }
 
-    pub(crate) fn hears(&self, message: &mut Value) {
-        if let Self::Hears(change) = self {
+    pub(crate) fn incoming(&self, message: &mut Value) {
+        if let Self::Incoming(change) = self {
             change(message);
         }
     }
 
-    pub(crate) fn unasked(&self, heard: &Heard) -> Vec<Value> {
+    pub(crate) fn extra(&self, received: &Received) -> Vec<Value> {
         match self {
-            Self::Unasked(change) => change(heard),
+            Self::Extra(change) => change(received),
             _ => Vec::new(),
         }
     }
 
-    pub(crate) fn said(&self, heard: &Heard, mut message: Value) -> Vec<Value> {
+    pub(crate) fn outgoing(&self, received: &Received, mut message: Value) -> Vec<Value> {
         match self {
-            Self::Says(change) | Self::Fixtures(change) => return change(heard, message),
-            Self::Mutated(meddler) => return meddler.said(heard, message),
+            Self::Outgoing(change) | Self::Fixtures(change) => return change(received, message),
+            Self::Mutated(mutator) => return mutator.outgoing(received, message),
             Self::Tools(change) if message["result"]["tools"].is_array() => change(&mut message),
             Self::Errors(change) if message.get("error").is_some() => change(&mut message["error"]),
-            Self::Result(method, change) if heard.method() == *method && message.get("result").is_some() => {
-                change(heard, &mut message["result"]);
+            Self::Result(method, change) if received.method() == *method && message.get("result").is_some() => {
+                change(received, &mut message["result"]);
             }
             _ => {}
         }
         vec![message]
     }
 
-    /// What was said has gone out.
-    pub(crate) fn spoken(&self) {
+    /// The message was sent.
+    pub(crate) fn message_sent(&self) {
         if let Self::Mutated(_) = self {
-            Meddler::spoken();
+            Mutator::message_sent();
         }
     }
 
-    /// The text of a message that is a body.
+    /// The text of a message that is an HTTP body.
     pub(crate) fn body(&self, message: &Value) -> String {
         match self {
-            Self::Mutated(meddler) => meddler.body(message),
+            Self::Mutated(mutator) => mutator.body(message),
             _ => message.to_string(),
         }
     }
@@ -120,14 +120,14 @@ impl Twist {
     pub(crate) fn has_fixtures(&self) -> bool {
         match self {
             Self::Fixtures(_) => true,
-            Self::Mutated(meddler) => meddler.has_fixtures,
+            Self::Mutated(mutator) => mutator.has_fixtures,
             _ => false,
         }
     }
 
     pub(crate) fn line(&self, message: &Value) -> Vec<u8> {
         match self {
-            Self::Mutated(meddler) => meddler.line(message),
+            Self::Mutated(mutator) => mutator.line(message),
             Self::Line(change) => change(message, message.to_string()),
             _ => line(&message.to_string()),
         }
@@ -136,7 +136,7 @@ impl Twist {
     pub(crate) fn event(&self, message: &Value) -> Vec<u8> {
         match self {
             Self::Event(change) => change(message, message.to_string()),
-            Self::Mutated(meddler) => meddler.event(message),
+            Self::Mutated(mutator) => mutator.event(message),
             _ => event(&message.to_string()),
         }
     }
@@ -144,7 +144,7 @@ impl Twist {
     pub(crate) fn endpoint(&self, host: &str, path: &str) -> Vec<u8> {
         match self {
             Self::Endpoint(change) => change(host, path),
-            Self::Mutated(meddler) => meddler.endpoint(path),
+            Self::Mutated(mutator) => mutator.endpoint(path),
             _ => endpoint(path),
         }
     }
@@ -156,9 +156,9 @@ impl Twist {
         }
     }
 
-    pub(crate) fn refused(&self, request: &Request) -> Option<Response> {
+    pub(crate) fn rejected(&self, request: &Request) -> Option<Response> {
         match self {
-            Self::Refuses(change) => change(request),
+            Self::Rejects(change) => change(request),
             _ => None,
         }
     }
@@ -166,7 +166,7 @@ impl Twist {
     pub(crate) fn response(&self, request: &Request, response: &mut Response) {
         match self {
             Self::Response(change) | Self::Guarded(change) => change(request, response),
-            Self::Mutated(meddler) => meddler.response(request, response),
+            Self::Mutated(mutator) => mutator.response(request, response),
             _ => {}
         }
     }
@@ -174,16 +174,16 @@ impl Twist {
     pub(crate) fn wire(&self, part: Part, bytes: Vec<u8>) -> Vec<u8> {
         match self {
             Self::Wire(change) => change(part, bytes),
-            Self::Mutated(meddler) => meddler.wire(part, bytes),
+            Self::Mutated(mutator) => mutator.wire(part, bytes),
             _ => bytes,
         }
     }
 
-    /// Whether the server wants a token.
+    /// Whether the server requires a token.
     pub(crate) fn guards(&self) -> bool {
         match self {
-            Self::Guarded(_) | Self::Slip(Slip::AnyTokenIsGood) => true,
-            Self::Mutated(meddler) => meddler.guards,
+            Self::Guarded(_) | Self::Internal(InternalDeviation::AnyTokenIsGood) => true,
+            Self::Mutated(mutator) => mutator.guards,
             _ => false,
         }
     }
@@ -199,13 +199,13 @@ pub(crate) fn event(json: &str) -> Vec<u8> {
     format!("event: message\ndata: {json}\n\n").into_bytes()
 }
 
-/// The event that tells where to post.
+/// The event with the URL for POST requests.
 pub(crate) fn endpoint(path: &str) -> Vec<u8> {
     format!("event: endpoint\ndata: {path}\n\n").into_bytes()
 }
 
 /// Ends the process at once, from any thread.
-#[expect(clippy::exit, reason = "servers that crash are what some rows are about")]
+#[expect(clippy::exit, reason = "some broken servers crash")]
 pub(crate) fn die(code: i32) -> ! {
     std::process::exit(code)
 }
