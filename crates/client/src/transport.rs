@@ -284,6 +284,9 @@ pub enum Closed {
     StdoutClosed,
     #[error("server closed the stream")]
     StreamEnded,
+    /// Reading the stream failed, for this reason.
+    #[error("server closed the stream: {0}")]
+    StreamFailed(String),
     #[error("event stream broke: {0}")]
     StreamBroken(Broken),
     #[error("server sent more than {limit} bytes without a {unit} end")]

@@ -4,7 +4,7 @@
 use super::envelope;
 use super::error::DriveError;
 use super::outlet::Outlet;
-use mcproof_client::{Carrier, DirectChannel, Tap};
+use mcproof_client::{Carrier, DirectChannel};
 use mcproof_record::Raw;
 use mcproof_record::drive::{RelayClosedParams, RelayEnded, RelayForm, RelayReceivedParams, RelayWritten};
 use serde_json::value::RawValue;
@@ -24,10 +24,9 @@ pub(super) struct Relays(RefCell<HashMap<String, Inlet>>);
 /// Where what a server wrote goes in.
 struct Inlet {
     /// Read at once by the session, whose bounds count; `None` once the server has hung up.
-    bytes: Option<UnboundedSender<Vec<u8>>>,
+    bytes: Option<UnboundedSender<io::Result<Vec<u8>>>>,
     /// Where messages go, as long as none had to go with the bytes.
     shortcut: Option<Arc<DirectChannel>>,
-    tap: Tap,
 }
 
 /// Both ends of a relay, as the session has them.
@@ -40,7 +39,7 @@ pub(super) struct Ends {
 
 impl Relays {
     /// From here on the driver may say what the server wrote.
-    pub(super) fn open(&self, session: &str, form: RelayForm, outlet: &Outlet, tap: &Tap) -> Result<Ends, DriveError> {
+    pub(super) fn open(&self, session: &str, form: RelayForm, outlet: &Outlet) -> Result<Ends, DriveError> {
         let mut relays = self.0.borrow_mut();
         if relays.contains_key(session) {
             return Err(DriveError::bad("name-taken", format!("session `{session}` is being closed: wait for the response to `close`")));
@@ -50,7 +49,7 @@ impl Relays {
         let head = format!(r#"{{"jsonrpc":"2.0","method":"relay/write","params":{{"session":{quoted},"message":"#);
         let writer = Writer { session: session.to_owned(), head, form, outlet: outlet.clone() };
         let shortcut = (form == RelayForm::Messages).then(|| DirectChannel::new(writer.clone()));
-        relays.insert(session.to_owned(), Inlet { bytes: Some(bytes), shortcut: shortcut.clone(), tap: tap.clone() });
+        relays.insert(session.to_owned(), Inlet { bytes: Some(bytes), shortcut: shortcut.clone() });
         let (input, output) = (Input { received, rest: Vec::new(), read: 0 }, Output { writer, has_ended: false });
         Ok(Ends { input, output, shortcut })
     }
@@ -74,7 +73,7 @@ impl Relays {
         inlet.shortcut = None;
         if let Some(sender) = &inlet.bytes {
             // A session that is closed reads no more.
-            let _ = sender.send(bytes);
+            let _ = sender.send(Ok(bytes));
         }
         Ok(())
     }
@@ -82,10 +81,9 @@ impl Relays {
     pub(super) fn close(&self, closed: RelayClosedParams) -> Result<(), DriveError> {
         let mut relays = self.0.borrow_mut();
         let inlet = relays.get_mut(&closed.session).ok_or_else(|| DriveError::gone("session with a relay", &closed.session))?;
-        if let Some(reason) = closed.reason {
-            inlet.tap.note(format!("server closed the connection: {reason}"));
+        if let (Some(sender), Some(reason)) = (inlet.bytes.take(), closed.reason) {
+            let _ = sender.send(Err(io::Error::other(reason)));
         }
-        inlet.bytes = None;
         Ok(())
     }
 
@@ -96,7 +94,7 @@ impl Relays {
 
 /// What the server wrote.
 pub(super) struct Input {
-    received: UnboundedReceiver<Vec<u8>>,
+    received: UnboundedReceiver<io::Result<Vec<u8>>>,
     rest: Vec<u8>,
     /// Bytes of the rest that were read.
     read: usize,
@@ -106,7 +104,7 @@ impl AsyncRead for Input {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         while self.read == self.rest.len() {
             match ready!(self.received.poll_recv(context)) {
-                Some(bytes) => (self.rest, self.read) = (bytes, 0),
+                Some(bytes) => (self.rest, self.read) = (bytes?, 0),
                 None => return Poll::Ready(Ok(())),
             }
         }

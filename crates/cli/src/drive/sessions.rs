@@ -138,7 +138,7 @@ impl Drive {
             faults: RefCell::default(),
             has_ended: Cell::new(false),
         });
-        let relay = target.relay.map(|form| self.relays.open(&name, form, &self.outlet, &seat.tap)).transpose()?;
+        let relay = target.relay.map(|form| self.relays.open(&name, form, &self.outlet)).transpose()?;
         let place = Arc::clone(&seat.session).try_write_owned().expect("nobody knows it yet");
         self.sessions.past.borrow_mut().retain(|past| past.name != name);
         self.sessions.open.borrow_mut().insert(name, Rc::clone(&seat));

@@ -181,9 +181,16 @@ async fn write_lines(mut output: impl AsyncWrite + Unpin, mut queue: mpsc::Unbou
 async fn read_lines(input: impl AsyncRead + Unpin, ending: Ending, limits: Limits, tap: Tap, inbox: Arc<dyn Inbox>) {
     let mut reader = LineReader::new(input, limits.line);
     let closed = match ending {
-        Ending::Stream => {
-            deliver_lines(&mut reader, &tap, &*inbox).await.unwrap_or(Some(Closed::StreamEnded)).unwrap_or(Closed::StreamEnded)
-        }
+        Ending::Stream => match deliver_lines(&mut reader, &tap, &*inbox).await {
+            Ok(closed) => closed.unwrap_or(Closed::StreamEnded),
+            Err(error) => {
+                if let Some(begun) = reader.begun() {
+                    tap.record(Direction::FromServer, FrameBody::Line { bytes: begun.into(), unterminated: true });
+                }
+                tap.note(format!("reading from the server failed: {error}"));
+                Closed::StreamFailed(error.to_string())
+            }
+        },
         Ending::Process(mut exit) => {
             let mut ended = exit.clone();
             let outcome = tokio::select! {
