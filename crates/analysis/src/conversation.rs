@@ -2,6 +2,7 @@
 
 use crate::probes::LEFT_OUT;
 use mcproof_client::jsonrpc::holds_more_values;
+use mcproof_protocol::{Era, Revision};
 use mcproof_record::{Conversation, Direction, ExchangeId, Frame, FrameBody, FrameId, ProbeOutcome, Probed};
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -285,7 +286,7 @@ impl<'a> ConversationView<'a> {
     }
 
     pub fn is_modern(&self) -> bool {
-        revision_is_modern(&self.conversation.revision)
+        Revision::at(&self.conversation.revision).era() == Era::Modern
     }
 
     pub fn is_over(&self, transport: &str) -> bool {
@@ -513,10 +514,6 @@ fn is_message(value: &Value) -> bool {
         Value::Object(members) => ["jsonrpc", "method", "id", "result", "error"].iter().any(|name| members.contains_key(*name)),
         other => other.is_array(),
     }
-}
-
-pub fn revision_is_modern(revision: &str) -> bool {
-    revision >= mcproof_client::revision::MODERN
 }
 
 impl<'a> Said<'a> {

@@ -2,16 +2,14 @@
 
 use crate::diagnosis::Audience;
 use crate::did_you_mean;
-use mcproof_client::revision::{LEGACY, MODERN};
-use mcproof_client::{Era, EraChoice};
+use mcproof_protocol::{Era, EraChoice, Revision};
 use mcproof_record::Diagnostic;
 
 /// The diagnostic of a revision that cannot be requested in an era. With the legacy era chosen explicitly, any text can be sent in
 /// the handshake, to test how a server responds to it: an unknown revision alone belongs to no era.
 pub fn check_revision(version: &str, era: EraChoice, audience: Audience) -> Option<Diagnostic> {
     match (Era::of(version), era) {
-        (Some(Era::Modern), EraChoice::Legacy) | (Some(Era::Legacy), EraChoice::Modern) => {
-            let of = if version == MODERN { Era::Modern } else { Era::Legacy };
+        (Some(of @ Era::Modern), EraChoice::Legacy) | (Some(of @ Era::Legacy), EraChoice::Modern) => {
             let message = format!("`{version}` is a revision of the {of} era, not the {era} one");
             let both = |era: &str, version: &str| format!("remove {era}, or choose another {version}");
             let (keys, flags) = (both("`era`", "`protocol_version`"), both("--era", "--protocol-version"));
@@ -19,7 +17,7 @@ pub fn check_revision(version: &str, era: EraChoice, audience: Audience) -> Opti
         }
         (Some(_), _) | (None, EraChoice::Legacy) => None,
         (None, EraChoice::Auto | EraChoice::Modern) => {
-            let known = || std::iter::once(MODERN).chain(LEGACY);
+            let known = || Revision::NEWEST_FIRST.iter().map(|revision| revision.as_str());
             let near = match did_you_mean(version, known()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known revisions: {}", known().collect::<Vec<_>>().join(", ")),

@@ -4,7 +4,8 @@
 use super::explorer::Explorer;
 use super::{CheckOptions, process};
 use mcproof_analysis::probes::CONTROL;
-use mcproof_client::{EraChoice, TransportKind, WaitFor};
+use mcproof_client::WaitFor;
+use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::Conversation;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -38,7 +39,7 @@ fn abuses(explorer: &Explorer<'_>) -> Vec<(&'static str, Vec<Vec<u8>>)> {
         ("huge-message", vec![ask("mcproof-huge", json!({ "padding": "x".repeat(HUGE) }))]),
     ];
     // Lines are a matter of stdio.
-    abuses.retain(|(probe, _)| *probe != "blank-line" || explorer.kind() == TransportKind::Stdio);
+    abuses.retain(|(probe, _)| *probe != "blank-line" || explorer.kind() == Transport::Stdio);
     abuses
 }
 
@@ -84,7 +85,7 @@ pub(super) async fn explore<'a>(check_options: &'a CheckOptions, era: EraChoice,
             }
         }
         let is_last = next >= abuses.len();
-        if is_last && is_alive && explorer.kind() == TransportKind::Stdio {
+        if is_last && is_alive && explorer.kind() == Transport::Stdio {
             process::terminate(&mut explorer).await;
         }
         conversations.push(explorer.end().await);

@@ -5,7 +5,8 @@ use super::{CheckOptions, Permission, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::{EXPLORED_IN_PART, UNANSWERED_CALL};
 use mcproof_analysis::{ConversationView, named};
-use mcproof_client::{EraChoice, Session, TransportKind};
+use mcproof_client::Session;
+use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::Conversation;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -298,7 +299,7 @@ async fn wait_for(explorer: &mut Explorer<'_>, mut silent: Vec<&Callable>) {
 /// Calls a tool by itself, so that it is known how long that takes, and cancels further calls of it in their midst, if that is long
 /// enough; true if nothing is left to try. A modern client over HTTP cancels by leaving, and hears nothing any more.
 async fn cancel(explorer: &mut Explorer<'_>, tool: &Callable) -> bool {
-    if explorer.is_modern() && explorer.kind() == TransportKind::Http {
+    if explorer.is_modern() && explorer.kind() == Transport::Http {
         return true;
     }
     let alone = explorer.request_in_parallel(&[tool.call("call-slow", tool.arguments.clone())], PATIENCE, Instant::now() + PATIENCE).await;

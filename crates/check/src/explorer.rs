@@ -7,10 +7,10 @@ use super::padding::without_padding;
 use futures_util::StreamExt as _;
 use mcproof_analysis::probes::{LEFT_OUT, PARALLEL_TOKEN};
 use mcproof_client::{
-    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraChoice, Headers, ListenFailure, ProcessSignal, RawHttpRequest,
-    RawHttpResponse, Reply, Session, ShutdownTimeouts, Spelling, SseFailure, Tap, Target, TransportKind, WaitFor, open_bare, open_session,
-    request_elsewhere,
+    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Headers, ListenFailure, ProcessSignal, RawHttpRequest, RawHttpResponse,
+    Reply, Session, ShutdownTimeouts, Spelling, SseFailure, Tap, Target, WaitFor, open_bare, open_session, request_elsewhere,
 };
+use mcproof_protocol::{EraChoice, Revision, Transport};
 use mcproof_record::{Conversation, Direction, Ending, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Transcript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -140,8 +140,8 @@ impl<'a> Explorer<'a> {
     ) -> Result<Self, Box<(Conversation, ConnectFailure)>> {
         let offered = match (&options.protocol_version, options.era) {
             (Some(version), _) => version.clone(),
-            (None, EraChoice::Modern) => mcproof_client::revision::MODERN.to_owned(),
-            (None, _) => mcproof_client::revision::LEGACY[0].to_owned(),
+            (None, EraChoice::Modern) => Revision::MODERN.as_str().to_owned(),
+            (None, _) => Revision::LATEST_LEGACY.as_str().to_owned(),
         };
         let again = check_options.budget.has_started();
         match Self::try_to_open(check_options, name, &offered, &options).await {
@@ -196,10 +196,10 @@ impl<'a> Explorer<'a> {
     ) -> Result<Self, FailedDiscovery<'a>> {
         let tap = Tap::with(check_options.tap, check_options.secrets.clone(), None);
         let (options, cut) = in_time(check_options, &ConnectOptions { era: EraChoice::Modern, ..check_options.options.clone() });
-        let offered = options.protocol_version.clone().unwrap_or_else(|| mcproof_client::revision::MODERN.to_owned());
+        let offered = options.protocol_version.clone().unwrap_or_else(|| Revision::MODERN.as_str().to_owned());
         let (alone, _turn) = (check_options.budget.turn().await, turn().await);
         let began = Instant::now();
-        let (failure, session) = match open_bare(&check_options.target, TransportKind::Stdio, &offered, &options, &tap).await {
+        let (failure, session) = match open_bare(&check_options.target, Transport::Stdio, &offered, &options, &tap).await {
             Ok(session) => {
                 let discovered = tokio::select! {
                     discovered = session.discover(&options, &tap) => Some(discovered),
@@ -260,7 +260,7 @@ impl<'a> Explorer<'a> {
     pub(super) async fn bare(
         check_options: &'a CheckOptions,
         name: &'static str,
-        kind: TransportKind,
+        kind: Transport,
         version: &str,
     ) -> Result<Self, ConnectFailure> {
         let tap = Tap::with(check_options.tap, check_options.secrets.clone(), None);
@@ -313,7 +313,7 @@ impl<'a> Explorer<'a> {
         &self.session
     }
 
-    pub(super) fn kind(&self) -> TransportKind {
+    pub(super) fn kind(&self) -> Transport {
         self.session.handshake().transport
     }
 
@@ -332,7 +332,7 @@ impl<'a> Explorer<'a> {
         }
         let patience = self.waits.patience(method, self.pace.min(SLOWEST_PACE))?.min(self.check_options.timeout);
         // Over stdio the first response of a conversation waits for the start of a process: silence until then is no evidence.
-        let is_starting = self.kind() == TransportKind::Stdio && !self.has_sent();
+        let is_starting = self.kind() == Transport::Stdio && !self.has_sent();
         let patience = if is_starting { self.start(patience) } else { patience };
         Some(patience.min(self.time_left()))
     }
@@ -402,7 +402,7 @@ impl<'a> Explorer<'a> {
 
     /// Whether the server is reachable: one that listens may have exited since the last conversation.
     pub(super) async fn is_reachable(&self) -> bool {
-        matches!(self.kind(), TransportKind::Stdio | TransportKind::InMemory) || self.session.takes_connections(self.sign_of_life()).await
+        matches!(self.kind(), Transport::Stdio | Transport::InMemory) || self.session.takes_connections(self.sign_of_life()).await
     }
 
     fn scaled_to_pace(&self, patience: ShutdownTimeouts) -> ShutdownTimeouts {
@@ -550,7 +550,7 @@ impl<'a> Explorer<'a> {
             self.pace = self.pace.max(began.elapsed());
             let mut headers = Headers::new();
             let version = result.get("protocolVersion").and_then(Value::as_str).unwrap_or(version);
-            if version >= "2025-06-18" {
+            if Revision::at(version).has_version_header() {
                 headers.push(("mcp-protocol-version".into(), version.to_owned()));
             }
             let id = http.as_ref().and_then(|head| head.header("mcp-session-id"));
@@ -584,8 +584,8 @@ impl<'a> Explorer<'a> {
         }
         let first = self.tap.mark();
         match self.kind() {
-            TransportKind::Http | TransportKind::Sse => self.session.signal_alone(signal),
-            TransportKind::Stdio | TransportKind::InMemory => self.session.signal(signal),
+            Transport::Http | Transport::Sse => self.session.signal_alone(signal),
+            Transport::Stdio | Transport::InMemory => self.session.signal(signal),
         };
         let patience = self.scaled_to_pace(SHUTDOWN).terminate;
         let exit = self.session.wait_for_exit(patience.min(self.time_left())).await;
@@ -751,7 +751,7 @@ impl<'a> Explorer<'a> {
     }
 
     pub(super) fn is_modern(&self) -> bool {
-        self.revision.as_str() >= mcproof_client::revision::MODERN
+        Revision::at(&self.revision) >= Revision::MODERN
     }
 
     /// Several things at once, all under one probe.
@@ -1080,18 +1080,18 @@ fn unopened(
 }
 
 /// What the conversation would have been over, had it come about.
-pub(super) fn transport_of(check_options: &CheckOptions) -> TransportKind {
+pub(super) fn transport_of(check_options: &CheckOptions) -> Transport {
     match &check_options.target {
-        Target::Stdio(_) => TransportKind::Stdio,
-        Target::Http { kind, .. } => kind.unwrap_or(TransportKind::Http),
+        Target::Stdio(_) => Transport::Stdio,
+        Target::Http { kind, .. } => kind.unwrap_or(Transport::Http),
     }
 }
 
 /// The same, where the failure tells more: a stream that begins wrongly is a stream.
-fn transport_after(check_options: &CheckOptions, failure: &ConnectFailure) -> TransportKind {
+fn transport_after(check_options: &CheckOptions, failure: &ConnectFailure) -> Transport {
     use SseFailure::{BadEndpoint, Ended, Flawed, OtherEvent};
     match failure {
-        ConnectFailure::Sse(Ended(_) | Flawed(_) | OtherEvent(_) | BadEndpoint(_)) => TransportKind::Sse,
+        ConnectFailure::Sse(Ended(_) | Flawed(_) | OtherEvent(_) | BadEndpoint(_)) => Transport::Sse,
         _ => transport_of(check_options),
     }
 }

@@ -9,7 +9,8 @@ use super::explorer::{Explorer, ParallelRequest};
 use super::{CheckOptions, DetectedServer};
 use mcproof_analysis::ConversationView;
 use mcproof_analysis::probes::fixtures::{EMBEDDED, ENTERED, OF_TEMPLATE, PROMPTED, SAMPLED, TEMPLATE};
-use mcproof_client::{Answers, ConnectOptions, Elicitation, EraChoice, Sampling, Session, TransportKind};
+use mcproof_client::{Answers, ConnectOptions, Elicitation, Sampling, Session};
+use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::Conversation;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -60,8 +61,8 @@ pub(super) async fn explore(check_options: &CheckOptions, found: DetectedServer,
     let legacy = async { if found.is_legacy { Some(in_era(check_options, EraChoice::Legacy).await) } else { None } };
     let modern = async { if found.is_modern { Some(in_era(check_options, EraChoice::Modern).await) } else { None } };
     let (legacy, modern) = match found.kind {
-        TransportKind::Stdio | TransportKind::InMemory => tokio::join!(legacy, modern),
-        TransportKind::Http | TransportKind::Sse => (legacy.await, modern.await),
+        Transport::Stdio | Transport::InMemory => tokio::join!(legacy, modern),
+        Transport::Http | Transport::Sse => (legacy.await, modern.await),
     };
     [legacy, modern].into_iter().flatten().collect()
 }

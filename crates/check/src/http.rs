@@ -14,20 +14,20 @@ pub(crate) mod streams;
 
 use super::explorer::Explorer;
 use super::{CheckOptions, DetectedServer};
-use mcproof_client::revision::LEGACY;
-use mcproof_client::{ConnectOptions, EraChoice, Target, TransportKind};
+use mcproof_client::{ConnectOptions, Target};
+use mcproof_protocol::{EraChoice, Revision, Transport};
 use mcproof_record::{Conversation, Opened};
 use question::Questions;
 
 /// In each era that the server speaks. What it may not survive comes last.
 pub(super) async fn explore(check_options: &CheckOptions, found: DetectedServer) -> Vec<Conversation> {
-    let mut conversations = if found.kind == TransportKind::Sse { streams::explore(check_options).await } else { Vec::new() };
+    let mut conversations = if found.kind == Transport::Sse { streams::explore(check_options).await } else { Vec::new() };
     let eras = [(found.is_legacy, EraChoice::Legacy), (found.is_modern, EraChoice::Modern)];
     for (_, era) in eras.into_iter().filter(|(is_spoken, _)| *is_spoken) {
         conversations.push(talk_in(check_options, found, era).await);
     }
     // A server that died is not to die once more.
-    if found.kind == TransportKind::Http && found.is_legacy && conversations.iter().all(|take| take.opened == Opened::Yes) {
+    if found.kind == Transport::Http && found.is_legacy && conversations.iter().all(|take| take.opened == Opened::Yes) {
         conversations.extend(streams::explore(check_options).await);
     }
     conversations
@@ -55,8 +55,8 @@ async fn talk_in(check_options: &CheckOptions, found: DetectedServer, era: EraCh
 /// A server that let nobody in: where it sends those who want to get in, and what it lets in instead.
 pub(super) async fn explore_without_handshake(check_options: &CheckOptions) -> Option<Conversation> {
     let Target::Http { .. } = check_options.target else { return None };
-    let version = check_options.options.protocol_version.as_deref().unwrap_or(LEGACY[0]);
-    let mut explorer = Explorer::bare(check_options, "outside", TransportKind::Http, version).await.ok()?;
+    let version = check_options.options.protocol_version.as_deref().unwrap_or(Revision::LATEST_LEGACY.as_str());
+    let mut explorer = Explorer::bare(check_options, "outside", Transport::Http, version).await.ok()?;
     let questions = Questions::outside(&explorer);
     attack::knock(&mut explorer, &questions).await;
     browser::take(&mut explorer, &questions).await;

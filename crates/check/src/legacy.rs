@@ -2,14 +2,15 @@
 
 use super::explorer::{Explorer, ResponseOutcome};
 use super::{CheckOptions, EraOutcome, EraSupport, features, tour};
-use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, TransportKind};
+use mcproof_client::{ConnectFailure, ConnectOptions};
+use mcproof_protocol::{Era, EraChoice, Revision, Transport};
 use mcproof_record::{Conversation, Opened};
 use serde_json::json;
 
 /// No revision of the protocol.
 const UNKNOWN_VERSION: &str = "1999-01-01";
 
-const NEWEST: &str = mcproof_client::revision::LEGACY[0];
+const NEWEST: &str = Revision::LATEST_LEGACY.as_str();
 
 pub(super) async fn explore(check_options: &CheckOptions, eras: &EraSupport) -> EraOutcome {
     let options = ConnectOptions { era: EraChoice::Legacy, ..check_options.options.clone() };
@@ -37,7 +38,7 @@ async fn main(mut explorer: Explorer<'_>) -> Conversation {
 }
 
 /// Asks for the tools before the handshake, and shakes hands then.
-pub(super) async fn early(check_options: &CheckOptions, kind: TransportKind) -> Option<Conversation> {
+pub(super) async fn early(check_options: &CheckOptions, kind: Transport) -> Option<Conversation> {
     let mut explorer = Explorer::bare(check_options, "early", kind, NEWEST).await.ok()?;
     if !explorer.is_reachable().await {
         return None;
@@ -67,13 +68,13 @@ pub(super) async fn agree<'a>(check_options: &CheckOptions, refused: Explorer<'a
     let offered = explorer.revision().to_owned();
     let (take, well) = explorer.hand_over().await;
     let strangers =
-        std::iter::once(Conversation { opened: Opened::Bare, ..take }).chain(take_up(check_options, TransportKind::Stdio, &offered).await);
+        std::iter::once(Conversation { opened: Opened::Bare, ..take }).chain(take_up(check_options, Transport::Stdio, &offered).await);
     Some((strangers.collect(), well?))
 }
 
 /// The same over stdio for whom nobody left a process. Where that does not go well, each has a process of its own.
 pub(super) async fn strangers(check_options: &CheckOptions) -> Vec<Conversation> {
-    let kind = TransportKind::Stdio;
+    let kind = Transport::Stdio;
     if let Ok(mut explorer) = Explorer::bare(check_options, STRANGER, kind, NEWEST).await {
         ask_early(&mut explorer).await;
         let offered = offered(explorer.initialize("unknown-version", UNKNOWN_VERSION).await).filter(|_| !explorer.is_over());
@@ -90,7 +91,7 @@ pub(super) async fn strangers(check_options: &CheckOptions) -> Vec<Conversation>
 }
 
 /// Offers a revision that does not exist, and then the one that the server offers instead.
-pub(super) async fn versions(check_options: &CheckOptions, kind: TransportKind) -> Vec<Conversation> {
+pub(super) async fn versions(check_options: &CheckOptions, kind: Transport) -> Vec<Conversation> {
     let Ok(mut explorer) = Explorer::bare(check_options, STRANGER, kind, NEWEST).await else { return Vec::new() };
     let offered = offered(explorer.initialize("unknown-version", UNKNOWN_VERSION).await);
     let mut conversations = vec![explorer.end().await];
@@ -106,8 +107,8 @@ fn offered(answer: ResponseOutcome) -> Option<String> {
 }
 
 /// Offers what the server offered in place of a revision that does not exist. The main conversation began with the newest.
-async fn take_up(check_options: &CheckOptions, kind: TransportKind, offered: &str) -> Option<Conversation> {
-    if offered == NEWEST || !mcproof_client::revision::LEGACY.contains(&offered) {
+async fn take_up(check_options: &CheckOptions, kind: Transport, offered: &str) -> Option<Conversation> {
+    if offered == NEWEST || Era::of(offered) != Some(Era::Legacy) {
         return None;
     }
     let mut explorer = Explorer::bare(check_options, "offered version", kind, NEWEST).await.ok()?;

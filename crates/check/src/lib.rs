@@ -31,7 +31,8 @@ use crate::sdk::DetectedSdks;
 use calls::Tools;
 use explorer::Explorer;
 use mcproof_analysis::ConversationView;
-use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, EraChoice, Session, TapBounds, Target, TransportKind, Unanswered};
+use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, Session, TapBounds, Target, Unanswered};
+use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::{Conversation, Direction, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use served::Served;
 use std::time::Duration;
@@ -91,7 +92,7 @@ pub fn take_of(session: &Session) -> Conversation {
 /// The eras and the transport that a server turned out to have.
 #[derive(Clone, Copy, Debug)]
 struct DetectedServer {
-    kind: TransportKind,
+    kind: Transport,
     /// The legacy revision that it speaks.
     is_legacy: bool,
     is_modern: bool,
@@ -500,6 +501,6 @@ fn mark_slow_start_as_not_judged(take: &mut Conversation) {
 /// What one era's main conversation brought.
 struct EraOutcome {
     conversations: Vec<Conversation>,
-    kind: Option<TransportKind>,
+    kind: Option<Transport>,
     failure: Option<ConnectFailure>,
 }

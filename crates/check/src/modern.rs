@@ -4,7 +4,8 @@ use super::calls::Tools;
 use super::explorer::{Explorer, FailedDiscovery, ResponseOutcome};
 use super::features::NO_RESOURCE;
 use super::{CheckOptions, EraOutcome, EraSupport, modern_headers, tour};
-use mcproof_client::{ConnectFailure, ConnectOptions, EraChoice, Spelling, Target, TransportKind, revision};
+use mcproof_client::{ConnectFailure, ConnectOptions, Spelling, Target};
+use mcproof_protocol::{EraChoice, Revision, Transport};
 use mcproof_record::{Conversation, Opened};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -17,7 +18,7 @@ pub(super) const UNKNOWN_VERSION: &str = "1900-01-01";
 pub(super) async fn explore<'a>(check_options: &'a CheckOptions, eras: &EraSupport, hand_on: oneshot::Sender<Explorer<'a>>) -> EraOutcome {
     // What a server remembers of a discovery may outlast the connection: over HTTP nothing may come before this.
     let unprepared = match &check_options.target {
-        Target::Http { launch: None, kind, .. } if *kind != Some(TransportKind::Sse) => unprepared(check_options).await,
+        Target::Http { launch: None, kind, .. } if *kind != Some(Transport::Sse) => unprepared(check_options).await,
         _ => None,
     };
     let opened = match &check_options.target {
@@ -38,7 +39,7 @@ pub(super) async fn explore<'a>(check_options: &'a CheckOptions, eras: &EraSuppo
             let logs = explorer.declares("logging");
             let reads = explorer.declares("resources");
             let (conversations, stateless) = match kind {
-                TransportKind::Stdio | TransportKind::InMemory => {
+                Transport::Stdio | Transport::InMemory => {
                     let touring = async {
                         tour::take(&mut explorer).await;
                         undeclared_logs(&mut explorer, first, logs).await;
@@ -46,7 +47,7 @@ pub(super) async fn explore<'a>(check_options: &'a CheckOptions, eras: &EraSuppo
                     };
                     tokio::join!(touring, stateless(check_options, eras, kind, first, logs, reads))
                 }
-                TransportKind::Http | TransportKind::Sse => {
+                Transport::Http | Transport::Sse => {
                     tour::take(&mut explorer).await;
                     undeclared_logs(&mut explorer, first, logs).await;
                     (explorer.end().await, stateless(check_options, eras, kind, first, logs, reads).await)
@@ -97,7 +98,7 @@ async fn is_of_other_era(check_options: &CheckOptions, eras: &EraSupport) {
 
 /// A request before any discovery.
 async fn unprepared(check_options: &CheckOptions) -> Option<Conversation> {
-    let mut explorer = Explorer::bare(check_options, "unprepared", TransportKind::Http, revision::MODERN).await.ok()?;
+    let mut explorer = Explorer::bare(check_options, "unprepared", Transport::Http, Revision::MODERN.as_str()).await.ok()?;
     explorer.send_request("first-message", Some("tools/list"), "tools/list", json!({})).await;
     Some(explorer.end().await)
 }
@@ -105,10 +106,10 @@ async fn unprepared(check_options: &CheckOptions) -> Option<Conversation> {
 /// Whether a server that refuses everything does so because of the spelling of headers.
 async fn spellings(check_options: &CheckOptions) -> Option<Conversation> {
     let kind = super::explorer::transport_of(check_options);
-    if kind != TransportKind::Http {
+    if kind != Transport::Http {
         return None;
     }
-    let mut explorer = Explorer::bare(check_options, "spellings", kind, revision::MODERN).await.ok()?;
+    let mut explorer = Explorer::bare(check_options, "spellings", kind, Revision::MODERN.as_str()).await.ok()?;
     modern_headers::spellings(&mut explorer).await;
     Some(explorer.end().await)
 }
@@ -127,7 +128,7 @@ async fn undiscovered(check_options: &CheckOptions, failure: &ConnectFailure, st
         refused.end().await;
     }
     let kind = super::explorer::transport_of(check_options);
-    let mut explorer = Explorer::bare(check_options, "undiscovered", kind, revision::MODERN).await.ok()?;
+    let mut explorer = Explorer::bare(check_options, "undiscovered", kind, Revision::MODERN.as_str()).await.ok()?;
     let answer = ask_undiscovered(&mut explorer).await;
     let take = explorer.end().await;
     answer.is_some_and(|answer| is_modern(&answer)).then_some(take)
@@ -146,12 +147,12 @@ fn is_modern(answer: &Result<Value, i64>) -> bool {
 async fn stateless(
     check_options: &CheckOptions,
     eras: &EraSupport,
-    kind: TransportKind,
+    kind: Transport,
     first: Option<(&str, &str, &str)>,
     logs: bool,
     reads: bool,
 ) -> Option<Conversation> {
-    let mut explorer = Explorer::bare(check_options, "stateless", kind, revision::MODERN).await.ok()?;
+    let mut explorer = Explorer::bare(check_options, "stateless", kind, Revision::MODERN.as_str()).await.ok()?;
     let mut listed = None;
     if let Some((method, ..)) = first {
         listed = explorer.send_request("first-message", Some(method), method, json!({})).await;
@@ -163,7 +164,7 @@ async fn stateless(
     if let Some((method, ..)) = first.filter(|_| logs) {
         log_levels(&mut explorer, method).await;
     }
-    if kind == TransportKind::Http {
+    if kind == Transport::Http {
         modern_headers::take(&mut explorer).await;
     }
     removed(&mut explorer).await;
@@ -255,7 +256,7 @@ async fn undeclared_logs(explorer: &mut Explorer<'_>, first: Option<(&str, &str,
 /// What a legacy client says first.
 fn handshake() -> Value {
     json!({
-        "protocolVersion": revision::LEGACY[0],
+        "protocolVersion": Revision::LATEST_LEGACY.as_str(),
         "capabilities": {},
         "clientInfo": { "name": "mcproof", "version": "1" },
     })
@@ -264,7 +265,7 @@ fn handshake() -> Value {
 /// What a legacy client says to a server that is none of its era.
 async fn legacy_handshake(explorer: &mut Explorer<'_>) {
     let message = json!({ "jsonrpc": "2.0", "id": "mcproof-legacy", "method": "initialize", "params": handshake() });
-    if explorer.kind() == TransportKind::Http {
+    if explorer.kind() == Transport::Http {
         let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
         explorer.post("legacy-handshake", "initialize", &message, headers.into(), Spelling::Lower).await;
@@ -291,7 +292,7 @@ async fn removed(explorer: &mut Explorer<'_>) {
         ("initialize", handshake()),
     ] {
         let message = explorer.build_message(method, params);
-        if explorer.kind() == TransportKind::Http {
+        if explorer.kind() == Transport::Http {
             // With the header that some servers want for any URI, so that they do not stumble over its absence.
             let question = modern_headers::Question::new(method, message["params"].clone());
             explorer.post("removed-method", method, &message, question.headers, Spelling::Lower).await;

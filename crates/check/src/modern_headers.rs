@@ -6,6 +6,7 @@ use super::modern::UNKNOWN_VERSION;
 use super::tour::UNKNOWN_NAME;
 use base64::Engine as _;
 use mcproof_client::{Headers, Spelling};
+use mcproof_protocol::Revision;
 use serde_json::{Map, Value, json};
 
 const VERSION: &str = "mcp-protocol-version";
@@ -54,7 +55,7 @@ impl Question {
         let mut headers: Headers = vec![
             ("content-type".into(), "application/json".into()),
             ("accept".into(), "application/json, text/event-stream".into()),
-            (VERSION.into(), mcproof_client::revision::MODERN.into()),
+            (VERSION.into(), Revision::MODERN.as_str().into()),
             (METHOD.into(), method.into()),
         ];
         let name = params.get(if method.starts_with("resources/") { "uri" } else { "name" });

@@ -2,7 +2,8 @@
 
 use super::CheckOptions;
 use super::explorer::Explorer;
-use mcproof_client::{EraChoice, ProcessSignal};
+use mcproof_client::ProcessSignal;
+use mcproof_protocol::EraChoice;
 use mcproof_record::Conversation;
 
 pub(super) async fn explore(check_options: &CheckOptions, era: EraChoice) -> Vec<Conversation> {

@@ -3,7 +3,8 @@
 use super::explorer::Explorer;
 use super::{CheckOptions, DetectedServer};
 use crate::sdk::DetectedSdks;
-use mcproof_client::{ConnectOptions, EraChoice, Target, TransportKind};
+use mcproof_client::{ConnectOptions, Target};
+use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::Conversation;
 use serde_json::{Value, json};
 use url::Url;
@@ -13,7 +14,7 @@ pub(super) const REPLICA: &str = "replica";
 
 pub(super) async fn explore(check_options: &CheckOptions, found: DetectedServer) -> Vec<Conversation> {
     let mut conversations = Vec::new();
-    if found.kind != TransportKind::Http {
+    if found.kind != Transport::Http {
         return conversations;
     }
     for url in &check_options.replicas {
@@ -43,7 +44,7 @@ async fn hop(check_options: &CheckOptions, era: EraChoice, url: &Url) -> Vec<Con
     if let (false, Target::Http { endpoint, .. }) = (has_session, &check_options.target) {
         let mut endpoint = endpoint.clone();
         endpoint.url = url.clone();
-        let target = Target::Http { endpoint, kind: Some(TransportKind::Http), launch: None, locate: None };
+        let target = Target::Http { endpoint, kind: Some(Transport::Http), launch: None, locate: None };
         let elsewhere = CheckOptions {
             target,
             options: check_options.options.clone(),
@@ -56,7 +57,7 @@ async fn hop(check_options: &CheckOptions, era: EraChoice, url: &Url) -> Vec<Con
             replicas: Vec::new(),
             detected_sdks: DetectedSdks::default(),
         };
-        if let Ok(mut second) = Explorer::bare(&elsewhere, REPLICA, TransportKind::Http, &version).await {
+        if let Ok(mut second) = Explorer::bare(&elsewhere, REPLICA, Transport::Http, &version).await {
             second.session().set_headers(headers);
             second.send_request("replica-list", Some(url.as_str()), "tools/list", json!({})).await;
             if let Some(cursor) = cursor {

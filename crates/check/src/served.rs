@@ -3,7 +3,8 @@
 
 use super::explorer::{SHUTDOWN, end};
 use super::{CheckOptions, DetectedServer};
-use mcproof_client::{ConnectFailure, Session, Tap, Target, TransportKind, open_bare, revision};
+use mcproof_client::{ConnectFailure, Session, Tap, Target, open_bare};
+use mcproof_protocol::{Revision, Transport};
 use mcproof_record::{Conversation, Opened};
 use tokio::time::Instant;
 
@@ -36,8 +37,8 @@ impl Served {
             Err(failure) => {
                 let opened = Opened::No { reason: failure.to_string() };
                 let transcript = served.tap.transcript();
-                let transport = kind.unwrap_or(TransportKind::Http).to_string();
-                let revision = revision::LEGACY[0].to_owned();
+                let transport = kind.unwrap_or(Transport::Http).to_string();
+                let revision = Revision::LATEST_LEGACY.as_str().to_owned();
                 let take = Conversation {
                     name: "server".into(),
                     transport,
@@ -56,7 +57,7 @@ impl Served {
     async fn open(&mut self) -> Result<(), ConnectFailure> {
         let CheckOptions { target, options, detected_sdks, .. } = &self.started;
         let began = Instant::now();
-        let session = open_bare(target, TransportKind::Http, revision::LEGACY[0], options, &self.tap).await?;
+        let session = open_bare(target, Transport::Http, Revision::LATEST_LEGACY.as_str(), options, &self.tap).await?;
         detected_sdks.look(&session);
         self.session = Some(session);
         // Later starts get several times as long.
@@ -78,8 +79,8 @@ impl Served {
         let (ending, transcript) = end(session, &self.tap, SHUTDOWN).await;
         self.conversations.push(Conversation {
             name: "server".into(),
-            transport: TransportKind::Http.to_string(),
-            revision: revision::LEGACY[0].to_owned(),
+            transport: Transport::Http.to_string(),
+            revision: Revision::LATEST_LEGACY.as_str().to_owned(),
             opened: Opened::Bare,
             probes: Vec::new(),
             ending,
@@ -96,7 +97,7 @@ impl Served {
         for take in &mut self.conversations {
             let Some(found) = found else { continue };
             take.transport = found.kind.to_string();
-            take.revision = if found.is_legacy { revision::LEGACY[0] } else { revision::MODERN }.to_owned();
+            take.revision = if found.is_legacy { Revision::LATEST_LEGACY.as_str() } else { Revision::MODERN.as_str() }.to_owned();
         }
         self.conversations
     }

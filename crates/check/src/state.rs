@@ -7,7 +7,7 @@
 use super::CheckOptions;
 use super::calls::{Callable, Tools};
 use super::explorer::{Explorer, ParallelRequest, ResponseOutcome};
-use mcproof_client::EraChoice;
+use mcproof_protocol::EraChoice;
 use mcproof_record::Conversation;
 use serde_json::{Value, json};
 use std::time::Duration;

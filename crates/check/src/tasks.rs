@@ -5,12 +5,12 @@ use super::calls::Callable;
 use super::explorer::{Explorer, ParallelRequest};
 use mcproof_analysis::probes::{MISLED, RELATED};
 use mcproof_client::Session;
+use mcproof_protocol::Revision;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// The one revision that has them.
-const REVISION: &str = "2025-11-25";
 /// What is asked for, in milliseconds: longer than this conversation conversations.
 const TTL: u64 = 60_000;
 /// How long the end of a task is waited for.
@@ -42,7 +42,7 @@ impl Support {
 
 /// Tools that may be called at all.
 pub(super) async fn take(explorer: &mut Explorer<'_>, tools: &[Callable]) {
-    if explorer.is_modern() || explorer.revision() != REVISION || explorer.is_over() {
+    if explorer.is_modern() || !Revision::at(explorer.revision()).has_tasks() || explorer.is_over() {
         return;
     }
     let first = |support: fn(Support) -> bool| tools.iter().find(|tool| support(Support::of(tool)));

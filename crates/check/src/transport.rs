@@ -5,7 +5,8 @@
 use super::CheckOptions;
 use super::explorer::end;
 use mcproof_analysis::ConversationView;
-use mcproof_client::{ConnectOptions, EraChoice, ShutdownTimeouts, Tap, Target, TransportKind, open_session, revision};
+use mcproof_client::{ConnectOptions, ShutdownTimeouts, Tap, Target, open_session};
+use mcproof_protocol::{EraChoice, Revision, Transport};
 use mcproof_record::{Conversation, Opened};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -18,7 +19,7 @@ const BRIEF_SHUTDOWN: ShutdownTimeouts =
     ShutdownTimeouts { end_of_input: Duration::from_millis(500), terminate: Duration::from_millis(500) };
 
 /// The transport of a URL; `None` where it was given, or where nothing tells.
-pub(super) async fn settle(check_options: &CheckOptions) -> Option<TransportKind> {
+pub(super) async fn settle(check_options: &CheckOptions) -> Option<Transport> {
     let Target::Http { kind: None, .. } = &check_options.target else { return None };
     let tap = Tap::with(check_options.tap, check_options.secrets.clone(), None);
     let options = ConnectOptions { era: EraChoice::Legacy, ..check_options.options.clone() };
@@ -34,9 +35,9 @@ pub(super) async fn settle(check_options: &CheckOptions) -> Option<TransportKind
                 end(session, &tap, BRIEF_SHUTDOWN).await;
                 Some(kind)
             }
-            Err(_) => begins_stream(&tap).then_some(TransportKind::Sse),
+            Err(_) => begins_stream(&tap).then_some(Transport::Sse),
         },
-        () = stream => Some(TransportKind::Sse),
+        () = stream => Some(Transport::Sse),
     }
 }
 
@@ -44,8 +45,8 @@ pub(super) async fn settle(check_options: &CheckOptions) -> Option<TransportKind
 fn begins_stream(tap: &Tap) -> bool {
     let take = Conversation {
         name: String::new(),
-        transport: TransportKind::Http.to_string(),
-        revision: revision::LEGACY[0].to_owned(),
+        transport: Transport::Http.to_string(),
+        revision: Revision::LATEST_LEGACY.as_str().to_owned(),
         opened: Opened::Bare,
         probes: Vec::new(),
         ending: None,
@@ -59,7 +60,7 @@ fn begins_stream(tap: &Tap) -> bool {
 }
 
 /// Fixes the transport of a target over HTTP that left it open.
-pub(super) fn set(target: &mut Target, settled: Option<TransportKind>) {
+pub(super) fn set(target: &mut Target, settled: Option<Transport>) {
     if let (Target::Http { kind, .. }, Some(settled)) = (target, settled) {
         *kind = kind.or(Some(settled));
     }

@@ -3,7 +3,8 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
-use mcproof_client::{ConnectOptions, EraChoice, Launch, Session, Tap, Target, open_session};
+use mcproof_client::{ConnectOptions, Launch, Session, Tap, Target, open_session};
+use mcproof_protocol::EraChoice;
 use serde_json::{Map, Value, json};
 use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
 use std::process::{Command, Stdio};

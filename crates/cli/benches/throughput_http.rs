@@ -4,7 +4,8 @@
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
 
-use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Session, Tap, Target, TransportKind, open_session};
+use mcproof_client::{ConnectOptions, Endpoint, Session, Tap, Target, open_session};
+use mcproof_protocol::{EraChoice, Transport};
 use serde_json::{Map, Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -125,7 +126,7 @@ fn is_whole(response: &[u8]) -> bool {
 async fn ours(url: &Url) -> f64 {
     let target = Target::Http {
         endpoint: Endpoint { url: url.clone(), headers: Vec::new() },
-        kind: Some(TransportKind::Http),
+        kind: Some(Transport::Http),
         launch: None,
         locate: None,
     };

@@ -8,10 +8,9 @@ use crate::failure::Failure;
 use crate::oddities;
 use crate::target::{Resolved, TargetArgs};
 use mcproof_analysis::diagnosis::of_list_failure;
-use mcproof_client::{
-    CallFailure, ConnectFailure, Era, EraChoice, Session, ShutdownTimeouts, Tap, Target, TransportKind, Unanswered, open_session,
-};
+use mcproof_client::{CallFailure, ConnectFailure, Session, ShutdownTimeouts, Tap, Target, Unanswered, open_session};
 use mcproof_contract::{self as contract, CaptureFailure, Captured, Profile, Visitor};
+use mcproof_protocol::{Era, EraChoice, Transport};
 use mcproof_record::{CheckReport, Contract, ContractLock, Diagnostic, Transcript};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -52,7 +51,7 @@ pub(crate) enum CaptureExtent {
 /// What a live server showed.
 pub(crate) struct CapturedContracts {
     pub(crate) contracts: Contracts,
-    pub(crate) transport: TransportKind,
+    pub(crate) transport: Transport,
 }
 
 fn parse_visitors(word: &str) -> Result<ClientKinds, String> {

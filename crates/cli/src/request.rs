@@ -7,7 +7,8 @@ use crate::failure::Failure;
 use mcproof_analysis::diagnosis::{of_call_failure, of_list_failure};
 use mcproof_analysis::missing;
 use mcproof_client::jsonrpc::RpcError;
-use mcproof_client::{CallFailure, Era, ListFailure, Reply, Session, TransportKind};
+use mcproof_client::{CallFailure, ListFailure, Reply, Session};
+use mcproof_protocol::{Era, Transport};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -140,7 +141,7 @@ async fn silence(session: &Session, failure: &CallFailure, method: &str) -> Fail
 /// custom headers from tool parameters): then a client has to know it before it calls.
 fn may_mirror_arguments(session: &Session) -> bool {
     let handshake = session.handshake();
-    handshake.era == Era::Modern && handshake.transport == TransportKind::Http
+    handshake.era == Era::Modern && handshake.transport == Transport::Http
 }
 
 /// The `inputSchema` of a tool; the session learns from the list which arguments go into headers. Without it arguments still

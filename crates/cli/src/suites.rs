@@ -4,7 +4,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::restriction::RestrictionArgs;
 use crate::{output, settings};
-use mcproof_client::{Destinations, EraChoice, ListedHost, Tls, TransportKind};
+use mcproof_client::{Destinations, ListedHost, Tls};
+use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::{Diagnostic, Place};
 use mcproof_report::diagnostic;
 use mcproof_suite::bounds::{MOST_BYTES, read_file};
@@ -24,7 +25,7 @@ pub(crate) struct SuiteArgs {
     paths: Vec<PathBuf>,
     /// Run only on these transports; separate with commas, or repeat
     #[arg(long, value_name = "stdio|http|sse", value_delimiter = ',', value_parser = parse_transport)]
-    pub(crate) transport: Vec<TransportKind>,
+    pub(crate) transport: Vec<Transport>,
     /// Set a suite variable: NAME=TEXT or NAME:=JSON; may be repeated
     #[arg(long = "var", value_name = "NAME=VALUE")]
     variables: Vec<String>,
@@ -64,9 +65,9 @@ struct Found {
     picks: Picks,
 }
 
-fn parse_transport(text: &str) -> Result<TransportKind, String> {
+fn parse_transport(text: &str) -> Result<Transport, String> {
     match text.parse() {
-        Ok(kind @ (TransportKind::Stdio | TransportKind::Http | TransportKind::Sse)) => Ok(kind),
+        Ok(kind @ (Transport::Stdio | Transport::Http | Transport::Sse)) => Ok(kind),
         _ => Err("expected stdio, http or sse".into()),
     }
 }
@@ -224,9 +225,9 @@ impl SuiteArgs {
             })
             .transpose()?;
         let transport = match (url, self.transport.as_slice()) {
-            (None, _) => TransportKind::Stdio,
-            (Some(_), [TransportKind::Sse]) => TransportKind::Sse,
-            (Some(_), _) => TransportKind::Http,
+            (None, _) => Transport::Stdio,
+            (Some(_), [Transport::Sse]) => Transport::Sse,
+            (Some(_), _) => Transport::Http,
         };
         let headers = headers.iter().map(|text| pair(text, ':', "--header")).collect::<Result<_, Failure>>()?;
         let binding =

@@ -20,9 +20,10 @@ use mcproof_analysis::offer::check_revision;
 use mcproof_check::sdk::DetectedSdks;
 use mcproof_check::{Budget, CheckOptions, Permission};
 use mcproof_client::{
-    ConnectOptions, Destinations, Endpoint, EraChoice, Guardian, Launch, ListedHost, Network, Reading, Startup, Surroundings, TapBounds,
-    Target, TransportKind, inherited_secrets,
+    ConnectOptions, Destinations, Endpoint, Guardian, Launch, ListedHost, Network, Reading, Startup, Surroundings, TapBounds, Target,
+    inherited_secrets,
 };
+use mcproof_protocol::{EraChoice, Transport, TransportChoice};
 use mcproof_suite::restriction::Restriction;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -53,7 +54,7 @@ pub(crate) struct TargetArgs {
     pub(crate) config: Option<PathBuf>,
     /// Transport: auto, stdio, http (Streamable HTTP) or sse (HTTP+SSE)
     #[arg(long, value_name = "TRANSPORT", default_value = "auto", value_parser = parse_transport, help_heading = "Connection")]
-    pub(crate) transport: Transport,
+    pub(crate) transport: TransportChoice,
     /// Protocol era: auto, legacy (with `initialize`) or modern (2026-07-28)
     #[arg(long, alias = "protocol-era", value_name = "ERA", default_value = "auto", value_parser = parse_era, hide_short_help = true, help_heading = "Connection")]
     pub(crate) era: EraChoice,
@@ -101,12 +102,6 @@ pub(crate) struct TargetArgs {
 /// Client capabilities.
 #[derive(Clone, Debug)]
 pub(crate) struct Capabilities(Map<String, Value>);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transport {
-    Auto,
-    Only(TransportKind),
-}
 
 /// A server, ready to be talked to.
 pub(crate) struct Resolved {
@@ -294,7 +289,7 @@ impl TargetArgs {
     }
 
     fn stdio(&self, command: Vec<String>, mut env: Vec<(String, String)>, folder: Folder) -> Result<Target, Failure> {
-        if let Transport::Only(kind @ (TransportKind::Http | TransportKind::Sse)) = self.transport {
+        if let Some(kind @ (Transport::Http | Transport::Sse)) = self.transport.only() {
             let message = format!("`--transport {kind}` requires a URL, but a command is reached over stdio");
             let hint = "add its URL: 'http://127.0.0.1:${port}/mcp' -- COMMAND --port '${port}'";
             return Err(Failure::bad_input("transport-mismatch", message).hint(hint));
@@ -324,15 +319,15 @@ impl TargetArgs {
         &self,
         url: &str,
         mut headers: Vec<(String, String)>,
-        kind: Option<TransportKind>,
+        kind: Option<Transport>,
         launch: Option<Launch>,
     ) -> Result<Target, Failure> {
-        let kind = match self.transport {
-            Transport::Auto => kind,
-            Transport::Only(TransportKind::Stdio) => {
+        let kind = match self.transport.only() {
+            None => kind,
+            Some(Transport::Stdio) => {
                 return Err(Failure::bad_input("transport-mismatch", "`--transport stdio` requires a command, not a URL"));
             }
-            Transport::Only(kind) => Some(kind),
+            Some(kind) => Some(kind),
         };
         let is_host = self.launch == host::Style::Host;
         for (flag, given) in [("-e", !self.env.is_empty()), ("--cwd", self.cwd.is_some()), ("--launch", is_host)] {
@@ -384,14 +379,11 @@ fn parse_url(text: &str) -> Result<Url, Failure> {
     }
 }
 
-fn parse_transport(text: &str) -> Result<Transport, String> {
-    Ok(match text {
-        "auto" => Transport::Auto,
-        "stdio" => Transport::Only(TransportKind::Stdio),
-        "http" | "streamable-http" => Transport::Only(TransportKind::Http),
-        "sse" => Transport::Only(TransportKind::Sse),
-        _ => return Err(choices(text, &["auto", "stdio", "http", "sse"])),
-    })
+fn parse_transport(text: &str) -> Result<TransportChoice, String> {
+    match text {
+        "streamable-http" => Ok(TransportChoice::Http),
+        _ => text.parse().map_err(|_| choices(text, &["auto", "stdio", "http", "sse"])),
+    }
 }
 
 fn parse_era(text: &str) -> Result<EraChoice, String> {

@@ -10,7 +10,8 @@
 mod form;
 mod peers;
 
-use form::{Era, Form, Ran, Server, forms, run};
+use form::{Form, Ran, Server, forms, run};
+use mcproof_protocol::EraChoice;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,14 +25,14 @@ const ASKS: [(&str, &[&str]); 4] =
 
 #[test]
 fn each_form_lists_the_same_tools() {
-    lists_are_the_same(&LISTS[..1], &[Era::Open, Era::Legacy, Era::Modern]);
-    lists_are_the_same(&LISTS[1..2], &[Era::Open]);
+    lists_are_the_same(&LISTS[..1], &[EraChoice::Auto, EraChoice::Legacy, EraChoice::Modern]);
+    lists_are_the_same(&LISTS[1..2], &[EraChoice::Auto]);
 }
 
 #[test]
 #[ignore = "every command in every form: `cargo xtask field --forms`"]
 fn each_form_lists_the_same() {
-    lists_are_the_same(&LISTS, &[Era::Open, Era::Legacy, Era::Modern]);
+    lists_are_the_same(&LISTS, &[EraChoice::Auto, EraChoice::Legacy, EraChoice::Modern]);
 }
 
 /// The flag of MCP Inspector is the URL like any other.
@@ -45,20 +46,20 @@ fn a_url_in_a_flag_is_served_by_the_command_beside_it() {
 
 #[test]
 fn each_form_gets_the_same_answers() {
-    answers_are_the_same(&ASKS[..2], &[Era::Open]);
+    answers_are_the_same(&ASKS[..2], &[EraChoice::Auto]);
 }
 
 #[test]
 #[ignore = "every command in every form: `cargo xtask field --forms`"]
 fn each_form_gets_the_same_answers_in_each_era() {
-    answers_are_the_same(&ASKS, &[Era::Open, Era::Legacy, Era::Modern]);
+    answers_are_the_same(&ASKS, &[EraChoice::Auto, EraChoice::Legacy, EraChoice::Modern]);
 }
 
 #[test]
 fn each_form_finds_the_same_server_with_a_probe() {
     let server = Server::start();
     let plain = server.plain(&["hash"]).text();
-    for form in forms(&server, &[Era::Open]) {
+    for form in forms(&server, &[EraChoice::Auto]) {
         let found = form.run(&["probe", "--json"]).json();
         let expected = json!({"verdict": "healthy", "transport": form.transport, "era": form.comes_to(), "tools": plain.trim()});
         let got = json!({
@@ -80,7 +81,7 @@ fn each_form_promises_the_same() {
     let lock = lock.to_str().unwrap();
     server.plain(&["lock", "--output", lock]).text();
     let whole = contracts(lock);
-    for form in forms(&server, &[Era::Open]).filter(|form| !form.names_transport) {
+    for form in forms(&server, &[EraChoice::Auto]).filter(|form| !form.names_transport) {
         let own = server.folder().join("own.lock");
         let own = own.to_str().unwrap();
         let _ = fs::remove_file(own);
@@ -102,7 +103,7 @@ fn each_form_promises_the_same() {
 #[test]
 fn a_modern_era_over_http_sse_is_refused_in_each_form() {
     let server = Server::start();
-    for form in forms(&server, &[Era::Modern]).filter(|form| form.transport == "sse") {
+    for form in forms(&server, &[EraChoice::Modern]).filter(|form| form.transport == "sse") {
         let Ran { code, stdout, stderr } = form.run(&["tools"]);
         assert!(matches!(code, Some(2 | 3)) && stdout.is_empty() && stderr.contains("error: "), "{form}: {code:?} {stdout} {stderr}");
     }
@@ -112,7 +113,7 @@ fn a_modern_era_over_http_sse_is_refused_in_each_form() {
 #[test]
 fn each_form_of_a_sound_server_passes_a_check() {
     let server = Server::start();
-    for form in forms(&server, &[Era::Open]).filter(|form| form.is_distinct() && !form.names_transport) {
+    for form in forms(&server, &[EraChoice::Auto]).filter(|form| form.is_distinct() && !form.names_transport) {
         let Ran { code, stdout, stderr } = form.run(&["check", "--json", "--skip", "http-listens-on-loopback"]);
         let report: Value = serde_json::from_str(&stdout).unwrap_or_else(|_| panic!("{form}: {stderr}"));
         assert_eq!((code, findings(&report)), (Some(0), BTreeSet::new()), "{form}");
@@ -123,7 +124,7 @@ fn each_form_of_a_sound_server_passes_a_check() {
 #[test]
 fn each_form_writes_a_suite_that_passes() {
     let server = Server::start();
-    for form in forms(&server, &[Era::Open]).filter(|form| !form.names_transport && form.is_distinct()) {
+    for form in forms(&server, &[EraChoice::Auto]).filter(|form| !form.names_transport && form.is_distinct()) {
         let folder = server.folder().join("init");
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).unwrap();
@@ -164,7 +165,7 @@ fn each_form_of_a_server_of_each_sdk_lists_the_same_tools() {
     }
 }
 
-fn lists_are_the_same(commands: &[&[&str]], eras: &[Era]) {
+fn lists_are_the_same(commands: &[&[&str]], eras: &[EraChoice]) {
     let server = Server::start();
     for command in commands {
         let plain = server.plain(command).text();
@@ -175,7 +176,7 @@ fn lists_are_the_same(commands: &[&[&str]], eras: &[Era]) {
     }
 }
 
-fn answers_are_the_same(asks: &[(&str, &[&str])], eras: &[Era]) {
+fn answers_are_the_same(asks: &[(&str, &[&str])], eras: &[EraChoice]) {
     let server = Server::start();
     for (verb, words) in asks {
         let plain = |era: &str| server.plain_with(&[verb, "--era", era], words).text();

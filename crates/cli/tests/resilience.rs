@@ -7,9 +7,10 @@ mod peers;
 mod running;
 
 use mcproof_client::{
-    ConnectOptions, Deadline, Endpoint, EraChoice, FaultDirection, FaultInjector, FaultRule, InjectedFault, Launch, Schedule, Session, Tap,
-    Target, TransportKind, open_session,
+    ConnectOptions, Deadline, Endpoint, FaultDirection, FaultInjector, FaultRule, InjectedFault, Launch, Schedule, Session, Tap, Target,
+    open_session,
 };
+use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::{AuditLine, FrameBody};
 use peers::Peer;
 use running::{check, run_files, run_suite};
@@ -166,19 +167,19 @@ fn an_open_breaker_has_a_diagnosis_of_its_own() {
 }
 
 /// A session with the demo tracker that suffers from one rule.
-async fn disturbed(over: TransportKind, rule: FaultRule) -> (Session, FaultInjector) {
+async fn disturbed(over: Transport, rule: FaultRule) -> (Session, FaultInjector) {
     let port = mcproof_testkit::free_port().to_string();
     let mut command = vec![env!("CARGO_BIN_EXE_mcproof"), "demo", "tracker"];
     match over {
-        TransportKind::Http => command.extend(["--http", "--port", &port]),
-        TransportKind::Sse => command.extend(["--sse", "--port", &port]),
+        Transport::Http => command.extend(["--http", "--port", &port]),
+        Transport::Sse => command.extend(["--sse", "--port", &port]),
         _ => {}
     }
     let launch = Launch { command: command.into_iter().map(str::to_owned).collect(), ..Launch::default() };
     let target = match over {
-        TransportKind::Stdio => Target::Stdio(launch),
+        Transport::Stdio => Target::Stdio(launch),
         _ => {
-            let path = if over == TransportKind::Sse { "sse" } else { "mcp" };
+            let path = if over == Transport::Sse { "sse" } else { "mcp" };
             let endpoint = Endpoint { url: format!("http://127.0.0.1:{port}/{path}").parse().unwrap(), headers: Vec::new() };
             Target::Http { endpoint, kind: Some(over), launch: Some(launch), locate: None }
         }
@@ -204,7 +205,7 @@ async fn answers_overtake_each_other_and_come_twice_without_blame_for_the_server
         schedule,
         seed: 1,
     };
-    for over in [TransportKind::Stdio, TransportKind::Http, TransportKind::Sse] {
+    for over in [Transport::Stdio, Transport::Http, Transport::Sse] {
         let (session, injector) = disturbed(over, rule(InjectedFault::Reorder, Schedule::First(1))).await;
         let (first, second) = tokio::join!(echo(&session, "one"), echo(&session, "two"));
         assert_eq!((&first["content"][0]["text"], &second["content"][0]["text"]), (&json!("one"), &json!("two")), "{over}");
@@ -212,7 +213,7 @@ async fn answers_overtake_each_other_and_come_twice_without_blame_for_the_server
         assert!(session.faults().is_empty(), "{over}: {:?}", session.faults());
         session.close().await;
     }
-    for over in [TransportKind::Stdio, TransportKind::Sse] {
+    for over in [Transport::Stdio, Transport::Sse] {
         let (session, injector) = disturbed(over, rule(InjectedFault::Duplicate, Schedule::Always)).await;
         echo(&session, "one").await;
         // The answer to this one comes after the second answer to the first.

@@ -6,9 +6,10 @@
 mod peers;
 
 use mcproof_client::{
-    Answers, Called, ConnectOptions, Elicitation, Endpoint, EraChoice, HostedTasks, Launch, Sampling, Session, Subscription, Tap, Target,
-    TaskStatus, TransportKind, open_session,
+    Answers, Called, ConnectOptions, Elicitation, Endpoint, HostedTasks, Launch, Sampling, Session, Subscription, Tap, Target, TaskStatus,
+    open_session,
 };
+use mcproof_protocol::{EraChoice, Transport};
 use peers::Peer;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -31,11 +32,11 @@ async fn open(target: Target, era: EraChoice, answers: Answers) -> Session {
 
 fn http(url: &str, launch: Launch) -> Target {
     let endpoint = Endpoint { url: Url::parse(url).unwrap(), headers: Vec::new() };
-    Target::Http { endpoint, kind: Some(TransportKind::Http), launch: Some(launch), locate: None }
+    Target::Http { endpoint, kind: Some(Transport::Http), launch: Some(launch), locate: None }
 }
 
-async fn everything(over: TransportKind, answers: Answers) -> Session {
-    let name = if over == TransportKind::Stdio { "stdio" } else { "http" };
+async fn everything(over: Transport, answers: Answers) -> Session {
+    let name = if over == Transport::Stdio { "stdio" } else { "http" };
     let start = Peer::named("everything").start(name);
     let port = mcproof_testkit::free_port().to_string();
     let filled = |text: String| text.replace("${port}", &port);
@@ -48,15 +49,15 @@ async fn everything(over: TransportKind, answers: Answers) -> Session {
     open(target, EraChoice::Legacy, answers).await
 }
 
-async fn tracker(over: TransportKind) -> Session {
+async fn tracker(over: Transport) -> Session {
     let port = mcproof_testkit::free_port().to_string();
     let mut command = vec![env!("CARGO_BIN_EXE_mcproof"), "demo", "tracker"];
-    if over == TransportKind::Http {
+    if over == Transport::Http {
         command.extend(["--http", "--port", &port]);
     }
     let launch = Launch { command: command.into_iter().map(str::to_owned).collect(), ..Launch::default() };
     let target = match over {
-        TransportKind::Http => http(&format!("http://127.0.0.1:{port}/mcp"), launch),
+        Transport::Http => http(&format!("http://127.0.0.1:{port}/mcp"), launch),
         _ => Target::Stdio(launch),
     };
     open(target, EraChoice::Modern, Answers::default()).await
@@ -72,7 +73,7 @@ fn text(result: &Value) -> String {
     result["content"][0]["text"].as_str().unwrap_or_default().to_owned()
 }
 
-const BOTH: [TransportKind; 2] = [TransportKind::Stdio, TransportKind::Http];
+const BOTH: [Transport; 2] = [Transport::Stdio, Transport::Http];
 
 async fn research(session: &Session, ambiguous: bool) -> Value {
     let params = object(json!({ "name": "simulate-research-query", "arguments": { "topic": "python", "ambiguous": ambiguous } }));
@@ -191,7 +192,7 @@ async fn modern_listeners_hear_what_they_asked_for_until_they_close() {
         let params = update.params.unwrap();
         assert_eq!((update.method.as_str(), &params["uri"]), ("notifications/resources/updated", &json!("tracker://projects")));
         assert_eq!(params["_meta"]["io.modelcontextprotocol/subscriptionId"], json!(projects.id()), "{over}");
-        assert_eq!(update.carried_by.is_some(), over == TransportKind::Http);
+        assert_eq!(update.carried_by.is_some(), over == Transport::Http);
         let silence = other.next(Duration::from_millis(20)).await.unwrap_err();
         assert_eq!(silence.to_string(), "no notification of the subscription within 20 ms", "{over}");
         projects.close();

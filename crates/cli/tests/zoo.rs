@@ -13,7 +13,8 @@ mod others;
 mod peers;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use mcproof_testkit::zoo::{self, Era, broken_servers};
+use mcproof_protocol::Era;
+use mcproof_testkit::zoo::{self, broken_servers};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};

@@ -5,14 +5,13 @@ mod answers;
 pub mod auth;
 pub mod jsonrpc;
 pub mod redaction;
-pub mod revision;
 mod secrets;
 pub mod session;
 mod tap;
 pub mod transport;
 
 pub use answers::{Answers, Callback, CallbackResponse, Elicitation, HostedTasks, Sampling};
-pub use revision::{Era, EraChoice, ParseChoiceError, TransportKind};
+
 pub use secrets::inherited_secrets;
 pub use session::{
     CallFailure, Called, Canceler, Cancellation, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Fault, Handshake, Headers,

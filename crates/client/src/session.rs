@@ -43,12 +43,12 @@ use crate::Tap;
 use crate::answers::Answers;
 use crate::auth::AuthorizationFailure;
 use crate::jsonrpc::{Malformed, RpcError};
-use crate::revision::{Era, TransportKind};
 use crate::transport::{
     Closed, Endpoint, Exit, HttpHead, Process, Resume, ShutdownReport, ShutdownTimeouts, Stage, StdinUse, Unanswered, ViolationKind,
 };
 use dispatcher::Dispatcher;
 use handshake::Offer;
+use mcproof_protocol::{Era, Transport};
 use mcproof_record::{FrameId, Json, JsonObject};
 use modern::mirrored;
 use param_headers::ParamHeaders;
@@ -64,7 +64,7 @@ use wire::{Connection, Outgoing, TOO_LATE, Wire};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Handshake {
     pub era: Era,
-    pub transport: TransportKind,
+    pub transport: Transport,
     /// The revision that both sides speak from here on.
     pub protocol_version: String,
     /// `{name, version, …}`; modern servers may leave it out.
@@ -172,7 +172,7 @@ pub struct Session {
     /// A server that we started and talk to over HTTP.
     spawned: Option<Spawned>,
     /// Where an HTTP server listens, and which of its transports it is.
-    reached: Option<(Endpoint, TransportKind)>,
+    reached: Option<(Endpoint, Transport)>,
     dispatcher: Arc<Dispatcher>,
     handshake: Handshake,
     /// Without what the responses let it declare.
@@ -331,7 +331,7 @@ impl Session {
             Era::Modern => {
                 let (params, mut headers) =
                     mirrored(&self.profile(), &self.handshake.protocol_version, method, params.map(Json::into_inner));
-                if self.handshake.transport == TransportKind::Http && method == "tools/call" {
+                if self.handshake.transport == Transport::Http && method == "tools/call" {
                     headers.extend(self.param_headers.lock().unwrap_or_else(PoisonError::into_inner).of_call(&params));
                 }
                 Outgoing { method, params: Some(params.into()), headers, resume: Resume::Never }

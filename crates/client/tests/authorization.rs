@@ -10,7 +10,7 @@ use mcproof_client::auth::{
     Authorization, AuthorizationPage, Credential, DynamicRegistration, Grant, Headless, Identity, IdentityProvider, Kept, Registered,
     Secret, SigningAlgorithm, SigningKey, TokenPersistence, TokenStore, UserAgent, Visit,
 };
-use mcproof_client::{EraChoice, TransportKind};
+use mcproof_protocol::{EraChoice, Transport};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -517,7 +517,7 @@ async fn a_refusal_may_be_explained_in_any_form() {
 #[tokio::test]
 async fn an_event_stream_is_opened_with_a_token() {
     let world = World::new(usual()).await;
-    let session = world.open_over(Some(&code()), EraChoice::Legacy, TransportKind::Sse).await.unwrap();
+    let session = world.open_over(Some(&code()), EraChoice::Legacy, Transport::Sse).await.unwrap();
     assert!(session.request("tools/list", None, Duration::from_secs(5)).await.unwrap().answer.is_ok());
     assert_eq!(world.count("POST as/token"), 1);
     world.assert_secrets_are_hidden();

@@ -5,7 +5,8 @@
 
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
-use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Limits, Session, Tap, Target, open_session};
+use mcproof_client::{ConnectOptions, Endpoint, Limits, Session, Tap, Target, open_session};
+use mcproof_protocol::EraChoice;
 use mcproof_record::{ExchangeId, FrameBody, Transcript};
 use std::io::Write as _;
 use std::time::{Duration, Instant};

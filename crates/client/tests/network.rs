@@ -7,9 +7,8 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use mcproof_client::{
-    ConnectOptions, Endpoint, EraChoice, HttpCall, Network, Proxies, Proxy, Session, Tap, Target, Tls, Verification, open_session,
-};
+use mcproof_client::{ConnectOptions, Endpoint, HttpCall, Network, Proxies, Proxy, Session, Tap, Target, Tls, Verification, open_session};
+use mcproof_protocol::EraChoice;
 use mcproof_record::FrameBody;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::crypto::ring;

@@ -3,9 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use mcproof_client::{
-    ConnectFailure, ConnectOptions, Era, EraChoice, Launch, ProcessSignal, Session, ShutdownTimeouts, Tap, Target, open_session,
-};
+use mcproof_client::{ConnectFailure, ConnectOptions, Launch, ProcessSignal, Session, ShutdownTimeouts, Tap, Target, open_session};
+use mcproof_protocol::{Era, EraChoice};
 use std::time::{Duration, Instant};
 
 /// `answer N` answers `initialize` with id N, `discovered N` the question for the era, `list N` that for tools, `no N` refuses any.

@@ -3,7 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Session, Tap, Target, open_session};
+use mcproof_client::{ConnectOptions, Endpoint, Session, Tap, Target, open_session};
+use mcproof_protocol::EraChoice;
 use mcproof_record::FrameBody;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -3,9 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use mcproof_client::{
-    Answers, Called, ConnectOptions, Elicitation, EraChoice, HostedTasks, ListenFailure, Sampling, Session, SubscriptionEnd,
-    SubscriptionFailure, Tap, TaskEnd, TaskFailure, TaskStatus, open_in_memory,
+    Answers, Called, ConnectOptions, Elicitation, HostedTasks, ListenFailure, Sampling, Session, SubscriptionEnd, SubscriptionFailure, Tap,
+    TaskEnd, TaskFailure, TaskStatus, open_in_memory,
 };
+use mcproof_protocol::EraChoice;
 use mcproof_record::{Direction, FrameBody};
 use serde_json::{Map, Value, json};
 use std::time::Duration;

@@ -7,10 +7,8 @@
 use super::hash::{canonical, full_hash, sort, text, tools_hash};
 use super::profile::{Profile, Visitor};
 use futures_util::future::try_join_all;
-use mcproof_client::revision::{LEGACY, MODERN};
-use mcproof_client::{
-    CallFailure, ConnectFailure, ConnectOptions, Era, Handshake, ListFailure, Session, Tap, Target, TransportKind, Unanswered, open_session,
-};
+use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, Handshake, ListFailure, Session, Tap, Target, Unanswered, open_session};
+use mcproof_protocol::{Era, Revision, Transport};
 use mcproof_record::{Contract, ContractHashes};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -19,7 +17,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Captured {
     pub contract: Contract,
-    pub transport: TransportKind,
+    pub transport: Transport,
 }
 
 /// Why a session gave no contract.
@@ -145,7 +143,7 @@ pub async fn versions(
         _ => None,
     };
     let target = running.as_ref().unwrap_or(target);
-    let others = LEGACY.iter().filter(|version| **version != handshake.protocol_version);
+    let others = Revision::LEGACY.iter().map(|revision| revision.as_str()).filter(|version| *version != handshake.protocol_version);
     let attempts = others.map(|version| {
         let tap = tap();
         async move {
@@ -244,7 +242,7 @@ fn told_versions(handshake: &Handshake) -> Vec<String> {
     }
     // Of a modern server the legacy revisions depend on the transport, and belong to the other key.
     if handshake.era == Era::Modern {
-        versions.retain(|version| version.as_str() >= MODERN);
+        versions.retain(|version| Revision::at(version) >= Revision::MODERN);
     }
     versions.sort_by(|one, two| two.cmp(one));
     versions.dedup();

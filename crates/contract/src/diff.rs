@@ -6,7 +6,7 @@ mod suspicion;
 mod tools;
 
 use super::profile::{Profile, Visitor};
-use mcproof_client::Era;
+use mcproof_protocol::Era;
 use mcproof_record::{ChangeLevel, Contract, ContractChange, ContractDiff, FORMAT_VERSION};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

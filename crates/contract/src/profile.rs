@@ -1,6 +1,7 @@
 //! The kinds of clients to whom a server may promise different things. Knows capabilities, no server.
 
-use mcproof_client::{Answers, ConnectOptions, Elicitation, Era, EraChoice, HostedTasks, Sampling};
+use mcproof_client::{Answers, ConnectOptions, Elicitation, HostedTasks, Sampling};
+use mcproof_protocol::{Era, EraChoice};
 use serde_json::json;
 use std::fmt;
 use std::str::FromStr;

@@ -3,8 +3,8 @@
 use super::capture::{handshake_of, lists, of_parts};
 use super::profile::{Profile, Visitor};
 use mcproof_analysis::ConversationView;
-use mcproof_client::revision::MODERN;
-use mcproof_client::{Era, Handshake, TransportKind};
+use mcproof_client::Handshake;
+use mcproof_protocol::{Era, Revision, Transport};
 use mcproof_record::{Contract, Conversation, Opened, Transcript};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub fn of_trace(transcript: Transcript) -> Result<(Visitor, Contract), TraceFail
     let mut take = Conversation {
         name: "trace".into(),
         transport: String::new(),
-        revision: MODERN.into(),
+        revision: Revision::MODERN.as_str().into(),
         opened: Opened::Yes,
         probes: Vec::new(),
         ending: None,
@@ -71,12 +71,12 @@ struct Shown {
 }
 
 fn shown(take: &Conversation) -> Result<Shown, TraceFailure> {
-    let era = if take.revision.as_str() < MODERN { Era::Legacy } else { Era::Modern };
+    let era = Revision::at(&take.revision).era();
     let conversation = ConversationView::new(take);
     let (result, _) = conversation.handshake().filter(|(result, _)| result.is_object()).ok_or(TraceFailure::NoHandshake)?;
     let handshake = Handshake {
         era,
-        transport: TransportKind::Stdio,
+        transport: Transport::Stdio,
         protocol_version: take.revision.clone(),
         server_info: match era {
             Era::Legacy => result.get("serverInfo").cloned(),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails where it stands, helpers included")]
 
+use mcproof_protocol::Era;
 use std::time::Duration;
 
 use mcproof_demo::{DemoError, DemoName, DemoOptions, NAMES, serve_stream};
@@ -66,22 +67,10 @@ impl Peer {
 
     async fn call(&mut self, era: Era, tool: &str, arguments: Value) -> Value {
         let mut params = json!({ "name": tool, "arguments": arguments });
-        era.sign(&mut params);
-        self.request(json!({ "jsonrpc": "2.0", "id": tool, "method": "tools/call", "params": params })).await
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Era {
-    Legacy,
-    Modern,
-}
-
-impl Era {
-    fn sign(self, params: &mut Value) {
-        if let Self::Modern = self {
+        if era == Era::Modern {
             params["_meta"] = modern_meta();
         }
+        self.request(json!({ "jsonrpc": "2.0", "id": tool, "method": "tools/call", "params": params })).await
     }
 }
 

@@ -3,7 +3,8 @@
 use crate::called::CallResult;
 use crate::failure::Failure;
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
-use mcproof_client::{ConnectFailure, ConnectOptions, Endpoint, Launch, ListFailure, Reply, Session, Tap, Target, TransportKind};
+use mcproof_client::{ConnectFailure, ConnectOptions, Endpoint, Launch, ListFailure, Reply, Session, Tap, Target};
+use mcproof_protocol::Transport;
 use mcproof_record::Diagnostic;
 use mcproof_report::{Style, diagnostic};
 use serde_json::{Map, Value, json};
@@ -69,7 +70,7 @@ impl Client {
     /// # Errors
     /// The URL is none, or the server did not do the handshake.
     pub async fn http(url: &str) -> Result<Self, Failure> {
-        Self::at(url, TransportKind::Http).await
+        Self::at(url, Transport::Http).await
     }
 
     /// Talks HTTP+SSE to the server whose event stream is at a URL.
@@ -77,10 +78,10 @@ impl Client {
     /// # Errors
     /// The URL is none, or the server did not do the handshake.
     pub async fn sse(url: &str) -> Result<Self, Failure> {
-        Self::at(url, TransportKind::Sse).await
+        Self::at(url, Transport::Sse).await
     }
 
-    async fn at(url: &str, kind: TransportKind) -> Result<Self, Failure> {
+    async fn at(url: &str, kind: Transport) -> Result<Self, Failure> {
         let target = Target::Http { endpoint: endpoint(url)?, kind: Some(kind), launch: None, locate: None };
         Self::connect(&target, &ConnectOptions::default()).await
     }

@@ -27,11 +27,13 @@ pub use client::Client;
 pub use contracts::assert_check;
 pub use failure::Failure;
 pub use mcproof_client::{
-    Answers, CallFailure, ConnectFailure, ConnectOptions, Deadline, Elicitation, Era, EraChoice, FaultDirection, FaultInjector, FaultRule,
-    Handshake, InjectedFault, Reply, Sampling, Schedule, Session, Tap, Target,
+    Answers, CallFailure, ConnectFailure, ConnectOptions, Deadline, Elicitation, FaultDirection, FaultInjector, FaultRule, Handshake,
+    InjectedFault, Reply, Sampling, Schedule, Session, Tap, Target,
 };
 pub use mcproof_macros::test;
-pub use program::{Program, Server, Transport};
+pub use mcproof_protocol::Transport;
+pub use mcproof_protocol::{Era, EraChoice};
+pub use program::{Program, Server};
 
 /// What `#[mcproof::test]` calls: opens a client, gives it to the test, and ends it.
 ///

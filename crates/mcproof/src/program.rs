@@ -2,32 +2,12 @@
 
 use crate::client::{Client, endpoint, explain};
 use crate::failure::Failure;
-use mcproof_client::{ConnectOptions, Endpoint, Launch, Session, Tap, TapBounds, Target, TransportKind, open_bare, revision};
+use mcproof_client::{ConnectOptions, Endpoint, Launch, Session, Tap, TapBounds, Target, open_bare};
+use mcproof_protocol::{Revision, Transport};
 use mcproof_record::Diagnostic;
 use mcproof_suite::run::locate_by;
-use std::fmt;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
-
-/// How a client reaches a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Transport {
-    InMemory,
-    Stdio,
-    Http,
-    Sse,
-}
-
-impl fmt::Display for Transport {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::InMemory => "in-memory",
-            Self::Stdio => "stdio",
-            Self::Http => "http",
-            Self::Sse => "sse",
-        })
-    }
-}
 
 /// A program, and how to start it for each transport.
 #[derive(Clone, Debug, Default)]
@@ -98,11 +78,11 @@ impl Program {
     /// It does not have this transport, or what was said of it cannot be used.
     pub fn target(&self, transport: Transport) -> Result<Target, Failure> {
         let launch = |command: Vec<String>, env| Launch { command, env, folder: self.folder.clone(), ..Launch::default() };
-        let (listening, kind) = match transport {
+        let listening = match transport {
             Transport::Stdio => return Ok(Target::Stdio(launch(self.command.clone(), self.env.clone()))),
-            Transport::Http => (&self.http, TransportKind::Http),
-            Transport::Sse => (&self.sse, TransportKind::Sse),
-            Transport::InMemory => (&None, TransportKind::InMemory),
+            Transport::Http => &self.http,
+            Transport::Sse => &self.sse,
+            Transport::InMemory => &None,
         };
         let Some(Listening { arguments, url }) = listening else {
             return Err(wrong(format!("this program is not reached over {transport}")));
@@ -117,7 +97,7 @@ impl Program {
         let env = self.env.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
         let locate = self.port_from.as_ref().map(|pattern| locate_by(pattern, url)).transpose();
         let locate = locate.map_err(|reason| wrong(format!("`port_from`: {reason}")))?;
-        Ok(Target::Http { endpoint: endpoint(&fill(url))?, kind: Some(kind), launch: Some(launch(command, env)), locate })
+        Ok(Target::Http { endpoint: endpoint(&fill(url))?, kind: Some(transport), launch: Some(launch(command, env)), locate })
     }
 
     /// Starts it, and opens a session. It ends with the client.
@@ -139,7 +119,7 @@ impl Program {
         };
         let tap = Tap::with(TapBounds::default(), target.secrets(), None);
         // What is held is the process; nothing is said over it.
-        let holder = open_bare(&target, TransportKind::Http, revision::LEGACY[0], &ConnectOptions::default(), &tap).await;
+        let holder = open_bare(&target, Transport::Http, Revision::LATEST_LEGACY.as_str(), &ConnectOptions::default(), &tap).await;
         let holder = holder.map_err(|failure| explain(&failure, &target, &tap))?;
         Ok(Server { holder, kind })
     }
@@ -148,7 +128,7 @@ impl Program {
 /// A server that runs. Dropping it kills its whole process group.
 pub struct Server {
     holder: Session,
-    kind: TransportKind,
+    kind: Transport,
 }
 
 impl Server {

@@ -6,9 +6,9 @@ mod results;
 
 pub use params::{
     AnswersParams, Asked, CallParams, CancelParams, CheckParams, ClientParams, CloseParams, CompleteArgument, CompleteParams,
-    ContractParams, Denied, DiffParams, DriveAnswers, DriveTarget, EraName, ExpectParams, HelloParams, ListParams, Listing, NameOnly,
-    NotifyParams, OpenParams, PatienceName, PingParams, PromptParams, Push, RawParams, ReadParams, RelayClosedParams, RelayForm,
-    RelayReceivedParams, RequestParams, SessionOnly, SnapshotParams, SpawnParams, Timeouts, TranscriptParams, TransportName, WaitParams,
+    ContractParams, Denied, DiffParams, DriveAnswers, DriveTarget, ExpectParams, HelloParams, ListParams, Listing, NameOnly, NotifyParams,
+    OpenParams, PatienceName, PingParams, PromptParams, Push, RawParams, ReadParams, RelayClosedParams, RelayForm, RelayReceivedParams,
+    RequestParams, SessionOnly, SnapshotParams, SpawnParams, Timeouts, TranscriptParams, WaitParams,
 };
 pub use results::{
     Answer, AskedOfDriver, CallAnswer, CheckFinding, CheckResult, Closed, ContractResult, DiffResult, Ended, ErrorData, ExitStatus,

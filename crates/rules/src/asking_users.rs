@@ -5,6 +5,7 @@ use super::ConversationView;
 use super::answers::messages;
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::wording::excerpt;
+use mcproof_protocol::Revision;
 use mcproof_record::FrameId;
 use regex::Regex;
 use serde_json::Value;
@@ -13,7 +14,7 @@ use url::Url;
 
 const SECRETS: &[RequirementSource] = &[
     RequirementSource {
-        revisions: "2025-06-18"..="2025-06-18",
+        revisions: Revision::V2025_06_18..=Revision::V2025_06_18,
         level: RequirementLevel::Must,
         source: "client/elicitation#security-considerations",
     },

@@ -7,18 +7,19 @@ use super::{Asked, ConversationView, HttpExchange};
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::auth::{identifies, metadata_hint};
+use mcproof_protocol::Revision;
 use mcproof_record::FrameId;
 use serde_json::Value;
 use url::Url;
 
 const DISCOVERY: &[RequirementSource] = &[
     RequirementSource {
-        revisions: "2025-06-18"..="2025-06-18",
+        revisions: Revision::V2025_06_18..=Revision::V2025_06_18,
         level: RequirementLevel::Must,
         source: "basic/authorization#authorization-server-location",
     },
     RequirementSource {
-        revisions: "2025-11-25"..="2025-11-25",
+        revisions: Revision::V2025_11_25..=Revision::V2025_11_25,
         level: RequirementLevel::Must,
         source: "basic/authorization#authorization-server-location",
     },
@@ -36,12 +37,12 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a 401 tells where the metadata of the resource is, or it is at its well-known place",
         sources: &[
             RequirementSource {
-                revisions: "2025-06-18"..="2025-06-18",
+                revisions: Revision::V2025_06_18..=Revision::V2025_06_18,
                 level: RequirementLevel::Must,
                 source: "basic/authorization#authorization-server-location",
             },
             RequirementSource {
-                revisions: "2025-11-25"..="2025-11-25",
+                revisions: Revision::V2025_11_25..=Revision::V2025_11_25,
                 level: RequirementLevel::Must,
                 source: "basic/authorization#protected-resource-metadata-discovery-requirements",
             },
@@ -134,12 +135,12 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "the authorization server serves its metadata, for the issuer that was named",
         sources: &[
             RequirementSource {
-                revisions: "2025-06-18"..="2025-06-18",
+                revisions: Revision::V2025_06_18..=Revision::V2025_06_18,
                 level: RequirementLevel::Must,
                 source: "basic/authorization#server-metadata-discovery",
             },
             RequirementSource {
-                revisions: "2025-11-25"..="2025-11-25",
+                revisions: Revision::V2025_11_25..=Revision::V2025_11_25,
                 level: RequirementLevel::Must,
                 source: "basic/authorization#authorization-server-metadata-discovery",
             },
@@ -185,7 +186,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "the authorization server says that it supports PKCE with S256",
         sources: &[
             RequirementSource {
-                revisions: "2025-11-25"..="2025-11-25",
+                revisions: Revision::V2025_11_25..=Revision::V2025_11_25,
                 level: RequirementLevel::Must,
                 source: "basic/authorization#authorization-code-protection",
             },
@@ -303,7 +304,7 @@ fn unauthorized_names_metadata(conversation: &ConversationView<'_>) -> Judgment 
     };
     let headers = refused.http.and_then(|http| http.response).map(|response| response.headers).unwrap_or_default();
     // Only since 2025-11-25 the well-known place is enough.
-    let place_is_enough = conversation.conversation.revision.as_str() >= "2025-11-25";
+    let place_is_enough = Revision::at(&conversation.conversation.revision) >= Revision::V2025_11_25;
     if metadata_hint(headers).is_some() || (place_is_enough && document(conversation, "resource-metadata").is_some()) {
         return Judgment::Pass;
     }

@@ -4,6 +4,7 @@
 use super::modern::key_of;
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Answer, Asked, ConversationView, Said};
+use mcproof_protocol::Revision;
 use mcproof_record::FrameId;
 use serde_json::Value;
 
@@ -12,8 +13,16 @@ const OFTEN_BROKEN: Option<&str> =
 
 /// Both parties keep to what was negotiated.
 const NEGOTIATED: &[RequirementSource] = &[
-    RequirementSource { revisions: "2024-11-05"..="2025-03-26", level: RequirementLevel::Should, source: "basic/lifecycle#operation" },
-    RequirementSource { revisions: "2025-06-18"..="2025-11-25", level: RequirementLevel::Must, source: "basic/lifecycle#operation" },
+    RequirementSource {
+        revisions: Revision::V2024_11_05..=Revision::V2025_03_26,
+        level: RequirementLevel::Should,
+        source: "basic/lifecycle#operation",
+    },
+    RequirementSource {
+        revisions: Revision::V2025_06_18..=Revision::V2025_11_25,
+        level: RequirementLevel::Must,
+        source: "basic/lifecycle#operation",
+    },
     RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/tools#capabilities" },
 ];
 
@@ -21,8 +30,16 @@ const NEGOTIATED: &[RequirementSource] = &[
 /// `logs-only-when-requested`.
 /// That a modern server logs is told by its capabilities all the same.
 const NEGOTIATED_BY_HANDSHAKE: &[RequirementSource] = &[
-    RequirementSource { revisions: "2024-11-05"..="2025-03-26", level: RequirementLevel::Should, source: "basic/lifecycle#operation" },
-    RequirementSource { revisions: "2025-06-18"..="2025-11-25", level: RequirementLevel::Must, source: "basic/lifecycle#operation" },
+    RequirementSource {
+        revisions: Revision::V2024_11_05..=Revision::V2025_03_26,
+        level: RequirementLevel::Should,
+        source: "basic/lifecycle#operation",
+    },
+    RequirementSource {
+        revisions: Revision::V2025_06_18..=Revision::V2025_11_25,
+        level: RequirementLevel::Must,
+        source: "basic/lifecycle#operation",
+    },
     RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/utilities/logging#capabilities" },
 ];
 
@@ -216,7 +233,7 @@ fn is_declared(conversation: &ConversationView<'_>) -> Judgment {
         let Some(method) = asked.request.and_then(Said::method) else { continue };
         let (capability, items) = match method {
             // It came with 2025-03-26.
-            "completion/complete" if conversation.conversation.revision.as_str() < "2025-03-26" => continue,
+            "completion/complete" if Revision::at(&conversation.conversation.revision) < Revision::V2025_03_26 => continue,
             "completion/complete" => ("completions", value.pointer("/completion/values")),
             _ => (method.split('/').next().unwrap_or_default(), value.get(key_of(method))),
         };

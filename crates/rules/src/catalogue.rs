@@ -68,8 +68,9 @@ pub fn find(id: &str) -> Option<&'static Rule> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ConversationView, On, example, judge_one, rule_definition::revisions};
+    use super::super::{ConversationView, On, example, judge_one};
     use super::*;
+    use mcproof_protocol::Revision;
     use mcproof_record::Judged;
     use std::collections::BTreeSet;
 
@@ -82,8 +83,8 @@ mod tests {
         };
         // Rules of messages may have an example that needs HTTP.
         let transport = if transport == "stdio" && rule.bad.trim_start().starts_with("> POST") { "http" } else { transport };
-        let last_legacy = *revisions::LEGACY.end();
-        let revision = if rule.law_in(last_legacy).is_some() { last_legacy } else { rule.sources[0].revisions.end() };
+        let last_legacy = Revision::LATEST_LEGACY.as_str();
+        let revision = if rule.requirement_in(last_legacy).is_some() { last_legacy } else { rule.sources[0].revisions.end().as_str() };
         (transport, revision)
     }
 

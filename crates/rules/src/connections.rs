@@ -9,6 +9,7 @@ use super::{Answer, ConversationView, HttpExchange, Said};
 use mcproof_analysis::probes::UNKNOWN_STREAM;
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
+use mcproof_protocol::Revision;
 use mcproof_record::FrameId;
 use serde_json::Value;
 use std::time::Duration;
@@ -120,7 +121,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Http,
         requirement: "a server goes on when a client closes a connection before it has its answer",
         sources: &[
-            RequirementSource { revisions: "2024-11-05"..="2024-11-05", level: RequirementLevel::Should, source: "" },
+            RequirementSource { revisions: Revision::V2024_11_05..=Revision::V2024_11_05, level: RequirementLevel::Should, source: "" },
             RequirementSource {
                 revisions: revisions::SESSIONS,
                 level: RequirementLevel::Should,

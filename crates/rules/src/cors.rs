@@ -5,6 +5,7 @@ use super::http::{evidence, is_success};
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Asked, ConversationView, HttpExchange};
 use mcproof_analysis::wording::excerpt;
+use mcproof_protocol::Revision;
 
 const FETCH: &[RequirementSource] = &[RequirementSource {
     revisions: revisions::ALL,
@@ -320,7 +321,7 @@ fn preflight_allows_headers(conversation: &ConversationView<'_>) -> Judgment {
         ("content-type", true),
         // `*` does not stand for this one.
         ("authorization", wants_token),
-        ("mcp-protocol-version", revision >= "2025-06-18"),
+        ("mcp-protocol-version", Revision::at(revision).has_version_header()),
         ("mcp-session-id", !is_modern && has_sessions(conversation)),
         ("mcp-method", is_modern),
         ("mcp-name", is_modern),

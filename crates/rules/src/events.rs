@@ -8,6 +8,7 @@ use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{USUAL_PROBES, read_json};
 use mcproof_client::transport::{Event, EventParser};
+use mcproof_protocol::Revision;
 use mcproof_record::{ExchangeId, Frame, FrameBody, FrameId, Opened};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,7 +22,11 @@ const STREAM_FORMAT: &[RequirementSource] = &[RequirementSource {
 }];
 
 const MESSAGES: &[RequirementSource] = &[
-    RequirementSource { revisions: "2024-11-05"..="2024-11-05", level: RequirementLevel::Must, source: "basic/transports#http-with-sse" },
+    RequirementSource {
+        revisions: Revision::V2024_11_05..=Revision::V2024_11_05,
+        level: RequirementLevel::Must,
+        source: "basic/transports#http-with-sse",
+    },
     RequirementSource {
         revisions: revisions::SESSIONS,
         level: RequirementLevel::Must,
@@ -188,7 +193,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Events,
         requirement: "a stream that can be resumed begins with an event that has an id and no data",
         sources: &[RequirementSource {
-            revisions: "2025-11-25"..="2025-11-25",
+            revisions: Revision::V2025_11_25..=Revision::V2025_11_25,
             level: RequirementLevel::Should,
             source: "basic/transports#sending-messages-to-the-server",
         }],

@@ -12,6 +12,7 @@ use mcproof_analysis::named;
 use mcproof_analysis::probes::fixtures::{EMBEDDED, ENTERED, OF_TEMPLATE, PROMPTED, SAMPLED, TEMPLATE};
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{Answer, Asked, ConversationView, Said};
+use mcproof_protocol::Revision;
 use mcproof_record::{FrameBody, FrameId};
 use serde_json::{Value, json};
 
@@ -32,8 +33,8 @@ const FIXTURE: Rule = Rule {
 };
 
 const SINCE: Revisions = revisions::SINCE_2025_06;
-const LEGACY: Revisions = "2025-06-18"..="2025-11-25";
-const NEWEST_LEGACY: Revisions = "2025-11-25"..="2025-11-25";
+const LEGACY: Revisions = Revision::V2025_06_18..=Revision::V2025_11_25;
+const NEWEST_LEGACY: Revisions = Revision::V2025_11_25..=Revision::V2025_11_25;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -57,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "the tool that fails gives a result with `isError` and a text that says why",
         sources: &[
             RequirementSource {
-                revisions: "2024-11-05"..="2025-03-26",
+                revisions: Revision::V2024_11_05..=Revision::V2025_03_26,
                 level: RequirementLevel::Should,
                 source: "server/tools#error-handling",
             },

@@ -6,6 +6,7 @@ use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, Requir
 use super::{Answer, Asked, ConversationView, HttpExchange};
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
+use mcproof_protocol::Revision;
 use mcproof_record::FrameId;
 use serde_json::Value;
 
@@ -25,7 +26,7 @@ pub(super) const SENDING: &[RequirementSource] = &[
 const PRACTICE: &[RequirementSource] = &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Portability, source: "" }];
 
 const VERSION_HEADER: &str = "basic/transports#protocol-version-header";
-const WITH_VERSION_HEADER: super::Revisions = "2025-06-18"..="2025-11-25";
+const WITH_VERSION_HEADER: super::Revisions = Revision::V2025_06_18..=Revision::V2025_11_25;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -34,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a request is answered with `application/json` or `text/event-stream`",
         sources: &[
             RequirementSource {
-                revisions: "2024-11-05"..="2024-11-05",
+                revisions: Revision::V2024_11_05..=Revision::V2024_11_05,
                 level: RequirementLevel::Must,
                 source: "basic/transports#http-with-sse",
             },
@@ -283,7 +284,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a body that is not valid JSON gets a status from 400 to 499",
         sources: &[
             RequirementSource {
-                revisions: "2024-11-05"..="2024-11-05",
+                revisions: Revision::V2024_11_05..=Revision::V2024_11_05,
                 level: RequirementLevel::Must,
                 source: "basic/transports#http-with-sse",
             },

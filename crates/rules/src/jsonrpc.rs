@@ -6,6 +6,7 @@ use super::answers::{Heard, Meaning, Pairing, first_abuse, gathered, messages, s
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_analysis::{Answer, Asked, Said};
+use mcproof_protocol::Revision;
 use mcproof_record::{FrameId, ProbeOutcome};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -215,7 +216,11 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::JsonRpc,
         requirement: "each message is sent by itself, not in an array",
         sources: &[
-            RequirementSource { revisions: "2025-06-18"..="2025-11-25", level: RequirementLevel::Must, source: "basic/transports" },
+            RequirementSource {
+                revisions: Revision::V2025_06_18..=Revision::V2025_11_25,
+                level: RequirementLevel::Must,
+                source: "basic/transports",
+            },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic/transports/stdio" },
         ],
         on: On::Any,

@@ -2,8 +2,7 @@
 
 use super::lifecycle::{COULD_NOT_BE_READ, WANTS_AUTHORIZATION};
 use super::{ConversationView, Judge, Judgment, Rule, Violation, causes};
-use mcproof_analysis::revision_is_modern;
-use mcproof_client::revision::{LEGACY, MODERN};
+use mcproof_protocol::{Era, Revision};
 use mcproof_record::{Conversation, Direction, Finding, Frame, FrameBody, Judged, Opened, RuleResult, Severity, without_numbers};
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
@@ -84,8 +83,8 @@ const OF_ANY_ERA: [&str; 4] =
 /// The revision whose laws hold for a conversation: whoever does not speak an era answers by the laws of the other one.
 fn revision(take: &Conversation) -> &str {
     match take.opened {
-        Opened::OtherEra if revision_is_modern(&take.revision) => LEGACY[0],
-        Opened::OtherEra => MODERN,
+        Opened::OtherEra if Revision::at(&take.revision).era() == Era::Modern => Revision::LATEST_LEGACY.as_str(),
+        Opened::OtherEra => Revision::MODERN.as_str(),
         _ => &take.revision,
     }
 }
@@ -96,7 +95,7 @@ pub fn judge_one(rule: &Rule, conversations: &[ConversationView<'_>], is_strict:
         .iter()
         .enumerate()
         .filter(|(_, one)| one.conversation.opened != Opened::OtherEra || OF_ANY_ERA.contains(&rule.id))
-        .filter(|(_, one)| rule.on.includes(&one.conversation.transport) && rule.law_in(revision(one.conversation)).is_some())
+        .filter(|(_, one)| rule.on.includes(&one.conversation.transport) && rule.requirement_in(revision(one.conversation)).is_some())
         .collect();
     let judged = match (concerned.is_empty(), &rule.judge) {
         (true, _) => Judged::NotApplicable { why: "this server was not talked to over a transport and in a revision that has it".into() },
@@ -187,7 +186,7 @@ fn merge(rule: &Rule, conversations: &[ConversationView<'_>], said: impl Iterato
 }
 
 fn finding(rule: &Rule, judged: &Conversation, conversation: usize, violation: Violation, is_strict: bool) -> Option<Finding> {
-    let law = rule.law_in(revision(judged))?;
+    let law = rule.requirement_in(revision(judged))?;
     let strict = law.level.severity();
     let tolerance = violation.tolerance.or(rule.tolerance);
     let severity = if is_strict { strict } else { law.severity(tolerance) };

@@ -9,7 +9,7 @@ use mcproof_analysis::diagnosis::missing_piece;
 use mcproof_analysis::probes::{LEGAL_FORM, PARALLEL_TOKEN};
 use mcproof_analysis::wording::shortened;
 use mcproof_analysis::{Answer, Said, USUAL_PROBES};
-use mcproof_client::revision::{LEGACY, MODERN};
+use mcproof_protocol::{Era, Revision};
 use mcproof_record::{FrameBody, FrameId, Opened, ProbeOutcome};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -200,12 +200,12 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a server asks of a client only what that has declared",
         sources: &[
             RequirementSource {
-                revisions: "2024-11-05"..="2025-03-26",
+                revisions: Revision::V2024_11_05..=Revision::V2025_03_26,
                 level: RequirementLevel::Should,
                 source: "basic/lifecycle#operation",
             },
             RequirementSource {
-                revisions: "2025-06-18"..="2025-11-25",
+                revisions: Revision::V2025_06_18..=Revision::V2025_11_25,
                 level: RequirementLevel::Must,
                 source: "basic/lifecycle#operation",
             },
@@ -337,7 +337,9 @@ fn is_modern_only(error: &Value) -> bool {
         return true;
     }
     let supported = error.pointer("/data/supported").and_then(Value::as_array);
-    supported.is_some_and(|all| !all.is_empty() && all.iter().all(|version| version.as_str().is_some_and(|version| version >= MODERN)))
+    supported.is_some_and(|all| {
+        !all.is_empty() && all.iter().all(|version| version.as_str().is_some_and(|version| Revision::at(version) >= Revision::MODERN))
+    })
 }
 
 /// Whether a process still ran when we began to end it.
@@ -391,8 +393,8 @@ fn is_consistent(conversations: &[&ConversationView<'_>]) -> Judgment {
         let broken = |message: String, frames: Vec<FrameId>, conversation: usize| {
             Judgment::Broken(vec![Violation { conversation, ..Violation::new(message, frames) }])
         };
-        if !LEGACY.contains(&version) {
-            let what = if version == MODERN { "which has no `initialize`" } else { "which was never published" };
+        if Era::of(version) != Some(Era::Legacy) {
+            let what = if Era::of(version) == Some(Era::Modern) { "which has no `initialize`" } else { "which was never published" };
             return broken(format!("instead of an unknown version it offers {version}, {what}"), asked.frames(), index);
         }
         match conversations.iter().enumerate().find_map(|(other, one)| Some((other, answered_when_asked_for(one, version)?))) {
@@ -414,10 +416,10 @@ fn unpublished_answer(conversation: &ConversationView<'_>, index: usize) -> Opti
     handshakes.filter_map(|(request, answer)| Some((request, answer?))).find_map(|(request, answer)| {
         let version = answer.value.pointer("/result/protocolVersion")?.as_str()?;
         let asked = request.param("/protocolVersion").and_then(Value::as_str).unwrap_or_default();
-        if LEGACY.contains(&version) || !LEGACY.contains(&asked) {
+        if Era::of(version) == Some(Era::Legacy) || Era::of(asked) != Some(Era::Legacy) {
             return None;
         }
-        let what = if version == MODERN { "which has no `initialize`" } else { "which was never published" };
+        let what = if Era::of(version) == Some(Era::Modern) { "which has no `initialize`" } else { "which was never published" };
         let message = format!("asked for {asked} it answers {}, {what}", shortened(version, 40));
         Some(Violation { conversation: index, ..Violation::new(message, [request.frame.id, answer.frame.id]) })
     })

@@ -8,11 +8,12 @@ mod table;
 mod tests;
 
 use self::check::{Check, Focus, Place, shown};
-use self::shape::{Kind, Presence, Revision};
+use self::shape::{Kind, Presence};
 use self::table::{
     CACHE_HINTS, CACHED_RESULTS, ERROR, ERROR_DATA, INPUT_METHODS, INPUT_REQUIRED, NOTIFICATION, NOTIFICATIONS, REQUEST, REQUESTS, RESULT,
     RESULTS, TASK_EXTENSION, TASK_RESULT,
 };
+use mcproof_protocol::Revision;
 use serde_json::{Map, Value};
 
 /// What is known about a message besides its own content.

@@ -7,7 +7,7 @@ use crate::sdk;
 use mcproof_analysis::MOST_VALUES;
 use mcproof_analysis::named;
 use mcproof_analysis::probes::{EXPLORED_IN_PART, UNANSWERED_CALL};
-use mcproof_client::revision::LEGACY;
+use mcproof_protocol::Era;
 use mcproof_record::{CheckReport, Conversation, FORMAT_VERSION, Gap, GapKind, Judged, Opened, ProbeOutcome, RuleResult, Severity};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -177,7 +177,7 @@ fn flaw_of_handshake(conversation: &ConversationView<'_>, result: &Value) -> Opt
     }
     match result.get("protocolVersion").and_then(Value::as_str) {
         None => return Some("the result of `initialize` has no `protocolVersion`".into()),
-        Some(version) if !LEGACY.contains(&version) => {
+        Some(version) if Era::of(version) != Some(Era::Legacy) => {
             return Some(format!("`initialize` agreed on revision {version:?}, which does not exist"));
         }
         Some(_) => {}

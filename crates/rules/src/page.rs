@@ -7,10 +7,10 @@ use mcproof_record::{RulePage, RuleSource};
 impl Rule {
     pub fn page(&self) -> RulePage {
         let sources = self.sources.iter().map(|law| RuleSource {
-            first: (*law.revisions.start()).into(),
-            last: (*law.revisions.end()).into(),
+            first: law.revisions.start().as_str().into(),
+            last: law.revisions.end().as_str().into(),
             level: law.level.to_string(),
-            url: link(law.source, law.revisions.end()),
+            url: link(law.source, law.revisions.end().as_str()),
         });
         let transports = match self.on {
             On::Any => "every transport",

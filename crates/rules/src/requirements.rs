@@ -78,7 +78,10 @@ mod tests {
         for requirement in all() {
             for id in ids(&requirement.owner) {
                 let rule = rules::find(id).unwrap_or_else(|| panic!("{requirement:?}: there is no rule `{id}`"));
-                assert!(rule.law_in(revision(requirement.table)).is_some(), "{requirement:?}: `{id}` has no requirement in this revision");
+                assert!(
+                    rule.requirement_in(revision(requirement.table)).is_some(),
+                    "{requirement:?}: `{id}` has no requirement in this revision"
+                );
             }
         }
     }

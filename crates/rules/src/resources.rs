@@ -5,6 +5,7 @@ use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, Requir
 use super::{Answer, Asked, ConversationView};
 use iri_string::template::UriTemplateStr;
 use mcproof_analysis::named;
+use mcproof_protocol::Revision;
 use mcproof_record::FrameId;
 use serde_json::Value;
 use url::Url;
@@ -138,12 +139,12 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "if `subscribe` is declared, clients can subscribe to listed resources and unsubscribe from them",
         sources: &[
             RequirementSource {
-                revisions: "2024-11-05"..="2025-03-26",
+                revisions: Revision::V2024_11_05..=Revision::V2025_03_26,
                 level: RequirementLevel::Should,
                 source: "basic/lifecycle#operation",
             },
             RequirementSource {
-                revisions: "2025-06-18"..="2025-11-25",
+                revisions: Revision::V2025_06_18..=Revision::V2025_11_25,
                 level: RequirementLevel::Must,
                 source: "basic/lifecycle#operation",
             },

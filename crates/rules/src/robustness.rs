@@ -5,6 +5,7 @@ use super::answers::{Pairing, death, garbled, messages};
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::Answer;
 use mcproof_analysis::probes::CONTROL;
+use mcproof_protocol::Revision;
 use mcproof_record::FrameId;
 
 /// Probes that servers parse differently: a server may find no id in them, or a different one.
@@ -84,7 +85,11 @@ pub(super) const RULES: &[Rule] = &[
         id: "batch-gets-response",
         area: Area::JsonRpc,
         requirement: "an array of requests gets a response, in the revision that has batches",
-        sources: &[RequirementSource { revisions: "2025-03-26"..="2025-03-26", level: RequirementLevel::Must, source: "basic#batching" }],
+        sources: &[RequirementSource {
+            revisions: Revision::V2025_03_26..=Revision::V2025_03_26,
+            level: RequirementLevel::Must,
+            source: "basic#batching",
+        }],
         on: On::Any,
         tolerance: Some(
             "a MUST of the specification, and a warning by default because most servers of that revision do not accept batches",

@@ -1,29 +1,30 @@
 //! What a rule is. Knows no rule.
 
 use super::ConversationView;
+use mcproof_protocol::Revision;
 use mcproof_record::{FrameId, Severity};
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// Revisions are dates, so they compare as text.
-pub type Revisions = RangeInclusive<&'static str>;
+/// First and last.
+pub type Revisions = RangeInclusive<Revision>;
 
 /// Ranges of revisions that laws hold for.
 pub mod revisions {
-    use super::Revisions;
+    use super::{Revision, Revisions};
 
-    pub const ALL: Revisions = "2024-11-05"..="2026-07-28";
+    pub const ALL: Revisions = Revision::V2024_11_05..=Revision::V2026_07_28;
     /// With an `initialize` handshake.
-    pub const LEGACY: Revisions = "2024-11-05"..="2025-11-25";
+    pub const LEGACY: Revisions = Revision::V2024_11_05..=Revision::V2025_11_25;
     /// Before Streamable HTTP.
-    pub const FIRST: Revisions = "2024-11-05"..="2024-11-05";
-    pub const SINCE_2025_03: Revisions = "2025-03-26"..="2026-07-28";
-    pub const SINCE_2025_06: Revisions = "2025-06-18"..="2026-07-28";
-    pub const SINCE_2025_11: Revisions = "2025-11-25"..="2026-07-28";
-    pub const BEFORE_2025_11: Revisions = "2024-11-05"..="2025-06-18";
+    pub const FIRST: Revisions = Revision::V2024_11_05..=Revision::V2024_11_05;
+    pub const SINCE_2025_03: Revisions = Revision::V2025_03_26..=Revision::V2026_07_28;
+    pub const SINCE_2025_06: Revisions = Revision::V2025_06_18..=Revision::V2026_07_28;
+    pub const SINCE_2025_11: Revisions = Revision::V2025_11_25..=Revision::V2026_07_28;
+    pub const BEFORE_2025_11: Revisions = Revision::V2024_11_05..=Revision::V2025_06_18;
     /// With sessions over Streamable HTTP.
-    pub const SESSIONS: Revisions = "2025-03-26"..="2025-11-25";
-    pub const MODERN: Revisions = "2026-07-28"..="2026-07-28";
+    pub const SESSIONS: Revisions = Revision::V2025_03_26..=Revision::V2025_11_25;
+    pub const MODERN: Revisions = Revision::V2026_07_28..=Revision::V2026_07_28;
 }
 
 /// Who demands it, and how much.
@@ -217,9 +218,11 @@ impl RequirementSource {
 }
 
 impl Rule {
-    /// The law in a revision.
-    pub fn law_in(&self, revision: &str) -> Option<&'static RequirementSource> {
-        self.sources.iter().find(|law| law.revisions.contains(&revision))
+    /// The requirement in the revision of a session; of one that was never published, in the revision before it. `None` also for
+    /// what is later than all published ones.
+    pub fn requirement_in(&self, version: &str) -> Option<&'static RequirementSource> {
+        let revision = Revision::not_after(version).filter(|_| version <= Revision::MODERN.as_str())?;
+        self.sources.iter().find(|source| source.revisions.contains(&revision))
     }
 }
 

@@ -4,6 +4,7 @@ use super::flaws::{Flaw, told};
 use super::messages::{self, About, MessageFlaw};
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, revisions};
 use super::{ConversationView, Said};
+use mcproof_protocol::Revision;
 use serde_json::Value;
 
 pub(super) const RULES: &[Rule] = &[
@@ -12,7 +13,11 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Schema,
         requirement: "each message matches the schema of its revision",
         sources: &[
-            RequirementSource { revisions: "2024-11-05"..="2025-03-26", level: RequirementLevel::Must, source: "basic#schema" },
+            RequirementSource {
+                revisions: Revision::V2024_11_05..=Revision::V2025_03_26,
+                level: RequirementLevel::Must,
+                source: "basic#schema",
+            },
             RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Must, source: "schema" },
         ],
         on: On::Any,

@@ -5,6 +5,7 @@ use super::ConversationView;
 use super::authorization::{document, refusal};
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::wording::excerpt;
+use mcproof_protocol::Revision;
 use serde_json::Value;
 use url::Url;
 
@@ -15,12 +16,12 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "the endpoints of the authorization server are served over HTTPS",
         sources: &[
             RequirementSource {
-                revisions: "2025-03-26"..="2025-03-26",
+                revisions: Revision::V2025_03_26..=Revision::V2025_03_26,
                 level: RequirementLevel::Must,
                 source: "basic/authorization#security-considerations",
             },
             RequirementSource {
-                revisions: "2025-06-18"..="2025-11-25",
+                revisions: Revision::V2025_06_18..=Revision::V2025_11_25,
                 level: RequirementLevel::Must,
                 source: "basic/authorization#communication-security",
             },
@@ -59,7 +60,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a 401 of a server with scopes names the required ones",
         sources: &[
             RequirementSource {
-                revisions: "2025-11-25"..="2025-11-25",
+                revisions: Revision::V2025_11_25..=Revision::V2025_11_25,
                 level: RequirementLevel::Should,
                 source: "basic/authorization#protected-resource-metadata-discovery-requirements",
             },
@@ -98,7 +99,11 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a server does not list `offline_access` among its scopes",
         // The era of a server that refuses all requests is unknown; it is judged as a legacy one.
         sources: &[
-            RequirementSource { revisions: "2025-11-25"..="2025-11-25", level: RequirementLevel::Portability, source: "" },
+            RequirementSource {
+                revisions: Revision::V2025_11_25..=Revision::V2025_11_25,
+                level: RequirementLevel::Portability,
+                source: "",
+            },
             RequirementSource {
                 revisions: revisions::MODERN,
                 level: RequirementLevel::Should,

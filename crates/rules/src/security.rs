@@ -6,6 +6,7 @@ use super::http::{evidence, is_served, is_success, told};
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Asked, ConversationView};
 use mcproof_analysis::wording::excerpt;
+use mcproof_protocol::Revision;
 use mcproof_record::FrameId;
 use regex::Regex;
 use serde_json::Value;
@@ -165,7 +166,7 @@ fn origin_is_validated(conversation: &ConversationView<'_>) -> Judgment {
         })
         .collect();
     // Earlier revisions do not specify the status.
-    let has_status = conversation.conversation.revision.as_str() >= "2025-11-25";
+    let has_status = Revision::at(&conversation.conversation.revision) >= Revision::V2025_11_25;
     let wrong: Vec<_> = tried
         .iter()
         .filter(|(_, asked)| match asked.status().unwrap_or_default() {

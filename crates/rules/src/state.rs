@@ -8,6 +8,7 @@ use super::ConversationView;
 use super::flaws::{Flaw, told};
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, revisions};
 use mcproof_analysis::{Answer, Asked, Said};
+use mcproof_protocol::Revision;
 use mcproof_record::{FrameId, Probed};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -22,7 +23,11 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Calls,
         requirement: "a tool with `readOnlyHint: true` makes no observable change",
         sources: &[
-            RequirementSource { revisions: "2025-03-26"..="2025-03-26", level: RequirementLevel::Security, source: "server/tools#tool" },
+            RequirementSource {
+                revisions: Revision::V2025_03_26..=Revision::V2025_03_26,
+                level: RequirementLevel::Security,
+                source: "server/tools#tool",
+            },
             RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Security, source: "schema#toolannotations" },
         ],
         on: On::Any,
@@ -71,7 +76,11 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Calls,
         requirement: "the second call of a tool with `idempotentHint: true`, with the same arguments, makes no observable change",
         sources: &[
-            RequirementSource { revisions: "2025-03-26"..="2025-03-26", level: RequirementLevel::Must, source: "server/tools#tool" },
+            RequirementSource {
+                revisions: Revision::V2025_03_26..=Revision::V2025_03_26,
+                level: RequirementLevel::Must,
+                source: "server/tools#tool",
+            },
             RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Must, source: "schema#toolannotations" },
         ],
         on: On::Any,

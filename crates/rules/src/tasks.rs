@@ -7,11 +7,12 @@ use super::sessions::weakness;
 use mcproof_analysis::probes::{MISLED, RELATED};
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{Answer, Asked, ConversationView, Said};
+use mcproof_protocol::Revision;
 use mcproof_record::{ExchangeId, FrameId};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-const REVISION: Revisions = "2025-11-25"..="2025-11-25";
+const REVISION: Revisions = Revision::V2025_11_25..=Revision::V2025_11_25;
 /// Why a MUST is a warning for tools that have to be called as a task.
 const REFUSED_IN_RESULT: Option<&str> =
     Some("a MUST of the specification, and a warning by default if the call is refused with an `isError` result, as by the TypeScript SDK");

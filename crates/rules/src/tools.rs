@@ -7,6 +7,7 @@ use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, Requir
 use super::tool_schema::{foreign_references, invalid_schema, undeclared, unfit_defaults};
 use mcproof_analysis::json_schema::{TooCostly, explodes};
 use mcproof_analysis::texts::{control_character, hidden_character};
+use mcproof_protocol::Revision;
 use serde_json::{Value, json};
 
 /// The maximum length of names in hosts that pass tools to models of several vendors.
@@ -20,13 +21,21 @@ const PRACTICE: &[RequirementSource] =
 
 const VALID_SCHEMA: &[RequirementSource] = &[
     RequirementSource { revisions: revisions::BEFORE_2025_11, level: RequirementLevel::Should, source: "server/tools#tool" },
-    RequirementSource { revisions: "2025-11-25"..="2025-11-25", level: RequirementLevel::Must, source: "basic#json-schema-usage" },
+    RequirementSource {
+        revisions: Revision::V2025_11_25..=Revision::V2025_11_25,
+        level: RequirementLevel::Must,
+        source: "basic#json-schema-usage",
+    },
     RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#schema-validation" },
 ];
 
 /// The revisions with tool annotations.
 const ANNOTATIONS: &[RequirementSource] = &[
-    RequirementSource { revisions: "2025-03-26"..="2025-03-26", level: RequirementLevel::Should, source: "server/tools#tool" },
+    RequirementSource {
+        revisions: Revision::V2025_03_26..=Revision::V2025_03_26,
+        level: RequirementLevel::Should,
+        source: "server/tools#tool",
+    },
     RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Should, source: "schema#toolannotations" },
 ];
 
@@ -148,11 +157,15 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "`outputSchema` is a valid JSON Schema of its dialect, and its references have targets",
         sources: &[
             RequirementSource {
-                revisions: "2025-06-18"..="2025-06-18",
+                revisions: Revision::V2025_06_18..=Revision::V2025_06_18,
                 level: RequirementLevel::Should,
                 source: "server/tools#output-schema",
             },
-            RequirementSource { revisions: "2025-11-25"..="2025-11-25", level: RequirementLevel::Must, source: "basic#json-schema-usage" },
+            RequirementSource {
+                revisions: Revision::V2025_11_25..=Revision::V2025_11_25,
+                level: RequirementLevel::Must,
+                source: "basic#json-schema-usage",
+            },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#schema-validation" },
         ],
         on: On::Any,
@@ -266,7 +279,11 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Tools,
         requirement: "a tool states in its annotations whether it changes or destroys anything",
         sources: &[
-            RequirementSource { revisions: "2025-03-26"..="2025-03-26", level: RequirementLevel::Portability, source: "server/tools#tool" },
+            RequirementSource {
+                revisions: Revision::V2025_03_26..=Revision::V2025_03_26,
+                level: RequirementLevel::Portability,
+                source: "server/tools#tool",
+            },
             RequirementSource {
                 revisions: revisions::SINCE_2025_06,
                 level: RequirementLevel::Portability,

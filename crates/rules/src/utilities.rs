@@ -6,7 +6,7 @@ use super::answers::{Heard, messages};
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::Answer;
 use mcproof_analysis::wording::excerpt;
-use mcproof_client::Era;
+use mcproof_protocol::Era;
 use serde_json::{Map, Value};
 
 pub(super) const RULES: &[Rule] = &[
@@ -205,8 +205,8 @@ fn offers_latest_version(conversations: &[&ConversationView<'_>]) -> Judgment {
         let version = answer?.value.pointer("/result/protocolVersion")?.as_str()?;
         (request.param("/protocolVersion")?.as_str()? == version).then_some(version)
     });
-    match agreed.filter(|version| revisions::LEGACY.contains(version)).max() {
-        Some(latest) if latest > offered.as_str() => {
+    match agreed.filter_map(|version| version.parse().ok()).filter(|revision| revisions::LEGACY.contains(revision)).max() {
+        Some(latest) if latest.as_str() > offered.as_str() => {
             let message = format!("instead of an unknown version it offers {}, and it supports {latest}", excerpt(&offered));
             Judgment::Broken(vec![Violation { conversation: index, ..Violation::new(message, frames) }])
         }

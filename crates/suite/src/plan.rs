@@ -5,7 +5,8 @@ mod resilience;
 mod step;
 
 use mcproof_client::auth::Authorization;
-use mcproof_client::{Answers, Destinations, Era, EraChoice, JsonLimits, Limits, Proxies, TapBounds, Tls, TransportKind};
+use mcproof_client::{Answers, Destinations, JsonLimits, Limits, Proxies, TapBounds, Tls};
+use mcproof_protocol::{Era, EraChoice, Transport};
 use mcproof_record::{Diagnostic, Place};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -97,7 +98,7 @@ pub struct Retries {
 pub struct Skip {
     pub reason: String,
     /// On these transports only; on all if empty.
-    pub transports: Vec<TransportKind>,
+    pub transports: Vec<Transport>,
     /// Only if the session of the first server has this era.
     pub era: Option<Era>,
     /// Only if the first server does not declare this capability, such as `prompts` or `resources.subscribe`.
@@ -117,7 +118,7 @@ pub struct Server {
 /// How to reach a server over one transport.
 #[derive(Clone, Debug)]
 pub struct Binding {
-    pub transport: TransportKind,
+    pub transport: Transport,
     pub place: Place,
     /// Always there for stdio; for http and sse when the server is to be started by us.
     pub launch: Option<Launch>,
@@ -191,8 +192,8 @@ impl Binding {
     /// Whether an action that needs this can be done here.
     pub fn offers(&self, needs: Needs) -> bool {
         match needs {
-            Needs::Stdio => self.transport == TransportKind::Stdio,
-            Needs::Http => matches!(self.transport, TransportKind::Http | TransportKind::Sse),
+            Needs::Stdio => self.transport == Transport::Stdio,
+            Needs::Http => matches!(self.transport, Transport::Http | Transport::Sse),
             Needs::OwnProcess => self.launch.is_some(),
         }
     }

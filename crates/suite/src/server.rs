@@ -12,7 +12,8 @@ use super::source::Span;
 use super::test::TMP;
 use mcproof_analysis::diagnosis::Audience;
 use mcproof_analysis::offer::check_revision;
-use mcproof_client::{EraChoice, InjectedFault, TransportKind};
+use mcproof_client::InjectedFault;
+use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::Diagnostic;
 
 const PORT: &str = "${port}";
@@ -26,21 +27,21 @@ pub static SERVER: Object<ServerDraft> = Object {
             doc: "how to start it over stdio: a command, or a map with `command`",
             shape: Shape::ObjectOrText(&BINDING),
             presence: Presence::Optional,
-            read: |reader, node, draft| read_binding(reader, node, TransportKind::Stdio, draft),
+            read: |reader, node, draft| read_binding(reader, node, Transport::Stdio, draft),
         },
         Key {
             name: "http",
             doc: "how to reach (and start) it over Streamable HTTP: a URL, or a map with `url`",
             shape: Shape::ObjectOrText(&BINDING),
             presence: Presence::Optional,
-            read: |reader, node, draft| read_binding(reader, node, TransportKind::Http, draft),
+            read: |reader, node, draft| read_binding(reader, node, Transport::Http, draft),
         },
         Key {
             name: "sse",
             doc: "how to reach (and start) it over HTTP+SSE of 2024-11-05: a URL, or a map with `url`",
             shape: Shape::ObjectOrText(&BINDING),
             presence: Presence::Optional,
-            read: |reader, node, draft| read_binding(reader, node, TransportKind::Sse, draft),
+            read: |reader, node, draft| read_binding(reader, node, Transport::Sse, draft),
         },
         Key {
             name: "era",
@@ -379,10 +380,10 @@ fn read_era(reader: &mut Reader<'_>, node: &Node, draft: &mut ServerDraft) -> Re
     }
 }
 
-fn read_binding(reader: &mut Reader<'_>, node: &Node, transport: TransportKind, server: &mut ServerDraft) -> Result<(), Fault> {
+fn read_binding(reader: &mut Reader<'_>, node: &Node, transport: Transport, server: &mut ServerDraft) -> Result<(), Fault> {
     let key = reader.key;
     let place = reader.place_of_pair(node);
-    let stdio = transport == TransportKind::Stdio;
+    let stdio = transport == Transport::Stdio;
     let main = if stdio { "command" } else { "url" };
     let expanded;
     let node = match &node.kind {
@@ -435,7 +436,7 @@ fn read_binding(reader: &mut Reader<'_>, node: &Node, transport: TransportKind, 
 fn inherit(binding: &mut Binding, outer: &ReachDraft, auth: Option<&Auth>) {
     let reach = &mut binding.reach;
     reach.limits = reach.limits.or(outer.limits);
-    if binding.transport == TransportKind::Stdio {
+    if binding.transport == Transport::Stdio {
         return;
     }
     reach.tls = reach.tls.take().or_else(|| outer.tls.clone());
@@ -451,7 +452,7 @@ fn inherit(binding: &mut Binding, outer: &ReachDraft, auth: Option<&Auth>) {
 
 /// What a server says of the network has to be meant for one of its transports.
 fn check_sense_of_server(reader: &mut Reader<'_>, draft: &ServerDraft) {
-    if draft.bindings.iter().all(|binding| binding.transport == TransportKind::Stdio) {
+    if draft.bindings.iter().all(|binding| binding.transport == Transport::Stdio) {
         without_network(reader, &draft.reach, draft.auth_key);
     }
 }
@@ -465,8 +466,8 @@ fn without_network(reader: &mut Reader<'_>, reach: &ReachDraft, auth: Option<Spa
 }
 
 /// Keys that do nothing together are a mistake of their author.
-fn check_sense(reader: &mut Reader<'_>, draft: &BindingDraft, transport: TransportKind) {
-    if transport == TransportKind::Stdio {
+fn check_sense(reader: &mut Reader<'_>, draft: &BindingDraft, transport: Transport) {
+    if transport == Transport::Stdio {
         for (name, key) in [("url", draft.url_span), ("headers", draft.headers_key), ("port_from", draft.port_from_key)] {
             if let Some(key) = key {
                 reader.error("meaningless-key", format!("`{name}` means nothing over stdio"), key);

@@ -5,7 +5,7 @@ use super::format::{Fault, Key, Object, Presence, Shape};
 use super::plan::Skip;
 use super::reader::Reader;
 use mcproof_analysis::{did_you_mean, listed};
-use mcproof_client::{Era, TransportKind};
+use mcproof_protocol::{Era, Transport};
 use mcproof_record::Diagnostic;
 use std::path::Path;
 
@@ -80,7 +80,7 @@ pub static SKIP_IF: Object<SkipDraft> = Object {
                     _ => vec![reader.text(node)?],
                 };
                 for name in names {
-                    match name.parse::<TransportKind>() {
+                    match name.parse::<Transport>() {
                         Ok(kind) => draft.skip.transports.push(kind),
                         Err(_) => return Err(unknown(reader, node, "transport", &name, &["stdio", "http", "sse"])),
                     }

@@ -3,7 +3,8 @@
 use super::plan::{Action, Binding, ExpectedFailure, Listing, Suite};
 use super::source::Source;
 use super::{Environment, document, load};
-use mcproof_client::{EraChoice, Proxies, Proxy, TransportKind};
+use mcproof_client::{Proxies, Proxy};
+use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::Diagnostic;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -39,8 +40,8 @@ fn the_designed_suite_is_read() {
     assert_eq!((suite.timeouts.connect, suite.timeouts.request), (Duration::from_secs(5), Duration::from_secs(10)));
     let server = &suite.servers["server"];
     assert_eq!((server.era, server.protocol_version.as_deref()), (EraChoice::Auto, None));
-    let transports: Vec<TransportKind> = server.bindings.iter().map(|binding| binding.transport).collect();
-    assert_eq!(transports, [TransportKind::Stdio, TransportKind::Http, TransportKind::Sse]);
+    let transports: Vec<Transport> = server.bindings.iter().map(|binding| binding.transport).collect();
+    assert_eq!(transports, [Transport::Stdio, Transport::Http, Transport::Sse]);
     let http = &server.bindings[1];
     assert_eq!(http.launch.as_ref().unwrap().command, ["python", "shop.py", "--http", "--port", "${port}"]);
     assert_eq!(http.launch.as_ref().unwrap().folder, Path::new("/suites"));

@@ -8,10 +8,11 @@
 mod schemas;
 
 use mcproof_client::{
-    Answers, ConnectOptions, Deadline, Elicitation, Endpoint, Era, EraChoice, HostedTasks, Sampling, Session, Tap, Target, TransportKind,
-    jsonrpc, open_in_memory, open_session, revision,
+    Answers, ConnectOptions, Deadline, Elicitation, Endpoint, HostedTasks, Sampling, Session, Tap, Target, jsonrpc, open_in_memory,
+    open_session,
 };
 use mcproof_demo::{self as demo, DEFAULT_HOST, DemoOptions, DemoTransport};
+use mcproof_protocol::{Era, EraChoice, Revision, Transport};
 use mcproof_record::{Direction, FrameBody, Transcript};
 use schemas::{Schemas, revisions};
 use serde_json::{Map, Value, json};
@@ -50,7 +51,7 @@ async fn what_we_send_to_an_inquisitive_server_fits_the_schema() {
                 for method in ["tools/call", "notifications/cancelled", "resources/read", "completion/complete"] {
                     assert!(methods.contains_key(method), "{version}: no {method} was sent");
                 }
-                if version != revision::MODERN {
+                if version != Revision::MODERN.as_str() {
                     for answer in
                         ["answer to roots/list", "answer to sampling/createMessage", "answer to elicitation/create", "answer to ping"]
                     {
@@ -72,8 +73,8 @@ async fn what_we_send_to_the_demo_servers_fits_the_schema() {
         for version in revisions() {
             let options = options(version, everything());
             let demo = DemoOptions { slow: Duration::from_millis(1), ..DemoOptions::new(name) };
-            for over in [TransportKind::InMemory, TransportKind::Http, TransportKind::Sse] {
-                if (over, version) == (TransportKind::Sse, revision::MODERN) {
+            for over in [Transport::InMemory, Transport::Http, Transport::Sse] {
+                if (over, version) == (Transport::Sse, Revision::MODERN.as_str()) {
                     continue;
                 }
                 let tap = Tap::new();
@@ -82,7 +83,7 @@ async fn what_we_send_to_the_demo_servers_fits_the_schema() {
                     let _stopped = stopped.await;
                 };
                 let (session, server) = match over {
-                    TransportKind::InMemory => {
+                    Transport::InMemory => {
                         let (ours, theirs) = duplex(1 << 16);
                         let (theirs_in, theirs_out) = tokio::io::split(theirs);
                         let demo = demo.clone();
@@ -93,7 +94,7 @@ async fn what_we_send_to_the_demo_servers_fits_the_schema() {
                     _ => {
                         let host = DEFAULT_HOST.to_owned();
                         let transport = match over {
-                            TransportKind::Http => DemoTransport::Http { host, port: 0 },
+                            Transport::Http => DemoTransport::Http { host, port: 0 },
                             _ => DemoTransport::Sse { host, port: 0 },
                         };
                         let listening = demo::bind(&DemoOptions { transport, ..demo.clone() }).await.unwrap();
@@ -127,7 +128,7 @@ fn the_official_examples_fit_the_schema_and_our_parser() {
             let file = file.unwrap().path();
             let bytes = std::fs::read(&file).unwrap();
             let example: Value = serde_json::from_slice(&bytes).unwrap();
-            schemas.assert_fits(revision::MODERN, definition, &example, &file.display());
+            schemas.assert_fits(Revision::MODERN.as_str(), definition, &example, &file.display());
             examples += 1;
             if example.get("jsonrpc").is_some() {
                 messages += 1;
@@ -212,7 +213,7 @@ async fn run_tasks(session: &Session, version: &str) {
     assert!(ended.reply.unwrap().answer.is_ok());
     let cut_short = session.finish_as_task(params("task-silent"), None, Duration::from_millis(50)).await.unwrap_err();
     assert!(cut_short.to_string().ends_with("and was canceled"), "{cut_short}");
-    if version == revision::MODERN {
+    if version == Revision::MODERN.as_str() {
         let filter = object(json!({ "toolsListChanged": true, "taskIds": ["t1"] })).unwrap();
         session.listen(filter, DEADLINE).await.unwrap().close();
     } else {
@@ -236,7 +237,7 @@ fn task_methods(version: &str) -> &'static [&'static str] {
             "answer to tasks/cancel",
             "answer to tasks/list",
         ],
-        revision::MODERN => &["tasks/get", "tasks/update", "tasks/cancel", "subscriptions/listen"],
+        "2026-07-28" => &["tasks/get", "tasks/update", "tasks/cancel", "subscriptions/listen"],
         _ => &[],
     }
 }
@@ -261,7 +262,7 @@ async fn inquisitive_server(stream: DuplexStream, version: &str) {
                 modern = true;
                 let capabilities = json!({ "extensions": { TASKS_EXTENSION: {} } });
                 say.push(answer(
-                    json!({ "resultType": "complete", "supportedVersions": [revision::MODERN], "capabilities": capabilities }),
+                    json!({ "resultType": "complete", "supportedVersions": [Revision::MODERN.as_str()], "capabilities": capabilities }),
                 ));
             }
             Some("initialize") => {
@@ -433,7 +434,7 @@ impl Sent for Schemas {
                     asked.insert(message["id"].to_string(), (method.to_owned(), message.pointer("/params/task").is_some()));
                 }
                 // There is no schema of the extension: these are requests like any other, as far as can be checked.
-                (Direction::ToServer, Some(method)) if version == revision::MODERN && method.starts_with("tasks/") => {
+                (Direction::ToServer, Some(method)) if version == Revision::MODERN.as_str() && method.starts_with("tasks/") => {
                     self.assert_fits(version, "JSONRPCRequest", &message, &frame.id.0);
                     self.assert_fits(version, "RequestParams", &message["params"], &frame.id.0);
                     self.check_input(version, &message);

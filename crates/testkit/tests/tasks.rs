@@ -4,9 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use mcproof_client::{
-    Answers, Called, ConnectOptions, Elicitation, Endpoint, EraChoice, Session, Tap, Target, TaskEnd, TaskFailure, TaskStatus,
-    TransportKind, open_in_memory, open_session,
+    Answers, Called, ConnectOptions, Elicitation, Endpoint, Session, Tap, Target, TaskEnd, TaskFailure, TaskStatus, open_in_memory,
+    open_session,
 };
+use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::FrameBody;
 use mcproof_testkit::workshop::{Workshop, serve};
 use rmcp::ServiceExt as _;
@@ -18,11 +19,11 @@ use url::Url;
 
 const DEADLINE: Duration = Duration::from_secs(10);
 
-async fn open(over: TransportKind, era: EraChoice) -> Session {
+async fn open(over: Transport, era: EraChoice) -> Session {
     let answers = Answers { elicitation: Some(Elicitation::Accept(Map::new())), ..Answers::default() };
     let options = ConnectOptions { era, answers, ..ConnectOptions::default() };
     let workshop = Workshop::default();
-    if over == TransportKind::InMemory {
+    if over == Transport::InMemory {
         let (ours, theirs) = duplex(1 << 16);
         tokio::spawn(async move { workshop.serve(theirs).await.unwrap().waiting().await });
         let (input, output) = split(ours);
@@ -39,7 +40,7 @@ fn call(tool: &str) -> Map<String, Value> {
     json!({ "name": tool, "arguments": {} }).as_object().unwrap().clone()
 }
 
-const BOTH: [TransportKind; 2] = [TransportKind::InMemory, TransportKind::Http];
+const BOTH: [Transport; 2] = [Transport::InMemory, Transport::Http];
 
 #[tokio::test]
 async fn tasks_of_rmcp_come_to_their_end() {
@@ -83,7 +84,7 @@ async fn a_task_of_rmcp_is_cancelled_by_hand_and_by_its_deadline() {
 /// Which routes requests to the instance that has the task.
 #[tokio::test]
 async fn requests_about_a_task_name_it_in_a_header() {
-    let session = open(TransportKind::Http, EraChoice::Modern).await;
+    let session = open(Transport::Http, EraChoice::Modern).await;
     let Called::Task(mut task) = session.call_as_task(call("ask"), None, DEADLINE).await.unwrap() else { panic!() };
     task.finish(&session, DEADLINE).await.unwrap();
     let mut methods = Vec::new();
@@ -102,7 +103,7 @@ async fn requests_about_a_task_name_it_in_a_header() {
 /// rmcp knows no tasks of 2025-11-25, and says so.
 #[tokio::test]
 async fn a_legacy_session_with_rmcp_has_no_tasks() {
-    let session = open(TransportKind::InMemory, EraChoice::Legacy).await;
+    let session = open(Transport::InMemory, EraChoice::Legacy).await;
     let failure = session.call_as_task(call("work"), None, DEADLINE).await.unwrap_err();
     assert_eq!(failure.to_string(), "server does not declare the capability `tasks.requests.tools.call`");
 }

@@ -4,7 +4,8 @@
 use crate::config::{Config, Dependencies, NAMES, TargetKind, TargetSpec, is_name};
 use crate::state::Thresholds;
 use mcproof_analysis::oddities::Oddities;
-use mcproof_client::{Destinations, EraChoice, TransportKind};
+use mcproof_client::Destinations;
+use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::Place;
 use mcproof_suite::plan::{Binding, Reach, Server};
 use serde::{Deserialize, Serialize};
@@ -98,8 +99,8 @@ impl Definition {
             return Err(refuse("`objective` is no percentage between 0 and 100", "use a number such as 99.9"));
         }
         let transport = match self.transport.as_str() {
-            "http" => TransportKind::Http,
-            "sse" => TransportKind::Sse,
+            "http" => Transport::Http,
+            "sse" => Transport::Sse,
             _ => {
                 return Err(refuse(
                     "`transport` is neither `http` nor `sse`",

@@ -2,7 +2,8 @@
 
 use super::super::explorer::Explorer;
 use super::question::Questions;
-use mcproof_client::{RawHttpRequest, TransportKind};
+use mcproof_client::RawHttpRequest;
+use mcproof_protocol::Transport;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -32,7 +33,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>) {
         leave(explorer, |explorer| call(&http_requests, explorer, name)).await;
     }
     leave(explorer, |explorer| http_requests.plain(explorer)).await;
-    if explorer.kind() == TransportKind::Sse || !explorer.is_modern() {
+    if explorer.kind() == Transport::Sse || !explorer.is_modern() {
         explorer.http_within("abort", &http_requests.stream(), MOMENTS[0]).await;
     }
     sleep(NOTICES).await;

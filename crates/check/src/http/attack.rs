@@ -3,7 +3,8 @@
 use super::super::explorer::Explorer;
 use super::question::{Questions, Varied as _};
 use if_addrs::get_if_addrs;
-use mcproof_client::{RawHttpRequest, Reads, TransportKind};
+use mcproof_client::{RawHttpRequest, Reads};
+use mcproof_protocol::Transport;
 use std::net::IpAddr;
 use url::{Host, Url};
 
@@ -25,7 +26,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
         if answer.is_some_and(|answer| (400..500).contains(&answer.head.status)) {
             refused.push(probe);
         }
-        if explorer.kind() == TransportKind::Sse {
+        if explorer.kind() == Transport::Sse {
             let http_request = RawHttpRequest { reads: Reads::Head, ..http_requests.stream() };
             explorer.http(probe, Some("GET"), &http_request.with(name, value)).await;
         }
@@ -41,7 +42,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
 
 /// The strangers whose POST was refused ask for a stream.
 pub(super) async fn listen(explorer: &mut Explorer<'_>, http_requests: &Questions, refused: &[&str]) {
-    if explorer.is_modern() || explorer.kind() != TransportKind::Http {
+    if explorer.is_modern() || explorer.kind() != Transport::Http {
         return;
     }
     for (probe, name, value) in STRANGERS.into_iter().filter(|(probe, ..)| refused.contains(probe)) {

@@ -2,7 +2,8 @@
 
 use super::super::explorer::Explorer;
 use super::question::{Questions, Varied as _};
-use mcproof_client::{RawHttpRequest, TransportKind};
+use mcproof_client::RawHttpRequest;
+use mcproof_protocol::Transport;
 use serde_json::{Value, json};
 
 const LARGE: usize = 4 << 20;
@@ -18,7 +19,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
         let large = RawHttpRequest { body: message.to_string().into_bytes(), ..large };
         explorer.http("large-body", None, &large).await;
     }
-    if explorer.kind() != TransportKind::Http {
+    if explorer.kind() != Transport::Http {
         return;
     }
     let one = http_requests.plain(explorer);

@@ -3,7 +3,8 @@
 use super::super::explorer::Explorer;
 use super::attack::EVIL_ORIGIN;
 use super::question::{Questions, Varied as _};
-use mcproof_client::{RawHttpRequest, Reads, TransportKind};
+use mcproof_client::{RawHttpRequest, Reads};
+use mcproof_protocol::Transport;
 
 /// Where the protocol's own inspector is served.
 const PAGE: &str = "http://localhost:6274";
@@ -29,7 +30,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     let plain = http_requests.plain(explorer).with("origin", PAGE);
     explorer.http("page", None, &plain).await;
     match explorer.kind() {
-        TransportKind::Sse => {
+        Transport::Sse => {
             let stream = RawHttpRequest { reads: Reads::Head, ..http_requests.stream().with("origin", PAGE) };
             explorer.http("page", Some("GET"), &stream).await;
         }

@@ -2,7 +2,7 @@
 
 use super::super::explorer::Explorer;
 use super::question::{Questions, Varied as _};
-use mcproof_client::TransportKind;
+use mcproof_protocol::{Revision, Transport};
 
 /// No revision of the protocol.
 const BAD_VERSIONS: [&str; 2] = ["1900-01-01", "not-a-version"];
@@ -12,7 +12,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     explorer.http("text-body", None, &text).await;
     let (first, second) = (http_requests.notification(explorer), http_requests.notification(explorer));
     explorer.http_in_row("kept-connection", [&first, &second]).await;
-    if explorer.kind() != TransportKind::Http {
+    if explorer.kind() != Transport::Http {
         return;
     }
     let wildcard = http_requests.plain(explorer).with("accept", "*/*");
@@ -22,7 +22,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
         other.path = Some(path.clone());
         explorer.http("other-slash", Some(&path), &other).await;
     }
-    if !explorer.is_modern() && explorer.revision() >= "2025-06-18" {
+    if !explorer.is_modern() && Revision::at(explorer.revision()).has_version_header() {
         for version in BAD_VERSIONS {
             let http_request = http_requests.plain(explorer).with("mcp-protocol-version", version);
             explorer.http("bad-version", Some(version), &http_request).await;

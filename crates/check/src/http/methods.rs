@@ -3,7 +3,8 @@
 use super::super::DetectedServer;
 use super::super::explorer::Explorer;
 use super::question::Questions;
-use mcproof_client::{RawHttpRequest, Reads, TransportKind};
+use mcproof_client::{RawHttpRequest, Reads};
+use mcproof_protocol::Transport;
 use mcproof_record::{FrameBody, Transcript};
 use serde_json::json;
 use std::time::Duration;
@@ -14,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Asks for something, and waits whether the stream ends that answers it.
 pub(super) async fn watch_a_stream(explorer: &mut Explorer<'_>) {
-    if explorer.kind() != TransportKind::Http {
+    if explorer.kind() != Transport::Http {
         return;
     }
     explorer.send_request("stream-end", None, explorer.any_method(), json!({})).await;
@@ -41,7 +42,7 @@ fn has_open_answer(transcript: &Transcript) -> bool {
 
 pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions, found: DetectedServer) {
     // In the modern era the law is about servers of that era alone.
-    let is_concerned = if explorer.is_modern() { !found.is_legacy } else { explorer.kind() == TransportKind::Http };
+    let is_concerned = if explorer.is_modern() { !found.is_legacy } else { explorer.kind() == Transport::Http };
     if !is_concerned {
         return;
     }

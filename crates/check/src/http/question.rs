@@ -2,7 +2,8 @@
 
 use super::super::explorer::Explorer;
 use mcproof_analysis::probes::POSTED;
-use mcproof_client::{ClientProfile, Headers, RawHttpRequest, TransportKind};
+use mcproof_client::{ClientProfile, Headers, RawHttpRequest};
+use mcproof_protocol::{Revision, Transport};
 use mcproof_record::FrameBody;
 use serde_json::{Value, json};
 
@@ -45,7 +46,7 @@ impl Varied for RawHttpRequest {
 impl Questions {
     /// Opens a second session where there are sessions: it has no stream for what the server says unasked, and it may end.
     pub(super) async fn prepare(explorer: &mut Explorer<'_>) -> Self {
-        if explorer.is_modern() || explorer.kind() == TransportKind::Sse {
+        if explorer.is_modern() || explorer.kind() == Transport::Sse {
             return Self::of_session(explorer);
         }
         let mut http_requests = Self { path: None, headers: Headers::new(), plain: explorer.any_method() };
@@ -53,7 +54,7 @@ impl Questions {
         let opened = explorer.http("session", None, &http_request).await;
         let id = opened.as_ref().and_then(|answer| answer.head.header("mcp-session-id"));
         http_requests.headers.extend(id.map(|id| ("mcp-session-id".to_owned(), id.to_owned())));
-        if explorer.revision() >= "2025-06-18" {
+        if Revision::at(explorer.revision()).has_version_header() {
             http_requests.headers.push(("mcp-protocol-version".to_owned(), explorer.revision().to_owned()));
         }
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
@@ -67,7 +68,7 @@ impl Questions {
             true => vec![("mcp-protocol-version".to_owned(), explorer.revision().to_owned())],
             false => explorer.session().headers(),
         };
-        let path = if explorer.kind() == TransportKind::Sse { endpoint(explorer) } else { None };
+        let path = if explorer.kind() == Transport::Sse { endpoint(explorer) } else { None };
         Self { path, headers, plain: explorer.any_method() }
     }
 

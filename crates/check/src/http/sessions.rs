@@ -2,7 +2,7 @@
 
 use super::super::explorer::Explorer;
 use super::question::{Questions, Varied as _};
-use mcproof_client::TransportKind;
+use mcproof_protocol::Transport;
 
 /// An id as servers give them out, and none did.
 const ANONYMOUS: &str = "6b1d0a52-93c7-4d0e-8f43-2f0c9b7e51aa";
@@ -12,7 +12,7 @@ const MORE: usize = 2;
 
 pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions) {
     let Some(first) = http_requests.session() else { return };
-    if explorer.kind() != TransportKind::Http {
+    if explorer.kind() != Transport::Http {
         return;
     }
     let mut ids = vec![first.to_owned()];

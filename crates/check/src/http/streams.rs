@@ -4,7 +4,8 @@ use super::super::CheckOptions;
 use super::super::explorer::Explorer;
 use super::question::Questions;
 use mcproof_analysis::probes::{UNKNOWN_STREAM, session_in};
-use mcproof_client::{EraChoice, RawHttpRequest, Session, TransportKind};
+use mcproof_client::{RawHttpRequest, Session};
+use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::{Conversation, ExchangeId, FrameBody, Transcript};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -31,11 +32,11 @@ pub(super) async fn explore(check_options: &CheckOptions) -> Vec<Conversation> {
         first.end().await;
         return Vec::new();
     };
-    if first.kind() == TransportKind::Http {
+    if first.kind() == Transport::Http {
         tokio::join!(await_stream(&first), await_stream(&second));
     }
     tokio::join!(ask(&mut first, IDS[0]), ask(&mut second, IDS[1]));
-    if first.kind() == TransportKind::Http {
+    if first.kind() == Transport::Http {
         // What goes to the stream of the other client may come after the response.
         sleep(STRAY).await;
     } else if !first.is_over() && !second.is_over() {

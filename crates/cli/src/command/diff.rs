@@ -8,8 +8,8 @@ use crate::failure::Failure;
 use crate::oddities::StrictArgs;
 use crate::target::{TargetArgs, Words};
 use crate::{output, settings};
-use mcproof_client::TransportKind;
 use mcproof_contract::{Extent, Side, Visitor, diff};
+use mcproof_protocol::Transport;
 use mcproof_record::{ChangeLevel, ContractDiff, Diagnostic};
 use mcproof_report::contract;
 use std::path::Path;
@@ -92,7 +92,7 @@ struct Shown {
     contracts: Contracts,
     extent: Extent,
     /// `None` for files.
-    transport: Option<TransportKind>,
+    transport: Option<Transport>,
 }
 
 pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {

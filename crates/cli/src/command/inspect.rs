@@ -14,7 +14,7 @@ use crate::request::Request;
 use crate::suggest;
 use crate::target::Words;
 use clap::builder::PossibleValuesParser;
-use mcproof_client::EraChoice;
+use mcproof_protocol::EraChoice;
 use serde_json::{Map, Value, json};
 
 /// The levels of RFC 5424, which `logging/setLevel` takes.

@@ -8,8 +8,8 @@ use crate::failure::Failure;
 use crate::oddities::StrictArgs;
 use crate::target::{Resolved, TargetArgs, Words};
 use crate::{output, settings};
-use mcproof_client::{Era, TransportKind};
 use mcproof_contract::{self as contract, Extent, Side, Visitor, diff};
+use mcproof_protocol::{Era, Transport};
 use mcproof_record::{ChangeLevel, Contract, ContractLock, Diagnostic, LockedTarget, Place};
 use mcproof_report::contract::terminal;
 use mcproof_report::escape_line;
@@ -187,9 +187,9 @@ fn place_of_target(lock: &str, text: &str) -> Place {
 }
 
 /// HTTP+SSE belongs to the legacy era: it shows nothing of the modern one.
-pub(super) fn out_of_reach(contracts: &mut Contracts, transport: TransportKind) -> Vec<String> {
+pub(super) fn out_of_reach(contracts: &mut Contracts, transport: Transport) -> Vec<String> {
     let is_reached =
-        |key: &String| transport != TransportKind::Sse || Visitor::of_key(key).is_ok_and(|(visitor, _)| visitor.era == Era::Legacy);
+        |key: &String| transport != Transport::Sse || Visitor::of_key(key).is_ok_and(|(visitor, _)| visitor.era == Era::Legacy);
     let unseen = contracts.keys().filter(|key| !is_reached(key)).map(|key| format!("`{key}` is not reachable over HTTP+SSE")).collect();
     contracts.retain(|key, _| is_reached(key));
     unseen

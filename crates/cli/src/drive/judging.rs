@@ -11,9 +11,10 @@ use mcproof_check::{CheckOptions, Explored, Permission, explore, take_of};
 use mcproof_client::Tap;
 use mcproof_client::redaction::REDACTED;
 use mcproof_contract::{self as contract, CaptureFailure};
+use mcproof_protocol::EraChoice;
 use mcproof_record::drive::{
-    CheckFinding, CheckParams, CheckResult, ContractParams, ContractResult, Denied, DiffParams, DiffResult, DriveTarget, EraName,
-    ExpectParams, Expected, HashResult, SnapshotParams, SnapshotResult, SnapshotState, TranscriptParams, TranscriptResult,
+    CheckFinding, CheckParams, CheckResult, ContractParams, ContractResult, Denied, DiffParams, DiffResult, DriveTarget, ExpectParams,
+    Expected, HashResult, SnapshotParams, SnapshotResult, SnapshotState, TranscriptParams, TranscriptResult,
 };
 use mcproof_record::{ChangeLevel, Conclusion, Conversation, Diagnostic, Finding, FrameId, RuleResult, Severity, Transcript};
 use mcproof_report::{check, contract as shown_contract, diagnostic};
@@ -132,7 +133,7 @@ impl Drive {
             ));
         }
         let address = target.spawned.as_ref().map(|spawned| self.servers.address(spawned, target.path.as_deref())).transpose()?;
-        let resolved = self.targets.resolve(target, address, EraName::Auto, None, &params.timeouts)?;
+        let resolved = self.targets.resolve(target, address, EraChoice::Auto, None, &params.timeouts)?;
         let permission = params.call.as_deref().map(str::parse::<Permission>).transpose();
         let calls = permission.map_err(|error| DriveError::bad("bad-params", format!("`call`: {error}")))?.unwrap_or_default();
         let check_options = CheckOptions { as_browser: params.browser, ..resolved.check_options(calls) };

@@ -7,7 +7,8 @@ use super::targets::duration;
 use super::{Context, Done, Drive, Job, envelope};
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_client::jsonrpc::RpcError;
-use mcproof_client::{CallFailure, Deadline, Era, HttpHead, Reply, Sent, Session, WaitOptions};
+use mcproof_client::{CallFailure, Deadline, HttpHead, Reply, Sent, Session, WaitOptions};
+use mcproof_protocol::Era;
 use mcproof_record::drive::{
     Answer, Asked, CallAnswer, CallParams, CompleteParams, Http, PingParams, PromptParams, ReadParams, RequestParams,
 };

@@ -5,8 +5,9 @@ use super::error::DriveError;
 use super::sessions::{closed, milliseconds, process_id};
 use crate::target::Resolved;
 use mcproof_analysis::diagnosis::{self, Audience};
-use mcproof_client::{Session, ShutdownTimeouts, Tap, TransportKind, open_bare, revision};
-use mcproof_record::drive::{Closed, DriveTarget, EraName, NameOnly, SpawnParams, Spawned};
+use mcproof_client::{Session, ShutdownTimeouts, Tap, open_bare};
+use mcproof_protocol::{EraChoice, Revision, Transport};
+use mcproof_record::drive::{Closed, DriveTarget, NameOnly, SpawnParams, Spawned};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Instant;
@@ -60,14 +61,15 @@ impl Drive {
             return Err(DriveError::bad("bad-params", "`spawn` requires `server` (its name), `command` and `url`"));
         }
         let wanted = DriveTarget { command, env, cwd, port_from, url: Some(url), ..DriveTarget::default() };
-        let Resolved { target, options, secrets, tap: bounds, .. } = self.targets.resolve(&wanted, None, EraName::Auto, None, &timeouts)?;
+        let Resolved { target, options, secrets, tap: bounds, .. } =
+            self.targets.resolve(&wanted, None, EraChoice::Auto, None, &timeouts)?;
         if self.servers.0.borrow().contains_key(&server) {
             return Err(DriveError::bad("name-taken", format!("server `{server}` already exists")));
         }
         self.servers.0.borrow_mut().insert(server.clone(), Place::Starting);
         let started = Instant::now();
         let tap = Tap::with(bounds, secrets, None);
-        let opened = open_bare(&target, TransportKind::Http, revision::LEGACY[0], &options, &tap).await;
+        let opened = open_bare(&target, Transport::Http, Revision::LATEST_LEGACY.as_str(), &options, &tap).await;
         let mut servers = self.servers.0.borrow_mut();
         let holder = match opened {
             Ok(holder) => holder,

@@ -3,9 +3,10 @@
 use super::error::DriveError;
 use crate::failure::Failure;
 use crate::network::NetworkArgs;
-use crate::target::{self, Resolved, TargetArgs, Transport, Words};
-use mcproof_client::{EraChoice, Guardian, Reading, Target, TransportKind};
-use mcproof_record::drive::{DriveTarget, EraName, Timeouts, TransportName};
+use crate::target::{self, Resolved, TargetArgs, Words};
+use mcproof_client::{Guardian, Reading, Target};
+use mcproof_protocol::EraChoice;
+use mcproof_record::drive::{DriveTarget, Timeouts};
 use mcproof_suite::run::locate_by;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashSet};
@@ -51,7 +52,7 @@ impl Targets {
         &self,
         wanted: &DriveTarget,
         spawned: Option<String>,
-        era: EraName,
+        era: EraChoice,
         version: Option<&str>,
         timeouts: &Timeouts,
     ) -> Result<Resolved, DriveError> {
@@ -62,12 +63,7 @@ impl Targets {
         let mut arguments = self.common(era, version, timeouts)?;
         arguments.cwd = wanted.cwd.as_ref().map(Into::into);
         arguments.header = headers(&wanted.headers)?;
-        arguments.transport = match wanted.transport {
-            TransportName::Auto => Transport::Auto,
-            TransportName::Stdio => Transport::Only(TransportKind::Stdio),
-            TransportName::Http => Transport::Only(TransportKind::Http),
-            TransportName::Sse => Transport::Only(TransportKind::Sse),
-        };
+        arguments.transport = wanted.transport;
         arguments.server.clone_from(&wanted.server);
         arguments.config = wanted.config.as_ref().map(Into::into);
         let mut words = Vec::new();
@@ -106,7 +102,7 @@ impl Targets {
     pub(super) fn relayed(
         &self,
         wanted: &DriveTarget,
-        era: EraName,
+        era: EraChoice,
         version: Option<&str>,
         timeouts: &Timeouts,
     ) -> Result<Resolved, DriveError> {
@@ -120,13 +116,9 @@ impl Targets {
         Ok(resolved)
     }
 
-    fn common(&self, era: EraName, version: Option<&str>, timeouts: &Timeouts) -> Result<TargetArgs, DriveError> {
+    fn common(&self, era: EraChoice, version: Option<&str>, timeouts: &Timeouts) -> Result<TargetArgs, DriveError> {
         let mut arguments = self.plain.clone();
-        arguments.era = match era {
-            EraName::Auto => EraChoice::Auto,
-            EraName::Legacy => EraChoice::Legacy,
-            EraName::Modern => EraChoice::Modern,
-        };
+        arguments.era = era;
         arguments.protocol_version = version.map(str::to_owned);
         arguments.timeout = duration("timeouts.request_ms", timeouts.request_ms, USUAL)?;
         let connect = timeouts.connect_ms.map(|_| duration("timeouts.connect_ms", timeouts.connect_ms, USUAL)).transpose()?;

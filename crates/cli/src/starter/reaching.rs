@@ -1,6 +1,7 @@
 //! How a suite reaches the server that it was made from, without any credential in it. Knows targets and the keys of suites.
 
-use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Launch, Target, TransportKind};
+use mcproof_client::{ConnectOptions, Endpoint, Launch, Target};
+use mcproof_protocol::{EraChoice, Transport};
 use serde_json::{Map, Value, json};
 use std::path::{Component, Path, PathBuf};
 use url::Url;
@@ -30,7 +31,7 @@ pub(crate) struct Started<'a> {
 pub(crate) fn reach(
     target: &Target,
     options: &ConnectOptions,
-    kind: TransportKind,
+    kind: Transport,
     started: Option<Started<'_>>,
     folder: &Path,
     here: &Path,
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
 
     fn check(target: &Target, server: Value, variables: &[&str]) {
-        let kind = if matches!(target, Target::Stdio(_)) { TransportKind::Stdio } else { TransportKind::Http };
+        let kind = if matches!(target, Target::Stdio(_)) { Transport::Stdio } else { Transport::Http };
         let found = reach(target, &ConnectOptions::default(), kind, None, Path::new("tests"), Path::new("/home/me/project"));
         assert_eq!(Value::Object(found.server), server);
         assert_eq!(found.variables, variables);
@@ -231,7 +232,7 @@ mod tests {
         let started =
             Started { url: "http://127.0.0.1:${port}/mcp", command: &command, env: &pairs(&[("LISTEN", "127.0.0.1:${port}"), ("A", "b")]) };
         let here = Path::new("/home/me/project");
-        let found = reach(&target, &ConnectOptions::default(), TransportKind::Sse, Some(started), Path::new("."), here);
+        let found = reach(&target, &ConnectOptions::default(), Transport::Sse, Some(started), Path::new("."), here);
         assert_eq!(
             Value::Object(found.server),
             json!({ "sse": {

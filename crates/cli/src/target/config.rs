@@ -7,7 +7,7 @@ use crate::settings;
 use crate::suggest;
 use jsonc_parser::errors::ParseError;
 use jsonc_parser::{ParseOptions, parse_to_serde_value};
-use mcproof_client::TransportKind;
+use mcproof_protocol::Transport;
 use mcproof_record::{Diagnostic, Place};
 use mcproof_suite::bounds::read_file;
 use mcproof_suite::plan::{Inherited, Launch};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, PartialEq)]
 pub(super) enum Known {
     Command { command: Vec<String>, env: Vec<(String, String)>, folder: Folder },
-    Url { url: String, headers: Vec<(String, String)>, kind: Option<TransportKind> },
+    Url { url: String, headers: Vec<(String, String)>, kind: Option<Transport> },
 }
 
 /// Where a command is to run.
@@ -149,14 +149,14 @@ impl File {
         let entry = Entry { file: self, name, value: entry, restriction };
         let kind = match entry.text("type")?.as_deref() {
             None => None,
-            Some("stdio") => Some(TransportKind::Stdio),
-            Some("http" | "streamable-http" | "streamableHttp") => Some(TransportKind::Http),
-            Some("sse") => Some(TransportKind::Sse),
+            Some("stdio") => Some(Transport::Stdio),
+            Some("http" | "streamable-http" | "streamableHttp") => Some(Transport::Http),
+            Some("sse") => Some(Transport::Sse),
             Some(other) => return Err(entry.wrong(&format!("has the type `{other}`")).hint("use stdio, http or sse")),
         };
         let (command, url) = (entry.text("command")?, entry.text("url")?);
         match (command, url, kind) {
-            (Some(program), None, None | Some(TransportKind::Stdio)) => {
+            (Some(program), None, None | Some(Transport::Stdio)) => {
                 let mut command = vec![program];
                 command.extend(entry.list("args")?);
                 let folder = match (entry.text("cwd")?.map(PathBuf::from), &self.folder) {
@@ -176,7 +176,7 @@ impl File {
                 })?;
                 Ok(Known::Command { command, env, folder })
             }
-            (None, Some(url), None | Some(TransportKind::Http | TransportKind::Sse)) => {
+            (None, Some(url), None | Some(Transport::Http | Transport::Sse)) => {
                 entry.permit(|restriction| restriction.url(&url, false))?;
                 Ok(Known::Url { url, headers: entry.pairs("headers")?, kind })
             }
@@ -366,8 +366,8 @@ mod tests {
             command(&["node"], &[], Folder::Chosen("/project/sub".into())),
         );
         check(r#"{"mcpServers":{"a":{"url":"http://h/mcp","disabled":true}}}"#, url("http://h/mcp", None));
-        check(r#"{"mcpServers":{"a":{"type":"streamable-http","url":"http://h/mcp"}}}"#, url("http://h/mcp", Some(TransportKind::Http)));
-        check(r#"{"mcpServers":{"a":{"type":"sse","url":"http://h/sse"}}}"#, url("http://h/sse", Some(TransportKind::Sse)));
+        check(r#"{"mcpServers":{"a":{"type":"streamable-http","url":"http://h/mcp"}}}"#, url("http://h/mcp", Some(Transport::Http)));
+        check(r#"{"mcpServers":{"a":{"type":"sse","url":"http://h/sse"}}}"#, url("http://h/sse", Some(Transport::Sse)));
         let wrong = |message: &str| Err(message.to_owned());
         check(r#"{"mcpServers":{"a":{}}}"#, wrong("server `a` has neither `command` nor `url`"));
         check(r#"{"mcpServers":{"a":{"command":"x","url":"y"}}}"#, wrong("server `a` has both `command` and `url`"));

@@ -1,6 +1,7 @@
 //! A form: how a server is named on a command line. Knows flags, not what a command prints.
 
 use super::peers::{Peer, Start};
+use mcproof_protocol::EraChoice;
 use serde_json::{Value, json};
 use std::fmt::{self, Display, Formatter};
 use std::io::{BufRead as _, BufReader};
@@ -9,19 +10,12 @@ use std::process::{Child, Command, Stdio};
 
 pub(crate) const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Era {
-    Open,
-    Legacy,
-    Modern,
-}
-
 /// One way to name a server.
 #[derive(Clone)]
 pub(crate) struct Form {
     pub(crate) transport: &'static str,
     pub(crate) names_transport: bool,
-    era: Era,
+    era: EraChoice,
     /// A URL or a name, if any.
     target: Option<String>,
     /// What follows `--`, if anything.
@@ -91,12 +85,12 @@ fn listen(kind: &'static str) -> (&'static str, Child, String) {
 }
 
 /// Every form of that server, with the transport named and left open, in these eras.
-pub(crate) fn forms(server: &Server, eras: &[Era]) -> impl Iterator<Item = Form> {
+pub(crate) fn forms(server: &Server, eras: &[EraChoice]) -> impl Iterator<Item = Form> {
     let tracker = || [MCPROOF, "demo", "tracker"].map(str::to_owned).to_vec();
     let new = |transport, target: Option<&str>, command| Form {
         transport,
         names_transport: false,
-        era: Era::Open,
+        era: EraChoice::Auto,
         target: target.map(str::to_owned),
         command,
         flags: Vec::new(),
@@ -130,7 +124,7 @@ pub(crate) fn of_peer(name: &str) -> Vec<Form> {
         flags.extend(["--connect-timeout".to_owned(), "60s".to_owned()]);
         for names_transport in [false, true] {
             let (target, command, flags) = (url.clone(), command.clone(), flags.clone());
-            found.push(Form { transport, names_transport, era: Era::Open, target, command, flags, folder: super::peers::root() });
+            found.push(Form { transport, names_transport, era: EraChoice::Auto, target, command, flags, folder: super::peers::root() });
         }
     }
     found
@@ -139,7 +133,7 @@ pub(crate) fn of_peer(name: &str) -> Vec<Form> {
 impl Form {
     /// Whether the transport has the era.
     pub(crate) fn is_possible(&self) -> bool {
-        !(self.transport == "sse" && self.era == Era::Modern)
+        !(self.transport == "sse" && self.era == EraChoice::Modern)
     }
 
     /// Whether it differs from others in more than what its configuration file says of it.
@@ -149,7 +143,7 @@ impl Form {
 
     /// The era in which a server of both is talked to.
     pub(crate) fn comes_to(&self) -> &'static str {
-        if self.transport == "sse" || self.era == Era::Legacy { "legacy" } else { "modern" }
+        if self.transport == "sse" || self.era == EraChoice::Legacy { "legacy" } else { "modern" }
     }
 
     pub(crate) fn run(&self, verb: &[&str]) -> Ran {
@@ -170,9 +164,9 @@ impl Form {
             rest.extend(["--transport".to_owned(), self.transport.to_owned()]);
         }
         match self.era {
-            Era::Open => {}
-            Era::Legacy => rest.extend(["--era", "legacy"].map(str::to_owned)),
-            Era::Modern => rest.extend(["--era", "modern"].map(str::to_owned)),
+            EraChoice::Auto => {}
+            EraChoice::Legacy => rest.extend(["--era", "legacy"].map(str::to_owned)),
+            EraChoice::Modern => rest.extend(["--era", "modern"].map(str::to_owned)),
         }
         if !self.command.is_empty() {
             rest.push("--".to_owned());

@@ -7,8 +7,8 @@ use super::open::{Attempt, Opening};
 use super::wire::Connection;
 use super::{ConnectFailure, ConnectOptions, Handshake, Headers, Session, Target};
 use crate::Tap;
-use crate::revision::{Era, TransportKind};
 use crate::transport::{HttpConnection, SseConnection};
+use mcproof_protocol::{Era, Transport};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::timeout;
@@ -20,7 +20,7 @@ use tokio::time::timeout;
 /// The server cannot be started or reached.
 pub async fn open_bare(
     target: &Target,
-    kind: TransportKind,
+    kind: Transport,
     version: &str,
     options: &ConnectOptions,
     tap: &Tap,
@@ -52,7 +52,7 @@ pub async fn open_bare(
     let (inbox, faults) = (Arc::clone(&dispatcher) as _, options.faults.as_ref());
     let network = opening.network();
     let connection = match kind {
-        TransportKind::Sse => {
+        Transport::Sse => {
             let opened = SseConnection::open(&endpoint, options.limits, &network, None, faults, tap, inbox);
             let opened = timeout(opening.budget, opened).await;
             let opened = opened.map_err(|_| ConnectFailure::SseTimedOut { after: opening.budget, faults: dispatcher.faults() })?;

@@ -3,8 +3,8 @@
 use super::dispatcher::Dispatcher;
 use super::wire::{Connection, Outgoing, TOO_LATE, Wire, refusal};
 use super::{CallFailure, ClientProfile, ConnectFailure, Handshake, Reply, SESSION_HEADER, VERSION_HEADER};
-use crate::revision::{self, Era, LEGACY, MODERN, TransportKind};
 use crate::transport::{Resume, Unanswered};
+use mcproof_protocol::{Era, Revision, Transport};
 use mcproof_record::Json;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -34,12 +34,12 @@ pub(super) async fn initialize(
     dispatcher: &Arc<Dispatcher>,
     client: &ClientProfile,
     offer: &Offer,
-    transport: TransportKind,
+    transport: Transport,
 ) -> Result<Handshake, ConnectFailure> {
     let pinned = offer.version.as_deref();
-    let offered = pinned.unwrap_or(LEGACY[0]);
+    let offered = pinned.unwrap_or(Revision::LATEST_LEGACY.as_str());
     let mut capabilities = client.capabilities.clone();
-    capabilities.extend(offer.tasks.clone().filter(|_| revision::has_tasks(offered)).map(|tasks| ("tasks".to_owned(), tasks)));
+    capabilities.extend(offer.tasks.clone().filter(|_| Revision::at(offered).has_tasks()).map(|tasks| ("tasks".to_owned(), tasks)));
     let params = json!({ "protocolVersion": offered, "capabilities": capabilities, "clientInfo": client.info() });
     let outgoing = Outgoing {
         method: INITIALIZE,
@@ -80,7 +80,7 @@ pub(super) async fn initialize(
         _ => {}
     }
     let mut headers = Vec::new();
-    if matches!(transport, TransportKind::Http | TransportKind::Sse) && revision::has_version_header(&version) {
+    if matches!(transport, Transport::Http | Transport::Sse) && Revision::at(&version).has_version_header() {
         headers.push((VERSION_HEADER.to_owned(), version.clone()));
     }
     headers.extend(session);
@@ -102,11 +102,11 @@ pub(super) async fn initialize(
     })
 }
 
-pub(super) fn discovered(result: Value, transport: TransportKind) -> Handshake {
+pub(super) fn discovered(result: Value, transport: Transport) -> Handshake {
     Handshake {
         era: Era::Modern,
         transport,
-        protocol_version: MODERN.to_owned(),
+        protocol_version: Revision::MODERN.as_str().to_owned(),
         server_info: result.pointer("/_meta/io.modelcontextprotocol~1serverInfo").cloned(),
         capabilities: result.get("capabilities").cloned().unwrap_or_else(|| json!({})),
         instructions: text(result.get("instructions")),

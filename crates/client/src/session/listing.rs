@@ -2,7 +2,7 @@
 
 use super::{CallFailure, Reply, Session};
 use crate::jsonrpc::RpcError;
-use crate::revision::{Era, TransportKind};
+use mcproof_protocol::{Era, Transport};
 use mcproof_record::FrameId;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -84,7 +84,7 @@ impl Session {
         if method == "tools/list" && self.handshake.era == Era::Legacy {
             self.task_support.lock().unwrap_or_else(PoisonError::into_inner).learn(items);
         }
-        if method == "tools/list" && self.handshake.era == Era::Modern && self.handshake.transport == TransportKind::Http {
+        if method == "tools/list" && self.handshake.era == Era::Modern && self.handshake.transport == Transport::Http {
             let mut known = self.param_headers.lock().unwrap_or_else(PoisonError::into_inner);
             items.retain(|tool| match known.learn(tool) {
                 Ok(()) => true,

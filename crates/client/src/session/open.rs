@@ -10,12 +10,12 @@ use super::{CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Handshak
 use crate::Tap;
 use crate::auth::{Attempts, Authorizer, Bearer, Fallback, wants_authorization};
 use crate::jsonrpc::RpcError;
-use crate::revision::{Era, EraChoice, LEGACY, MODERN, TransportKind};
 use crate::transport::{
     AddressFailure, DirectChannel, Ending, Endpoint, Exchanger, HttpConnection, Inbox, Launch, LineChannel, Network, OutputWatcher,
     Process, Resume, ShutdownTimeouts, SseConnection, SseFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited,
     listening_addresses,
 };
+use mcproof_protocol::{Era, EraChoice, Revision, Transport};
 use serde_json::json;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -85,11 +85,11 @@ async fn open_channel(
     let (dispatcher, queue) = Dispatcher::new(tap, options);
     let channel = open(Arc::clone(&dispatcher) as _);
     let attempt = opening.attempt(Connection::InMemory(channel), None, dispatcher, queue);
-    let handshake = match opening.shake_hands_on_a_pipe(&attempt, TransportKind::InMemory).await {
+    let handshake = match opening.shake_hands_on_a_pipe(&attempt, Transport::InMemory).await {
         Ok(handshake) => handshake,
         Err(HandshakeError::Lasting(failure) | HandshakeError::ProbeOutcome(Some(failure))) => return Err(failure),
         // Nothing is there to be started again.
-        Err(HandshakeError::ProbeOutcome(None)) => opening.initialize(&attempt, TransportKind::InMemory, None).await?,
+        Err(HandshakeError::ProbeOutcome(None)) => opening.initialize(&attempt, Transport::InMemory, None).await?,
     };
     Ok(opening.session(attempt, None, handshake))
 }
@@ -171,7 +171,7 @@ impl<'a> Opening<'a> {
 
     async fn stdio(&self, launch: &Launch) -> Result<Session, ConnectFailure> {
         let attempt = self.start_stdio(launch).await?;
-        match self.shake_hands_on_a_pipe(&attempt, TransportKind::Stdio).await {
+        match self.shake_hands_on_a_pipe(&attempt, Transport::Stdio).await {
             Ok(handshake) => return Ok(self.session(attempt, None, handshake)),
             Err(HandshakeError::Lasting(failure)) => return Err(self.failed(attempt, None, failure).await),
             Err(HandshakeError::ProbeOutcome(_)) => {}
@@ -179,7 +179,7 @@ impl<'a> Opening<'a> {
         self.tap.note("the server is restarted, to try `initialize` on a process that was not probed");
         attempt.discard(self.options.patience).await;
         let attempt = self.start_stdio(launch).await?;
-        match self.initialize(&attempt, TransportKind::Stdio, None).await {
+        match self.initialize(&attempt, Transport::Stdio, None).await {
             Ok(handshake) => Ok(self.session(attempt, None, handshake)),
             Err(failure) => Err(self.failed(attempt, None, failure).await),
         }
@@ -189,7 +189,7 @@ impl<'a> Opening<'a> {
     /// time `initialize` follows on the same streams (2026-07-28, transports/stdio, backward compatibility: no response within a
     /// reasonable time means legacy), and a response to either request counts, that to `server/discover` first: it comes late
     /// from a server that is only slow.
-    async fn shake_hands_on_a_pipe(&self, attempt: &Attempt, transport: TransportKind) -> Result<Handshake, HandshakeError> {
+    async fn shake_hands_on_a_pipe(&self, attempt: &Attempt, transport: Transport) -> Result<Handshake, HandshakeError> {
         match self.era() {
             EraChoice::Legacy => return Ok(self.initialize(attempt, transport, None).await?),
             EraChoice::Modern => return Ok(self.discover(attempt, transport, None).await?),
@@ -247,11 +247,11 @@ impl<'a> Opening<'a> {
     async fn http(
         &self,
         endpoint: &Endpoint,
-        kind: Option<TransportKind>,
+        kind: Option<Transport>,
         launch: Option<&Launch>,
         locate: Option<&UrlFinder>,
     ) -> Result<Session, ConnectFailure> {
-        if kind == Some(TransportKind::Sse) && self.era() == EraChoice::Modern {
+        if kind == Some(Transport::Sse) && self.era() == EraChoice::Modern {
             return Err(ConnectFailure::NoModernSse);
         }
         let mut endpoint = endpoint.clone();
@@ -270,7 +270,7 @@ impl<'a> Opening<'a> {
     pub(super) async fn connect(
         &self,
         endpoint: &Endpoint,
-        kind: Option<TransportKind>,
+        kind: Option<Transport>,
         spawned: Option<Spawned>,
     ) -> Result<Session, ConnectFailure> {
         let session = self.shake_hands(endpoint, kind, spawned).await?;
@@ -278,15 +278,10 @@ impl<'a> Opening<'a> {
         Ok(Session { reached: Some((endpoint.clone(), transport)), ..session })
     }
 
-    async fn shake_hands(
-        &self,
-        endpoint: &Endpoint,
-        kind: Option<TransportKind>,
-        spawned: Option<Spawned>,
-    ) -> Result<Session, ConnectFailure> {
+    async fn shake_hands(&self, endpoint: &Endpoint, kind: Option<Transport>, spawned: Option<Spawned>) -> Result<Session, ConnectFailure> {
         let authorizer = self.authorizer(endpoint);
         let (dispatcher, queue) = Dispatcher::new(self.tap, self.options);
-        if kind == Some(TransportKind::Sse) {
+        if kind == Some(Transport::Sse) {
             return self.sse(endpoint, spawned, authorizer, dispatcher, queue).await;
         }
         let bearer = authorizer.as_ref().map(|authorizer| authorizer.bearer());
@@ -295,13 +290,13 @@ impl<'a> Opening<'a> {
             HttpConnection::new(endpoint, self.options.limits, &self.network(), bearer, self.options.faults.as_ref(), self.tap, inbox)?;
         let attempt = self.attempt(Connection::Http(connection), authorizer.clone(), dispatcher, queue);
         if self.era() != EraChoice::Legacy {
-            match self.probe(&attempt, TransportKind::Http, spawned.as_ref(), self.probe_budget()).await {
+            match self.probe(&attempt, Transport::Http, spawned.as_ref(), self.probe_budget()).await {
                 Ok(ProbeOutcome::Modern(handshake)) => return Ok(self.session(attempt, spawned, *handshake)),
                 Ok(ProbeOutcome::Legacy | ProbeOutcome::Silent) => {}
                 Err(failure) => return Err(self.failed(attempt, spawned, failure).await),
             }
         }
-        let failure = match self.initialize(&attempt, TransportKind::Http, spawned.as_ref()).await {
+        let failure = match self.initialize(&attempt, Transport::Http, spawned.as_ref()).await {
             Ok(handshake) => return Ok(self.session(attempt, spawned, handshake)),
             Err(failure) => failure,
         };
@@ -351,7 +346,7 @@ impl<'a> Opening<'a> {
         let failure = match opened {
             Ok(Ok(connection)) => {
                 let attempt = self.attempt(Connection::Sse(connection), authorizer, dispatcher, queue);
-                return match self.initialize(&attempt, TransportKind::Sse, spawned.as_ref()).await {
+                return match self.initialize(&attempt, Transport::Sse, spawned.as_ref()).await {
                     Ok(handshake) => Ok(self.session(attempt, spawned, handshake)),
                     Err(failure) => Err(self.failed(attempt, spawned, failure).await),
                 };
@@ -442,7 +437,7 @@ impl<'a> Opening<'a> {
     pub(super) async fn discover(
         &self,
         attempt: &Attempt,
-        transport: TransportKind,
+        transport: Transport,
         spawned: Option<&Spawned>,
     ) -> Result<Handshake, ConnectFailure> {
         match self.probe(attempt, transport, spawned, self.probe_budget()).await? {
@@ -457,7 +452,7 @@ impl<'a> Opening<'a> {
     async fn probe(
         &self,
         attempt: &Attempt,
-        transport: TransportKind,
+        transport: Transport,
         spawned: Option<&Spawned>,
         budget: Duration,
     ) -> Result<ProbeOutcome, ConnectFailure> {
@@ -467,7 +462,7 @@ impl<'a> Opening<'a> {
         let mut pauses = RetryPauses::default();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let (params, headers) = mirrored(&self.client, MODERN, DISCOVER, None);
+            let (params, headers) = mirrored(&self.client, Revision::MODERN.as_str(), DISCOVER, None);
             let outgoing = Outgoing { method: DISCOVER, params: Some(params.into()), headers, resume: Resume::Never };
             let reply = attempt.wire.ask(&attempt.dispatcher, outgoing, left.into(), Era::Modern, TOO_LATE).await.map(Reply::read);
             if let Some(head) = refusal(&reply) {
@@ -504,8 +499,8 @@ impl<'a> Opening<'a> {
             };
             let offers = |version: &str| supported.iter().any(|known| known == version);
             return match answer {
-                Ok(result) if offers(MODERN) => Ok(ProbeOutcome::Modern(Box::new(discovered(result, transport)))),
-                Err(error) if MODERN_ERRORS.contains(&error.code) && offers(MODERN) && !retried => {
+                Ok(result) if offers(Revision::MODERN.as_str()) => Ok(ProbeOutcome::Modern(Box::new(discovered(result, transport)))),
+                Err(error) if MODERN_ERRORS.contains(&error.code) && offers(Revision::MODERN.as_str()) && !retried => {
                     retried = true;
                     continue;
                 }
@@ -514,7 +509,9 @@ impl<'a> Opening<'a> {
                     Ok(ProbeOutcome::Modern(Box::new(discovered(json!({}), transport))))
                 }
                 // Modern, or at least a reader of our `_meta`, but of other revisions; the handshake is the way to the legacy ones.
-                Ok(_) | Err(RpcError { .. }) if !pinned && LEGACY.iter().any(|version| offers(version)) => Ok(ProbeOutcome::Silent),
+                Ok(_) | Err(RpcError { .. }) if !pinned && Revision::LEGACY.iter().any(|revision| offers(revision.as_str())) => {
+                    Ok(ProbeOutcome::Silent)
+                }
                 Err(error) if MODERN_ERRORS.contains(&error.code) => match supported.is_empty() {
                     true => Err(ConnectFailure::Refused { method: DISCOVER, error }),
                     false => Err(ConnectFailure::NoCommonVersion { supported }),
@@ -530,7 +527,7 @@ impl<'a> Opening<'a> {
     pub(super) async fn initialize(
         &self,
         attempt: &Attempt,
-        transport: TransportKind,
+        transport: Transport,
         spawned: Option<&Spawned>,
     ) -> Result<Handshake, ConnectFailure> {
         let mut pauses = RetryPauses::default();
@@ -563,7 +560,7 @@ impl<'a> Opening<'a> {
         trouble == StartupError::Passing && self.options.faults.is_none() && self.began.elapsed() < patience
     }
 
-    pub(super) async fn propose(&self, attempt: &Attempt, transport: TransportKind, offer: &Offer) -> Result<Handshake, ConnectFailure> {
+    pub(super) async fn propose(&self, attempt: &Attempt, transport: Transport, offer: &Offer) -> Result<Handshake, ConnectFailure> {
         initialize(&attempt.wire, &attempt.dispatcher, &self.client, offer, transport).await
     }
 
@@ -580,11 +577,11 @@ impl<'a> Opening<'a> {
             return None;
         }
         let (fallback, version) = match self.era() {
-            EraChoice::Modern => (Fallback::None, MODERN),
-            EraChoice::Legacy => (Fallback::OwnAuthorizationServer, LEGACY[0]),
-            EraChoice::Auto => (Fallback::OwnAuthorizationServer, MODERN),
+            EraChoice::Modern => (Fallback::None, Revision::MODERN),
+            EraChoice::Legacy => (Fallback::OwnAuthorizationServer, Revision::LATEST_LEGACY),
+            EraChoice::Auto => (Fallback::OwnAuthorizationServer, Revision::MODERN),
         };
-        let version = self.options.protocol_version.as_deref().unwrap_or(version);
+        let version = self.options.protocol_version.as_deref().unwrap_or(version.as_str());
         Some(Arc::new(Authorizer::new(options, &endpoint.url, fallback, self.options.limits, self.network(), self.tap, version)))
     }
 

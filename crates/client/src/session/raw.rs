@@ -6,10 +6,10 @@ use super::wire::Connection;
 use super::{CallFailure, ConnectOptions, Headers, Reply, Session, VERSION_HEADER};
 use crate::Tap;
 use crate::jsonrpc::RequestId;
-use crate::revision::Era;
 use crate::transport::{
     Broken, Endpoint, Envelope, Exchanger, Exit, Process, ProcessSignal, Purpose, Resume, Spelling, Unanswered, Way, exited,
 };
+use mcproof_protocol::Era;
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;

@@ -5,8 +5,8 @@ use super::open::Opening;
 use super::wire::Connection;
 use super::{ConnectFailure, ConnectOptions, Session};
 use crate::Tap;
-use crate::revision::TransportKind;
 use crate::transport::{Endpoint, Program, ResourceUsage};
+use mcproof_protocol::Transport;
 use std::sync::Arc;
 
 /// What a server did with a session that we ended.
@@ -55,7 +55,7 @@ impl Session {
     }
 
     /// Where an HTTP server listens, and which of its transports it is: what another session with it is opened by.
-    pub fn reached(&self) -> Option<&(Endpoint, TransportKind)> {
+    pub fn reached(&self) -> Option<&(Endpoint, Transport)> {
         self.reached.as_ref()
     }
 

@@ -3,7 +3,7 @@
 
 use super::{CallFailure, Reply, Session, WaitOptions};
 use crate::answers::Answers;
-use crate::revision::Era;
+use mcproof_protocol::Era;
 use mcproof_record::{Json, JsonObject};
 use serde_json::{Map, Value};
 

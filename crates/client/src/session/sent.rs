@@ -3,7 +3,7 @@
 use super::dispatcher::Waiting;
 use super::wire::{Connection, TOO_LATE};
 use super::{CallFailure, Deadline, Reply, Session, WaitOptions};
-use crate::revision::Era;
+use mcproof_protocol::Era;
 use mcproof_record::{Json, JsonObject};
 
 /// A request that was sent.

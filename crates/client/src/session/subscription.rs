@@ -8,7 +8,7 @@ use super::notifications::Notification;
 use super::wire::{Wire, refusal};
 use super::{CallFailure, Reply, Session, show};
 use crate::jsonrpc::{RequestId, RpcError};
-use crate::revision::Era;
+use mcproof_protocol::Era;
 use mcproof_record::FrameId;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Weak};

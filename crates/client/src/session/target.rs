@@ -3,8 +3,8 @@
 use super::ClientProfile;
 use crate::answers::Answers;
 use crate::auth::Authorization;
-use crate::revision::{EraChoice, TransportKind};
 use crate::transport::{Endpoint, FaultInjector, Guardian, Launch, Limits, Network, ShutdownTimeouts};
+use mcproof_protocol::{EraChoice, Transport};
 use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
@@ -19,7 +19,7 @@ pub enum Target {
     Http {
         endpoint: Endpoint,
         /// Tried in turn where it is left open: Streamable HTTP, then HTTP+SSE.
-        kind: Option<TransportKind>,
+        kind: Option<Transport>,
         /// Set when the server is to be started first.
         launch: Option<Launch>,
         /// Set when a started server chooses its address by itself; the endpoint's URL counts for nothing then.

@@ -10,7 +10,7 @@ pub(super) use call::TaskSupport;
 
 use super::{CallFailure, ListFailure, Reply, Session, show};
 use crate::jsonrpc::RpcError;
-use crate::revision::Era;
+use mcproof_protocol::Era;
 use mcproof_record::FrameId;
 use serde_json::{Map, Value};
 use std::collections::HashSet;

@@ -1,7 +1,8 @@
 //! The servers of `mcproof_testkit::oauth`, and sessions with them over one tap.
 
 use mcproof_client::auth::Authorization;
-use mcproof_client::{ConnectOptions, Endpoint, EraChoice, Session, Tap, Target, TransportKind, open_session};
+use mcproof_client::{ConnectOptions, Endpoint, Session, Tap, Target, open_session};
+use mcproof_protocol::{EraChoice, Transport};
 use mcproof_testkit::oauth::OauthServers;
 pub(crate) use mcproof_testkit::oauth::{Wish, key_pair, verified};
 use std::ops::Deref;
@@ -27,27 +28,27 @@ impl World {
     }
 
     pub(crate) async fn open(&self, authorization: Option<&Authorization>, era: EraChoice) -> Result<Session, String> {
-        self.open_over(authorization, era, TransportKind::Http).await
+        self.open_over(authorization, era, Transport::Http).await
     }
 
     pub(crate) async fn open_over(
         &self,
         authorization: Option<&Authorization>,
         era: EraChoice,
-        kind: TransportKind,
+        kind: Transport,
     ) -> Result<Session, String> {
         self.connect(authorization, era, kind, Vec::new()).await
     }
 
     pub(crate) async fn open_with_header(&self, name: &str, value: &str, authorization: &Authorization) -> Result<Session, String> {
-        self.connect(Some(authorization), EraChoice::Auto, TransportKind::Http, vec![(name.to_owned(), value.to_owned())]).await
+        self.connect(Some(authorization), EraChoice::Auto, Transport::Http, vec![(name.to_owned(), value.to_owned())]).await
     }
 
     async fn connect(
         &self,
         authorization: Option<&Authorization>,
         era: EraChoice,
-        kind: TransportKind,
+        kind: Transport,
         headers: Vec<(String, String)>,
     ) -> Result<Session, String> {
         let endpoint = Endpoint { url: Url::parse(&self.filled("{rs}/mcp")).unwrap(), headers };

@@ -3,7 +3,8 @@
 use super::ProbePlan;
 use crate::{CaptureFailure, Extent, Profile, Side, ToolsSeen, Visitor, complete, diff};
 use mcproof_analysis::diagnosis::{self, Scene};
-use mcproof_client::{Answers, ConnectOptions, Era, EraChoice, Session, Target, TransportKind};
+use mcproof_client::{Answers, ConnectOptions, Session, Target};
+use mcproof_protocol::{Era, EraChoice, Transport};
 use mcproof_record::{
     ChangeLevel, Contract, ContractChange, ContractLock, Diagnostic, ProbeReport, ProbeVerdict, ProbedContract, Severity,
 };
@@ -23,7 +24,7 @@ impl Promise {
     /// Of all that a lock holds, what can be seen in one conversation over this transport and in this era: rather of the modern
     /// era, of the fullest client, and without an identity.
     pub fn choose(name: &str, lock: &ContractLock, target: &Target, era: EraChoice) -> Option<Self> {
-        let is_sse = matches!(target, Target::Http { kind: Some(TransportKind::Sse), .. });
+        let is_sse = matches!(target, Target::Http { kind: Some(Transport::Sse), .. });
         let is_reached = |visitor: &Visitor| match visitor.era {
             Era::Modern => era != EraChoice::Legacy && !is_sse,
             Era::Legacy => era != EraChoice::Modern,

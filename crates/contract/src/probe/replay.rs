@@ -2,7 +2,7 @@
 
 use crate::legacy_revision;
 use mcproof_analysis::ConversationView;
-use mcproof_client::revision::MODERN;
+use mcproof_protocol::Revision;
 use mcproof_record::{Conversation, FrameBody, Opened, ProbeReport, Transcript};
 
 /// The conversation of a saved probe. Without its report, what can be known of it stands in the transcript.
@@ -11,7 +11,7 @@ pub fn take_of(transcript: Transcript, report: Option<&ProbeReport>) -> Conversa
     let mut take = Conversation {
         name: "probe".into(),
         transport: handshake.map(|handshake| handshake.transport.clone()).unwrap_or_else(|| transport_of(&transcript).into()),
-        revision: handshake.map_or_else(|| MODERN.into(), |handshake| handshake.protocol_version.clone()),
+        revision: handshake.map_or_else(|| Revision::MODERN.as_str().into(), |handshake| handshake.protocol_version.clone()),
         opened: Opened::Yes,
         probes: Vec::new(),
         ending: None,
@@ -23,10 +23,10 @@ pub fn take_of(transcript: Transcript, report: Option<&ProbeReport>) -> Conversa
     let (revision, opened) = match (handshake, legacy_revision(&conversation)) {
         (Some(handshake), _) => (handshake.protocol_version.clone(), Opened::Yes),
         (None, Some(revision)) if cause.is_none() => (revision, Opened::Yes),
-        (None, None) if cause.is_none() && conversation.handshake().is_some() => (MODERN.into(), Opened::Yes),
+        (None, None) if cause.is_none() && conversation.handshake().is_some() => (Revision::MODERN.as_str().into(), Opened::Yes),
         (None, revision) => {
             let reason = cause.unwrap_or_else(|| "there is no handshake in the transcript".into());
-            (revision.unwrap_or_else(|| MODERN.into()), Opened::No { reason })
+            (revision.unwrap_or_else(|| Revision::MODERN.as_str().into()), Opened::No { reason })
         }
     };
     (take.revision, take.opened) = (revision, opened);

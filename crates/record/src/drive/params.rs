@@ -2,6 +2,7 @@
 //! requests without a required member.
 
 use crate::{JsonObject, Raw};
+use mcproof_protocol::{EraChoice, TransportChoice};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -101,21 +102,6 @@ macro_rules! words {
 }
 
 words! {
-    pub enum EraName {
-        #[default]
-        Auto,
-        Legacy,
-        Modern,
-    }
-
-    pub enum TransportName {
-        #[default]
-        Auto,
-        Stdio,
-        Http,
-        Sse,
-    }
-
     /// What the notifications of a relay carry.
     pub enum RelayForm {
         /// Bytes, as a pipe would.
@@ -176,7 +162,7 @@ params! {
         /// With a command, `${port}` in both is a free port.
         pub url: Option<String>,
         pub headers: BTreeMap<String, String>,
-        pub transport: TransportName,
+        pub transport: TransportChoice,
         /// A pattern whose first group is the port in a line that the started server prints.
         pub port_from: Option<String>,
         /// The name of a server that `spawn` started.
@@ -218,7 +204,7 @@ params! {
             pub session: String,
             pub target: DriveTarget,
         }
-        pub era: EraName,
+        pub era: EraChoice,
         pub protocol_version: Option<String>,
         pub timeouts: Timeouts,
         pub client: ClientParams,

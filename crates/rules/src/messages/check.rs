@@ -1,10 +1,11 @@
 //! Compares a value with its shape and describes each flaw in a sentence. Knows the types of the tables, and no message.
 
 use super::MessageFlaw;
-use super::shape::{Kind, Member, Presence, Revision, Shape, Tags, Variant};
+use super::shape::{Kind, Member, Presence, Shape, Tags, Variant};
 use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine as _};
 use mcproof_analysis::wording::shortened;
+use mcproof_protocol::Revision;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
@@ -186,7 +187,7 @@ impl Check {
                 match object.get(tags.by) {
                     Some(found) => {
                         let elsewhere = tag.is_some_and(|tag| tags.variants.iter().any(|variant| variant.name == tag));
-                        let which = if elsewhere { format!(", which {} does not have", self.revision.name()) } else { String::new() };
+                        let which = if elsewhere { format!(", which {} does not have", self.revision) } else { String::new() };
                         self.flaw(&here, &format!("is {}{which}; it has to be {expected}", shown(found)));
                     }
                     None => self.missing(&here, &expected),

@@ -1,17 +1,7 @@
 //! The types that the tables of shapes are made of: what a value may be, and in which revisions. Knows no
 //! message and no value.
 
-use self::Revision::{V2024_11_05, V2026_07_28};
-
-/// The published revisions, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Revision {
-    V2024_11_05,
-    V2025_03_26,
-    V2025_06_18,
-    V2025_11_25,
-    V2026_07_28,
-}
+use mcproof_protocol::Revision::{self, V2024_11_05, V2026_07_28};
 
 /// What a value may be.
 #[derive(Clone, Copy)]
@@ -98,25 +88,6 @@ impl Span {
 
     pub(super) fn has(self, revision: Revision) -> bool {
         self.first <= revision && revision <= self.last
-    }
-}
-
-impl Revision {
-    const NAMES: [(&'static str, Self); 5] = [
-        ("2026-07-28", V2026_07_28),
-        ("2025-11-25", Self::V2025_11_25),
-        ("2025-06-18", Self::V2025_06_18),
-        ("2025-03-26", Self::V2025_03_26),
-        ("2024-11-05", V2024_11_05),
-    ];
-
-    /// The newest one that is not after `revision`; revisions are dates, so they compare as text.
-    pub(super) fn at(revision: &str) -> Self {
-        Self::NAMES.into_iter().find(|(name, _)| *name <= revision).map_or(V2024_11_05, |(_, found)| found)
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        Self::NAMES.into_iter().find(|(_, revision)| *revision == self).map_or("", |(name, _)| name)
     }
 }
 

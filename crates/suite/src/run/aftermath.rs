@@ -2,7 +2,8 @@
 
 use super::expand::{Work, binding};
 use super::sessions::{EndedSession, Open, SessionOutcome};
-use mcproof_client::{Closed, Era, Session, TransportKind};
+use mcproof_client::{Closed, Session};
+use mcproof_protocol::{Era, Transport};
 use mcproof_record::{Aftermath, Blame, ServerState};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -73,12 +74,12 @@ async fn state_of(work: &Work, name: &str, session: &Session) -> (ServerState, B
         (Some(Closed::TooLong { .. }), _) => {
             (ServerState::Answers, Blame::Server, "sent more than the limits allow, so that we hung up".into())
         }
-        (Some(_), TransportKind::Stdio) => (ServerState::Hung, Blame::Server, format!("closed its output, and {lives}")),
+        (Some(_), Transport::Stdio) => (ServerState::Hung, Blame::Server, format!("closed its output, and {lives}")),
         (Some(_), _) => (ServerState::Unreachable, network_or(is_ours), format!("closed the connection, and {lives}")),
-        (None, TransportKind::Http | TransportKind::Sse) if session.takes_connections(PATIENCE).await => {
+        (None, Transport::Http | Transport::Sse) if session.takes_connections(PATIENCE).await => {
             (ServerState::Silent, Blame::Server, format!("accepts connections, but does not respond to `{method}` within {PATIENCE:?}"))
         }
-        (None, TransportKind::Http | TransportKind::Sse) => {
+        (None, Transport::Http | Transport::Sse) => {
             (ServerState::Unreachable, network_or(is_ours), format!("takes no connections any more, and {lives}"))
         }
         (None, _) => (ServerState::Hung, Blame::Server, format!("does not respond to `{method}` within {PATIENCE:?}, and {lives}")),

@@ -15,7 +15,8 @@ use crate::interpolate_text;
 use crate::plan::{Action, Fault, Leaks, Skip, Step};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use mcproof_analysis::diagnosis::{self, Audience};
-use mcproof_client::{Era, Schedule, Session, TransportKind};
+use mcproof_client::{Schedule, Session};
+use mcproof_protocol::{Era, Transport};
 use mcproof_record::{CaseOutcome, Diagnostic, Proof, SessionTranscript, Severity, StepOutcome, Verdict};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -413,7 +414,7 @@ impl<'a> Running<'a> {
         let handshake = open.session.handshake();
         let is_call = |earlier: &StepOutcome| earlier.passed && earlier.exchanges.iter().any(|exchange| exchange.method == "tools/call");
         handshake.era == Era::Modern
-            && handshake.transport == TransportKind::Http
+            && handshake.transport == Transport::Http
             && self.steps.iter().any(|earlier| (step.session.is_some() || earlier.server == conversation) && is_call(earlier))
     }
 

@@ -1,7 +1,7 @@
 //! From suites to the cases of a run: each test once for each transport that its server declares.
 
 use crate::plan::{Action, Binding, Case, Isolation, Server, Step, Suite};
-use mcproof_client::TransportKind;
+use mcproof_protocol::Transport;
 use mcproof_record::{CaseId, CasePlan};
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub(super) struct Work {
     pub(super) suite: Arc<Suite>,
     /// Index into the suite's cases.
     index: usize,
-    pub(super) transport: TransportKind,
+    pub(super) transport: Transport,
 }
 
 impl Work {
@@ -32,7 +32,7 @@ impl Work {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct GroupKey {
     suite: String,
-    transport: TransportKind,
+    transport: Transport,
     repetition: u32,
 }
 
@@ -96,14 +96,14 @@ pub(super) fn asked<'a>(suite: &'a Suite, step: &'a Step) -> Vec<&'a String> {
 }
 
 /// The transports of the first server that the case talks to; the others follow where they can.
-fn transports(suite: &Suite, case: &Case) -> Vec<TransportKind> {
+fn transports(suite: &Suite, case: &Case) -> Vec<Transport> {
     let named = case.steps.iter().flat_map(Step::leaves).find_map(|step| step.server.as_ref());
     let first = named.and_then(|name| suite.servers.get(name)).or(suite.servers.values().next());
     first.map(|server| server.bindings.iter().map(|binding| binding.transport).collect()).unwrap_or_default()
 }
 
 /// How to reach a server in a case that runs over `transport`: the same way, or its first one if it has no such.
-pub(super) fn binding(server: &Server, transport: TransportKind) -> &Binding {
+pub(super) fn binding(server: &Server, transport: Transport) -> &Binding {
     let same = server.bindings.iter().find(|binding| binding.transport == transport);
     same.or(server.bindings.first()).expect("the parser takes no server without a transport")
 }

@@ -1,7 +1,7 @@
 //! Where a test that fails on one transport and passes on another got its first different response. Reads no clock, asks nobody.
 
 use super::sessions::Open;
-use mcproof_client::TransportKind;
+use mcproof_protocol::Transport;
 use mcproof_record::{Branch, CaseOutcome, CasePlan, Event, Frame, FrameBody, Parting, Verdict};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -21,7 +21,7 @@ struct Heard {
 }
 
 impl Wire {
-    pub(super) fn of(transport: TransportKind, outcome: &CaseOutcome, open: &BTreeMap<String, Open>) -> Self {
+    pub(super) fn of(transport: Transport, outcome: &CaseOutcome, open: &BTreeMap<String, Open>) -> Self {
         let mut answers = Vec::new();
         for step in &outcome.steps {
             let tap = open.get(&step.server).map(|open| &open.tap);

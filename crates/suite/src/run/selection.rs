@@ -5,7 +5,7 @@ use super::filter::Filter;
 use super::shard::{Shard, case_key, shuffled};
 use crate::plan::{Case, Suite};
 use mcproof_analysis::did_you_mean;
-use mcproof_client::TransportKind;
+use mcproof_protocol::Transport;
 use mcproof_record::{CaseKey, CasePlan, Diagnostic, FORMAT_VERSION, PlannedCase, PlannedRun, PlannedStep};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Only these; all that the suites declare if empty.
-    pub transports: Vec<TransportKind>,
+    pub transports: Vec<Transport>,
     /// Suite files of which only some tests are meant, by their names as in the plan.
     pub picks: BTreeMap<String, Vec<Pick>>,
     /// At least one has to match, if there are any.

@@ -15,9 +15,10 @@ use crate::{TMP, interpolate_text};
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::auth::{Authorization, TokenStore};
 use mcproof_client::{
-    Answers, ConnectFailure, ConnectOptions, Deadline, Destinations, Endpoint, Era, EraChoice, FaultInjector, FaultRule, Launch,
-    ListedHost, Network, Proxies, Session, SessionEnd, ShutdownTimeouts, Surroundings, Tap, TapBounds, Target, open_session,
+    Answers, ConnectFailure, ConnectOptions, Deadline, Destinations, Endpoint, FaultInjector, FaultRule, Launch, ListedHost, Network,
+    Proxies, Session, SessionEnd, ShutdownTimeouts, Surroundings, Tap, TapBounds, Target, open_session,
 };
+use mcproof_protocol::{Era, EraChoice};
 use mcproof_record::{Diagnostic, Exchange, FrameId, SessionTranscript, Transcript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;

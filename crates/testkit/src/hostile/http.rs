@@ -3,21 +3,16 @@
 use super::attacks::{HostileServer, Reaction, reaction};
 use super::wire::{Framing, Wire};
 use crate::raw_http;
+use mcproof_protocol::Transport;
 use std::io::{self, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HttpTransport {
-    Streamable,
-    Sse,
-}
-
 /// HTTP+SSE: the event streams for the responses, each to the requests that are posted to `/messages?` and its index.
 type Streams = Arc<Mutex<Vec<TcpStream>>>;
 
-pub(super) fn serve(peer: &'static HostileServer, port: u16, kind: HttpTransport) -> io::Result<()> {
+pub(super) fn serve(peer: &'static HostileServer, port: u16, kind: Transport) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
     let streams = Streams::default();
     for connection in listener.incoming() {
@@ -28,12 +23,12 @@ pub(super) fn serve(peer: &'static HostileServer, port: u16, kind: HttpTransport
     Ok(())
 }
 
-fn converse(peer: &HostileServer, connection: TcpStream, kind: HttpTransport, streams: &Streams) -> io::Result<()> {
+fn converse(peer: &HostileServer, connection: TcpStream, kind: Transport, streams: &Streams) -> io::Result<()> {
     let mut reader = BufReader::new(connection.try_clone()?);
     let mut writer = connection;
     writer.set_nodelay(true)?;
     while let Some(request) = raw_http::read(&mut reader, &mut writer)? {
-        if request.method == "GET" && kind == HttpTransport::Sse {
+        if request.method == "GET" && kind == Transport::Sse {
             let mut streams = streams.lock().unwrap_or_else(PoisonError::into_inner);
             let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
             write!(writer, "{head}event: endpoint\ndata: /messages?{}\n\n", streams.len())?;
@@ -44,7 +39,7 @@ fn converse(peer: &HostileServer, connection: TcpStream, kind: HttpTransport, st
             Some(place) => streams.lock().unwrap_or_else(PoisonError::into_inner).get(place).map(TcpStream::try_clone).transpose()?,
             None => None,
         };
-        if request.method != "POST" || kind == HttpTransport::Sse && events.is_none() {
+        if request.method != "POST" || kind == Transport::Sse && events.is_none() {
             writer.write_all(b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n")?;
             continue;
         }

@@ -6,6 +6,7 @@ mod http;
 mod wire;
 
 use attacks::{Reaction, reaction};
+use mcproof_protocol::Transport;
 use std::io::{self, BufRead as _};
 use wire::{Framing, Wire};
 
@@ -40,8 +41,8 @@ pub fn parse(arguments: &[String]) -> Result<(&'static HostileServer, ServerTran
 pub fn run(peer: &'static HostileServer, transport: ServerTransport) -> io::Result<()> {
     match transport {
         ServerTransport::Stdio => over_stdio(peer),
-        ServerTransport::Http(port) => http::serve(peer, port, http::HttpTransport::Streamable),
-        ServerTransport::Sse(port) => http::serve(peer, port, http::HttpTransport::Sse),
+        ServerTransport::Http(port) => http::serve(peer, port, Transport::Http),
+        ServerTransport::Sse(port) => http::serve(peer, port, Transport::Sse),
     }
 }
 

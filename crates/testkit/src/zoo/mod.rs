@@ -34,15 +34,10 @@ pub use server::TOKEN;
 
 use deviation::Deviation;
 use internal_deviation::InternalDeviation;
+use mcproof_protocol::Era;
 use mutation::Mutator;
 use server::Server;
 use std::io;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Era {
-    Legacy,
-    Modern,
-}
 
 /// The correct server with one change.
 #[derive(Debug)]

@@ -1,14 +1,14 @@
 //! The official JSON Schemas of all revisions. They belong to the specification and are not part of this project: they are
 //! read from `../shared/spec`, beside the checkout.
 
-use mcproof_client::revision;
+use mcproof_protocol::Revision;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Revisions, the newest first.
 pub(crate) fn revisions() -> impl Iterator<Item = &'static str> {
-    std::iter::once(revision::MODERN).chain(revision::LEGACY)
+    Revision::NEWEST_FIRST.into_iter().map(Revision::as_str)
 }
 
 /// Where the specification lies.

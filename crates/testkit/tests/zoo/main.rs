@@ -11,7 +11,8 @@ mod schemas;
 mod script;
 mod web;
 
-use mcproof_testkit::zoo::{self, BrokenServer, CORRECT, Era, broken_servers};
+use mcproof_protocol::Era;
+use mcproof_testkit::zoo::{self, BrokenServer, CORRECT, broken_servers};
 use schemas::{Schemas, revisions};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,7 @@
 use crate::Record;
 use crate::process::{Cause, end, patience, spawn};
 use crate::script::{self, MODERN, Step};
-use mcproof_testkit::zoo::Era;
+use mcproof_protocol::Era;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;

@@ -1,6 +1,7 @@
 //! A server of the zoo as a process, and the processes that it leaves behind.
 
-use mcproof_testkit::zoo::{CORRECT, Era};
+use mcproof_protocol::Era;
+use mcproof_testkit::zoo::CORRECT;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use std::os::unix::process::CommandExt as _;

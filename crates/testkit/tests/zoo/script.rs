@@ -1,6 +1,6 @@
 //! The messages to a server: one conversation that touches every requirement.
 
-use mcproof_testkit::zoo::Era;
+use mcproof_protocol::Era;
 use serde_json::{Value, json};
 
 pub(crate) const MODERN: &str = "2026-07-28";

@@ -3,7 +3,8 @@
 use crate::Record;
 use crate::process::{Cause, end, patience, spawn};
 use crate::script::{self, MODERN, Step};
-use mcproof_testkit::zoo::{Era, TOKEN};
+use mcproof_protocol::Era;
+use mcproof_testkit::zoo::TOKEN;
 use regex::Regex;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

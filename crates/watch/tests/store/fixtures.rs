@@ -1,7 +1,7 @@
 //! What all tests of the store start from.
 
 use mcproof_analysis::oddities::Oddities;
-use mcproof_client::{EraChoice, TransportKind};
+use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::Place;
 use mcproof_suite::plan::{Binding, Reach, Server};
 use mcproof_watch::config::{Config, Dependencies, TargetKind, TargetSpec};
@@ -99,7 +99,7 @@ pub(crate) fn reach(name: &str) -> monitor::Reach {
 /// A server over Streamable HTTP that somebody else runs.
 pub(crate) fn over_http(name: &str, url: &str) -> TargetSpec {
     let binding = Binding {
-        transport: TransportKind::Http,
+        transport: Transport::Http,
         place: place(),
         launch: None,
         url: Some(url.into()),

@@ -2,8 +2,8 @@
 
 use super::fixtures::*;
 use super::server::{Mood, serve};
-use mcproof_client::TransportKind;
 use mcproof_demo::{DemoName, DemoOptions, bind};
+use mcproof_protocol::Transport;
 use mcproof_suite::plan::{Binding, Inherited, Launch, Reach};
 use mcproof_watch::clock::Clock;
 use mcproof_watch::config::{Secret, TargetKind, TargetSpec};
@@ -33,7 +33,7 @@ fn stdio(name: &str, command: &[&str]) -> TargetSpec {
     let command = command.iter().map(|word| (*word).to_owned()).collect();
     let launch = Launch { command, env: Vec::new(), folder: std::env::temp_dir(), cwd: None, inherited: Inherited::All };
     let (place, reach) = (place(), Reach::default());
-    let transport = TransportKind::Stdio;
+    let transport = Transport::Stdio;
     server(name, Binding { transport, place, launch: Some(launch), url: None, headers: Vec::new(), port_from: None, reach })
 }
 

@@ -1,9 +1,9 @@
 //! How a task begins: which calls may become one, and what the server answers.
 
 use super::{Task, TaskEnd, TaskFailure, TaskState, TaskStatus, succeeded};
-use crate::revision::{self, Era};
 use crate::session::modern::{TASKS, declare_tasks};
 use crate::session::{CallFailure, Listed, Reply, Session};
+use mcproof_protocol::{Era, Revision};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -155,7 +155,7 @@ impl Session {
 
     async fn may_become_task(&self, params: &Map<String, Value>, end: Instant) -> Result<(), TaskFailure> {
         let version = &self.handshake.protocol_version;
-        if !revision::has_tasks(version) {
+        if !Revision::at(version).has_tasks() {
             return Err(TaskFailure::NotInThisRevision { version: version.clone() });
         }
         self.needs_legacy("/tasks/requests/tools/call", "the capability `tasks.requests.tools.call`")?;

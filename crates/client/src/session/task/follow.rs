@@ -3,8 +3,8 @@
 use super::call::remaining;
 use super::{Task, TaskEnd, TaskFailure, TaskStatus, succeeded};
 use crate::jsonrpc::{RpcError, read_error};
-use crate::revision::Era;
 use crate::session::{CallFailure, Reply, Session};
+use mcproof_protocol::Era;
 use serde_json::{Map, Value};
 use std::pin::Pin;
 use std::time::Duration;

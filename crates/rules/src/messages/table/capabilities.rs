@@ -1,9 +1,9 @@
 //! The capabilities of servers, and those of clients that a server may name.
 
 use super::super::shape::Kind::{Flag, Map, Object};
-use super::super::shape::Revision::{V2025_03_26, V2025_11_25, V2026_07_28};
 use super::super::shape::{Shape, may, shape};
 use super::content::OBJECT;
+use mcproof_protocol::Revision::{V2025_03_26, V2025_11_25, V2026_07_28};
 
 pub(super) static SERVER: Shape = shape(&[
     may("tools", Object(&LISTED)),

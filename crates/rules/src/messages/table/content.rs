@@ -3,8 +3,8 @@
 use super::super::shape::Kind::{
     Base64, Choice, Exactly, Flag, Fraction, Integer, List, Map, Meta, Object, OneOf, OneOrList, Tagged, Text, Uri,
 };
-use super::super::shape::Revision::{V2025_03_26, V2025_06_18, V2025_11_25};
 use super::super::shape::{Kind, Member, Shape, Tags, Variant, may, must, named, shape, variant};
+use mcproof_protocol::Revision::{V2025_03_26, V2025_06_18, V2025_11_25};
 
 const ROLE: Kind = OneOf(&["user", "assistant"]);
 

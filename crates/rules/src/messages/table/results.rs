@@ -1,12 +1,12 @@
 //! Results by the method of their request, and errors by their code.
 
 use super::super::shape::Kind::{Any, Count, Flag, Id, Integer, List, ListOfAtMost, Map, Meta, Object, OneOf, Text};
-use super::super::shape::Revision::{V2025_11_25, V2026_07_28};
 use super::super::shape::{Member, Shape, may, must, shape};
 use super::capabilities;
 use super::content::{BLOCK, IMPLEMENTATION, PROMPT, PROMPT_MESSAGE, RESOURCE, RESOURCE_CONTENTS, RESOURCE_TEMPLATE, STRUCTURED, TOOL};
 use super::server_messages::{ELICITATION_BY_URL, INPUT_REQUEST};
 use super::tasks::{DETAILED_TASK, RELATED_TASK, TASK};
+use mcproof_protocol::Revision::{V2025_11_25, V2026_07_28};
 
 /// The members of all results. `resultType` is judged by its value.
 pub(in super::super) static RESULT: Shape = shape(&[may("_meta", Meta(&RESULT_META))]);

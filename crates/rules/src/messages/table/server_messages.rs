@@ -3,10 +3,10 @@
 use super::super::shape::Kind::{
     Any, Choice, Exactly, Flag, Fraction, Id, Integer, List, Map, Meta, Number, Object, OneOf, Tagged, Text, Uri,
 };
-use super::super::shape::Revision::{V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
 use super::super::shape::{Kind, Member, Shape, Tags, Variant, may, must, shape, variant};
 use super::content::{ANYTHING, OBJECT, SAMPLING_MESSAGE, TOOL};
 use super::tasks::{DETAILED_TASK, TASK};
+use mcproof_protocol::Revision::{V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
 
 /// Params by method, besides those of every notification; required if the method must have some.
 pub(in super::super) static NOTIFICATIONS: &[Member] = &[

@@ -1,10 +1,10 @@
 //! Tasks: a part of 2025-11-25, an extension of 2026-07-28.
 
 use super::super::shape::Kind::{Integer, IntegerOrNull, Map, Object, OneOf, Tagged, Text, Timestamp};
-use super::super::shape::Revision::{V2025_11_25, V2026_07_28};
 use super::super::shape::{Kind, Member, Shape, Tags, may, must, shape};
 use super::results::{CALL_TOOL, ERROR};
 use super::server_messages::INPUT_REQUEST;
+use mcproof_protocol::Revision::{V2025_11_25, V2026_07_28};
 
 /// The name by which clients and servers declare the extension.
 pub(in super::super) const TASK_EXTENSION: &str = "io.modelcontextprotocol/tasks";

@@ -10,6 +10,7 @@ use crate::run::sessions::Open;
 use mcproof_analysis::differences::{OutputFlaw, output_flaw};
 use mcproof_analysis::missing;
 use mcproof_client::Listed;
+use mcproof_protocol::Revision;
 use mcproof_record::{Diagnostic, Direction, FrameBody, FrameId};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -17,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
 
 /// The first revision with output schemas.
-const FIRST: &str = "2025-06-18";
+const FIRST: Revision = Revision::V2025_06_18;
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
 /// The output schemas of a session, once its tools were listed.
@@ -59,7 +60,7 @@ impl Outputs {
         let (Action::Call { .. }, Some(tool), OutputCheck::Validated) = (&step.action, tool, step.output) else { return Vec::new() };
         let Ok(result) = &answer.result else { return Vec::new() };
         let is_complete = result.get("resultType").and_then(Value::as_str).is_none_or(|kind| kind == "complete");
-        if is_tool_error(result) || !is_complete || open.session.handshake().protocol_version.as_str() < FIRST {
+        if is_tool_error(result) || !is_complete || Revision::at(&open.session.handshake().protocol_version) < FIRST {
             return Vec::new();
         }
         let Some(schema) = self.schema(tool, open, deadline).await else { return Vec::new() };

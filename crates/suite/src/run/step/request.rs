@@ -2,7 +2,7 @@
 
 use crate::interpolate;
 use crate::plan::{Action, Step};
-use mcproof_client::Era;
+use mcproof_protocol::Era;
 use mcproof_record::Diagnostic;
 use serde_json::{Map, Value, json};
 

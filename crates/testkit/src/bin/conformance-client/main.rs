@@ -10,8 +10,10 @@
 mod authorization;
 mod scenario;
 
-use mcproof_client::{Answers, ClientProfile, ConnectOptions, Elicitation, Endpoint, EraChoice, Sampling, Tap, Target, TransportKind};
-use mcproof_client::{Era, Session, open_session};
+use mcproof_client::{Answers, ClientProfile, ConnectOptions, Elicitation, Endpoint, Sampling, Tap, Target};
+use mcproof_client::{Session, open_session};
+use mcproof_protocol::Era;
+use mcproof_protocol::{EraChoice, Transport};
 use serde_json::{Map, Value, json};
 use std::env;
 use std::error::Error;
@@ -92,7 +94,7 @@ impl Task {
 
     async fn open(&self, options: &ConnectOptions, tap: &Tap) -> Result<Session, Failure> {
         let endpoint = Endpoint { url: self.url.clone(), headers: Vec::new() };
-        let target = Target::Http { endpoint, kind: Some(TransportKind::Http), launch: None, locate: None };
+        let target = Target::Http { endpoint, kind: Some(Transport::Http), launch: None, locate: None };
         Ok(open_session(&target, options, tap).await?)
     }
 

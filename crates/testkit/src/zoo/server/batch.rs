@@ -3,7 +3,8 @@
 use super::message::{INVALID_REQUEST, MessageKind, Outlet, Received, is_response, kind};
 use super::session::Session;
 use super::{RpcError, Server, answer, note};
-use crate::zoo::{Era, InternalDeviation};
+use crate::zoo::InternalDeviation;
+use mcproof_protocol::Era;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -7,19 +7,15 @@ use super::response::Response;
 use super::session::{LEGACY, MODERN, Session};
 use super::{Ended, Received, RpcError, Server, answer, batch, headers, modern, note, sse};
 use crate::raw_http::{self, Request};
+use crate::zoo::InternalDeviation;
 use crate::zoo::changes::ask;
-use crate::zoo::{Era, InternalDeviation};
+use mcproof_protocol::Era;
+use mcproof_protocol::Transport;
 use serde_json::{Value, json};
 use std::io::{self, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transport {
-    Streamable,
-    Sse,
-}
 
 /// Where messages go.
 const PATH: &str = "/mcp";
@@ -92,7 +88,7 @@ impl Exchange<'_> {
         }
         match (transport, request.path().trim_end_matches('/')) {
             (Transport::Sse, _) => sse::route(self),
-            (Transport::Streamable, PATH) => match request.method.as_str() {
+            (Transport::Http, PATH) => match request.method.as_str() {
                 "POST" => self.post(),
                 "GET" => self.get(),
                 "DELETE" => self.delete(),

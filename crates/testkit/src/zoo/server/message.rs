@@ -2,7 +2,7 @@
 
 use super::Server;
 use super::session::Session;
-use crate::zoo::Era;
+use mcproof_protocol::Era;
 use serde_json::{Value, json};
 use std::sync::Arc;
 

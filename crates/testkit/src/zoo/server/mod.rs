@@ -31,6 +31,7 @@ pub(crate) use session::{LEGACY, MODERN};
 
 use super::{Deviation, Era, InternalDeviation};
 use crate::server_transport::ServerTransport;
+use mcproof_protocol::Transport;
 use message::{MessageKind, Outlet};
 use modern::Listener;
 use serde_json::Value;
@@ -111,8 +112,8 @@ pub(crate) fn serve(server: &Arc<Server>, transport: ServerTransport) -> io::Res
     server.deviation.start(transport)?;
     match transport {
         ServerTransport::Stdio => stdio::serve(server),
-        ServerTransport::Http(port) => http::serve(server, port, http::Transport::Streamable),
-        ServerTransport::Sse(port) => http::serve(server, port, http::Transport::Sse),
+        ServerTransport::Http(port) => http::serve(server, port, Transport::Http),
+        ServerTransport::Sse(port) => http::serve(server, port, Transport::Sse),
     }
 }
 

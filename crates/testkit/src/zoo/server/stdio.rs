@@ -3,7 +3,7 @@
 use super::message::{INVALID_REQUEST, MessageKind, PARSE_ERROR, kind, readable_id};
 use super::session::{MODERN, Session};
 use super::{Outlet, Received, RpcError, Server, batch, dispatch, modern, note};
-use crate::zoo::Era;
+use mcproof_protocol::Era;
 use serde_json::Value;
 use std::io::{self, BufRead as _, Write as _};
 use std::sync::Arc;
