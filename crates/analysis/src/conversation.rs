@@ -247,7 +247,7 @@ impl<'a> ConversationView<'a> {
                 // Refusals and documents beside the protocol are JSON as well.
                 let known = self.exchanges.get(exchange);
                 let is_ours = known.is_none_or(|known| known.method == "POST" && known.status().is_none_or(|status| status < 400));
-                if is_ours || read_json(bytes.as_bytes()).is_ok_and(|value| value.is_some_and(|value| value.get("jsonrpc").is_some())) {
+                if is_ours || read_json(bytes.as_bytes()).is_ok_and(|value| value.as_ref().is_some_and(is_error_response)) {
                     say(bytes.as_bytes(), Some(*exchange));
                 }
                 if let Some(known) = self.exchanges.get_mut(exchange) {
@@ -506,6 +506,11 @@ fn in_time(conversation: &Conversation) -> &[Frame] {
 
 fn left_out(conversation: &Conversation) -> Option<&Probed> {
     conversation.probes.iter().find(|probed| probed.probe == LEFT_OUT)
+}
+
+/// Whether the body of an HTTP response with an error status is meant as a JSON-RPC error, and not as something of the application's.
+pub fn is_error_response(value: &Value) -> bool {
+    value.get("jsonrpc").is_some() || value.get("id").is_some() && value.pointer("/error/code").is_some_and(Value::is_i64)
 }
 
 /// Whether HTTP carried a message, and not something of its own: has any of the members that messages have.

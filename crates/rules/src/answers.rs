@@ -3,10 +3,12 @@
 
 use super::robustness::UNREADABLE;
 use super::rule_definition::Violation;
+use mcproof_analysis::is_error_response;
 use mcproof_analysis::probes::POSTED;
 use mcproof_analysis::wording::shortened;
 use mcproof_analysis::{ConversationView, HttpExchange, Said, read_json};
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -108,7 +110,7 @@ fn carries_messages(conversation: &ConversationView<'_>, asking: &BTreeSet<Excha
         return true;
     }
     let is_refusal = exchange.status().is_some_and(|status| status >= 400);
-    asking.contains(&exchange.id) && (!is_refusal || said.value.get("jsonrpc").is_some())
+    asking.contains(&exchange.id) && (!is_refusal || is_error_response(&said.value))
 }
 
 impl<'c> Pairing<'c> {
@@ -213,6 +215,11 @@ fn meaning_by_id(
         return Some(Meaning::Answer { request });
     }
     let request = *same.last()?;
+    // An HTTP response belongs to the request that it responds to, whatever its id says.
+    if earlier(request) != Some(reply.exchange) && requests.iter().any(|other| reply.exchange.is_some() && other.exchange == reply.exchange)
+    {
+        return None;
+    }
     Some(if earlier(request) == Some(reply.exchange) { Meaning::Again { request } } else { Meaning::Excused })
 }
 
@@ -235,8 +242,12 @@ impl Guess<'_, '_, '_> {
             return Meaning::Excused;
         }
         let before = |frame: FrameId| frame < reply.frame;
-        // What we sent may have been read in ways that we do not see, id and all.
-        if self.unreadable.is_some_and(before) || !has_id && self.blank.is_some_and(before) {
+        // What we sent may have been read in ways that we do not see, id and all. Over HTTP, only this very request counts.
+        let is_unreadable = match exchange.filter(|_| self.conversation.is_over("http")) {
+            Some(exchange) => self.is_unreadable(exchange),
+            None => self.unreadable.is_some_and(before),
+        };
+        if is_unreadable || !has_id && self.blank.is_some_and(before) {
             return Meaning::Excused;
         }
         // A subscription is not answered as long as it lasts.
@@ -279,6 +290,13 @@ impl Guess<'_, '_, '_> {
 }
 
 impl Guess<'_, '_, '_> {
+    /// Whether a server may fail to find the id in the body of a request.
+    fn is_unreadable(&self, exchange: &HttpExchange<'_>) -> bool {
+        let mut probes = self.conversation.conversation.probes.iter().filter(|probed| UNREADABLE.contains(&probed.probe.as_str()));
+        serde_json::from_slice::<IgnoredAny>(exchange.request_body).is_err()
+            || probes.any(|probed| probed.first <= exchange.request.id && exchange.request.id < probed.end)
+    }
+
     /// Whether a refusal shows that the request was read, so that its id is known: in the modern era 404 and -32601 mean that the
     /// method does not exist. Elsewhere than at the endpoint they may mean that nothing is there.
     fn names_method(&self, exchange: &HttpExchange<'_>, reply: &Reply<'_>) -> bool {

@@ -86,6 +86,36 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown tool: mcproof-no-such-thing"}}"#,
     },
     Rule {
+        id: "listed-tool-is-callable",
+        area: Area::Calls,
+        requirement: "a call of a listed tool is not refused as a call of an unknown one",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "server/tools#calling-tools" }],
+        on: On::Any,
+        tolerance: None,
+        judge: Judge::Together(listed_is_callable),
+        why: "a model picks a tool from the list, and every call of it fails",
+        remedy: "register each tool under the name that `tools/list` returns",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"getWeather","inputSchema":{"type":"object"}}]}}
+            @ unknown-tool mcproof-no-such-thing
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mcproof-no-such-thing","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Unknown tool: mcproof-no-such-thing"}}
+            @ call getWeather
+            > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"getWeather","arguments":{}}}
+            < {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"Unknown tool: getWeather"}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"}}]}}
+            @ unknown-tool mcproof-no-such-thing
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mcproof-no-such-thing","arguments":{}}}
+            < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Unknown tool: mcproof-no-such-thing"}}
+            @ call get_weather
+            > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
+            < {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"`city` is missing"}}"#,
+    },
+    Rule {
         id: "call-unknown-tool-code",
         area: Area::Calls,
         requirement: "a call of a tool that does not exist is answered with the JSON-RPC error -32602",
@@ -306,6 +336,41 @@ fn unknown_tool_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     }
 }
 
+fn listed_is_callable(all: &[&ConversationView<'_>]) -> Judgment {
+    let (mut seen, mut flaws) = (0, Vec::new());
+    let unknown: Vec<Asked<'_, '_>> = all.iter().filter_map(|conversation| conversation.probe("unknown-tool")).collect();
+    for (position, conversation) in all.iter().enumerate() {
+        for asked in conversation.probes("call").filter(|asked| asked.answer.frame().is_some()) {
+            seen += 1;
+            if unknown.iter().any(|unknown| is_refused_as_unknown(&asked, unknown)) {
+                let detail = "a call is refused as one of a tool that does not exist".to_owned();
+                flaws.push(Flaw { subject: asked.subject().to_owned(), detail, frames: asked.frames(), conversation: position });
+            }
+        }
+    }
+    match seen {
+        0 => nothing_called(all, "is callable"),
+        _ => Judgment::from_violations(told("tool", "tools", flaws)),
+    }
+}
+
+/// Whether the refusal of a request reads like that of one for a name that does not exist, which quotes that name.
+pub(super) fn is_refused_as_unknown(asked: &Asked<'_, '_>, unknown: &Asked<'_, '_>) -> bool {
+    let (Some(refusal), Some(model)) = (refusal_text(&asked.answer), refusal_text(&unknown.answer)) else { return false };
+    model.contains(unknown.subject())
+        && asked.subject() != unknown.subject()
+        && model.replace(unknown.subject(), asked.subject()) == refusal
+}
+
+/// The error of a response, or the content of a result with `isError`.
+fn refusal_text(answer: &Answer<'_>) -> Option<String> {
+    match answer {
+        Answer::Error { error, .. } => Some(error.to_string()),
+        Answer::Result { value, .. } if answer.is_refusal() => Some(value.get("content")?.to_string()),
+        _ => None,
+    }
+}
+
 fn unknown_tool_code(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("unknown-tool") else { return no_tools(conversation) };
     match asked.answer.code() {
@@ -490,9 +555,15 @@ fn structured_has_text(all: &[&ConversationView<'_>]) -> Judgment {
             // Content that is no list breaks the form of the message, which another rule tells.
             let Some(blocks) = result.get("content").and_then(Value::as_array) else { continue };
             seen += 1;
-            let has_text = blocks.iter().any(|block| block.get("type") == Some(&json!("text")));
-            if !has_text {
-                let detail = "a result has `structuredContent` and no text".to_owned();
+            let texts: Vec<&Value> = blocks.iter().filter(|block| block.get("type") == Some(&json!("text"))).collect();
+            let detail = match texts[..] {
+                [] => Some("a result has `structuredContent` and no text"),
+                [text] if is_other_json(text, &result["structuredContent"]) => {
+                    Some("a result has a text that is JSON, and not that of its `structuredContent`")
+                }
+                _ => None,
+            };
+            if let Some(detail) = detail.map(str::to_owned) {
                 flaws.push(Flaw { subject: name.to_owned(), detail, frames: vec![frame], conversation: position });
             }
         }
@@ -501,6 +572,18 @@ fn structured_has_text(all: &[&ConversationView<'_>]) -> Judgment {
         0 => Judgment::NotApplicable("no result had `structuredContent`".into()),
         _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
+}
+
+/// Whether a text begins as JSON of an object does, or is a list as JSON, and is neither the structured content nor what that wraps as
+/// its only member.
+fn is_other_json(text: &Value, structured: &Value) -> bool {
+    let Some(text) = text.get("text").and_then(Value::as_str) else { return false };
+    let parsed = serde_json::from_str::<Value>(text).ok();
+    if parsed.is_none() && text.starts_with("{\"") {
+        return true;
+    }
+    let wrapped = structured.as_object().filter(|members| members.len() == 1).and_then(|members| members.values().next());
+    parsed.is_some_and(|parsed| (parsed.is_object() || parsed.is_array()) && parsed != *structured && Some(&parsed) != wrapped)
 }
 
 fn survived(all: &[&ConversationView<'_>], unusual: Unusual) -> Judgment {

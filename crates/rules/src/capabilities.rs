@@ -329,7 +329,9 @@ fn unknown_log_level_is_refused(conversation: &ConversationView<'_>) -> Judgment
     let Some(asked) = tried.first() else { return Judgment::Untestable("no unknown log level was asked for".into()) };
     match asked.answer {
         Answer::Result { .. } => Judgment::Broken(vec![Violation::new("an unknown log level was accepted", asked.frames())]),
-        Answer::Error { .. } if matches!(asked.answer.code(), Some(-32602 | -32601)) => Judgment::Pass,
+        Answer::Error { .. } if asked.answer.code() == Some(-32602) => Judgment::Pass,
+        // The method is not part of this revision.
+        Answer::Error { .. } if conversation.is_modern() && asked.answer.code() == Some(-32601) => Judgment::Pass,
         Answer::Error { .. } => {
             let message = format!("an unknown log level got {}, not error -32602", asked.answer.describe());
             Judgment::Broken(vec![Violation::new(message, asked.frames())])

@@ -1,11 +1,13 @@
 //! Responses as HTTP itself wants them: a head that can be read, with each header once.
 //! Source: RFC 9112 (HTTP/1.1), RFC 9110 (HTTP semantics).
 
-use super::ConversationView;
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{ConversationView, HttpExchange};
+use mcproof_analysis::probes::UNKNOWN_STREAM;
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::transport::NOT_HTTP;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -30,6 +32,35 @@ pub(super) const RULES: &[Rule] = &[
         good: r#"
             > POST /mcp
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < 200 content-type: application/json"#,
+    },
+    Rule {
+        id: "http-request-gets-response",
+        area: Area::Http,
+        requirement: "each GET, DELETE and OPTIONS gets a response, be it an error status",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Must,
+            source: "https://www.rfc-editor.org/rfc/rfc9110#section-3.4",
+        }],
+        on: On::Web,
+        tolerance: None,
+        judge: Judge::Each(requests_get_responses),
+        why: "the client waits until its timeout: a page of a browser for its preflight, a host for its shutdown",
+        remedy: "respond to methods that are not supported with status 405, and send the head of an event stream before its first event",
+        sdks: &[("TypeScript", "`response.writeHead(200, headers).flushHeaders()`")],
+        bad: r#"
+            > DELETE /mcp mcp-session-id: a
+            ~ 5000
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
+            < 200 content-type: application/json"#,
+        good: r#"
+            > DELETE /mcp mcp-session-id: a
+            < 405
+            ~ 5000
+            > POST /mcp
+            > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
             < 200 content-type: application/json"#,
     },
     Rule {
@@ -96,6 +127,40 @@ fn responses_are_http(conversation: &ConversationView<'_>) -> Judgment {
     Judgment::of(wrong.into_values().collect(), seen, NO_RESPONSE)
 }
 
+/// How long the head of a response may take that nothing has to be worked out for.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Probes in which the client does not wait for a response.
+const LEFT_BY_CLIENT: [&str; 2] = ["abort", UNKNOWN_STREAM];
+
+/// Why a GET without a head counts one step less.
+const HEAD_WITH_FIRST_EVENT: &str = "some servers send the head of a stream together with its first event, and clients do not wait for it";
+
+/// POSTs are judged by the messages in them.
+fn requests_get_responses(conversation: &ConversationView<'_>) -> Judgment {
+    let Some(last) = conversation.frames().last() else { return Judgment::Untestable(NO_RESPONSE.into()) };
+    let abandoned = |exchange: &HttpExchange<'_>| {
+        let mut probes = conversation.conversation.probes.iter().filter(|probed| LEFT_BY_CLIENT.contains(&probed.probe.as_str()));
+        probes.any(|probed| probed.first <= exchange.request.id && exchange.request.id < probed.end)
+    };
+    let (mut seen, mut wrong) = (0, BTreeMap::<&str, Violation>::new());
+    for exchange in conversation.exchanges.values().filter(|exchange| exchange.method != "POST" && !abandoned(exchange)) {
+        seen += usize::from(exchange.response.is_some());
+        let mut later = conversation.exchanges.values().filter(|later| later.request.id > exchange.request.id);
+        let is_overdue = exchange.response.is_none()
+            && exchange.end.is_none()
+            && conversation.elapsed(exchange.request.id, last.id).is_some_and(|elapsed| elapsed >= PATIENCE)
+            && later.any(|later| later.response.is_some());
+        if is_overdue {
+            wrong.entry(exchange.method).or_insert_with(|| {
+                let violation = Violation::new(format!("a {} got no response", excerpt(exchange.method)), [exchange.request.id]);
+                Violation { tolerance: (exchange.method == "GET").then_some(HEAD_WITH_FIRST_EVENT), ..violation }
+            });
+        }
+    }
+    Judgment::of(wrong.into_values().collect(), seen, NO_RESPONSE)
+}
+
 /// Headers with one value, and `transfer-encoding`, in which nothing may stand twice that servers send.
 const SINGLE: [&str; 9] = [
     "content-type",
@@ -127,8 +192,11 @@ fn headers_come_once(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 /// Headers whose value is a list of tokens (RFC 9110, 5.6.1 and 5.6.2).
-const LISTS_OF_TOKENS: [&str; 5] =
-    ["access-control-allow-headers", "access-control-allow-methods", "access-control-expose-headers", "allow", "vary"];
+const LISTS_OF_TOKENS: [&str; 6] =
+    ["access-control-allow-headers", "access-control-allow-methods", "access-control-expose-headers", "allow", "transfer-encoding", "vary"];
+
+/// The transfer codings that have a name (RFC 9112, 7).
+const TRANSFER_CODINGS: [&str; 6] = ["chunked", "compress", "deflate", "gzip", "x-compress", "x-gzip"];
 
 fn lists_are_of_tokens(conversation: &ConversationView<'_>) -> Judgment {
     let mut seen = 0;
@@ -143,8 +211,26 @@ fn lists_are_of_tokens(conversation: &ConversationView<'_>) -> Judgment {
                 wrong.entry(name).or_insert_with(|| Violation::new(told, exchange.heads()));
             }
         }
+        if let Some((name, told)) = cache_directive_flaw(exchange).or_else(|| transfer_coding_flaw(exchange)) {
+            wrong.entry(name).or_insert_with(|| Violation::new(told, exchange.heads()));
+        }
     }
     Judgment::of(wrong.into_values().collect(), seen, NO_RESPONSE)
+}
+
+/// A directive is a name, or a name and a value (RFC 9111, 5.2).
+fn cache_directive_flaw(exchange: &HttpExchange<'_>) -> Option<(&'static str, String)> {
+    let value = exchange.header("cache-control")?;
+    let names = value.split(',').map(|directive| directive.split('=').next().unwrap_or_default().trim_matches([' ', '\t']));
+    // The values of some directives are quoted lists.
+    let wrong = names.filter(|_| !value.contains('"')).find(|name| !name.bytes().all(is_of_token))?;
+    Some(("cache-control", format!("`cache-control` has `{}` in its list", excerpt(wrong))))
+}
+
+fn transfer_coding_flaw(exchange: &HttpExchange<'_>) -> Option<(&'static str, String)> {
+    let mut codings = exchange.header("transfer-encoding")?.split(',').map(|coding| coding.trim().to_ascii_lowercase());
+    let unknown = codings.find(|coding| !coding.is_empty() && !TRANSFER_CODINGS.contains(&coding.as_str()))?;
+    Some(("transfer-encoding", format!("`transfer-encoding` has the unknown coding `{}`", excerpt(&unknown))))
 }
 
 /// RFC 9110, 5.6.2.

@@ -463,7 +463,7 @@ fn unknown_method_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("unknown-method") else { return Judgment::Untestable("no unknown method was tried".into()) };
     match asked.answer {
         _ if asked.answer.is_refusal() => Judgment::Pass,
-        Answer::Result { .. } | Answer::Silence => {
+        Answer::Result { .. } | Answer::Silence | Answer::Status { status: 200..300, .. } => {
             Judgment::Broken(vec![Violation::new(format!("an unknown method got {}", asked.answer.describe()), asked.frames())])
         }
         _ => Judgment::Untestable(format!("an unknown method got {}", asked.answer.describe())),

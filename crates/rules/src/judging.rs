@@ -76,9 +76,34 @@ fn was_answered(conversation: &ConversationView<'_>) -> bool {
     conversation.frames().iter().any(is_said)
 }
 
-/// What a response is made of, be it the refusal of an era that the server does not speak.
-const OF_ANY_ERA: [&str; 4] =
-    ["jsonrpc-version-is-2-0", "message-has-each-member-once", "json-names-are-unique", "error-has-code-and-message"];
+/// Rules about the form of what a server sends, which also holds for the refusal of an era that it does not support.
+const OF_ANY_ERA: [&str; 25] = [
+    "jsonrpc-version-is-2-0",
+    "message-has-each-member-once",
+    "json-names-are-unique",
+    "error-has-code-and-message",
+    "response-has-result-or-error",
+    "response-id-matches-request",
+    "request-gets-one-response",
+    "stdio-message-on-one-line",
+    "stdio-only-messages-on-stdout",
+    "stdio-line-is-terminated",
+    "stdio-ends-lines-with-lf",
+    "stdio-has-no-blank-lines",
+    "stdio-has-no-bom",
+    "stdio-is-utf8",
+    "http-response-is-well-formed",
+    "http-header-is-not-repeated",
+    "http-list-header-is-well-formed",
+    "http-body-length-is-correct",
+    "http-body-is-json",
+    "http-body-is-utf8",
+    "sse-data-is-one-message",
+    "sse-event-is-terminated",
+    "sse-ends-lines-with-lf",
+    "sse-is-utf8",
+    "sse-lines-are-fields-or-comments",
+];
 
 /// The revision whose laws hold for a conversation: whoever does not speak an era answers by the laws of the other one.
 fn revision(take: &Conversation) -> &str {

@@ -4,6 +4,7 @@
 use super::ConversationView;
 use super::answers::{Heard, Meaning, Pairing, death, died_of_abuse, first_abuse, garbled, gathered, how_it_exited, messages, shown};
 use super::jsonrpc::RESPONSES;
+use super::modern::supports_legacy;
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::diagnosis::missing_piece;
 use mcproof_analysis::probes::{LEGAL_FORM, PARALLEL_TOKEN};
@@ -471,8 +472,9 @@ fn stays_alive(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 /// Methods of requests that a client may send without being sure that the server has them, and that are answered at once.
-const METHODS: [&str; 12] = [
+const METHODS: [&str; 13] = [
     "ping",
+    "server/discover",
     "tools/list",
     "tools/call",
     "resources/list",
@@ -485,8 +487,6 @@ const METHODS: [&str; 12] = [
     "completion/complete",
     "logging/setLevel",
 ];
-/// Those that the modern era does not have: that they are gone has rules of its own.
-const GONE_IN_MODERN: [&str; 4] = ["ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
 
 fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
     let pairing = Pairing::of(conversation);
@@ -496,14 +496,13 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
         let request = &pairing.requests[index];
         let method = request.method();
         let in_time = end.is_none_or(|end| request.frame < end);
-        let whole = match conversation.is_modern() {
-            true => {
-                request.value.pointer("/params/_meta/io.modelcontextprotocol~1protocolVersion").is_some()
-                    && !GONE_IN_MODERN.contains(&method)
-            }
-            false => true,
-        };
-        in_time && whole && METHODS.contains(&method)
+        // A server of both eras may take a request without a version for one that comes before the handshake.
+        let whole = !conversation.is_modern()
+            || !supports_legacy(conversation)
+            || request.value.pointer("/params/_meta/io.modelcontextprotocol~1protocolVersion").is_some();
+        // That `initialize` gets a result has a rule of its own, in the revisions that have it.
+        let is_known = METHODS.contains(&method) || conversation.is_modern() && method == "initialize";
+        in_time && whole && is_known
     };
     // A tool may take as long as it likes.
     let may_be_silent = |index: usize| {

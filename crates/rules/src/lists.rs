@@ -71,7 +71,7 @@ pub(super) const RULES: &[Rule] = &[
             source: "server/utilities/pagination#error-handling",
         }],
         on: On::Any,
-        tolerance: Some("a SHOULD of the specification, and a note by default because nearly all servers without pages ignore cursors"),
+        tolerance: None,
         judge: Judge::Each(unknown_cursor_is_refused),
         why: "a client whose cursor has become stale gets the first page again, and believes that it is the next",
         remedy: "answer -32602 to a cursor that is not known, also where there is one page only",
@@ -325,22 +325,35 @@ fn no_duplicates(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn unknown_cursor_is_refused(conversation: &ConversationView<'_>) -> Judgment {
+    let has_result = |method: &str| {
+        let mut requests = conversation.requests().filter(|(request, _)| request.method() == Some(method));
+        requests.any(|(_, response)| response.is_some_and(|response| response.value.get("result").is_some()))
+    };
     let answered: Vec<Asked<'_, '_>> = conversation
         .probes("unknown-cursor")
         .filter(|asked| match asked.answer {
             Answer::Result { .. } => true,
-            // The method does not exist, which says nothing about cursors.
-            Answer::Error { .. } => asked.answer.code() != Some(-32601),
+            // Where the method does not exist, this says nothing about cursors.
+            Answer::Error { .. } => asked.answer.code() != Some(-32601) || has_result(asked.subject()),
             _ => false,
         })
         .collect();
-    let ignoring: Vec<&Asked<'_, '_>> = answered.iter().filter(|asked| matches!(asked.answer, Answer::Result { .. })).collect();
-    if ignoring.is_empty() {
-        return Judgment::of(Vec::new(), answered.len(), "no list was asked for with an unknown cursor");
+    let (ignoring, refusing): (Vec<_>, Vec<_>) = answered.iter().partition(|asked| matches!(asked.answer, Answer::Result { .. }));
+    let mut violations = Vec::new();
+    if let Some(first) = ignoring.first() {
+        let methods: Vec<String> = ignoring.iter().map(|asked| asked.subject().to_owned()).collect();
+        let violation = Violation::new(format!("an unknown cursor got a page of {}", named(&methods)), first.frames());
+        violations.push(Violation { tolerance: Some(CURSORS_ARE_IGNORED), ..violation });
     }
-    let methods: Vec<String> = ignoring.iter().map(|asked| asked.subject().to_owned()).collect();
-    Judgment::Broken(vec![Violation::new(format!("an unknown cursor got a page of {}", named(&methods)), ignoring[0].frames())])
+    if let Some(other) = refusing.iter().find(|asked| asked.answer.code().is_some_and(|code| code != -32602)) {
+        let message = format!("an unknown cursor of `{}` got {}, not error -32602", other.subject(), other.answer.describe());
+        violations.push(Violation::new(message, other.frames()));
+    }
+    Judgment::of(violations, answered.len(), "no list was requested with an unknown cursor")
 }
+
+const CURSORS_ARE_IGNORED: &str =
+    "a SHOULD of the specification, and a note by default because nearly all servers without pages ignore cursors";
 
 /// The lists that were walked twice, both times to the end.
 fn twice<'c>(conversation: &'c ConversationView<'_>) -> Vec<(Walk<'c>, Walk<'c>)> {

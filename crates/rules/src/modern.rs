@@ -3,6 +3,8 @@
 
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Answer, Asked, ConversationView, Said};
+use mcproof_analysis::wording::excerpt;
+use mcproof_protocol::Revision;
 use mcproof_record::FrameId;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -581,24 +583,55 @@ fn client_info_is_optional(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn unsupported_version_is_named(conversation: &ConversationView<'_>) -> Judgment {
-    let what = "a request in an unknown version";
-    let judgment = refused(conversation, "unsupported-version", what, UNSUPPORTED_VERSION);
-    let (Judgment::Pass, Some(asked)) = (&judgment, conversation.probe("unsupported-version")) else { return judgment };
-    let Answer::Error { error, .. } = asked.answer else { return judgment };
-    let requested = asked.request.and_then(|request| request.meta("protocolVersion"));
-    let supported = error.pointer("/data/supported");
-    let is_list = supported.and_then(Value::as_array).is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_string));
-    let flaw = match (supported, error.pointer("/data/requested")) {
-        (None, _) => "has no `data.supported`".to_owned(),
-        (Some(other), _) if !is_list => format!("has a `data.supported` that is not a list of versions: {other}"),
-        (Some(list), _) if requested.is_some_and(|requested| list.as_array().is_some_and(|list| list.contains(requested))) => {
-            "lists the refused version as supported".to_owned()
-        }
-        (_, None) => "has no `data.requested`".to_owned(),
-        (_, named) if named != requested => format!("has {} as `data.requested`", named.unwrap_or(&Value::Null)),
-        _ => return Judgment::Pass,
+    let judgment = refused(conversation, "unsupported-version", "a request in an unknown version", UNSUPPORTED_VERSION);
+    if matches!(judgment, Judgment::Broken(_)) {
+        return judgment;
+    }
+    let violations: Vec<Violation> = conversation
+        .requests()
+        .filter_map(|(request, response)| Some((request, response?)))
+        .filter(|(_, response)| response.value.pointer("/error/code").and_then(Value::as_i64) == Some(-32022))
+        .filter_map(|(request, response)| {
+            let requested = match request.method() {
+                Some("initialize") => request.param("/protocolVersion"),
+                _ => request.meta("protocolVersion"),
+            };
+            let flaw = unsupported_version_flaw(requested, response.value.pointer("/error/data"))?;
+            let message = format!("error -32022 for `{}` {flaw}", excerpt(request.method().unwrap_or_default()));
+            Some(Violation::new(message, [request.frame.id, response.frame.id]))
+        })
+        .take(1)
+        .collect();
+    if violations.is_empty() { judgment } else { Judgment::Broken(violations) }
+}
+
+/// What is wrong with the `data` of an error -32022: `{ supported: string[], requested: string }` (2026-07-28, schema,
+/// `UnsupportedProtocolVersionError`).
+fn unsupported_version_flaw(requested: Option<&Value>, data: Option<&Value>) -> Option<String> {
+    let (supported, named) = (data.and_then(|data| data.get("supported")), data.and_then(|data| data.get("requested")));
+    let Some(supported) = supported else { return Some("has no `data.supported`".into()) };
+    let versions = supported.as_array().filter(|list| !list.is_empty() && list.iter().all(Value::is_string));
+    let Some(versions) = versions else {
+        return Some(format!("has a `data.supported` that is not a list of versions: {supported}"));
     };
-    Judgment::Broken(vec![Violation::new(format!("the error for an unknown version {flaw}"), asked.frames())])
+    if requested.is_some_and(|requested| versions.contains(requested)) {
+        return Some("lists the refused version as supported".into());
+    }
+    if let Some(unknown) =
+        versions.iter().filter_map(Value::as_str).find(|version| version.parse::<Revision>().is_err() && !is_draft(version))
+    {
+        return Some(format!("lists {} as supported, which is not a version of the protocol", excerpt(unknown)));
+    }
+    match named {
+        None => Some("has no `data.requested`".into()),
+        Some(named) if requested.is_some_and(|requested| requested != named) => Some(format!("has {named} as `data.requested`")),
+        Some(_) => None,
+    }
+}
+
+/// Whether a version may be one of a draft, or newer than this program: a name, or a date after the last known one.
+fn is_draft(version: &str) -> bool {
+    version.starts_with("DRAFT") || version > Revision::MODERN.as_str() && version.len() == Revision::MODERN.as_str().len()
 }
 
 fn removed_methods_are_refused(conversation: &ConversationView<'_>) -> Judgment {
@@ -614,7 +647,11 @@ fn removed_methods_are_refused(conversation: &ConversationView<'_>) -> Judgment 
             Answer::Result { .. } if method == "initialize" => continue,
             Answer::Result { .. } => Some(format!("`{method}` still returns a result")),
             // A server of both eras may refuse this request with an error of its earlier revisions.
-            Answer::Error { .. } if method != "initialize" && asked.status().is_some() && asked.answer.code() != Some(-32601) => {
+            Answer::Error { .. }
+                if method != "initialize"
+                    && (asked.status().is_some() || !supports_legacy(conversation))
+                    && asked.answer.code() != Some(-32601) =>
+            {
                 Some(format!("`{method}`, which this revision removed, got {}", asked.answer.describe()))
             }
             Answer::Error { .. } => None,

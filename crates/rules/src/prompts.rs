@@ -1,6 +1,7 @@
 //! Prompts, and the completion of arguments.
 //! Source: server/prompts, server/utilities/completion.
 
+use super::calls::is_refused_as_unknown;
 use super::resources::of_listed;
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Answer, ConversationView};
@@ -117,6 +118,30 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":["Ada","Grace"],"total":2,"hasMore":false}}}"#,
     },
     Rule {
+        id: "completion-total-is-consistent",
+        area: Area::Resources,
+        requirement: "`total` of a completion counts its values, and `hasMore` is true only if there are more than those",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Should,
+            source: "server/utilities/completion#completion-results",
+        }],
+        on: On::Any,
+        tolerance: None,
+        judge: Judge::Each(completion_total_is_consistent),
+        why: "a host shows that there are more values where there are none, or hides that there are",
+        remedy: "set `total` to the number of all values that match and `hasMore` to whether some of them are left out, or omit both",
+        sdks: &[],
+        bad: r#"
+            @ complete name
+            > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":""}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":["Ada","Grace"],"total":7,"hasMore":false}}}"#,
+        good: r#"
+            @ complete name
+            > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":""}}}
+            < {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":["Ada","Grace"],"total":7,"hasMore":true}}}"#,
+    },
+    Rule {
         id: "completion-unknown-reference-is-refused",
         area: Area::Resources,
         requirement: "a completion for a prompt that does not exist is refused with error -32602",
@@ -145,6 +170,12 @@ pub(super) const RULES: &[Rule] = &[
 fn listed_is_retrievable(conversation: &ConversationView<'_>) -> Judgment {
     if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "prompts") {
         return judgment;
+    }
+    if let Some(unknown) = conversation.probe("unknown-prompt")
+        && let Some(asked) = conversation.probes("get-prompt-made-up").find(|asked| is_refused_as_unknown(asked, &unknown))
+    {
+        let message = format!("`{}` is in `prompts/list`, but is refused as unknown", asked.subject());
+        return Judgment::Broken(vec![Violation::new(message, asked.frames())]);
     }
     of_listed(conversation, "get-prompt", "the server lists no prompt without required arguments", |refused, count| {
         let of = if count == 1 { String::new() } else { format!(" of {count} listed prompts") };
@@ -209,6 +240,30 @@ fn completion_has_at_most_100(conversation: &ConversationView<'_>) -> Judgment {
         if values.len() > MOST_VALUES {
             violations.push(Violation::new(format!("the completion of `{}` has {} values", asked.subject(), values.len()), asked.frames()));
         }
+    }
+    match (seen, crate::rule_definition::unless_declared(conversation, "completions")) {
+        (0, Some(judgment)) => judgment,
+        _ => Judgment::of(violations, seen, "no completion got a result"),
+    }
+}
+
+fn completion_total_is_consistent(conversation: &ConversationView<'_>) -> Judgment {
+    let (mut seen, mut violations) = (0, Vec::new());
+    for asked in conversation.probes("complete") {
+        let Answer::Result { value, .. } = asked.answer else { continue };
+        let member = |name: &str| value.get("completion").and_then(|completion| completion.get(name));
+        let Some(count) = member("values").and_then(Value::as_array).map(Vec::len) else { continue };
+        seen += 1;
+        let total = member("total").and_then(Value::as_u64);
+        let has_more = member("hasMore").and_then(Value::as_bool);
+        let count = count as u64;
+        let flaw = match (total, has_more) {
+            (Some(total), _) if total < count => format!("{count} values, but a `total` of {total}"),
+            (Some(total), Some(false)) if total > count => format!("{count} of {total} values, but `hasMore` is false"),
+            (Some(total), Some(true)) if total == count => format!("all {total} values, but `hasMore` is true"),
+            _ => continue,
+        };
+        violations.push(Violation::new(format!("the completion of `{}` has {flaw}", asked.subject()), asked.frames()));
     }
     match (seen, crate::rule_definition::unless_declared(conversation, "completions")) {
         (0, Some(judgment)) => judgment,

@@ -165,6 +165,7 @@ fn origin_is_validated(conversation: &ConversationView<'_>) -> Judgment {
             _ => (what.to_owned(), asked),
         })
         .collect();
+    let opens_streams = conversation.probe("get").is_some_and(|asked| asked.status() == Some(200));
     // Earlier revisions do not specify the status.
     let has_status = Revision::at(&conversation.conversation.revision) >= Revision::V2025_11_25;
     let wrong: Vec<_> = tried
@@ -172,7 +173,7 @@ fn origin_is_validated(conversation: &ConversationView<'_>) -> Judgment {
         .filter(|(_, asked)| match asked.status().unwrap_or_default() {
             403 => false,
             // Streams are optional, and may be refused for other reasons.
-            400..500 if asked.subject() == "GET" && conversation.is_over("http") => false,
+            400..500 if asked.subject() == "GET" && conversation.is_over("http") && !opens_streams => false,
             400..500 => has_status,
             _ => true,
         })

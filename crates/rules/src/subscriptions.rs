@@ -191,7 +191,13 @@ fn is_acknowledged_first(conversation: &ConversationView<'_>) -> Judgment {
             probes.filter(|probed| probed.first <= asked && asked < probed.end).any(|probed| probed.outcome == ProbeOutcome::Silent)
         };
         match (first, subscription.answer) {
-            (Some(first), _) if first.method() == Some(ACKNOWLEDGED) => seen += 1,
+            (Some(first), _) if first.method() == Some(ACKNOWLEDGED) => {
+                seen += 1;
+                let again = subscription.notifications.iter().skip(1).find(|one| one.method() == Some(ACKNOWLEDGED));
+                violations.extend(
+                    again.map(|again| Violation::new("a subscription was acknowledged twice", [asked, first.frame.id, again.frame.id])),
+                );
+            }
             (Some(first), _) => {
                 let message = format!("a subscription began with `{}`", first.method().unwrap_or_default());
                 violations.push(Violation::new(message, [asked, first.frame.id]));

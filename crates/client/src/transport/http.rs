@@ -17,6 +17,7 @@ use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use hyper::{Method, Request, Response};
 use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
@@ -265,6 +266,7 @@ impl Exchanger {
         let OpenExchange { head, mut body, lease, progress } = open;
         let mut coding = Coding::of(&head);
         let mut bytes = Vec::new();
+        let unfinished = UnfinishedBody { tap: &self.tap, head: &head, received: Cell::new(0) };
         let mut received = 0;
         let mut broken = None;
         while let Some(data) = body.next().await {
@@ -278,6 +280,7 @@ impl Exchanger {
             let data = &data[..];
             progress.came(data.len());
             received += data.len();
+            unfinished.received.set(received);
             let room = self.limits.body - bytes.len();
             match &mut coding {
                 Coding::Compressed(decoder) => match decoder.feed(data, room) {
@@ -293,6 +296,7 @@ impl Exchanger {
                 break;
             }
         }
+        std::mem::forget(unfinished);
         match &mut coding {
             Coding::Compressed(decoder) if broken.is_none() => {
                 match decoder.finish(self.limits.body - bytes.len()) {
@@ -686,6 +690,20 @@ impl Position {
         if let Some(millis) = event.retry {
             self.retry = Some(Duration::from_millis(millis).min(LONGEST_RETRY));
         }
+    }
+}
+
+/// Notes how much of a body came, if it is dropped before the end of the body.
+struct UnfinishedBody<'a> {
+    tap: &'a Tap,
+    head: &'a HttpHead,
+    received: Cell<usize>,
+}
+
+impl Drop for UnfinishedBody<'_> {
+    fn drop(&mut self) {
+        let announced = self.head.header("content-length").map(|length| format!(" of {}", excerpt(length.as_bytes()))).unwrap_or_default();
+        self.tap.note(format!("the body had not ended after {}{announced} bytes", self.received.get()));
     }
 }
 

@@ -17,6 +17,17 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Outgoing(|received, message| if is_about(&message, "Unknown tool") { vec![pretend(received)] } else { vec![message] }),
     ),
     broken_server(
+        "lists-tool-under-other-name",
+        "lists a tool under a name that it does not have",
+        "listed-tool-is-callable",
+        ALL,
+        BOTH,
+        Deviation::Tools(|message| {
+            let tools = message["result"]["tools"].as_array_mut().into_iter().flatten();
+            tools.filter(|tool| tool["name"] == "echo").for_each(|tool| tool["name"] = json!("Echo"));
+        }),
+    ),
+    broken_server(
         "unknown-tool-internal-error",
         "calls an unknown tool an internal error",
         "call-unknown-tool-code",
@@ -127,6 +138,18 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         ALL,
         BOTH,
         Deviation::Result("tools/call", |_, result| remove(result, "structuredContent")),
+    ),
+    broken_server(
+        "structured-and-other-text",
+        "returns other JSON as text than as structured content",
+        "call-structured-has-text",
+        ALL,
+        BOTH,
+        Deviation::Result("tools/call", |_, result| {
+            if result.get("structuredContent").is_some() {
+                result["content"] = json!([{ "type": "text", "text": "{\"sum\":-1}" }]);
+            }
+        }),
     ),
     broken_server(
         "structured-only",

@@ -267,6 +267,22 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "delete-gets-no-response",
+        "never responds to a DELETE",
+        "http-request-gets-response",
+        HTTP,
+        LEGACY,
+        Deviation::Rejects(|request| (request.method == "DELETE").then(never)),
+    ),
+    broken_server(
+        "preflight-gets-no-response",
+        "never responds to a preflight",
+        "http-request-gets-response",
+        WEB,
+        BOTH,
+        Deviation::Rejects(|request| (request.method == "OPTIONS").then(never)),
+    ),
+    broken_server(
         "delete-gets-500",
         "answers a DELETE with 500",
         "http-delete-ends-session-or-405",
@@ -577,4 +593,10 @@ fn leave_cancellations(bytes: &[u8]) {
     if names(b"notifications/cancelled") && names(b"mcproof-never-asked") {
         std::thread::sleep(std::time::Duration::from_secs(60));
     }
+}
+
+/// A response that comes when no client waits for it any longer.
+fn never() -> Response {
+    std::thread::sleep(std::time::Duration::from_secs(60));
+    Response::text(500, "too late")
 }

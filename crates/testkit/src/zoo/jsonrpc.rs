@@ -193,6 +193,32 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "other-era-refused-under-other-id",
+        "refuses the discovery of the modern era under another id",
+        "response-id-matches-request",
+        STDIO,
+        LEGACY,
+        Deviation::Outgoing(|received, mut message| {
+            if received.method() == "server/discover" {
+                message["id"] = json!("mcproof");
+            }
+            vec![message]
+        }),
+    ),
+    broken_server(
+        "other-era-refused-on-two-lines",
+        "refuses the discovery of the modern era on several lines",
+        "stdio-message-on-one-line",
+        STDIO,
+        LEGACY,
+        Deviation::Line(|message, json| match message["error"]["message"].as_str() {
+            Some(text) if text.contains("first request") => {
+                [serde_json::to_vec_pretty(message).unwrap_or_default(), b"\n".to_vec()].concat()
+            }
+            _ => line(&json),
+        }),
+    ),
+    broken_server(
         "refusal-without-id",
         "refuses a method of earlier revisions without an id",
         "response-id-matches-request",

@@ -1,6 +1,6 @@
 //! Broken servers whose lists and capabilities are wrong.
 
-use super::changes::{accept, count, lists_tools, refuse, remove};
+use super::changes::{accept, count, is_error, lists_tools, refuse, remove};
 use super::deviation::Deviation;
 use super::server::notification;
 use super::{ALL, BOTH, BrokenServer, LEGACY, MODERN, broken_server};
@@ -172,6 +172,17 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
             if let (Some(_), Some(tools)) = (received.params().get("cursor"), result["tools"].as_array_mut()) {
                 tools.insert(0, received.server.catalogue.tools[received.server.catalogue.page - 1].clone());
             }
+        }),
+    ),
+    broken_server(
+        "cursor-internal-error",
+        "refuses a cursor that it does not know with an internal error",
+        "list-unknown-cursor-is-refused",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|received, message| match received.method().ends_with("/list") && is_error(&message) {
+            true => vec![refuse(received, -32603, "Internal error")],
+            false => vec![message],
         }),
     ),
     broken_server(

@@ -169,6 +169,19 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "unsupported-version-of-calls-is-misquoted",
+        "quotes another version than the one of a call that it refuses",
+        NAMED,
+        ALL,
+        MODERN,
+        Deviation::Outgoing(|received, mut message| {
+            if received.method() == "tools/call" && message["error"]["data"]["requested"].is_string() {
+                message["error"]["data"]["requested"] = json!("1999-12-31");
+            }
+            vec![message]
+        }),
+    ),
+    broken_server(
         "any-version-in-calls",
         "takes calls in any version",
         "unsupported-version-error-names-versions",
@@ -411,6 +424,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         ALL,
         MODERN,
         Deviation::Outgoing(|_, message| if acknowledges(&message) { Vec::new() } else { vec![message] }),
+    ),
+    broken_server(
+        "listen-acknowledged-twice",
+        "acknowledges each subscription twice",
+        "listen-is-acknowledged-first",
+        ALL,
+        MODERN,
+        Deviation::Outgoing(|_, message| if acknowledges(&message) { vec![message.clone(), message] } else { vec![message] }),
     ),
     broken_server(
         "listen-acknowledged-late",

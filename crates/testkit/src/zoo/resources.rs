@@ -163,6 +163,26 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Result("completion/complete", |_, result| result["completion"] = json!({ "total": 0 })),
     ),
     broken_server(
+        "completion-total-too-small",
+        "completes with more values than it counts",
+        "completion-total-is-consistent",
+        ALL,
+        BOTH,
+        Deviation::Result("completion/complete", |_, result| {
+            result["completion"] = json!({ "values": ["okapi", "zebra"], "total": 1, "hasMore": false });
+        }),
+    ),
+    broken_server(
+        "completion-hides-more",
+        "leaves values out, and says that there are no more",
+        "completion-total-is-consistent",
+        ALL,
+        BOTH,
+        Deviation::Result("completion/complete", |_, result| {
+            result["completion"] = json!({ "values": ["okapi"], "total": 7, "hasMore": false });
+        }),
+    ),
+    broken_server(
         "too-many-completions",
         "completes with 150 values at once",
         "completion-has-at-most-100",
