@@ -34,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unauthorized-names-metadata",
         area: Area::Security,
-        requirement: "a 401 tells where the metadata of the resource is, or it is at its well-known place",
+        requirement: "a 401 names the URL of the protected resource metadata, or the metadata is at its well-known URL",
         sources: &[
             RequirementSource {
                 revisions: Revision::V2025_06_18..=Revision::V2025_06_18,
@@ -55,8 +55,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(unauthorized_names_metadata),
-        why: "a client that does not learn where to sign in cannot; its user sees that the server failed",
-        remedy: "answer with `WWW-Authenticate: Bearer resource_metadata=\"…\"`, and serve the document that it names",
+        why: "a client cannot find out where to sign in, and reports that the server failed",
+        remedy: "respond with `WWW-Authenticate: Bearer resource_metadata=\"…\"`, and serve the document at this URL",
         sdks: &[
             ("TypeScript", "`requireBearerAuth({ verifier, resourceMetadataUrl })`"),
             ("FastMCP", "`RemoteAuthProvider`, which does both"),
@@ -76,13 +76,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "resource-metadata-is-valid",
         area: Area::Security,
-        requirement: "the metadata of the resource is JSON with `resource` and at least one of `authorization_servers`",
+        requirement: "the protected resource metadata is JSON with `resource` and at least one entry in `authorization_servers`",
         sources: DISCOVERY,
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(resource_metadata_is_valid),
-        why: "the client knows that it needs a token, and not from whom",
-        remedy: "serve both members (RFC 9728, section 2)",
+        why: "the client needs a token, but cannot find out where to get it",
+        remedy: "include both members (RFC 9728, section 2)",
         sdks: &[],
         bad: r#"
             @ anonymous
@@ -104,13 +104,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "resource-metadata-matches-url",
         area: Area::Security,
-        requirement: "`resource` is the URL of the server, or leads to it",
+        requirement: "`resource` is the URL of the server or a prefix of it",
         sources: DISCOVERY,
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(resource_metadata_matches_url),
-        why: "a client must not ask for a token for something else than it talks to, and gives up",
-        remedy: "tell the URL that clients use, with the scheme and the host that the proxy in front has",
+        why: "a client must not request a token for a different resource, and gives up",
+        remedy: "use the URL that clients use, with the scheme and the host of the proxy",
         sdks: &[],
         bad: r#"
             @ anonymous
@@ -132,7 +132,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "authorization-server-has-metadata",
         area: Area::Security,
-        requirement: "the authorization server serves its metadata, for the issuer that was named",
+        requirement: "the authorization server serves its metadata, with the issuer named by the resource",
         sources: &[
             RequirementSource {
                 revisions: Revision::V2025_06_18..=Revision::V2025_06_18,
@@ -153,7 +153,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(authorization_server_has_metadata),
-        why: "without it a client does not know where to sign in, nor where to get the token",
+        why: "without it, a client cannot find out where to sign in and where to get a token",
         remedy: "serve the document at `/.well-known/oauth-authorization-server` (RFC 8414) or `/.well-known/openid-configuration`",
         sdks: &[],
         bad: r#"
@@ -183,7 +183,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "authorization-server-supports-pkce",
         area: Area::Security,
-        requirement: "the authorization server says that it supports PKCE with S256",
+        requirement: "the metadata of the authorization server declares PKCE with S256",
         sources: &[
             RequirementSource {
                 revisions: Revision::V2025_11_25..=Revision::V2025_11_25,
@@ -199,7 +199,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(authorization_server_offers_pkce),
-        why: "clients must refuse to go on without it: a code that is caught on the way could be used by others",
+        why: "clients must refuse to continue without it, because an intercepted code could be used by others",
         remedy: "add `\"code_challenge_methods_supported\": [\"S256\"]` to the metadata",
         sdks: &[],
         bad: r#"
@@ -222,7 +222,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "invalid-token-gets-401",
         area: Area::Security,
-        requirement: "a token that is not valid is answered with 401",
+        requirement: "an invalid token gets status 401",
         sources: &[
             RequirementSource {
                 revisions: revisions::SESSIONS,
@@ -234,8 +234,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(invalid_token_gets_401),
-        why: "401 makes a client get a new token; with another status it gives up, and a server that does not look lets everybody in",
-        remedy: "verify signature, expiry and audience of each token, and answer with 401 where that fails for any reason",
+        why: "401 makes a client get a new token; after another error it gives up, and a server that accepts any token is open to everyone",
+        remedy: "verify signature, expiry and audience of each token, and respond with 401 if any check fails",
         sdks: &[],
         bad: r"
             @ anonymous

@@ -52,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: OFTEN_BROKEN,
         judge: Judge::Each(is_kept),
-        why: "clients show what is declared, and run into an error as soon as a user opens it",
+        why: "clients show declared features, and their user gets an error",
         remedy: "implement the method, or do not declare the capability",
         sdks: &[("TypeScript", "take the capability out of the options of `new Server(…)`, or set a request handler for its methods")],
         bad: r#"
@@ -71,13 +71,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "capability-is-declared",
         area: Area::Capabilities,
-        requirement: "what a server has, it declares",
+        requirement: "a server declares each capability that it implements",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools#capabilities" }],
         on: On::Any,
         tolerance: OFTEN_BROKEN,
         judge: Judge::Each(is_declared),
-        why: "clients request only what is declared, so an undeclared feature is never used",
-        remedy: "declare the capability in the answer to the handshake",
+        why: "clients use only declared features",
+        remedy: "declare the capability in the response to the handshake",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -95,12 +95,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "notifications-are-declared",
         area: Area::Capabilities,
-        requirement: "notifications are sent only of what was declared: `listChanged`, `subscribe`, `logging`",
+        requirement: "notifications are sent only for declared capabilities: `listChanged`, `subscribe`, `logging`",
         sources: NEGOTIATED_BY_HANDSHAKE,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(notifications_are_declared),
-        why: "clients set up handlers by what is declared; anything else is lost, or is an error",
+        why: "clients register handlers for declared capabilities; any other notification is lost or an error",
         remedy: "declare the capability, or do not send the notification",
         sdks: &[("TypeScript", "`capabilities: { logging: {}, tools: { listChanged: true } }` in the options of the server")],
         bad: r#"
@@ -115,7 +115,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "log-level-is-honored",
         area: Area::Capabilities,
-        requirement: "after a level was asked for, no log messages below it are sent",
+        requirement: "log messages below the requested level are not sent",
         sources: &[
             RequirementSource {
                 revisions: revisions::LEGACY,
@@ -131,8 +131,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(log_level_is_obeyed),
-        why: "who asks for errors only drowns in what is none",
-        remedy: "keep the level for each session, and compare before a message is sent",
+        why: "a client that requests only errors is flooded with other messages",
+        remedy: "store the level for each session, and check it before sending a message",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -152,7 +152,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "log-level-unknown-is-refused",
         area: Area::Capabilities,
-        requirement: "a log level that does not exist is refused with the error -32602",
+        requirement: "an unknown log level gets error -32602",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Should,
@@ -161,8 +161,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(unknown_log_level_is_refused),
-        why: "a client that misspells a level believes that it is set",
-        remedy: "accept the eight levels of syslog, and answer -32602 to all else",
+        why: "a client with a misspelled level gets a success, but no such level is set",
+        remedy: "accept the eight levels of syslog, and respond with -32602 to any other",
         sdks: &[],
         bad: r#"
             @ set-unknown-log-level

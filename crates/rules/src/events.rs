@@ -54,7 +54,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(content_is_fields),
-        why: "clients ignore lines that they do not know, so that a message without `data:` never arrives",
+        why: "clients ignore unknown lines, so a message without `data:` never arrives",
         remedy: "begin each line of a message with `data: `",
         sdks: &[],
         bad: r#"
@@ -77,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(event_is_terminated),
-        why: "clients wait for the blank line: the last message of a stream is lost, and two others run into one",
+        why: "clients wait for the blank line: the last message of a stream is lost, and other messages are merged",
         remedy: "write two line feeds after the data of each event",
         sdks: &[],
         bad: r#"
@@ -101,7 +101,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(data_is_a_message),
-        why: "clients parse all data as messages: some log an error for each heartbeat, some hang up",
+        why: "clients parse all data as messages: some log an error for each heartbeat, some disconnect",
         remedy: "send heartbeats as comments (a line that begins with a colon), and each message as one event",
         sdks: &[],
         bad: r#"
@@ -121,12 +121,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-event-is-named-message",
         area: Area::Events,
-        requirement: "an event that holds a message is named `message`, or not at all",
+        requirement: "an event with a message is named `message` or has no name",
         sources: MESSAGES,
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(event_is_named_message),
-        why: "clients listen to `message`; what has another name goes past them, and its request is never answered",
+        why: "clients listen for `message` and ignore other names, so the request never gets its response",
         remedy: "leave out the `event` field, or write `event: message`",
         sdks: &[],
         bad: r#"
@@ -148,8 +148,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(is_utf8),
-        why: "what is written in another encoding arrives as other characters, or makes the message unreadable",
-        remedy: "encode what is written to the stream as UTF-8, whatever the locale is",
+        why: "in another encoding, characters are wrong or the message cannot be read",
+        remedy: "encode the stream as UTF-8, regardless of the locale",
         sdks: &[("Python", "`text.encode(\"utf-8\")`, never without an encoding")],
         bad: r#"
             > POST /mcp
@@ -174,7 +174,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(ends_lines_with_lf),
-        why: "a carriage return before it is legal, and there are clients that look for two line feeds and never find them",
+        why: "a carriage return before it is valid, but some clients search for two line feeds and never find them",
         remedy: "end lines with a line feed",
         sdks: &[("Python", "sse-starlette: `EventSourceResponse(…, sep=\"\\n\")`")],
         bad: r#"
@@ -191,7 +191,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-resumable-stream-starts-with-id",
         area: Area::Events,
-        requirement: "a stream that can be resumed begins with an event that has an id and no data",
+        requirement: "a resumable stream begins with an event that has an id and no data",
         sources: &[RequirementSource {
             revisions: Revision::V2025_11_25..=Revision::V2025_11_25,
             level: RequirementLevel::Should,
@@ -200,8 +200,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(stream_is_primed),
-        why: "a client whose connection breaks before the first message has no id to resume from, and loses the answer",
-        remedy: "send `id: …` with an empty `data:` as soon as a stream is opened, before there is anything to say",
+        why: "a client whose connection breaks before the first message has no id to resume from, and loses the response",
+        remedy: "send `id: …` with an empty `data:` as soon as a stream is opened, before the first message",
         sdks: &[],
         bad: r#"
             > POST /mcp mcp-protocol-version: 2025-11-25
@@ -227,8 +227,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(event_ids_are_unique),
-        why: "a client resumes by the last id that it saw; if another stream has that id too, it gets what is not its own, or nothing",
-        remedy: "put the stream into the id, such as a random name for each stream and a counter after it",
+        why: "a client resumes from the last id that it received; if another stream has the same id, it gets the wrong messages, or none",
+        remedy: "include the stream in the id, for example a random name for each stream, followed by a counter",
         sdks: &[],
         bad: r#"
             > POST /mcp
@@ -252,7 +252,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-stream-ends-after-response",
         area: Area::Events,
-        requirement: "the event stream that answers a request ends after the answer",
+        requirement: "the event stream of a request ends after the response",
         sources: &[
             RequirementSource {
                 revisions: revisions::SESSIONS,
@@ -268,8 +268,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(stream_ends_after_answer),
-        why: "each request leaves an open connection behind, until the client or a proxy on the way runs out of them",
-        remedy: "end the response once the answer is written",
+        why: "each request leaves an open connection behind, until the client or a proxy reaches its limit",
+        remedy: "close the stream after writing the response",
         sdks: &[],
         bad: r#"
             @ stream-end
@@ -290,13 +290,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-endpoint-comes-first",
         area: Area::Events,
-        requirement: "the first event of HTTP+SSE is named `endpoint`, and its data is where to send messages",
+        requirement: "the first event of HTTP+SSE is named `endpoint`, and its data is the URL for messages",
         sources: SSE,
         on: On::Sse,
         tolerance: None,
         judge: Judge::Each(endpoint_comes_first),
-        why: "a client that does not know where to send its messages has nothing to do but wait",
-        remedy: "send `event: endpoint` with the path for messages as soon as the stream is open, before anything else",
+        why: "a client that does not know where to send messages waits until its deadline",
+        remedy: "send `event: endpoint` with the path for messages as the first event, as soon as the stream is open",
         sdks: &[],
         bad: r"
             > GET /sse accept: text/event-stream

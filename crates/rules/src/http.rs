@@ -32,7 +32,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-response-content-type",
         area: Area::Http,
-        requirement: "a request is answered with `application/json` or `text/event-stream`",
+        requirement: "the response to a request is `application/json` or `text/event-stream`",
         sources: &[
             RequirementSource {
                 revisions: Revision::V2024_11_05..=Revision::V2024_11_05,
@@ -53,8 +53,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(answer_content_type),
-        why: "clients choose by the content type how to read the body, and refuse all others",
-        remedy: "set `Content-Type` to what the body is",
+        why: "clients decide by the content type how to read the body, and reject any other type",
+        remedy: "set `Content-Type` to the type of the body",
         sdks: &[],
         bad: r#"
             > POST /mcp
@@ -75,7 +75,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(result_has_status_200),
-        why: "clients look at the status first: they take an error status for a failure, and 202 for the answer to a notification",
+        why: "clients check the status first: they treat an error status as a failure, and 202 as the response to a notification",
         remedy: "respond with status 200 to requests that succeed",
         sdks: &[],
         bad: r#"
@@ -92,14 +92,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-error-has-status-200",
         area: Area::Http,
-        requirement: "in revisions with a handshake, the error for a request that was read is sent with status 200",
+        requirement: "in revisions with a handshake, the JSON-RPC error for a valid HTTP request is sent with status 200",
         sources: &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Should, source: "" }],
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(error_has_status_200),
-        why: "clients look at the status first: they take 404 for the end of the session, 202 for a notification that was taken, and of any \
-              other status they report the number instead of the error, or wait for a response until their deadline",
-        remedy: "respond with status 200 and the JSON-RPC error; 4xx is for what is wrong with the HTTP request",
+        why: "clients check the status first: they treat 404 as the end of the session and 202 as an accepted notification; for any other status they report the number instead of the error, or wait until their deadline",
+        remedy: "respond with status 200 and the JSON-RPC error; 4xx is for errors in the HTTP request itself",
         sdks: &[],
         bad: r#"
             @ unknown-method
@@ -117,12 +116,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-notification-gets-202",
         area: Area::Http,
-        requirement: "a notification or a response is answered with status 202",
+        requirement: "a POST of a notification or a response gets status 202",
         sources: SENDING,
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(notification_gets_202),
-        why: "with another status some clients look for a message in the body, and others take the handshake for failed",
+        why: "with another status, some clients look for a message in the body, and others treat the handshake as failed",
         remedy: "respond to notifications and responses with 202 and no body",
         sdks: &[],
         bad: r#"
@@ -137,12 +136,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-notification-response-is-empty",
         area: Area::Http,
-        requirement: "what answers a notification or a response has no body",
+        requirement: "the HTTP response to a notification or a response has no body",
         sources: SENDING,
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(notification_answer_is_empty),
-        why: "clients that read the body find a message that answers nothing, or no JSON at all",
+        why: "clients that read the body find a message without a request, or invalid JSON",
         remedy: "send status 202 with `Content-Length: 0`",
         sdks: &[],
         bad: r#"
@@ -158,7 +157,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-get-opens-stream-or-405",
         area: Area::Http,
-        requirement: "a GET opens an event stream, or is answered with 405; in the modern era with 405",
+        requirement: "a GET opens an event stream or gets status 405; in the modern era it gets 405",
         sources: &[
             RequirementSource {
                 revisions: revisions::SESSIONS,
@@ -174,8 +173,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(get_opens_stream_or_405),
-        why: "clients open this stream after the handshake; 405 tells them to do without, anything else that the connection failed",
-        remedy: "answer GET at the endpoint with `text/event-stream`, or with 405",
+        why: "clients open this stream after the handshake; with 405 they continue without it, and any other error is a failed connection to them",
+        remedy: "respond to GET at the endpoint with `text/event-stream` or with 405",
         sdks: &[("TypeScript", "`app.get('/mcp', (_, response) => response.status(405).end())`")],
         bad: r"
             @ get
@@ -189,7 +188,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-delete-ends-session-or-405",
         area: Area::Http,
-        requirement: "a DELETE ends the session, or is answered with 405; in the modern era with 405",
+        requirement: "a DELETE ends the session or gets status 405; in the modern era it gets 405",
         sources: &[
             RequirementSource {
                 revisions: revisions::SESSIONS,
@@ -205,8 +204,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(delete_is_answered),
-        why: "clients end their sessions when they leave; where that fails, sessions pile up on the server",
-        remedy: "answer DELETE with a status of success and forget the session, or with 405",
+        why: "clients end their sessions when they disconnect; if that fails, sessions pile up on the server",
+        remedy: "remove the session and respond to DELETE with a success status, or respond with 405",
         sdks: &[],
         bad: r"
             @ session
@@ -226,13 +225,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-unknown-version-gets-400",
         area: Area::Http,
-        requirement: "a request whose `MCP-Protocol-Version` is invalid or not supported is answered with 400",
+        requirement: "a request whose `MCP-Protocol-Version` is invalid or not supported gets status 400",
         sources: &[RequirementSource { revisions: WITH_VERSION_HEADER, level: RequirementLevel::Must, source: VERSION_HEADER }],
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(unknown_version_gets_400),
-        why: "a client that speaks another revision is answered by rules that it does not know, instead of being told",
-        remedy: "compare the header with the revisions that the server speaks, before anything else is read",
+        why: "without the error, a client of another revision gets responses that it cannot interpret",
+        remedy: "compare the header with the supported revisions before reading anything else",
         sdks: &[],
         bad: r#"
             @ plain
@@ -261,7 +260,7 @@ pub(super) const RULES: &[Rule] = &[
         tolerance: None,
         judge: Judge::Each(version_header_is_optional),
         why: "clients of 2025-03-26 do not know the header",
-        remedy: "take a missing header for what the session negotiated, or for 2025-03-26",
+        remedy: "treat a missing header as the negotiated version of the session, or as 2025-03-26",
         sdks: &[],
         bad: r"
             @ plain
@@ -302,7 +301,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(malformed_body_is_4xx),
-        why: "a status of success says that the message was taken; 5xx sets off alarms and retries for what the client did wrong",
+        why: "a success status means that the message was accepted; 5xx triggers alarms and retries for an error of the client",
         remedy: "catch the parse error, and respond with 400 and the error -32700",
         sdks: &[("TypeScript", "an error handler after `express.json()` that answers with 400")],
         bad: r#"
@@ -319,12 +318,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-wrong-content-type-is-4xx",
         area: Area::Http,
-        requirement: "a message that is posted as `text/plain` is refused",
+        requirement: "a message posted as `text/plain` is refused",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(wrong_content_type_is_4xx),
-        why: "a browser lets any page post `text/plain` to any server without asking, and JSON only after a preflight",
+        why: "a browser lets any page post `text/plain` to any server, but JSON only after a preflight",
         remedy: "respond with 415 unless the content type is `application/json`",
         sdks: &[],
         bad: r#"
@@ -364,7 +363,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(batch_is_4xx),
-        why: "an old client that sends one waits for answers that do not come, or gets them in a form that it does not expect",
+        why: "an old client that sends a batch waits for responses that never arrive, or gets them in an unexpected form",
         remedy: "respond to a body that is an array with 400",
         sdks: &[],
         bad: r#"
@@ -392,7 +391,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(null_id_is_refused),
-        why: "taken for a notification, it is dropped without a word, and the client waits for its answer",
+        why: "a server that treats it as a notification drops it silently, and the client waits for a response",
         remedy: "respond with 400 and the error -32600",
         sdks: &[],
         bad: r#"
@@ -415,13 +414,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-large-body-is-not-5xx",
         area: Area::Http,
-        requirement: "a body of 4 MiB is taken, or refused with a status from 400 to 499",
+        requirement: "a body of 4 MiB is accepted, or refused with a status from 400 to 499",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(large_body_is_not_5xx),
-        why: "tools get files and pictures as arguments; 5xx tells clients to try the same again",
-        remedy: "raise the limit for bodies, and answer what is larger with 413",
+        why: "tools get files and images as arguments; 5xx makes clients retry the same request",
+        remedy: "raise the limit for bodies, and respond with 413 to larger ones",
         sdks: &[("TypeScript", "`express.json({ limit: '10mb' })`")],
         bad: r#"
             @ plain
@@ -443,13 +442,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-accepts-wildcard",
         area: Area::Http,
-        requirement: "`Accept: */*` is taken for JSON and event streams alike",
+        requirement: "`Accept: */*` includes both JSON and event streams",
         sources: PRACTICE,
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(accepts_wildcard),
-        why: "HTTP libraries and probes send it unless they are told otherwise",
-        remedy: "let `*/*` stand for both media types",
+        why: "HTTP libraries and health checks send it by default",
+        remedy: "treat `*/*` as accepting both media types",
         sdks: &[],
         bad: r"
             @ plain
@@ -469,13 +468,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-serves-trailing-slash",
         area: Area::Http,
-        requirement: "the path of the endpoint does not redirect with a slash at its end, nor without it",
+        requirement: "the endpoint does not redirect, with or without a trailing slash in its path",
         sources: PRACTICE,
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(serves_trailing_slash),
-        why: "some clients do not follow redirects of a POST, others drop its body or its token on the way",
-        remedy: "serve both spellings of the path, or answer the other one with 404",
+        why: "some clients do not follow the redirect of a POST, others lose its body or its token",
+        remedy: "serve both paths, or respond to the other one with 404",
         sdks: &[("Python", "Starlette: `app.router.redirect_slashes = False`")],
         bad: r"
             @ other-slash /mcp/

@@ -40,7 +40,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(version_is_2_0),
-        why: "clients tell messages of the protocol from others by it, and drop what lacks it",
+        why: "clients recognize messages of the protocol by it, and drop all others",
         remedy: "put `\"jsonrpc\": \"2.0\"` into each message, as a string",
         sdks: &[],
         bad: r#"
@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
         tolerance: None,
         judge: Judge::Each(answers_echo_ids),
         why: "a client finds the request by the id alone; a response with another id is dropped, and the request times out",
-        remedy: "keep the id as the JSON value that came: a string stays a string, a number a number",
+        remedy: "return the id as the JSON value that was received: a string stays a string, a number a number",
         sdks: &[("Go", "keep it as `json.RawMessage`, not as `int`")],
         bad: r#"
             > {"jsonrpc":"2.0","id":7,"method":"tools/list"}
@@ -73,13 +73,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "request-gets-one-response",
         area: Area::JsonRpc,
-        requirement: "a request is answered once",
+        requirement: "a request gets exactly one response",
         sources: RESPONSES,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(answers_come_once),
-        why: "a second answer belongs to nothing: clients log an error, and those that use an id again take it for the answer to something else",
-        remedy: "answer each request in one place, also when its handler fails after it has answered",
+        why: "a second response has no request: clients log an error, and those that reuse ids match it to another request",
+        remedy: "send the response in one place, also if the handler fails after it has responded",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -92,13 +92,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "response-has-result-or-error",
         area: Area::JsonRpc,
-        requirement: "an answer has either a result or an error",
+        requirement: "a response has either a result or an error",
         sources: RESPONSES,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(answers_have_one),
-        why: "with both, clients disagree on whether it worked; with neither, they take the answer for no message at all",
-        remedy: "leave `error` out of a success, and `result` out of an error: not even as null",
+        why: "with both, clients disagree on whether the request succeeded; with neither, they reject the message",
+        remedy: "leave `error` out of a success and `result` out of an error, even as null",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"ping"}
@@ -115,7 +115,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(errors_are_whole),
-        why: "clients decide by the code and show the message; an error without them fails to parse, and hides what went wrong",
+        why: "clients decide by the code and show the message; an error without them cannot be parsed, and its cause is lost",
         remedy: "give each error a `code` that is a number and a `message` that is a string",
         sdks: &[],
         bad: r#"
@@ -128,13 +128,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "valid-request-is-served",
         area: Area::JsonRpc,
-        requirement: "a request is served whatever its legal form: any string or integer as its id, with `_meta` or without `params`",
+        requirement: "a request is served in each valid form: with any string or integer as its id, with `_meta`, or without `params`",
         sources: ALL_REQUESTS,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(legal_requests_are_served),
-        why: "SDKs differ in what they send: some count from 0, some use strings as ids, most ask for progress, and many leave out empty `params`",
-        remedy: "accept 0, negative numbers and any string as an id, and treat what the schema has as optional as optional",
+        why: "SDKs differ: some count from 0, some use strings as ids, most request progress, and many omit empty `params`",
+        remedy: "accept 0, negative numbers and any string as an id, and require only members that the schema requires",
         sdks: &[],
         bad: r#"
             @ list tools/list
@@ -154,13 +154,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "notification-gets-no-response",
         area: Area::JsonRpc,
-        requirement: "a notification is not answered, not even with an error",
+        requirement: "a notification gets no response, not even an error",
         sources: NOTIFICATIONS,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(notifications_are_not_answered),
-        why: "an answer without an id belongs to nothing, and clients that check their input hang up on it",
-        remedy: "answer nothing that has no `id`, whether it is known or not",
+        why: "a response without an id has no request, and strict clients disconnect",
+        remedy: "do not respond to a message without `id`, even if its method is unknown",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -175,7 +175,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "response-belongs-to-a-request",
         area: Area::JsonRpc,
-        requirement: "a server answers only what was asked",
+        requirement: "each response belongs to a request",
         sources: RESPONSES,
         on: On::Any,
         tolerance: None,
@@ -199,8 +199,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(request_ids_are_fresh),
-        why: "the client's answer cannot be told from that to the other request; one with the id null is taken for a notification, and not answered",
-        remedy: "count the server's requests in each session, and never reset the counter",
+        why: "the server cannot match the client's responses to its requests; a request with the id null is treated as a notification, and gets no response",
+        remedy: "number the server's requests in each session, and never reset the counter",
         sdks: &[],
         bad: r#"
             < {"jsonrpc":"2.0","id":0,"method":"ping"}
@@ -214,7 +214,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "messages-are-not-batched",
         area: Area::JsonRpc,
-        requirement: "each message is sent by itself, not in an array",
+        requirement: "each message is sent on its own, not in an array",
         sources: &[
             RequirementSource {
                 revisions: Revision::V2025_06_18..=Revision::V2025_11_25,
@@ -226,8 +226,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(messages_are_not_batched),
-        why: "batches left the protocol with 2025-06-18; clients read one object and find none",
-        remedy: "send what is in the array one by one",
+        why: "2025-06-18 removed batches; clients expect one object",
+        remedy: "send the messages of the array one by one",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"ping"}
@@ -239,13 +239,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unknown-method-is-refused",
         area: Area::JsonRpc,
-        requirement: "a request for a method that does not exist is answered with an error",
+        requirement: "a request with an unknown method gets an error",
         sources: MESSAGES,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(unknown_method_is_refused),
-        why: "newer clients try newer methods first; a server that is silent or answers with a result leaves them in the dark",
-        remedy: "answer what is unknown with the error -32601",
+        why: "newer clients try newer methods first; after no response or a result, they do not fall back to older ones",
+        remedy: "respond to unknown methods with error -32601",
         sdks: &[],
         bad: r#"
             @ unknown-method
@@ -259,7 +259,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unknown-method-code",
         area: Area::JsonRpc,
-        requirement: "a method that does not exist is refused with the code -32601",
+        requirement: "a request with an unknown method gets error -32601",
         sources: &[
             RequirementSource {
                 revisions: revisions::LEGACY,
@@ -272,7 +272,7 @@ pub(super) const RULES: &[Rule] = &[
         tolerance: None,
         judge: Judge::Each(unknown_method_code),
         why: "clients fall back to older methods on this code, and give up on any other",
-        remedy: "answer methods that are unknown with -32601, before their parameters are looked at",
+        remedy: "respond to unknown methods with -32601 before validating their parameters",
         sdks: &[],
         bad: r#"
             @ unknown-method
@@ -286,13 +286,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "concurrent-responses-match-requests",
         area: Area::JsonRpc,
-        requirement: "of several requests at once each gets its own answer",
+        requirement: "each of several concurrent requests gets its own response",
         sources: RESPONSES,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(concurrent_answers_match),
-        why: "one user sees what belongs to another; hosts call several tools at once as a matter of course",
-        remedy: "keep what belongs to a request in its handler, not in a variable of the server",
+        why: "one user gets the data of another; hosts often call several tools at once",
+        remedy: "keep the data of a request in its handler, not in a global variable of the server",
         sdks: &[],
         bad: r#"
             @ concurrent

@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "server-starts",
         area: Area::Lifecycle,
-        requirement: "a server lives until it has answered the handshake",
+        requirement: "a server does not exit before it has responded to the handshake",
         sources: &[
             RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Must, source: "basic/lifecycle#initialization" },
             RequirementSource {
@@ -33,8 +33,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(starts),
-        why: "a host sees nothing but a closed pipe, and tells its user that the server failed",
-        remedy: "run the command by hand with the same environment and folder, and read what it says",
+        why: "a host only sees a closed pipe, and reports that the server failed",
+        remedy: "run the command by hand in the same environment and folder, and read its output",
         sdks: &[],
         bad: r#"
         ! spawned
@@ -48,7 +48,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "initialize-gets-result",
         area: Area::Lifecycle,
-        requirement: "`initialize` is answered with a result",
+        requirement: "`initialize` gets a result",
         sources: &[RequirementSource {
             revisions: revisions::LEGACY,
             level: RequirementLevel::Must,
@@ -58,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
         tolerance: None,
         judge: Judge::Each(initialize_is_answered),
         why: "without it there is no session: hosts show the server as failed, mostly after a long wait",
-        remedy: "answer `initialize` at once, and do what takes long (connecting, indexing) afterwards",
+        remedy: "respond to `initialize` at once, and do slow work (connecting, indexing) afterwards",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
@@ -70,13 +70,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "initialize-negotiates-version",
         area: Area::Lifecycle,
-        requirement: "a client that offers an unknown version is answered with one that the server supports",
+        requirement: "a client that offers an unknown version gets one that the server supports",
         sources: NEGOTIATION,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(negotiates),
         why: "with an error, a client of a newer revision cannot fall back; with an echo, both sides use a revision that does not exist",
-        remedy: "answer the version asked for only if it is in the list of those that are supported, and else the newest of them",
+        remedy: "return the requested version if it is supported, otherwise the newest supported one",
         sdks: &[],
         bad: r#"
             @ unknown-version 1999-01-01
@@ -90,13 +90,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "initialize-version-is-consistent",
         area: Area::Lifecycle,
-        requirement: "the version that a server offers instead of an unknown one is published, and the one that it answers when asked for it",
+        requirement: "the version that a server offers instead of an unknown one is a published one, and the server agrees to it when a client requests it",
         sources: NEGOTIATION,
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(is_consistent),
-        why: "a client that takes the offer and asks for it gets another one, or knows none of that name, and gives up",
-        remedy: "keep one list of supported versions, and take both answers from it",
+        why: "a client that requests the offered version gets a different one, or does not know it, and gives up",
+        remedy: "use one list of supported versions for both responses",
         sdks: &[],
         bad: r#"
             @ unknown-version 1999-01-01
@@ -113,7 +113,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "no-server-requests-before-initialized",
         area: Area::Lifecycle,
-        requirement: "before `notifications/initialized` the server asks nothing but `ping`",
+        requirement: "before `notifications/initialized` the server sends no request except `ping`",
         sources: &[RequirementSource {
             revisions: revisions::LEGACY,
             level: RequirementLevel::Should,
@@ -122,8 +122,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(waits_for_initialized),
-        why: "many clients answer only after the handshake; one that waits for the server and a server that waits for the client wait for ever",
-        remedy: "ask for roots and the like when `notifications/initialized` has come",
+        why: "many clients respond only after the handshake, so a server that waits for a response during the handshake waits forever",
+        remedy: "send requests, such as `roots/list`, only after `notifications/initialized`",
         sdks: &[("TypeScript", "set `server.oninitialized`")],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"roots":{}}}}
@@ -139,7 +139,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "server-stays-alive",
         area: Area::Lifecycle,
-        requirement: "a server does not end or hang up in the middle of a conversation",
+        requirement: "a server does not exit or close the connection in the middle of a conversation",
         sources: &[
             RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Must, source: "basic/lifecycle#operation" },
             RequirementSource {
@@ -151,8 +151,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(stays_alive),
-        why: "every request that was under way is lost, and most hosts do not start the server again",
-        remedy: "find the handler that ends the process: an uncaught error, or an exit where an error response belongs",
+        why: "every open request is lost, and most hosts do not restart the server",
+        remedy: "find the handler that ends the process: an uncaught error, or an exit instead of an error response",
         sdks: &[
             ("TypeScript", "an unhandled rejection ends the process: `process.on('unhandledRejection', …)`"),
             ("Go", "recover from panics in handlers"),
@@ -175,13 +175,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "request-gets-response",
         area: Area::Lifecycle,
-        requirement: "each valid request is answered, be it with an error",
+        requirement: "each valid request gets a response, which may be an error",
         sources: RESPONSES,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(requests_are_answered),
         why: "the client waits until its deadline; a model that called a tool waits with it",
-        remedy: "let every path through a handler end in an answer, and answer methods that are not there with -32601",
+        remedy: "make every path through a handler end in a response, and respond to unknown methods with -32601",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}
@@ -197,7 +197,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "client-capabilities-are-respected",
         area: Area::Lifecycle,
-        requirement: "a server asks of a client only what that has declared",
+        requirement: "a server sends only requests that the client has declared to support",
         sources: &[
             RequirementSource {
                 revisions: Revision::V2024_11_05..=Revision::V2025_03_26,
@@ -214,8 +214,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(capabilities_are_respected),
-        why: "the client refuses with an error that few tools expect, or never answers",
-        remedy: "look at the client's capabilities before asking, and do without what is not there",
+        why: "the client responds with an error that few tools expect, or does not respond",
+        remedy: "check the client's capabilities before sending a request, and work without those that are missing",
         sdks: &[("TypeScript", "`server.getClientCapabilities()`"), ("Python", "`session.check_client_capability(…)`")],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}
