@@ -70,7 +70,7 @@ pub struct CheckOptions {
 /// What came of it.
 pub struct Explored {
     pub conversations: Vec<Conversation>,
-    /// Set if no conversation came about at all.
+    /// Set if there was no conversation at all.
     pub unreachable: Option<ConnectFailure>,
 }
 

@@ -420,7 +420,7 @@ fn silent_http(conversation: &ConversationView<'_>) -> Option<Death> {
     let trailing: Vec<_> = lived.iter().rev().copied().take_while(failed).collect();
     let first = trailing.last().filter(|_| trailing.len() > 1 && trailing.len() < lived.len())?;
     let (frame, why) = first.end?;
-    Some(Death { frame: frame.id, how: format!("nothing answers any more ({})", why.unwrap_or_default()) })
+    Some(Death { frame: frame.id, how: format!("the server no longer responds ({})", why.unwrap_or_default()) })
 }
 
 /// Many of a kind as one, with the evidence of the first few.

@@ -169,7 +169,7 @@ fn uris_are_ui(conversations: &[&ConversationView<'_>]) -> Judgment {
             let detail = match page.as_str() {
                 Some(uri) if uri.starts_with(APP_SCHEME) => continue,
                 Some(uri) => format!("the page is `{}`", excerpt(uri)),
-                None => "the URI of the page is no text".to_owned(),
+                None => "the URI of the page is not a string".to_owned(),
             };
             flaws.push(Flaw { subject: name(tool).to_owned(), detail, frames: vec![frame], conversation: position });
         }
@@ -184,7 +184,7 @@ fn uris_are_ui(conversations: &[&ConversationView<'_>]) -> Judgment {
 fn without_apps(conversation: &ConversationView<'_>) -> Judgment {
     let lists = || conversation.requests().any(|(request, answer)| request.method() == Some("tools/list") && answer.is_some());
     match conversation.tools().iter().any(|(tool, _)| page_of(tool).is_some()) {
-        true => Judgment::NotTried("no page of an app was read".into()),
+        true => Judgment::NotTried("no app page was read".into()),
         false if lists() => Judgment::NotApplicable(NO_APPS.into()),
         false => Judgment::NotTried("no tools were listed".into()),
     }
@@ -207,7 +207,7 @@ fn page_can_be_read(conversation: &ConversationView<'_>) -> Judgment {
         let got = if let Answer::Result { .. } = first.answer { "no contents".to_owned() } else { first.answer.describe() };
         Violation::new(format!("reading {}, which a tool names, got {got}", named(&names)), first.frames())
     });
-    Judgment::of(violation.into_iter().collect(), answered, "no page of an app was read in time")
+    Judgment::of(violation.into_iter().collect(), answered, "no app page was read in time")
 }
 
 /// The contents of pages that were read, and what is wrong with one of them.
@@ -226,7 +226,7 @@ fn flaw_of_pages(conversation: &ConversationView<'_>, flaw: impl Fn(&Value) -> O
         }
     }
     violations.truncate(MOST_TOLD);
-    Judgment::of(violations, seen, "no page of an app was read")
+    Judgment::of(violations, seen, "no app page was read")
 }
 
 const MOST_TOLD: usize = 3;
@@ -315,7 +315,7 @@ fn tools_are_negotiated(conversations: &[&ConversationView<'_>]) -> Judgment {
                 seen += 1;
                 if !is_declared(conversation, &request.value) {
                     let (subject, detail) =
-                        (name(tool).to_owned(), "a client without the extension is offered it with its page".to_owned());
+                        (name(tool).to_owned(), "a client without the extension gets the tool with its page".to_owned());
                     flaws.push(Flaw { subject, detail, frames: vec![request.frame.id, answer.frame.id], conversation: position });
                 }
             }

@@ -148,7 +148,7 @@ pub(super) fn judged(questions: &[Question<'_>], kind: &str, wrong: impl Fn(&Que
     let violations: Vec<Violation> =
         asked.iter().filter_map(|question| Some(Violation::new(wrong(question)?, [question.frame]))).take(1).collect();
     match asked.len() {
-        0 => Judgment::NotApplicable("the server asked for nothing of the kind".into()),
+        0 => Judgment::NotApplicable("the server sent no such request".into()),
         seen => Judgment::of(violations, seen, ""),
     }
 }
@@ -194,7 +194,7 @@ fn forms_have_no_links(conversation: &ConversationView<'_>) -> Judgment {
         let of_fields = fields(question).flat_map(|(_, field)| ["title", "description"].map(|key| field.get(key)));
         let texts = [message].into_iter().chain(of_fields).flatten().filter_map(Value::as_str);
         let linked = texts.filter(|_| is_form(question)).find(|text| text.contains("https://") || text.contains("http://"))?;
-        Some(format!("a form says `{}`", excerpt(linked)))
+        Some(format!("a form contains `{}`", excerpt(linked)))
     })
 }
 

@@ -258,10 +258,10 @@ pub(super) const RULES: &[Rule] = &[
 pub(super) fn refusal<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<Asked<'a, 'c>, Judgment> {
     let refused = conversation.probes("anonymous").find(|asked| asked.status() == Some(401));
     match refused.or_else(|| conversation.probe("anonymous")) {
-        None => Err(Judgment::NotTried("nothing was asked without credentials".into())),
+        None => Err(Judgment::NotTried("no request was sent without credentials".into())),
         Some(asked) => match asked.status() {
             Some(401) => Ok(asked),
-            Some(_) => Err(Judgment::NotApplicable("the server asks for no authorization".into())),
+            Some(_) => Err(Judgment::NotApplicable("the server requires no authorization".into())),
             None => Err(Judgment::Untestable("a request without credentials got no response".into())),
         },
     }
@@ -294,7 +294,7 @@ fn own_token(conversation: &ConversationView<'_>) -> Option<&'static str> {
     let refused = refusal(conversation).ok()?;
     let headers = refused.http.and_then(|http| http.response).map(|response| response.headers).unwrap_or_default();
     let names_none = metadata_hint(headers).is_none() && document(conversation, "resource-metadata").is_none();
-    (is_given && names_none).then_some("the server takes the token that it was given, and authorization by the specification is optional")
+    (is_given && names_none).then_some("the server accepts the given token, and authorization as specified is optional")
 }
 
 fn unauthorized_names_metadata(conversation: &ConversationView<'_>) -> Judgment {
@@ -329,7 +329,7 @@ fn resource_metadata_is_valid(conversation: &ConversationView<'_>) -> Judgment {
             Some(_) if !vain.is_empty() => {
                 Judgment::Broken(vec![Violation::new(format!("the document that the 401 names is not a JSON object: {vain}"), frames)])
             }
-            _ => Judgment::Untestable("there is no such document: see unauthorized-names-metadata".into()),
+            _ => Judgment::Untestable("there is no metadata: see unauthorized-names-metadata".into()),
         };
     };
     let servers = metadata.get("authorization_servers").and_then(Value::as_array);
@@ -338,7 +338,7 @@ fn resource_metadata_is_valid(conversation: &ConversationView<'_>) -> Judgment {
     missing.extend((!metadata.get("resource").is_some_and(Value::is_string)).then_some("`resource`"));
     missing.extend((!names_server).then_some("`authorization_servers`"));
     let violation =
-        (!missing.is_empty()).then(|| Violation::new(format!("the metadata of the resource has no {}", missing.join(" and no ")), frames));
+        (!missing.is_empty()).then(|| Violation::new(format!("the protected resource metadata has no {}", missing.join(" and no ")), frames));
     Judgment::from_violations(violation.into_iter().collect())
 }
 
@@ -394,7 +394,7 @@ fn authorization_server_offers_pkce(conversation: &ConversationView<'_>) -> Judg
         return judgment;
     }
     let Some((metadata, _, frames)) = document(conversation, "server-metadata") else {
-        return Judgment::Untestable("the authorization server told nothing about itself".into());
+        return Judgment::Untestable("the authorization server has no metadata".into());
     };
     let methods = metadata.get("code_challenge_methods_supported");
     match methods.and_then(Value::as_array).is_some_and(|methods| methods.contains(&Value::from("S256"))) {
@@ -410,12 +410,12 @@ fn invalid_token_gets_401(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgment) = refusal(conversation) {
         return judgment;
     }
-    let Some(asked) = conversation.probe("bad-token") else { return Judgment::Untestable("no token was made up".into()) };
+    let Some(asked) = conversation.probe("bad-token") else { return Judgment::Untestable("no invalid token was sent".into()) };
     match asked.http.and_then(HttpExchange::status) {
-        None => Judgment::Untestable("a request with a token that was made up got no response".into()),
+        None => Judgment::Untestable("a request with an invalid token got no response".into()),
         Some(401) => Judgment::Pass,
         Some(_) => {
-            let violation = Violation::new(format!("a token that was made up got {}", told(&asked)), evidence(&asked));
+            let violation = Violation::new(format!("an invalid token got {}", told(&asked)), evidence(&asked));
             Judgment::Broken(vec![Violation { tolerance: own_token(conversation), ..violation }])
         }
     }

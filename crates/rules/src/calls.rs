@@ -351,7 +351,7 @@ fn nothing_called(all: &[&ConversationView<'_>], what: &str) -> Judgment {
     match (has_tools, has_called) {
         (false, _) => Judgment::NotApplicable("the server lists no tools".into()),
         (true, false) if may_call => Judgment::Untestable("no arguments were found that the schema of a read-only tool accepts".into()),
-        (true, false) => Judgment::Untestable("no tool may be called: none says `readOnlyHint: true`; `--call NAME` allows others".into()),
+        (true, false) => Judgment::Untestable("no tool may be called: none has `readOnlyHint: true`; `--call NAME` allows others".into()),
         (true, true) => Judgment::NotApplicable(format!("no tool that may be called {what}")),
     }
 }
@@ -379,7 +379,7 @@ fn invalid_is_refused(all: &[&ConversationView<'_>], probe: &str, what: &str) ->
     }
     match (tried, answered) {
         (0, _) => nothing_called(all, what),
-        (_, 0) => Judgment::Untestable("no such call was answered in time".into()),
+        (_, 0) => Judgment::Untestable("no such call got a response in time".into()),
         _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
 }
@@ -427,7 +427,7 @@ fn errors_are_results(all: &[&ConversationView<'_>]) -> Judgment {
         for asked in wrong.filter(|asked| !refuses_all(asked)) {
             seen += usize::from(asked.answer.is_refusal());
             if let Some(code) = asked.answer.code().filter(|code| *code != HEADER_MISMATCH && !misses_header(&asked)) {
-                let detail = format!("arguments that do not fit are answered with the JSON-RPC error {code}");
+                let detail = format!("invalid arguments get JSON-RPC error {code}");
                 flaws.push(Flaw { subject: subject(&asked).to_owned(), detail, frames: asked.frames(), conversation: position });
             }
         }
@@ -476,7 +476,7 @@ fn output_fits(all: &[&ConversationView<'_>]) -> Judgment {
     match (promised, seen) {
         (false, _) => Judgment::NotApplicable("no tool has an `outputSchema`".into()),
         (true, 0) => Judgment::Untestable(
-            "no tool with an `outputSchema` answered with a result; `--call NAME` allows tools that are not read-only".into(),
+            "no tool with an `outputSchema` returned a result; `--call NAME` allows tools that are not read-only".into(),
         ),
         _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
@@ -492,7 +492,7 @@ fn structured_has_text(all: &[&ConversationView<'_>]) -> Judgment {
             seen += 1;
             let has_text = blocks.iter().any(|block| block.get("type") == Some(&json!("text")));
             if !has_text {
-                let detail = "a result has `structuredContent` and no text".to_owned();
+                let detail = "a result has `structuredContent` but no text".to_owned();
                 flaws.push(Flaw { subject: name.to_owned(), detail, frames: vec![frame], conversation: position });
             }
         }
@@ -520,9 +520,9 @@ fn survived(all: &[&ConversationView<'_>], unusual: Unusual) -> Judgment {
                 let next = conversation.asked(probed);
                 let detail = match (probed.outcome, next.status()) {
                     (ProbeOutcome::Done, _) => continue,
-                    (ProbeOutcome::Silent, _) => "it answers nothing any more after such a call".to_owned(),
+                    (ProbeOutcome::Silent, _) => "the server no longer responds after such a call".to_owned(),
                     (ProbeOutcome::Gone, Some(status)) => format!("the next request after such a call got status {status}"),
-                    (ProbeOutcome::Gone, None) => "it is gone after such a call".to_owned(),
+                    (ProbeOutcome::Gone, None) => "the server has exited or disconnected after such a call".to_owned(),
                 };
                 // That the next request was one too many for a limit is told by its status.
                 let told = next.status().map(|_| evidence(&next)).unwrap_or_default();

@@ -175,7 +175,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-const NO_HANDSHAKE: &str = "the server has not said what it can do";
+const NO_HANDSHAKE: &str = "the capabilities of the server are unknown";
 
 /// What tells whether a declared capability exists: the capability, the probe, what it was tried on.
 const KEPT: [(&str, &str, Option<&str>); 8] = [
@@ -214,7 +214,7 @@ fn is_kept(conversation: &ConversationView<'_>) -> Judgment {
         }
     }
     match (violations.is_empty(), seen) {
-        (true, 0) => Judgment::NotApplicable("the server declares no capability that could be tried".into()),
+        (true, 0) => Judgment::NotApplicable("the server declares no capability that can be tested".into()),
         _ => Judgment::from_violations(violations),
     }
 }
@@ -243,7 +243,7 @@ fn is_declared(conversation: &ConversationView<'_>) -> Judgment {
         if conversation.capability(capability).is_none() {
             let frames = declaration(conversation).into_iter().chain(asked.frames());
             let things = if count == 1 { "1 item".to_owned() } else { format!("{count} items") };
-            violations.push(Violation::new(format!("`{method}` gives {things}, and `{capability}` is not declared"), frames));
+            violations.push(Violation::new(format!("`{method}` returns {things}, but `{capability}` is not declared"), frames));
         }
     }
     violations.dedup_by(|later: &mut Violation, first| later.message == first.message);
@@ -270,7 +270,7 @@ fn notifications_are_declared(conversation: &ConversationView<'_>) -> Judgment {
         if conversation.capability(capability).is_some() {
             continue;
         }
-        let message = format!("`{method}` was sent, and `{}` is not declared", capability.replace('/', "."));
+        let message = format!("`{method}` was sent, but `{}` is not declared", capability.replace('/', "."));
         if !violations.iter().any(|known| known.message == message) {
             violations.push(Violation::new(message, [handshake, said.frame.id]));
         }
@@ -290,7 +290,7 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
         return judgment;
     }
     let probe = if conversation.is_modern() { "log-level" } else { "set-log-level" };
-    let Some(asked) = conversation.probe(probe) else { return Judgment::Untestable("no log level was asked for".into()) };
+    let Some(asked) = conversation.probe(probe) else { return Judgment::Untestable("no log level was set".into()) };
     let level = Value::from(asked.subject());
     match asked.answer {
         Answer::Result { .. } => {}
@@ -303,11 +303,11 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
     }
     let asked_at = asked.request.map(|request| request.frame.id);
     let (Some(wanted), Some(from)) = (rank(&level), if conversation.is_modern() { asked_at } else { asked.answer.frame() }) else {
-        return Judgment::Untestable("no log level was asked for".into());
+        return Judgment::Untestable("no log level was set".into());
     };
     let logs = || conversation.from_server().filter(|said| said.method() == Some("notifications/message"));
     if conversation.is_modern() && logs().any(|said| said.frame.id < from) {
-        return Judgment::Untestable("it logs unasked, whatever the level, which is judged by itself".into());
+        return Judgment::Untestable("the server logs without a request at any level, which another rule judges".into());
     }
     let until = if conversation.is_modern() { asked.answer.frame() } else { None };
     let later = logs().filter(|said| said.frame.id > from && until.is_none_or(|until| said.frame.id < until));
@@ -317,7 +317,7 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
         .collect();
     let Some((first, below)) = low.first() else { return Judgment::Pass };
     let others = if low.len() > 1 { format!(", the first of {}", low.len()) } else { String::new() };
-    let message = format!("a log message of level {below} came after {level} had been asked for{others}");
+    let message = format!("a log message of level {below} was sent after the level had been set to {level}{others}");
     Judgment::Broken(vec![Violation::new(message, asked.frames().into_iter().chain([first.frame.id]))])
 }
 
@@ -326,7 +326,7 @@ fn unknown_log_level_is_refused(conversation: &ConversationView<'_>) -> Judgment
         return judgment;
     }
     let tried: Vec<Asked<'_, '_>> = conversation.probes("set-unknown-log-level").chain(conversation.probes("unknown-log-level")).collect();
-    let Some(asked) = tried.first() else { return Judgment::Untestable("no unknown log level was asked for".into()) };
+    let Some(asked) = tried.first() else { return Judgment::Untestable("no unknown log level was requested".into()) };
     match asked.answer {
         Answer::Result { .. } => Judgment::Broken(vec![Violation::new("an unknown log level was accepted", asked.frames())]),
         Answer::Error { .. } if matches!(asked.answer.code(), Some(-32602 | -32601)) => Judgment::Pass,

@@ -310,7 +310,7 @@ fn problem_of_body(conversation: &ConversationView<'_>, exchange: &HttpExchange<
     let length = exchange.header("content-length")?;
     let is_cut = exchange.media_type().as_deref() == Some("application/json")
         && read_json(body).is_err_and(|error| error.is_eof() && !body.trim_ascii().is_empty());
-    is_cut.then(|| format!("the body ends in the middle of its JSON, after the {} bytes that `Content-Length` tells", excerpt(length)))
+    is_cut.then(|| format!("the body ends in the middle of its JSON, after the {} bytes that `Content-Length` declares", excerpt(length)))
 }
 
 fn framing_evidence(exchange: &HttpExchange<'_>) -> Vec<FrameId> {
@@ -335,7 +335,7 @@ fn connection_is_kept(conversation: &ConversationView<'_>) -> Judgment {
         }
         [first, second] => {
             let frames = first.heads().into_iter().chain([second.request.id]).chain(second.end.map(|(frame, _)| frame.id));
-            Judgment::Broken(vec![Violation::new("a connection was closed after a response that did not say so", frames)])
+            Judgment::Broken(vec![Violation::new("a connection was closed after a response without `Connection: close`", frames)])
         }
         _ => Judgment::Untestable("the first request on the connection failed".into()),
     }
@@ -374,10 +374,10 @@ fn message_is_sent_once(conversation: &ConversationView<'_>) -> Judgment {
         Some((first, second)) => {
             let what = match (first.method(), first.id()) {
                 (Some(method), _) => format!("`{method}`"),
-                (None, id) => format!("the answer with the id {}", id.unwrap_or(&Value::Null)),
+                (None, id) => format!("the response with the id {}", id.unwrap_or(&Value::Null)),
             };
             let frames = [first.frame.id.min(second.frame.id), first.frame.id.max(second.frame.id)];
-            Judgment::Broken(vec![Violation::new(format!("{what} came on the stream of a GET and on that of a POST"), frames)])
+            Judgment::Broken(vec![Violation::new(format!("{what} was sent on the stream of a GET and on the stream of a POST"), frames)])
         }
     }
 }
@@ -404,7 +404,7 @@ fn listens_on_loopback(conversation: &ConversationView<'_>) -> Judgment {
         let is_local = conversation.exchanges.values().next().is_some_and(|exchange| is_loopback(exchange.url));
         return match is_local {
             true => Judgment::Untestable("this machine has no other address to try".into()),
-            false => Judgment::NotApplicable("the server was reached by an address that is not loopback".into()),
+            false => Judgment::NotApplicable("the server was reached at an address that is not loopback".into()),
         };
     };
     match asked.status() {
@@ -433,7 +433,7 @@ fn says_no_buffering(conversation: &ConversationView<'_>) -> Judgment {
         .filter(|exchange| exchange.method == "POST" && exchange.media_type().as_deref() == Some("text/event-stream"))
         .collect();
     if streams.is_empty() {
-        return Judgment::NotApplicable("the server answers with JSON, not with event streams".into());
+        return Judgment::NotApplicable("the server responds with JSON, not with event streams".into());
     }
     let says_no = |exchange: &&&HttpExchange<'_>| exchange.header("x-accel-buffering").is_some_and(|value| value.trim() == "no");
     let without: Vec<_> = streams.iter().filter(|exchange| !says_no(exchange)).collect();

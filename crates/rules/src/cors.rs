@@ -226,7 +226,7 @@ pub(super) const RULES: &[Rule] = &[
 fn preflight<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<(Asked<'a, 'c>, &'c HttpExchange<'a>), Judgment> {
     let Some(asked) = conversation.probe("preflight") else { return Err(Judgment::NotTried("no preflight was sent".into())) };
     let Some(http) = asked.http.filter(|http| http.response.is_some()) else {
-        return Err(Judgment::Untestable("the preflight was not answered".into()));
+        return Err(Judgment::Untestable("the preflight got no response".into()));
     };
     let response = http.response.map(|response| response.headers).unwrap_or_default();
     let welcomes_pages = response.iter().any(|(name, _)| name.starts_with("access-control-allow-"));
@@ -270,8 +270,8 @@ fn preflight_is_open(conversation: &ConversationView<'_>) -> Judgment {
         Err(judgment) => return judgment,
     };
     match http.status() {
-        Some(status) if !is_success(status) => broken(conversation, format!("a preflight was answered with status {status}"), &asked),
-        _ if !allows_origin(http) => broken(conversation, format!("the answer to a preflight has {}", allowed_origin(http)), &asked),
+        Some(status) if !is_success(status) => broken(conversation, format!("a preflight got status {status}"), &asked),
+        _ if !allows_origin(http) => broken(conversation, format!("the response to a preflight has {}", allowed_origin(http)), &asked),
         _ => Judgment::Pass,
     }
 }
@@ -345,7 +345,7 @@ fn answer_allows_origin(conversation: &ConversationView<'_>) -> Judgment {
     match (answers.is_empty(), wrong) {
         (true, _) => Judgment::Untestable("no request of a page was served".into()),
         (false, None) => Judgment::Pass,
-        (false, Some((asked, http))) => broken(conversation, format!("the answer to a page has {}", allowed_origin(http)), asked),
+        (false, Some((asked, http))) => broken(conversation, format!("the response to a page has {}", allowed_origin(http)), asked),
     }
 }
 
@@ -362,7 +362,7 @@ fn exposes_session_id(conversation: &ConversationView<'_>) -> Judgment {
     match opened {
         None => Judgment::NotApplicable("no session was opened for a page".into()),
         Some(asked) if asked.http.is_some_and(|http| exposes(http, "mcp-session-id")) => Judgment::Pass,
-        Some(asked) => broken(conversation, "the answer to a page does not expose `Mcp-Session-Id`".into(), &asked),
+        Some(asked) => broken(conversation, "the response to a page does not expose `Mcp-Session-Id`".into(), &asked),
     }
 }
 
@@ -372,7 +372,7 @@ fn exposes_www_authenticate(conversation: &ConversationView<'_>) -> Judgment {
     }
     let is_challenge = |http: &HttpExchange<'_>| http.status() == Some(401) && http.header("www-authenticate").is_some();
     match conversation.probe("page-anonymous").filter(|asked| asked.http.is_some_and(is_challenge)) {
-        None => Judgment::NotApplicable("the server asks pages for no authorization".into()),
+        None => Judgment::NotApplicable("the server requires no authorization of pages".into()),
         Some(asked) if asked.http.is_some_and(|http| exposes(http, "www-authenticate")) => Judgment::Pass,
         Some(asked) => broken(conversation, "the 401 for a page does not expose `WWW-Authenticate`".into(), &asked),
     }
@@ -398,7 +398,7 @@ fn credentials_are_not_for_all(conversation: &ConversationView<'_>) -> Judgment 
     if let Err(judgment) = preflight(conversation) {
         return judgment;
     }
-    let Some(asked) = conversation.probe("preflight-evil") else { return Judgment::Untestable("no foreign page asked".into()) };
+    let Some(asked) = conversation.probe("preflight-evil") else { return Judgment::Untestable("no request of a foreign page was sent".into()) };
     let Some(http) = asked.http.filter(|http| http.response.is_some()) else {
         return Judgment::Untestable("a foreign page got no response".into());
     };

@@ -449,7 +449,7 @@ fn content_is_fields(conversation: &ConversationView<'_>) -> Judgment {
         .filter(|read| !read.is_chunk_debris())
         .filter_map(|read| Some((read.frame.id, excerpt(read.event.unknown.iter().find(|line| !is_ignored_by_all(line))?))))
         .collect();
-    together(&wrong, |line, more| format!("a line of an event stream is no field: `{line}`{}", and_more(more)))
+    together(&wrong, |line, more| format!("a line of an event stream is not a field: `{line}`{}", and_more(more)))
 }
 
 /// Whether a line is a field that the standard lets everybody ignore, or one of its own with a value that is ignored. What looks like a
@@ -484,7 +484,7 @@ fn event_is_terminated(conversation: &ConversationView<'_>) -> Judgment {
         })
         .map(|read| (read.frame.id, excerpt(read.data().unwrap_or_default())))
         .collect();
-    together(&wrong, |data, more| format!("an event is not ended by a blank line: `{data}`{}", and_more(more)))
+    together(&wrong, |data, more| format!("an event does not end with a blank line: `{data}`{}", and_more(more)))
 }
 
 fn waited(conversation: &ConversationView<'_>, from: FrameId, to: FrameId) -> bool {
@@ -502,7 +502,7 @@ fn data_is_a_message(conversation: &ConversationView<'_>) -> Judgment {
         .filter(|(read, data)| !holds_message(data) && !holds_messages(data) && !is_lost_endpoint(read))
         .map(|(read, data)| (read.frame.id, excerpt(data)))
         .collect();
-    match (with_data.is_empty(), together(&wrong, |data, more| format!("the data of an event is no message: `{data}`{}", and_more(more)))) {
+    match (with_data.is_empty(), together(&wrong, |data, more| format!("the data of an event is not a message: `{data}`{}", and_more(more)))) {
         (true, _) => Judgment::NotApplicable(NO_STREAM.into()),
         (false, judgment) => judgment,
     }
@@ -601,7 +601,7 @@ fn stream_is_primed(conversation: &ConversationView<'_>) -> Judgment {
     }
     violations.truncate(1);
     match seen {
-        0 => Judgment::NotApplicable("its events have no ids, so that no stream can be resumed".into()),
+        0 => Judgment::NotApplicable("the events have no ids, so no stream can be resumed".into()),
         _ => Judgment::from_violations(violations),
     }
 }
@@ -614,10 +614,10 @@ pub(super) fn session_of(exchange: &HttpExchange<'_>) -> String {
 fn stream_ends_after_answer(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("stream-end") else { return Judgment::NotTried("no stream was waited for".into()) };
     let (Some(http), Some(answer)) = (asked.http, asked.answer.frame()) else {
-        return Judgment::Untestable("the request whose stream was waited for was not answered".into());
+        return Judgment::Untestable("the request whose stream was waited for got no response".into());
     };
     if http.media_type().as_deref() != Some("text/event-stream") {
-        return Judgment::NotApplicable("the server answers with JSON, not with event streams".into());
+        return Judgment::NotApplicable("the server responds with JSON, not with event streams".into());
     }
     let debris: Vec<ExchangeId> = events(conversation).iter().filter(|read| read.is_chunk_debris()).map(|read| read.exchange.id).collect();
     let last = conversation.frames().last().map_or(answer, |frame| frame.id);
@@ -626,7 +626,7 @@ fn stream_ends_after_answer(conversation: &ConversationView<'_>) -> Judgment {
         None if debris.contains(&http.id) => Judgment::Untestable("the stream is broken further below".into()),
         None if !waited(conversation, answer, last) => Judgment::Untestable("the conversation ended before the stream had to".into()),
         _ => Judgment::Broken(vec![Violation::new(
-            "the event stream of a request was still open a second after its answer",
+            "the event stream of a request was still open a second after its response",
             [http.request.id, answer],
         )]),
     }
@@ -680,7 +680,7 @@ fn endpoint_has_same_origin(conversation: &ConversationView<'_>) -> Judgment {
         violations.push(Violation::new(problem, [frame]));
     }
     violations.truncate(1);
-    Judgment::of(violations, told, "no stream of the server told an endpoint")
+    Judgment::of(violations, told, "no stream of the server named an endpoint")
 }
 
 fn post_is_accepted(conversation: &ConversationView<'_>) -> Judgment {
@@ -694,7 +694,7 @@ fn post_is_accepted(conversation: &ConversationView<'_>) -> Judgment {
     let mut violations = Vec::new();
     if let Some(exchange) = refused.first() {
         let status = exchange.status().unwrap_or_default();
-        let message = format!("the POST of a message was answered with status {status}{}", and_more(refused.len() - 1));
+        let message = format!("the POST of a message got status {status}{}", and_more(refused.len() - 1));
         violations.push(Violation::new(message, exchange.heads()));
     }
     let unanswered = unanswered_posts(conversation);

@@ -492,7 +492,7 @@ pub(super) fn varied<'a, 'c>(conversation: &'c ConversationView<'a>, probe: &str
     let untestable = |why: &str| Err(Judgment::Untestable(why.to_owned()));
     let Some(asked) = conversation.probe(probe) else { return Err(Judgment::NotTried("it was not tried".into())) };
     if !is_served(conversation) {
-        return untestable("even a plain request was not served, so that a refusal tells nothing");
+        return untestable("even a plain request was refused, so refusals are not conclusive");
     }
     match asked.status() {
         Some(_) => Ok(asked),
@@ -566,7 +566,7 @@ fn answer_content_type(conversation: &ConversationView<'_>) -> Judgment {
         let what = what.unwrap_or_else(|| "the GET of the stream".into());
         Violation::new(format!("the answer to {what} has {kind}"), exchange.heads())
     });
-    Judgment::of(violation.into_iter().collect(), answered.len(), "no request was answered with status 200")
+    Judgment::of(violation.into_iter().collect(), answered.len(), "no request got status 200")
 }
 
 /// What is wrong with the JSON of a body, if anything is.
@@ -615,9 +615,9 @@ pub(super) fn json_body_is_json(conversation: &ConversationView<'_>) -> Judgment
         let flaw = flaw_of_body(body).filter(|_| !is_refusal(exchange) || read_json(body).is_err())?;
         let method = message_of(exchange)?["method"].as_str().unwrap_or_default().to_owned();
         let frames = exchange.heads().into_iter().chain(exchange.body.map(|(frame, _)| frame.id));
-        Some(Violation::new(format!("the answer to `{method}` is called `application/json` and {flaw}"), frames))
+        Some(Violation::new(format!("the answer to `{method}` has the type `application/json` and {flaw}"), frames))
     });
-    Judgment::of(wrong.into_iter().collect(), bodies.len(), "no request was answered with a JSON body")
+    Judgment::of(wrong.into_iter().collect(), bodies.len(), "no request got a JSON body")
 }
 
 fn result_has_status_200(conversation: &ConversationView<'_>) -> Judgment {
@@ -632,7 +632,7 @@ fn result_has_status_200(conversation: &ConversationView<'_>) -> Judgment {
         let status = exchange.status().unwrap_or_default();
         Violation::new(format!("a result came with status {status}"), exchange.heads().into_iter().chain([*frame]))
     });
-    Judgment::of(violation.into_iter().collect(), results.len(), "no request was answered with a result")
+    Judgment::of(violation.into_iter().collect(), results.len(), "no request got a result")
 }
 
 fn error_has_status_200(conversation: &ConversationView<'_>) -> Judgment {
@@ -687,10 +687,10 @@ fn notification_answer_is_empty(conversation: &ConversationView<'_>) -> Judgment
         let message = format!("what answers {what} has the body `{}`", excerpt(body));
         Some(Violation::new(message, exchange.heads().into_iter().chain([frame.id])))
     });
-    Judgment::of(violation.into_iter().collect(), taken.len(), "no notification was answered with 202")
+    Judgment::of(violation.into_iter().collect(), taken.len(), "no notification got status 202")
 }
 
-const HAS_LEGACY_ERA: &str = "the server speaks the legacy era as well, which has this method";
+const HAS_LEGACY_ERA: &str = "the server also supports the legacy era, which has this method";
 
 fn get_opens_stream_or_405(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("get") else {
@@ -701,13 +701,13 @@ fn get_opens_stream_or_405(conversation: &ConversationView<'_>) -> Judgment {
     };
     let is_stream = !conversation.is_modern() && asked.http.and_then(HttpExchange::media_type).as_deref() == Some("text/event-stream");
     match asked.status() {
-        None => Judgment::Untestable("the GET was not answered within a second".into()),
+        None => Judgment::Untestable("the GET got no response within a second".into()),
         Some(401) => Judgment::Untestable("the GET was not authorized".into()),
         Some(405) => Judgment::Pass,
         Some(200) if is_stream => Judgment::Pass,
         Some(status) => {
             let kind = asked.http.and_then(|http| http.header("content-type")).map(|kind| format!(" and `{}`", excerpt(kind)));
-            one(format!("a GET was answered with status {status}{}", kind.unwrap_or_default()), &asked)
+            one(format!("a GET got status {status}{}", kind.unwrap_or_default()), &asked)
         }
     }
 }
@@ -720,11 +720,11 @@ fn delete_is_answered(conversation: &ConversationView<'_>) -> Judgment {
         };
     };
     match asked.status() {
-        None => Judgment::Untestable("the DELETE was not answered".into()),
+        None => Judgment::Untestable("the DELETE got no response".into()),
         Some(401) => Judgment::Untestable("the DELETE was not authorized".into()),
         Some(405) => Judgment::Pass,
         Some(status) if is_success(status) && !conversation.is_modern() => Judgment::Pass,
-        Some(status) => one(format!("a DELETE was answered with status {status}"), &asked),
+        Some(status) => one(format!("a DELETE got status {status}"), &asked),
     }
 }
 
@@ -751,7 +751,7 @@ fn version_header_is_optional(conversation: &ConversationView<'_>) -> Judgment {
 
 fn malformed_body_is_4xx(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("malformed-body") else { return Judgment::NotTried("none was sent".into()) };
-    let Some(status) = asked.status() else { return Judgment::Untestable("a malformed body was not answered".into()) };
+    let Some(status) = asked.status() else { return Judgment::Untestable("a malformed body got no response".into()) };
     let is_told_on_the_stream = conversation.is_over("sse")
         && is_success(status)
         && conversation.from_server().any(|said| {
@@ -770,7 +770,7 @@ fn wrong_content_type_is_4xx(conversation: &ConversationView<'_>) -> Judgment {
         Err(judgment) => judgment,
         Ok(asked) => match (asked.status(), asked.answer) {
             (Some(400..500), _) | (_, Answer::Error { .. }) => Judgment::Pass,
-            _ => one(format!("a message that was posted as `text/plain` got {}", told(&asked)), &asked),
+            _ => one(format!("a message posted as `text/plain` got {}", told(&asked)), &asked),
         },
     }
 }
@@ -813,13 +813,13 @@ fn accepts_wildcard(conversation: &ConversationView<'_>) -> Judgment {
 fn serves_trailing_slash(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("other-slash") else {
         return match conversation.probe("plain") {
-            Some(_) => Judgment::NotApplicable("the endpoint is at the root, which has one spelling only".into()),
+            Some(_) => Judgment::NotApplicable("the endpoint is the root path, which has no other spelling".into()),
             None => Judgment::NotTried("it was not tried".into()),
         };
     };
     let path = asked.probed.subject.as_deref().unwrap_or_default();
     match asked.status() {
-        None => Judgment::Untestable("the other spelling of the path was not answered".into()),
+        None => Judgment::Untestable("the other spelling of the path got no response".into()),
         Some(status @ 300..400) => {
             let location = asked.http.and_then(|http| http.header("location")).unwrap_or("nowhere");
             one(format!("`{path}` redirects to `{}` with status {status}", excerpt(location)), &asked)

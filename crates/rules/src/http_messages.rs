@@ -138,7 +138,7 @@ fn is_ours(exchange: &HttpExchange<'_>) -> bool {
     serde_json::from_slice::<Value>(exchange.request_body).is_ok_and(|value| value.is_object())
 }
 
-const NO_BODIES: &str = "the server answers with event streams only";
+const NO_BODIES: &str = "the server responds only with event streams";
 
 fn of_bodies(seen: usize, violation: Option<Violation>) -> Judgment {
     if seen == 0 { Judgment::NotApplicable(NO_BODIES.into()) } else { Judgment::from_violations(violation.into_iter().collect()) }
@@ -168,12 +168,12 @@ fn get_streams_have_no_answers(conversation: &ConversationView<'_>) -> Judgment 
         let stream = streams.iter().find(|stream| Some(stream.id) == heard.exchange)?;
         let id = heard.value.get("id").map(ToString::to_string).unwrap_or_default();
         Some(Violation::new(
-            format!("the answer with the id {} came on the stream of a GET", excerpt(id)),
+            format!("the response with the id {} was sent on the stream of a GET", excerpt(id)),
             [stream.request.id, heard.frame],
         ))
     });
     match streams.is_empty() {
-        true => Judgment::NotApplicable("nothing came on the stream of a GET".into()),
+        true => Judgment::NotApplicable("nothing was sent on the stream of a GET".into()),
         false => Judgment::from_violations(violation.into_iter().collect()),
     }
 }
@@ -197,9 +197,9 @@ fn progress_comes_on_its_stream(conversation: &ConversationView<'_>) -> Judgment
             .and_then(|id| conversation.exchanges.get(&id))
             .is_some_and(|exchange| exchange.request_header("last-event-id").is_some());
         if !is_resumed && !owners.iter().any(|owner| owner.exchange == heard.exchange) {
-            violations.push(Violation::new("progress of a request came on another stream than its answer", [owner.frame.id, heard.frame]));
+            violations.push(Violation::new("progress of a request was sent on a different stream than its response", [owner.frame.id, heard.frame]));
         }
     }
     violations.truncate(1);
-    if seen == 0 { Judgment::NotApplicable("no progress was told".into()) } else { Judgment::from_violations(violations) }
+    if seen == 0 { Judgment::NotApplicable("no progress was sent".into()) } else { Judgment::from_violations(violations) }
 }

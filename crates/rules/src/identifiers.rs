@@ -129,7 +129,7 @@ fn extension_ids_are_well_formed(conversation: &ConversationView<'_>) -> Judgmen
         for id in result.pointer("/capabilities/extensions").and_then(Value::as_object).into_iter().flat_map(|all| all.keys()) {
             seen += 1;
             if !(is_key(id) && id.contains('/')) {
-                wrong.push((format!("the extension `{}` has no prefix, or one that is none", excerpt(id)), frame));
+                wrong.push((format!("the extension `{}` has no prefix or an invalid one", excerpt(id)), frame));
             }
         }
     }

@@ -310,7 +310,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 const NO_MESSAGE: &str = "the server sent no message";
-const NO_ANSWER: &str = "the server answered nothing";
+const NO_ANSWER: &str = "the server sent no response";
 
 fn version_is_2_0(conversation: &ConversationView<'_>) -> Judgment {
     let all: Vec<Heard<'_>> = messages(conversation).collect();
@@ -344,7 +344,7 @@ fn answers_come_once(conversation: &ConversationView<'_>) -> Judgment {
     });
     let violations = again.map(|(reply, index, request)| {
         let first = pairing.answer_to(index).map(|first| first.frame);
-        let message = format!("`{}` with the id {} is answered a second time", request.method(), shown(request.id()));
+        let message = format!("`{}` with the id {} got a second response", request.method(), shown(request.id()));
         Violation::new(message, [Some(request.frame), first, Some(reply.frame)].into_iter().flatten())
     });
     Judgment::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
@@ -359,7 +359,7 @@ fn answers_have_one(conversation: &ConversationView<'_>) -> Judgment {
             _ => return None,
         };
         let id = heard.value.get("id").unwrap_or(&Value::Null);
-        Some(Violation::new(format!("the answer with the id {} has {wrong}", shown(id)), [heard.frame]))
+        Some(Violation::new(format!("the response with the id {} has {wrong}", shown(id)), [heard.frame]))
     });
     Judgment::of(gathered(violations.collect()), answers.len(), NO_ANSWER)
 }
@@ -383,7 +383,7 @@ fn errors_are_whole(conversation: &ConversationView<'_>) -> Judgment {
     });
     let violations = gathered(violations.collect());
     match errors.is_empty() {
-        true => Judgment::Untestable("the server refused nothing with an error".into()),
+        true => Judgment::Untestable("the server sent no error".into()),
         false => Judgment::from_violations(violations),
     }
 }
@@ -391,7 +391,7 @@ fn errors_are_whole(conversation: &ConversationView<'_>) -> Judgment {
 fn notifications_are_not_answered(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.is_over("http") {
         return Judgment::NotApplicable(
-            "over HTTP the response to a notification is judged by `http-notification-response-is-empty`".into(),
+            "over HTTP, `http-notification-response-is-empty` judges the response to a notification".into(),
         );
     }
     let notifications = conversation.from_client().filter(|said| said.is_notification()).count();
@@ -411,7 +411,7 @@ fn notifications_are_not_answered(conversation: &ConversationView<'_>) -> Judgme
 fn answers_match_requests(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.conversation.transcript.dropped > 0 {
         return Judgment::Untestable(
-            "the conversation was too long to be kept whole, so a request may be missing; see `--max-transcript`".into(),
+            "the transcript is truncated, so a request may be missing; see `--max-transcript`".into(),
         );
     }
     let pairing = Pairing::of(conversation);
@@ -426,7 +426,7 @@ fn answers_match_requests(conversation: &ConversationView<'_>) -> Judgment {
 fn request_ids_are_fresh(conversation: &ConversationView<'_>) -> Judgment {
     let asked: Vec<Heard<'_>> = messages(conversation).filter(Heard::is_request).collect();
     if asked.is_empty() {
-        return Judgment::NotApplicable("the server asked nothing of the client".into());
+        return Judgment::NotApplicable("the server sent no request".into());
     }
     let mut known: BTreeMap<String, Heard<'_>> = BTreeMap::new();
     let mut violations = Vec::new();
@@ -439,7 +439,7 @@ fn request_ids_are_fresh(conversation: &ConversationView<'_>) -> Judgment {
         // The same on another stream is a copy: that is another law.
         if let Some(earlier) = known.get(&id.to_string()).filter(|earlier| earlier.exchange == heard.exchange) {
             let before = earlier.method().unwrap_or_default();
-            let message = format!("the server asks `{method}` with the id {}, with which it asked `{before}` before", shown(id));
+            let message = format!("the server asks `{method}` with the id {}, which its request `{before}` had before", shown(id));
             violations.push(Violation::new(message, [earlier.frame, heard.frame]));
         }
         known.entry(id.to_string()).or_insert(heard);
@@ -454,7 +454,7 @@ fn messages_are_not_batched(conversation: &ConversationView<'_>) -> Judgment {
     let batches = values.iter().filter(|said| said.value.as_array().is_some_and(|all| all.iter().any(super::answers::is_message)));
     let violations = batches.map(|said| {
         let count = said.value.as_array().map_or(0, Vec::len);
-        Violation::new(format!("{count} message(s) came in an array"), [said.frame.id])
+        Violation::new(format!("{count} message(s) were sent in an array"), [said.frame.id])
     });
     Judgment::of(gathered(violations.collect()), values.len(), NO_MESSAGE)
 }
@@ -491,7 +491,7 @@ fn concurrent_answers_match(conversation: &ConversationView<'_>) -> Judgment {
     let Some(probed) =
         conversation.conversation.probes.iter().find(|probed| probed.probe == "concurrent" && probed.outcome != ProbeOutcome::Gone)
     else {
-        return Judgment::Untestable("nothing was asked several times at once".into());
+        return Judgment::Untestable("no concurrent requests were sent".into());
     };
     let pairing = Pairing::of(conversation);
     let asked: Vec<_> = pairing.within(probed.first, probed.end).collect();
@@ -511,7 +511,7 @@ fn concurrent_answers_match(conversation: &ConversationView<'_>) -> Judgment {
     }
     match seen {
         0 | 1 if violations.is_empty() => {
-            Judgment::Untestable("of several requests at once not even two were answered with a result".into())
+            Judgment::Untestable("fewer than two of several concurrent requests got a result".into())
         }
         _ => Judgment::from_violations(gathered(violations)),
     }

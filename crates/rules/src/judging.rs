@@ -56,7 +56,7 @@ fn common_reason(conversations: &[ConversationView<'_>], results: &[RuleResult])
         return None;
     }
     if !conversations.iter().any(was_answered) {
-        return Some("the server never said anything");
+        return Some("the server never sent anything");
     }
     let has_result = |conversation: &ConversationView<'_>| conversation.from_server().any(|said| said.value.get("result").is_some());
     if conversations.iter().any(|one| one.conversation.opened == Opened::Yes || has_result(one)) {
@@ -64,7 +64,7 @@ fn common_reason(conversations: &[ConversationView<'_>], results: &[RuleResult])
     }
     let is_told = |reason: &str| results.iter().any(|result| matches!(&result.judged, Judged::Untestable { why } if why == reason));
     let better = [WANTS_AUTHORIZATION, COULD_NOT_BE_READ].into_iter().find(|reason| is_told(reason));
-    Some(better.unwrap_or("the server gave no request a result"))
+    Some(better.unwrap_or("no request got a result"))
 }
 
 /// Whether the server said anything at all where its client listens, readable or not.
@@ -180,7 +180,7 @@ fn merge(rule: &Rule, conversations: &[ConversationView<'_>], said: impl Iterato
         (true, true, ..) => Judged::Pass,
         (true, false, Some(why), _) => Judged::Untestable { why },
         (true, false, None, why) => {
-            Judged::NotApplicable { why: why.unwrap_or_else(|| "nothing but the refusal of another era was seen".into()) }
+            Judged::NotApplicable { why: why.unwrap_or_else(|| "the server only refused another era".into()) }
         }
     }
 }

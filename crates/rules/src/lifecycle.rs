@@ -241,7 +241,7 @@ fn starts(conversation: &ConversationView<'_>) -> Judgment {
     match (answered, exit) {
         (true, _) => Judgment::Pass,
         (false, Some(_)) if outlived(conversation) => {
-            Judgment::Untestable("the handshake was not answered, and the process lived on".into())
+            Judgment::Untestable("the handshake got no response, and the process did not exit".into())
         }
         (false, Some((frame, code, signal)))
             if !matches!(conversation.conversation.opened, Opened::Bare) && garbled(conversation).is_none() =>
@@ -249,11 +249,11 @@ fn starts(conversation: &ConversationView<'_>) -> Judgment {
             let how = how_it_exited(code, signal);
             let evidence = last_lines(conversation).into_iter().chain([frame.id]);
             let said = last_words(conversation);
-            let violation = Violation::new(format!("the process ended {how} before it answered the handshake{said}"), evidence);
+            let violation = Violation::new(format!("the process ended {how} before it responded to the handshake{said}"), evidence);
             let variable = |name: &str| Some(format!("set `{name}` in the environment of the server"));
             Judgment::Broken(vec![Violation { remedy: missing_piece(&conversation.conversation.transcript, variable), ..violation }])
         }
-        (false, _) => Judgment::Untestable("the handshake was not answered, and the process lived on".into()),
+        (false, _) => Judgment::Untestable("the handshake got no response, and the process did not exit".into()),
     }
 }
 
@@ -277,7 +277,7 @@ fn last_words(conversation: &ConversationView<'_>) -> String {
     };
     let names_error = |line: &String| line.split_once(':').is_some_and(|(kind, _)| kind.ends_with("rror") || kind.ends_with("xception"));
     let last = lines().find(names_error).or_else(|| lines().find(|line| !line.is_empty()));
-    last.map(|line| format!("; its last words: {line}")).unwrap_or_default()
+    last.map(|line| format!("; its last output: {line}")).unwrap_or_default()
 }
 
 /// The handshake that opened the conversation; those of probes have laws of their own.
@@ -287,7 +287,7 @@ fn handshake<'c, 'a>(conversation: &'c ConversationView<'a>) -> Option<&'c Said<
 }
 
 fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = handshake(conversation) else { return Judgment::Untestable("`initialize` was not asked".into()) };
+    let Some(asked) = handshake(conversation) else { return Judgment::Untestable("`initialize` was not sent".into()) };
     let pairing = Pairing::of(conversation);
     let request = pairing.requests.iter().position(|request| request.frame == asked.frame.id);
     let answer = request.and_then(|request| pairing.answer_to(request));
@@ -299,7 +299,7 @@ fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
     };
     if let Some(answer) = answer {
         return match answer.value.get("error") {
-            Some(error) if is_modern_only(error) => Judgment::Untestable("the server lives in the modern era".into()),
+            Some(error) if is_modern_only(error) => Judgment::Untestable("the server supports the modern era".into()),
             Some(error) if answer.value.get("result").is_none() => {
                 broken(format!("the error {}{}", shown(error), last_words(conversation)), Some(answer.frame))
             }
@@ -352,8 +352,8 @@ fn outlived(conversation: &ConversationView<'_>) -> bool {
 }
 
 /// Why next to nothing can be tested on a server that lets nobody in, or that nobody understands.
-pub(super) const WANTS_AUTHORIZATION: &str = "the server wants authorization; `--bearer env:NAME` sends a token";
-pub(super) const COULD_NOT_BE_READ: &str = "what the server said could not be read";
+pub(super) const WANTS_AUTHORIZATION: &str = "the server requires authorization; `--bearer env:NAME` sends a token";
+pub(super) const COULD_NOT_BE_READ: &str = "the output of the server could not be read";
 
 const NOT_TRIED: &str = "no unknown version was offered";
 
@@ -364,14 +364,14 @@ fn negotiates(conversation: &ConversationView<'_>) -> Judgment {
         Answer::Result { value, .. } => match value.get("protocolVersion").and_then(Value::as_str) {
             Some(version) if version == offered => "the same one back".to_owned(),
             Some(_) => return Judgment::Pass,
-            None => return Judgment::Untestable("the answer has no `protocolVersion`".into()),
+            None => return Judgment::Untestable("the response has no `protocolVersion`".into()),
         },
         Answer::Error { error, .. } => format!("the error {}", shown(error)),
         Answer::Status { status: 401 | 403, .. } => return Judgment::Untestable(WANTS_AUTHORIZATION.into()),
-        Answer::None | Answer::Status { status: ..=399, .. } => return Judgment::Untestable("the answer could not be read".into()),
+        Answer::None | Answer::Status { status: ..=399, .. } => return Judgment::Untestable("the response could not be read".into()),
         Answer::Gone if !conversation.is_over("stdio") => return Judgment::Untestable("the server was not there".into()),
         _ if garbled(conversation).is_some() || Pairing::of(conversation).is_off() => {
-            return Judgment::Untestable("the answer could not be read".into());
+            return Judgment::Untestable("the response could not be read".into());
         }
         other => other.describe(),
     };
@@ -403,7 +403,7 @@ fn is_consistent(conversations: &[&ConversationView<'_>]) -> Judgment {
                 let message = format!("instead of an unknown version it offers {version}; asked for {version} it answers {answered}");
                 return broken(message, frames, other);
             }
-            None => seen = Judgment::Untestable(format!("the server was not asked for {version}, which it offered")),
+            None => seen = Judgment::Untestable(format!("the offered version {version} was not requested")),
         }
     }
     seen
@@ -439,7 +439,7 @@ fn answered_when_asked_for(conversation: &ConversationView<'_>, version: &str) -
 
 fn waits_for_initialized(conversation: &ConversationView<'_>) -> Judgment {
     let Some(initialized) = initialized(conversation) else {
-        return Judgment::Untestable("the handshake did not come to its end".into());
+        return Judgment::Untestable("the handshake was not completed".into());
     };
     let early = messages(conversation).filter(|heard| heard.is_request() && heard.frame < initialized && heard.method() != Some("ping"));
     let violations = early.map(|heard| {
@@ -456,13 +456,13 @@ fn initialized(conversation: &ConversationView<'_>) -> Option<FrameId> {
 fn stays_alive(conversation: &ConversationView<'_>) -> Judgment {
     let take = conversation.conversation;
     match &take.opened {
-        Opened::No { .. } | Opened::OtherEra => return Judgment::Untestable("no conversation came about".into()),
+        Opened::No { .. } | Opened::OtherEra => return Judgment::Untestable("there was no conversation".into()),
         Opened::Bare if !take.probes.is_empty() => return Judgment::Untestable("the conversation was no usual one".into()),
         Opened::Yes | Opened::Bare => {}
     }
     let Some(death) = death(conversation) else { return Judgment::Pass };
     if died_of_abuse(conversation, &death) {
-        return Judgment::Untestable("it did not survive what it was sent, which is judged by itself".into());
+        return Judgment::Untestable("the server did not survive a message, which another rule judges".into());
     }
     let last = conversation.from_client().rfind(|said| said.frame.id < death.frame);
     let after = last.and_then(Said::method).map(|method| format!(", after `{method}`")).unwrap_or_default();
@@ -560,13 +560,13 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
     let answered = (0..pairing.requests.len()).filter(|index| is_judged(*index) && pairing.answer_to(*index).is_some()).count();
     // A process that has not said anything may still be starting; that the handshake got nothing has a rule of its own.
     if conversation.is_over("stdio") && conversation.from_server().next().is_none() {
-        return Judgment::Untestable("the server said nothing in time, and may still have been starting".into());
+        return Judgment::Untestable("the server did not respond in time, and may still have been starting".into());
     }
     // What is missing may be what could not be read.
     if garbled(conversation).is_some() && (answered == 0 || !violations.is_empty()) {
         return Judgment::Untestable(COULD_NOT_BE_READ.into());
     }
-    Judgment::of(gathered(violations), answered, "no request of the usual ones was answered")
+    Judgment::of(gathered(violations), answered, "no ordinary request got a response")
 }
 
 /// Requests over HTTP of which every one had its connection closed by the server before a response began: by method, and calls by the
@@ -603,7 +603,7 @@ fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
         true => undeclared_inputs(conversation),
         false => {
             let Some(initialized) = initialized(conversation) else {
-                return Judgment::Untestable("the handshake did not come to its end".into());
+                return Judgment::Untestable("the handshake was not completed".into());
             };
             let declared =
                 conversation.from_client().find(|said| said.method() == Some("initialize")).and_then(|said| said.param("/capabilities"));
@@ -614,7 +614,7 @@ fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
             let asked = messages(conversation).filter(|heard| heard.is_request() && !is_early(heard));
             let missing = asked.filter_map(|heard: Heard<'_>| {
                 let missing = undeclared(declared, heard.method()?, heard.value.get("params"))?;
-                let message = format!("the server asks `{}`, and the client has not declared `{missing}`", heard.method()?);
+                let message = format!("the server asks `{}`, but the client has not declared `{missing}`", heard.method()?);
                 Some(Violation::new(message, [heard.frame]))
             });
             missing.collect()

@@ -258,7 +258,7 @@ impl<'c> Walk<'c> {
     }
 }
 
-const NO_LIST: &str = "no list was answered with a result";
+const NO_LIST: &str = "no list request got a result";
 
 /// So many pages in a row that bring nothing new are no list any more.
 const MOST_IDLE_PAGES: usize = 10;
@@ -336,7 +336,7 @@ fn unknown_cursor_is_refused(conversation: &ConversationView<'_>) -> Judgment {
         .collect();
     let ignoring: Vec<&Asked<'_, '_>> = answered.iter().filter(|asked| matches!(asked.answer, Answer::Result { .. })).collect();
     if ignoring.is_empty() {
-        return Judgment::of(Vec::new(), answered.len(), "no list was asked for with an unknown cursor");
+        return Judgment::of(Vec::new(), answered.len(), "no list was requested with an unknown cursor");
     }
     let methods: Vec<String> = ignoring.iter().map(|asked| asked.subject().to_owned()).collect();
     Judgment::Broken(vec![Violation::new(format!("an unknown cursor got a page of {}", named(&methods)), ignoring[0].frames())])
@@ -354,7 +354,7 @@ fn twice<'c>(conversation: &'c ConversationView<'_>) -> Vec<(Walk<'c>, Walk<'c>)
         .collect()
 }
 
-const NOT_TWICE: &str = "no list was asked for twice";
+const NOT_TWICE: &str = "no list was requested twice";
 
 fn order_is_stable(conversation: &ConversationView<'_>) -> Judgment {
     let walks = twice(conversation);
@@ -365,7 +365,7 @@ fn order_is_stable(conversation: &ConversationView<'_>) -> Judgment {
         let differing = before.iter().zip(&after).position(|(before, after)| before != after);
         if let Some(position) = differing.filter(|_| is_same_set) {
             let message = format!(
-                "`{}` gave the same {} items in another order: at first `{}` was number {}, then `{}`",
+                "`{}` returned the same {} items in another order: at first `{}` was number {}, then `{}`",
                 first.method,
                 before.len(),
                 before[position],
@@ -413,7 +413,7 @@ fn does_not_depend_on_calls(conversation: &ConversationView<'_>) -> Judgment {
             && answer.is_some_and(|answer| answer.value.get("result").is_some())
     });
     let calls: Vec<FrameId> = calls.map(|(request, _)| request.frame.id).collect();
-    let Some(call) = calls.first() else { return Judgment::Untestable("no call was answered with a result".into()) };
+    let Some(call) = calls.first() else { return Judgment::Untestable("no call got a result".into()) };
     // What changes without a call is the matter of another law.
     let changes_anyway = walk("list-again").is_some_and(|again| change(&first, &again).is_some());
     let violation = change(&first, &last)
@@ -444,5 +444,5 @@ fn change(first: &Walk<'_>, second: &Walk<'_>) -> Option<String> {
     let is_there = |name: &str, item: &Value| later.get(name).is_some_and(|forms| forms.contains(&item));
     let mut items = first.pages.iter().flat_map(|page| page.items).filter_map(|item| Some((identity(item)?, item)));
     let (other, _) = items.find(|(name, item)| !is_there(name, item))?;
-    Some(format!("`{other}` is described otherwise"))
+    Some(format!("`{other}` has a different description"))
 }

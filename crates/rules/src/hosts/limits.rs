@@ -30,7 +30,7 @@ pub(super) fn name_with_server(conversation: &ConversationView<'_>) -> Judgment 
     let handshake = conversation.handshake();
     let name = |key: &str| handshake.and_then(|(result, _)| result.pointer(key)).and_then(Value::as_str);
     let Some(server) = name("/serverInfo/name").or_else(|| name("/_meta/io.modelcontextprotocol~1serverInfo/name")) else {
-        return Judgment::Untestable("the server does not say its name".into());
+        return Judgment::Untestable("the server does not name itself".into());
     };
     let tools = conversation.tools();
     if tools.is_empty() {
