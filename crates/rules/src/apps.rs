@@ -30,13 +30,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "app-uri-is-ui",
         area: Area::Apps,
-        requirement: "the page that a tool names in `_meta.ui.resourceUri` has a URI that begins with `ui://`",
+        requirement: "the app page that a tool names in `_meta.ui.resourceUri` has a URI that begins with `ui://`",
         sources: CONTENT,
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(uris_are_ui),
-        why: "hosts take nothing else for a page of an app, and show the text of the result alone",
-        remedy: "register the page under a `ui://` URI, and name that URI in the tool",
+        why: "hosts accept no other URI for an app page, and show only the text of the result",
+        remedy: "register the page with a `ui://` URI, and use that URI in the tool",
         sdks: &[(
             "TypeScript",
             "`registerAppResource` and `registerAppTool` of `@modelcontextprotocol/ext-apps/server`, with one constant for both",
@@ -51,13 +51,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "app-page-is-readable",
         area: Area::Apps,
-        requirement: "the page that a tool names exists, so that `resources/read` gives it",
+        requirement: "`resources/read` returns the app page that a tool names",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: page!("behavior") }],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(page_can_be_read),
-        why: "the host has nothing to show, and some show an empty frame instead of the result",
-        remedy: "register the page as a resource with the URI that the tool names; it need not be listed",
+        why: "the host has no page to show, and some hosts show an empty frame instead of the result",
+        remedy: "register the page as a resource with the URI that the tool names; it does not have to be listed",
         sdks: &[],
         bad: r#"
             @ read-app ui://weather/page
@@ -71,13 +71,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "app-page-has-mime-type",
         area: Area::Apps,
-        requirement: "the contents of an app's page have the MIME type `text/html;profile=mcp-app`",
+        requirement: "the contents of an app page have the MIME type `text/html;profile=mcp-app`",
         sources: CONTENT,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(page_has_mime_type),
-        why: "hosts look at the type before they show what came from a server, and refuse any other one",
-        remedy: "set `mimeType` in the contents that `resources/read` gives, not in the list alone",
+        why: "hosts check the type before they show a page of a server, and refuse any other type",
+        remedy: "set `mimeType` in the contents that `resources/read` returns, not only in the list",
         sdks: &[("TypeScript", "`RESOURCE_MIME_TYPE` of `@modelcontextprotocol/ext-apps/server`")],
         bad: r#"
             @ read-app ui://weather/page
@@ -91,13 +91,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "app-page-is-html",
         area: Area::Apps,
-        requirement: "an app's page is an HTML5 document: it is UTF-8, and begins with `<!doctype html>`",
+        requirement: "an app page is an HTML5 document: UTF-8 that begins with `<!doctype html>`",
         sources: CONTENT,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(page_is_html),
-        why: "without the doctype browsers lay it out as pages of the nineties, each in its own way; anything that is not HTML is shown as text",
-        remedy: "send the whole built page; a fragment has to be put into a document",
+        why: "without the doctype, browsers use quirks mode; a page that is not HTML is shown as text",
+        remedy: "send the complete page; put a fragment into a document",
         sdks: &[],
         bad: r#"
             @ read-app ui://weather/page
@@ -111,13 +111,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "app-tool-has-content",
         area: Area::Apps,
-        requirement: "a tool with a page gives `content` all the same",
+        requirement: "a tool with an app page returns `content` as well",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: page!("server-behavior") }],
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(tools_have_content),
         why: "the model reads `content` and not the page, and hosts without the extension show nothing else",
-        remedy: "say in a text what the page shows",
+        remedy: "return a text block that describes what the page shows",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -133,13 +133,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "app-tools-need-declared-extension",
         area: Area::Apps,
-        requirement: "tools with a page are offered to clients that declare the extension",
+        requirement: "tools with an app page are offered only to clients that declare the extension",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: page!("server-behavior") }],
         on: On::Any,
-        tolerance: Some("a client without the extension does not look at `_meta.ui`, so that the same tool serves both"),
+        tolerance: Some("a client without the extension ignores `_meta.ui`, so the same tool works for both"),
         judge: Judge::Together(tools_are_negotiated),
-        why: "a tool that works only with its page is offered to clients that cannot show the page",
-        remedy: "look whether the client declares `io.modelcontextprotocol/ui`, and leave `_meta.ui` and tools for pages alone out if not",
+        why: "clients that cannot show the page get a tool that works only with it",
+        remedy: "check whether the client declares `io.modelcontextprotocol/ui`; if not, leave out `_meta.ui` and tools that work only with a page",
         sdks: &[("TypeScript", "`getUiCapability(clientCapabilities)` of `@modelcontextprotocol/ext-apps/server`")],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}

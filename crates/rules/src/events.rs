@@ -310,13 +310,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-endpoint-has-same-origin",
         area: Area::Events,
-        requirement: "the endpoint for messages has the origin of the stream",
+        requirement: "the endpoint for messages has the same origin as the stream",
         sources: &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Security, source: "" }],
         on: On::Sse,
         tolerance: None,
         judge: Judge::Each(endpoint_has_same_origin),
-        why: "messages and credentials would be sent to whomever the endpoint names, so that clients refuse it",
-        remedy: "send a path without a host; behind a proxy, the host that clients see",
+        why: "clients refuse an endpoint that would send messages and credentials to another server",
+        remedy: "send a path without a host, or, behind a proxy, the host that clients use",
         sdks: &[],
         bad: r"
             > GET /sse accept: text/event-stream
@@ -330,13 +330,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-post-is-accepted",
         area: Area::Events,
-        requirement: "the POST of a message is answered with a status of success",
+        requirement: "the POST of a message gets a success status",
         sources: SSE,
         on: On::Sse,
         tolerance: None,
         judge: Judge::Each(post_is_accepted),
-        why: "clients take any other status for a failure of the request, whatever comes on the stream",
-        remedy: "answer the POST with 202 before the message is worked on, and say on the stream what is wrong with it",
+        why: "clients treat any other status as a failed request, regardless of the stream",
+        remedy: "respond to the POST with 202 before handling the message, and send errors on the stream",
         sdks: &[],
         bad: r#"
             > POST /messages?session=1

@@ -25,7 +25,7 @@ const FIXTURE: Rule = Rule {
     on: On::Any,
     tolerance: None,
     judge: Judge::Each(|_| Judgment::Pass),
-    why: "the official conformance suite tells by this tool whether the server, or the SDK under it, has the feature",
+    why: "the official conformance suite uses this tool to check whether the server or its SDK has the feature",
     remedy: "",
     sdks: &[],
     bad: "",
@@ -363,7 +363,7 @@ fn each(
         violations.extend(wrong(&asked).err().map(|message| Violation::new(message, asked.frames())));
     }
     match (is_offered, unasked.is_empty()) {
-        (true, _) => Judgment::of(violations, seen, "the fixtures gave no answer"),
+        (true, _) => Judgment::of(violations, seen, "the fixtures got no response"),
         (false, true) => Judgment::NotApplicable(format!("the server does not have `{}`", names.join("`, `"))),
         (false, false) => Judgment::Untestable(format!("{} was not tried; a tool may need `--call`", named(&unasked))),
     }
@@ -428,10 +428,10 @@ fn content_types(conversation: &ConversationView<'_>) -> Judgment {
 fn error_is_a_result(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "fixture", &["test_error_handling"], |asked| match asked.answer {
         Answer::Result { value, .. } if value.get("isError") != Some(&Value::Bool(true)) => {
-            Err("`test_error_handling` gives a result without `isError`".into())
+            Err("`test_error_handling` returned a result without `isError`".into())
         }
         Answer::Result { value, .. } if texts(value).is_empty() => {
-            Err("the result of `test_error_handling` does not say what failed".into())
+            Err("the result of `test_error_handling` does not name the failure".into())
         }
         Answer::Result { .. } => Ok(()),
         answer => Err(format!("`test_error_handling` got {}, not a result with `isError`", answer.describe())),
@@ -476,12 +476,12 @@ fn asked_back<'c, 'a>(conversation: &'c ConversationView<'a>, asked: &Asked<'_, 
 fn asks_and_tells(conversation: &ConversationView<'_>, tool: &str, method: &str, answer: &str) -> Judgment {
     each(conversation, "fixture", &[tool], |asked| {
         if asked_back(conversation, asked, method).is_none() {
-            return Err(format!("`{tool}` does not ask `{method}`"));
+            return Err(format!("`{tool}` does not request `{method}`"));
         }
         let text = texts(succeeded(asked)?);
         match text.contains(answer) {
             true => Ok(()),
-            false => Err(format!("`{tool}` does not tell what the client answered, but \"{}\"", excerpt(&text))),
+            false => Err(format!("`{tool}` does not return the client response, but \"{}\"", excerpt(&text))),
         }
     })
 }
@@ -497,7 +497,7 @@ fn form(conversation: &ConversationView<'_>, tool: &str, flaws: fn(&Value) -> Ve
             let violation = || Violation::new(format!("in the form of `{tool}` {}", flaws.join("; ")), [question.frame.id]);
             Judgment::from_violations(if flaws.is_empty() { Vec::new() } else { vec![violation()] })
         }
-        None => each(conversation, "fixture", &[tool], |_| Err(format!("`{tool}` does not ask `elicitation/create`"))),
+        None => each(conversation, "fixture", &[tool], |_| Err(format!("`{tool}` does not request `elicitation/create`"))),
     }
 }
 
@@ -659,7 +659,7 @@ fn stream_resumes(conversation: &ConversationView<'_>) -> Judgment {
     let message = match (has_field("id"), has_field("retry"), answered) {
         (false, ..) => format!("the stream of `{TOOL}` is closed before it had an event with an id, so that it cannot be resumed"),
         (true, false, _) => format!("the stream of `{TOOL}` is closed without `retry`"),
-        (true, true, None) => format!("whoever resumes the stream of `{TOOL}` gets no answer"),
+        (true, true, None) => format!("a client that resumes the stream of `{TOOL}` gets no response"),
         (true, true, Some(_)) => return Judgment::Pass,
     };
     let end = http.end.map(|(frame, _)| frame.id);
@@ -698,12 +698,12 @@ fn list_change_is_told(conversation: &ConversationView<'_>) -> Judgment {
         let Some((tool, method, kind)) = TOOLS.iter().find(|(tool, ..)| probed.subject.as_deref() == Some(tool)) else { continue };
         seen += 1;
         if !conversation.from_server().filter(within).any(|said| said.method() == Some(method)) {
-            let message = format!("after `{tool}` nobody who listens was told that the {kind} have changed");
+            let message = format!("after `{tool}` no listening client was notified that the {kind} have changed");
             violations.push(Violation::new(message, [Some(call), answer].into_iter().flatten().map(|said| said.frame.id)));
         }
     }
     match (seen, names.iter().any(|name| offers(conversation, name))) {
         (0, false) => Judgment::NotApplicable(format!("the server does not have `{}`", names.join("`, `"))),
-        _ => Judgment::of(violations, seen, "no list was changed while somebody listened"),
+        _ => Judgment::of(violations, seen, "no list was changed while a client was listening"),
     }
 }

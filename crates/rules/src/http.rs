@@ -573,7 +573,7 @@ fn answer_content_type(conversation: &ConversationView<'_>) -> Judgment {
 fn flaw_of_body(body: &[u8]) -> Option<String> {
     match read_json(body) {
         Ok(None | Some(Value::Object(_) | Value::Array(_))) => None,
-        Ok(Some(_)) => Some(format!("is no object: `{}`", excerpt(body))),
+        Ok(Some(_)) => Some(format!("is not an object: `{}`", excerpt(body))),
         Err(_) if body.trim_ascii().is_empty() => Some("is empty".to_owned()),
         Err(_) if [b"data:".as_slice(), b"event:", b"id:", b":"].iter().any(|field| body.trim_ascii_start().starts_with(field)) => {
             Some(format!("is an event stream: `{}`", excerpt(body)))
@@ -674,7 +674,7 @@ fn notification_gets_202(conversation: &ConversationView<'_>) -> Judgment {
     };
     let first = posted.iter().find(|(_, what, status)| wrong(what, *status));
     let violation =
-        first.map(|(exchange, what, status)| Violation::new(format!("{what} was answered with status {status}"), exchange.heads()));
+        first.map(|(exchange, what, status)| Violation::new(format!("{what} got status {status}"), exchange.heads()));
     let unanswered = unanswered_posts(conversation);
     let silence = unanswered.first().map(|(exchange, method)| Violation::new(format!("`{method}` got no response"), exchange.heads()));
     Judgment::of(violation.into_iter().chain(silence).collect(), posted.len(), "no notification was posted")
@@ -684,7 +684,7 @@ fn notification_answer_is_empty(conversation: &ConversationView<'_>) -> Judgment
     let taken: Vec<_> = unanswerable(conversation).into_iter().filter(|(_, _, status)| *status == 202).collect();
     let violation = taken.iter().find_map(|(exchange, what, _)| {
         let (frame, body) = exchange.body.filter(|(_, body)| !body.trim_ascii().is_empty())?;
-        let message = format!("what answers {what} has the body `{}`", excerpt(body));
+        let message = format!("the HTTP response to {what} has the body `{}`", excerpt(body));
         Some(Violation::new(message, exchange.heads().into_iter().chain([frame.id])))
     });
     Judgment::of(violation.into_iter().collect(), taken.len(), "no notification got status 202")

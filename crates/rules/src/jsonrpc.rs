@@ -330,7 +330,7 @@ fn answers_echo_ids(conversation: &ConversationView<'_>) -> Judgment {
     });
     let violations = wrong.map(|(reply, request)| {
         let found = reply.value.get("id").map_or_else(|| "no id".to_owned(), |id| format!("the id {}", shown(id)));
-        let message = format!("the answer to `{}`, which has the id {}, has {found}", request.method(), shown(request.id()));
+        let message = format!("the response to `{}`, which has the id {}, has {found}", request.method(), shown(request.id()));
         Violation::new(message, [request.frame, reply.frame])
     });
     Judgment::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
@@ -372,11 +372,11 @@ fn errors_are_whole(conversation: &ConversationView<'_>) -> Judgment {
     let violations = errors.iter().filter_map(|(heard, error)| {
         let is_integer = |code: &Value| code.is_i64() || code.as_f64().is_some_and(|code| code.fract() == 0.0);
         let wrong = match (error.get("code"), error.get("message")) {
-            _ if !error.is_object() => format!("an error is {}, no object", shown(error)),
+            _ if !error.is_object() => format!("an error is {}, not an object", shown(error)),
             (None, _) => "an error has no code".into(),
-            (Some(code), _) if !is_integer(code) => format!("an error has the code {}, which is no integer", shown(code)),
+            (Some(code), _) if !is_integer(code) => format!("an error has the code {}, which is not an integer", shown(code)),
             (_, None) => "an error has no message".into(),
-            (_, Some(message)) if !message.is_string() => format!("an error has the message {}, which is no string", shown(message)),
+            (_, Some(message)) if !message.is_string() => format!("an error has the message {}, which is not a string", shown(message)),
             _ => return None,
         };
         Some(Violation::new(wrong, [heard.frame]))
@@ -402,7 +402,7 @@ fn notifications_are_not_answered(conversation: &ConversationView<'_>) -> Judgme
     });
     let violations = answered.map(|(reply, notification)| {
         let sent = conversation.from_client().find(|said| said.frame.id == notification).and_then(|said| said.method());
-        let message = format!("`{}` is answered: {}", sent.unwrap_or("a notification"), shown(reply.value));
+        let message = format!("`{}` got a response: {}", sent.unwrap_or("a notification"), shown(reply.value));
         Violation::new(message, [notification, reply.frame])
     });
     Judgment::of(gathered(violations.collect()), notifications.min(pairing.replies.len()), "no notification was sent")
@@ -418,7 +418,7 @@ fn answers_match_requests(conversation: &ConversationView<'_>) -> Judgment {
     let stray = pairing.replies.iter().filter(|reply| reply.meaning == Meaning::Stray);
     let violations = stray.map(|reply| {
         let id = reply.value.get("id").map_or_else(|| "without an id".to_owned(), |id| format!("with the id {}", shown(id)));
-        Violation::new(format!("an answer {id} came, which nothing was asked with"), [reply.frame])
+        Violation::new(format!("a response {id} has no request"), [reply.frame])
     });
     Judgment::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
 }
@@ -433,13 +433,13 @@ fn request_ids_are_fresh(conversation: &ConversationView<'_>) -> Judgment {
     for heard in asked {
         let (id, method) = (heard.value.get("id").unwrap_or(&Value::Null), heard.method().unwrap_or_default());
         if !(id.is_string() || id.is_i64() || id.is_u64()) {
-            violations.push(Violation::new(format!("the server asks `{method}` with the id {}", shown(id)), [heard.frame]));
+            violations.push(Violation::new(format!("the server sent the request `{method}` with the id {}", shown(id)), [heard.frame]));
             continue;
         }
         // The same on another stream is a copy: that is another law.
         if let Some(earlier) = known.get(&id.to_string()).filter(|earlier| earlier.exchange == heard.exchange) {
             let before = earlier.method().unwrap_or_default();
-            let message = format!("the server asks `{method}` with the id {}, which its request `{before}` had before", shown(id));
+            let message = format!("the server sent the request `{method}` with the id {}, which its request `{before}` had before", shown(id));
             violations.push(Violation::new(message, [earlier.frame, heard.frame]));
         }
         known.entry(id.to_string()).or_insert(heard);

@@ -443,7 +443,7 @@ fn waits_for_initialized(conversation: &ConversationView<'_>) -> Judgment {
     };
     let early = messages(conversation).filter(|heard| heard.is_request() && heard.frame < initialized && heard.method() != Some("ping"));
     let violations = early.map(|heard| {
-        let message = format!("the server asks `{}` before `notifications/initialized`", heard.method().unwrap_or_default());
+        let message = format!("the server sent the request `{}` before `notifications/initialized`", heard.method().unwrap_or_default());
         Violation::new(message, [heard.frame, initialized])
     });
     Judgment::from_violations(gathered(violations.collect()))
@@ -614,7 +614,7 @@ fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
             let asked = messages(conversation).filter(|heard| heard.is_request() && !is_early(heard));
             let missing = asked.filter_map(|heard: Heard<'_>| {
                 let missing = undeclared(declared, heard.method()?, heard.value.get("params"))?;
-                let message = format!("the server asks `{}`, but the client has not declared `{missing}`", heard.method()?);
+                let message = format!("the server sent the request `{}`, but the client has not declared `{missing}`", heard.method()?);
                 Some(Violation::new(message, [heard.frame]))
             });
             missing.collect()
@@ -642,7 +642,7 @@ fn undeclared_inputs(conversation: &ConversationView<'_>) -> Vec<Violation> {
             let method = input.get("method").and_then(Value::as_str).unwrap_or_default();
             if let Some(missing) = undeclared(declared, method, input.get("params")) {
                 let message =
-                    format!("the answer to `{}` asks for `{method}`, and the request has not declared `{missing}`", request.method());
+                    format!("the response to `{}` requests `{method}`, but the request has not declared `{missing}`", request.method());
                 violations.push(Violation::new(message, [request.frame, reply.frame]));
             }
         }

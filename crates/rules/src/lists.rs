@@ -268,7 +268,7 @@ fn pagination_ends(conversation: &ConversationView<'_>) -> Judgment {
     let (mut violations, mut unfinished) = (Vec::new(), None);
     for walk in &walks {
         if let Some((later, cursor)) = walk.repetition() {
-            let message = format!("page {} of `{}` leads to {cursor}, where an earlier page led to", later + 1, walk.method);
+            let message = format!("page {} of `{}` has the cursor {cursor}, as an earlier page", later + 1, walk.method);
             let first = walk.pages.iter().find(|page| page.next == Some(cursor)).map(|page| page.frame);
             violations.push(Violation::new(message, first.into_iter().chain(walk.pages[later].evidence.iter().copied())));
             continue;

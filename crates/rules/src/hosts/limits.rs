@@ -41,7 +41,7 @@ pub(super) fn name_with_server(conversation: &ConversationView<'_>) -> Judgment 
     let violations = too_long.map(|(tool, frame)| {
         let (name, length) = (name_of(tool), together(tool));
         Violation::new(
-            format!("tool `{name}`: with `{server}`, as the server calls itself, it has {length} characters, and Cursor drops it"),
+            format!("tool `{name}`: with `{server}`, the name of the server, it has {length} characters, and Cursor drops it"),
             [*frame],
         )
     });
