@@ -492,7 +492,7 @@ fn sent_nothing(conversations: &[Conversation]) -> bool {
 /// A server that has said nothing by the end of the connect timeout may be broken, or still be starting: nobody can tell which.
 fn mark_slow_start_as_not_judged(take: &mut Conversation) {
     if let Opened::No { reason } = &take.opened {
-        let reason = format!("{reason}: the server has not said anything, and may still be starting");
+        let reason = format!("{reason}: the server has not sent anything, and may still be starting");
         take.probes.push(explorer::left_out_because(reason.clone(), FrameId(0)));
         take.opened = Opened::No { reason };
     }

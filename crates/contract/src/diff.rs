@@ -57,8 +57,8 @@ pub fn diff(old: Side<'_>, new: Side<'_>) -> ContractDiff {
     let (eras_before, eras_after) = (eras(old), eras(new));
     let is_whole = old.extent == Extent::Whole && new.extent == Extent::Whole;
     let sides = [
-        (old, new, &eras_after, ChangeLevel::Breaking, "era-removed", "is no longer spoken"),
-        (new, old, &eras_before, ChangeLevel::Compatible, "era-added", "is spoken now"),
+        (old, new, &eras_after, ChangeLevel::Breaking, "era-removed", "is no longer supported"),
+        (new, old, &eras_before, ChangeLevel::Compatible, "era-added", "is supported now"),
     ];
     for (side, other, others, level, code, reason) in sides {
         let is_paired = |key: &String| partners.iter().any(|(before, after)| *before == key || *after == key);
@@ -141,7 +141,7 @@ fn compare(old: &Contract, new: &Contract, extent: Extent, changes: &mut Changes
                 old, new, extent,
             ) {
                 (None, Some(_), Extent::Part) | (Some(_), None, Extent::Part) => {
-                    not_compared.push(format!("one side was not asked for its {name}"))
+                    not_compared.push(format!("one side did not list its {name}"))
                 }
                 (old, new, _) => compare(old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default(), changes),
             };

@@ -31,7 +31,7 @@ pub struct Visitor {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is no kind of client")]
+#[error("`{found}` is not a client profile")]
 pub struct ParseProfileError {
     found: String,
 }

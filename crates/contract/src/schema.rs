@@ -85,7 +85,7 @@ pub(super) fn compare(old: &Value, new: &Value, usage: Use) -> Vec<SchemaChange>
     }
     notes::compare(old, new, usage, &mut changes);
     if changes.iter().all(|change| change.level == ChangeLevel::Cosmetic) && stripped(old) != stripped(new) {
-        let reason = "the schema is written differently and accepts the same".to_owned();
+        let reason = "the schema is written differently but accepts the same values".to_owned();
         let code = "schema-rewritten".to_owned();
         changes.push(SchemaChange { level: ChangeLevel::Cosmetic, code, pointer: String::new(), reason, old: None, new: None });
     }

@@ -292,7 +292,7 @@ fn tools_have_content(conversations: &[&ConversationView<'_>]) -> Judgment {
     }
     match (has_apps, seen) {
         (false, _) => Judgment::NotApplicable(NO_APPS.into()),
-        (true, 0) => Judgment::Untestable("no tool with a page was called; `--call NAME` allows those that are not read-only".into()),
+        (true, 0) => Judgment::Untestable("no tool with an app page was called; `--call NAME` allows those that are not read-only".into()),
         _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
 }

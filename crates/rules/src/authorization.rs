@@ -337,8 +337,8 @@ fn resource_metadata_is_valid(conversation: &ConversationView<'_>) -> Judgment {
     let mut missing = Vec::new();
     missing.extend((!metadata.get("resource").is_some_and(Value::is_string)).then_some("`resource`"));
     missing.extend((!names_server).then_some("`authorization_servers`"));
-    let violation =
-        (!missing.is_empty()).then(|| Violation::new(format!("the protected resource metadata has no {}", missing.join(" and no ")), frames));
+    let violation = (!missing.is_empty())
+        .then(|| Violation::new(format!("the protected resource metadata has no {}", missing.join(" and no ")), frames));
     Judgment::from_violations(violation.into_iter().collect())
 }
 

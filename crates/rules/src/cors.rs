@@ -398,7 +398,9 @@ fn credentials_are_not_for_all(conversation: &ConversationView<'_>) -> Judgment 
     if let Err(judgment) = preflight(conversation) {
         return judgment;
     }
-    let Some(asked) = conversation.probe("preflight-evil") else { return Judgment::Untestable("no request of a foreign page was sent".into()) };
+    let Some(asked) = conversation.probe("preflight-evil") else {
+        return Judgment::Untestable("no request of a foreign page was sent".into());
+    };
     let Some(http) = asked.http.filter(|http| http.response.is_some()) else {
         return Judgment::Untestable("a foreign page got no response".into());
     };

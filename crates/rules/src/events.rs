@@ -502,7 +502,10 @@ fn data_is_a_message(conversation: &ConversationView<'_>) -> Judgment {
         .filter(|(read, data)| !holds_message(data) && !holds_messages(data) && !is_lost_endpoint(read))
         .map(|(read, data)| (read.frame.id, excerpt(data)))
         .collect();
-    match (with_data.is_empty(), together(&wrong, |data, more| format!("the data of an event is not a message: `{data}`{}", and_more(more)))) {
+    match (
+        with_data.is_empty(),
+        together(&wrong, |data, more| format!("the data of an event is not a message: `{data}`{}", and_more(more))),
+    ) {
         (true, _) => Judgment::NotApplicable(NO_STREAM.into()),
         (false, judgment) => judgment,
     }
@@ -623,7 +626,7 @@ fn stream_ends_after_answer(conversation: &ConversationView<'_>) -> Judgment {
     let last = conversation.frames().last().map_or(answer, |frame| frame.id);
     match http.end {
         Some((end, _)) if !waited(conversation, answer, end.id) => Judgment::Pass,
-        None if debris.contains(&http.id) => Judgment::Untestable("the stream is broken further below".into()),
+        None if debris.contains(&http.id) => Judgment::Untestable("the stream violates a more basic rule".into()),
         None if !waited(conversation, answer, last) => Judgment::Untestable("the conversation ended before the stream had to".into()),
         _ => Judgment::Broken(vec![Violation::new(
             "the event stream of a request was still open a second after its response",

@@ -564,7 +564,7 @@ fn answer_content_type(conversation: &ConversationView<'_>) -> Judgment {
         let kind = exchange.header("content-type").map_or_else(|| "no content type".to_owned(), |kind| format!("`{}`", excerpt(kind)));
         let what = message_of(exchange).and_then(|message| Some(format!("`{}`", message.get("method")?.as_str()?)));
         let what = what.unwrap_or_else(|| "the GET of the stream".into());
-        Violation::new(format!("the answer to {what} has {kind}"), exchange.heads())
+        Violation::new(format!("the response to {what} has {kind}"), exchange.heads())
     });
     Judgment::of(violation.into_iter().collect(), answered.len(), "no request got status 200")
 }
@@ -615,7 +615,7 @@ pub(super) fn json_body_is_json(conversation: &ConversationView<'_>) -> Judgment
         let flaw = flaw_of_body(body).filter(|_| !is_refusal(exchange) || read_json(body).is_err())?;
         let method = message_of(exchange)?["method"].as_str().unwrap_or_default().to_owned();
         let frames = exchange.heads().into_iter().chain(exchange.body.map(|(frame, _)| frame.id));
-        Some(Violation::new(format!("the answer to `{method}` has the type `application/json` and {flaw}"), frames))
+        Some(Violation::new(format!("the response to `{method}` has the type `application/json` and {flaw}"), frames))
     });
     Judgment::of(wrong.into_iter().collect(), bodies.len(), "no request got a JSON body")
 }
@@ -673,8 +673,7 @@ fn notification_gets_202(conversation: &ConversationView<'_>) -> Judgment {
         _ => true,
     };
     let first = posted.iter().find(|(_, what, status)| wrong(what, *status));
-    let violation =
-        first.map(|(exchange, what, status)| Violation::new(format!("{what} got status {status}"), exchange.heads()));
+    let violation = first.map(|(exchange, what, status)| Violation::new(format!("{what} got status {status}"), exchange.heads()));
     let unanswered = unanswered_posts(conversation);
     let silence = unanswered.first().map(|(exchange, method)| Violation::new(format!("`{method}` got no response"), exchange.heads()));
     Judgment::of(violation.into_iter().chain(silence).collect(), posted.len(), "no notification was posted")

@@ -197,7 +197,10 @@ fn progress_comes_on_its_stream(conversation: &ConversationView<'_>) -> Judgment
             .and_then(|id| conversation.exchanges.get(&id))
             .is_some_and(|exchange| exchange.request_header("last-event-id").is_some());
         if !is_resumed && !owners.iter().any(|owner| owner.exchange == heard.exchange) {
-            violations.push(Violation::new("progress of a request was sent on a different stream than its response", [owner.frame.id, heard.frame]));
+            violations.push(Violation::new(
+                "progress of a request was sent on a different stream than its response",
+                [owner.frame.id, heard.frame],
+            ));
         }
     }
     violations.truncate(1);

@@ -390,9 +390,7 @@ fn errors_are_whole(conversation: &ConversationView<'_>) -> Judgment {
 
 fn notifications_are_not_answered(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.is_over("http") {
-        return Judgment::NotApplicable(
-            "over HTTP, `http-notification-response-is-empty` judges the response to a notification".into(),
-        );
+        return Judgment::NotApplicable("over HTTP, `http-notification-response-is-empty` judges the response to a notification".into());
     }
     let notifications = conversation.from_client().filter(|said| said.is_notification()).count();
     let pairing = Pairing::of(conversation);
@@ -410,9 +408,7 @@ fn notifications_are_not_answered(conversation: &ConversationView<'_>) -> Judgme
 
 fn answers_match_requests(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.conversation.transcript.dropped > 0 {
-        return Judgment::Untestable(
-            "the transcript is truncated, so a request may be missing; see `--max-transcript`".into(),
-        );
+        return Judgment::Untestable("the transcript is truncated, so a request may be missing; see `--max-transcript`".into());
     }
     let pairing = Pairing::of(conversation);
     let stray = pairing.replies.iter().filter(|reply| reply.meaning == Meaning::Stray);
@@ -439,7 +435,8 @@ fn request_ids_are_fresh(conversation: &ConversationView<'_>) -> Judgment {
         // The same on another stream is a copy: that is another law.
         if let Some(earlier) = known.get(&id.to_string()).filter(|earlier| earlier.exchange == heard.exchange) {
             let before = earlier.method().unwrap_or_default();
-            let message = format!("the server sent the request `{method}` with the id {}, which its request `{before}` had before", shown(id));
+            let message =
+                format!("the server sent the request `{method}` with the id {}, which its request `{before}` had before", shown(id));
             violations.push(Violation::new(message, [earlier.frame, heard.frame]));
         }
         known.entry(id.to_string()).or_insert(heard);
@@ -504,15 +501,13 @@ fn concurrent_answers_match(conversation: &ConversationView<'_>) -> Judgment {
         let others = asked.iter().filter(|(other, _)| other != index).map(|(_, other)| other.value);
         if let Some(mixed) = mixed_up(request.value, result, others) {
             violations.push(Violation::new(
-                format!("of several requests at once `{}` got {mixed}", request.method()),
+                format!("of several concurrent requests, `{}` got {mixed}", request.method()),
                 [request.frame, reply.frame],
             ));
         }
     }
     match seen {
-        0 | 1 if violations.is_empty() => {
-            Judgment::Untestable("fewer than two of several concurrent requests got a result".into())
-        }
+        0 | 1 if violations.is_empty() => Judgment::Untestable("fewer than two of several concurrent requests got a result".into()),
         _ => Judgment::from_violations(gathered(violations)),
     }
 }

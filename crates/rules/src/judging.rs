@@ -179,9 +179,7 @@ fn merge(rule: &Rule, conversations: &[ConversationView<'_>], said: impl Iterato
         (false, ..) => Judged::Broken { findings: without_repetitions(findings) },
         (true, true, ..) => Judged::Pass,
         (true, false, Some(why), _) => Judged::Untestable { why },
-        (true, false, None, why) => {
-            Judged::NotApplicable { why: why.unwrap_or_else(|| "the server only refused another era".into()) }
-        }
+        (true, false, None, why) => Judged::NotApplicable { why: why.unwrap_or_else(|| "the server only refused another era".into()) },
     }
 }
 

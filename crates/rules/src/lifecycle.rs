@@ -400,7 +400,8 @@ fn is_consistent(conversations: &[&ConversationView<'_>]) -> Judgment {
         match conversations.iter().enumerate().find_map(|(other, one)| Some((other, answered_when_asked_for(one, version)?))) {
             Some((_, (answered, _))) if answered == version => seen = Judgment::Pass,
             Some((other, (answered, frames))) => {
-                let message = format!("instead of an unknown version it offers {version}; asked for {version} it answers {answered}");
+                let message =
+                    format!("instead of an unknown version it offers {version}; to a request with {version} it responds with {answered}");
                 return broken(message, frames, other);
             }
             None => seen = Judgment::Untestable(format!("the offered version {version} was not requested")),
@@ -420,7 +421,7 @@ fn unpublished_answer(conversation: &ConversationView<'_>, index: usize) -> Opti
             return None;
         }
         let what = if Era::of(version) == Some(Era::Modern) { "which has no `initialize`" } else { "which was never published" };
-        let message = format!("asked for {asked} it answers {}, {what}", shortened(version, 40));
+        let message = format!("to a request with {asked} it responds with {}, {what}", shortened(version, 40));
         Some(Violation { conversation: index, ..Violation::new(message, [request.frame.id, answer.frame.id]) })
     })
 }
@@ -457,7 +458,7 @@ fn stays_alive(conversation: &ConversationView<'_>) -> Judgment {
     let take = conversation.conversation;
     match &take.opened {
         Opened::No { .. } | Opened::OtherEra => return Judgment::Untestable("there was no conversation".into()),
-        Opened::Bare if !take.probes.is_empty() => return Judgment::Untestable("the conversation was no usual one".into()),
+        Opened::Bare if !take.probes.is_empty() => return Judgment::Untestable("the conversation was not an ordinary one".into()),
         Opened::Yes | Opened::Bare => {}
     }
     let Some(death) = death(conversation) else { return Judgment::Pass };
@@ -529,20 +530,20 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
                             exchange.end.is_some_and(|(_, why)| why.is_none()) && !conversation.was_cut(exchange)
                         }) =>
                 {
-                    format!("has status {status} and no answer")
+                    format!("got status {status} but no response")
                 }
                 // Who may ask, and how often, has other rules; so has a session that has ended.
                 (Some(401 | 403 | 429), _) => continue,
                 (Some(404), _) if conversation.has_expired(request.frame) => continue,
                 (Some(status @ 400..), _) if is_usual && exchange.is_none_or(|exchange| conversation.error_in(exchange).is_none()) => {
-                    format!("has status {status} and no answer")
+                    format!("got status {status} but no response")
                 }
                 (Some(400..), _) => continue,
                 (_, ProbeOutcome::Silent) if !may_be_silent(index) => {
                     // The last frame may be one of those that there was no room for.
                     match conversation.elapsed(request.frame, FrameId(probed.end.0.saturating_sub(1))) {
-                        Some(waited) => format!("got no answer within {:.1} s", waited.as_secs_f64()),
-                        None => "got no answer in time".to_owned(),
+                        Some(waited) => format!("got no response within {:.1} s", waited.as_secs_f64()),
+                        None => "got no response in time".to_owned(),
                     }
                 }
                 _ => continue,
@@ -623,7 +624,7 @@ fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
     match conversation.conversation.opened {
         Opened::Yes => Judgment::from_violations(gathered(violations)),
         _ if !violations.is_empty() => Judgment::Broken(gathered(violations)),
-        _ => Judgment::Untestable("there was no whole conversation".into()),
+        _ => Judgment::Untestable("there was no complete conversation".into()),
     }
 }
 

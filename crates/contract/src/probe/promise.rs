@@ -110,8 +110,9 @@ fn told(lock: &str, first: &ContractChange, count: usize) -> Diagnostic {
         1 => String::new(),
         count => format!(", and {} more", count - 1),
     };
-    let message = format!("what it promises is not what {lock} says: {}: {} ({level}){more}", first.subject, first.reason);
-    Diagnostic::error("contract-changed", message).hint("`mcproof lock --verify` tells all changes; if they are meant, lock anew")
+    let message = format!("the contract differs from {lock}: {}: {} ({level}){more}", first.subject, first.reason);
+    Diagnostic::error("contract-changed", message)
+        .hint("`mcproof lock --verify` shows all changes; if they are intended, run `mcproof lock` again")
 }
 
 /// What is known without a lock.
