@@ -28,7 +28,7 @@ pub enum Extent {
     Part,
 }
 
-/// Names of items that are told one by one.
+/// How many names of items are listed one by one.
 const MOST_NAMES: usize = 6;
 
 /// Every difference between the contracts with the same kinds of clients.
@@ -228,7 +228,7 @@ fn text(changes: &mut Changes, subject: &str, pointer: &str, what: &str, old: Op
     changes.add_values(ChangeLevel::Cosmetic, &code, subject, pointer, reason, old.map(Value::from), new.map(Value::from));
 }
 
-/// Members of an item that are told by their names only.
+/// Members of an item of which only the name is reported.
 fn others(changes: &mut Changes, subject: &str, old: &Value, new: &Value, told: &[&str]) {
     let names = |item: &Value| item.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect::<BTreeSet<String>>();
     for name in names(old).union(&names(new)).filter(|name| !told.contains(&name.as_str())) {

@@ -1,4 +1,4 @@
-//! What the handshake told: capabilities, revisions, the server itself.
+//! The result of the handshake: capabilities, revisions, the identity of the server.
 
 use super::{ChangeLevel, Changes, others};
 use crate::schema::below;

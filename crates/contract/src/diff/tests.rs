@@ -1,4 +1,4 @@
-//! Contracts that changed, and what is told of it.
+//! Changes of contracts, and how they are reported.
 
 use super::*;
 use crate::capture::of_parts;
