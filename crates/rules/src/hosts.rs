@@ -47,7 +47,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(limits::name_with_server),
-        why: "Cursor drops tools with longer names, and other hosts add the prefix `mcp__SERVER__`, which then exceeds the limit of 64",
+        why: "in Cursor, tools with longer names are dropped, and other hosts add the prefix `mcp__SERVER__`, which then exceeds the limit of 64",
         remedy: "shorten the tool's name, and do not repeat the server's name in it",
         sdks: &[],
         bad: r#"

@@ -174,6 +174,6 @@ fn tasks(subject: &str, old: &Value, new: &Value, changes: &mut Changes) {
         return;
     }
     let level = if after == "optional" { ChangeLevel::Compatible } else { ChangeLevel::Breaking };
-    let reason = format!("calling it as a task is {after} now; before, it was {before}");
+    let reason = format!("calling it as a task is {after} now, and it was {before} before");
     changes.add(level, "task-support-changed", subject, "/execution/taskSupport", reason);
 }
