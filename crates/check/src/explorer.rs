@@ -372,7 +372,7 @@ impl<'a> Explorer<'a> {
         self.waits.was_silent(method, after);
         self.silent_in_row += 1;
         // The frames show how long that was.
-        self.tap.note(format!("no response to `{method}` so far: it is not waited for any longer"));
+        self.tap.note(format!("no response to `{method}` so far; the wait has ended"));
         Wait::LongEnough
     }
 
@@ -902,7 +902,7 @@ impl<'a> Explorer<'a> {
         self.session.settle().await;
         if !self.session.settle_posts(POSTED.min(self.time_left())).await {
             // The frames show how long that was.
-            self.tap.note("a POST has no whole response so far: it is not waited for any longer");
+            self.tap.note("a POST has no complete response so far; the wait has ended");
         }
         if self.unfinished_work && self.check_options.target.command().is_some() {
             // How it ends in the middle of its work is not a fair test.

@@ -70,11 +70,11 @@ pub struct CheckOptions {
 /// What came of it.
 pub struct Explored {
     pub conversations: Vec<Conversation>,
-    /// Set if no conversation came about at all.
+    /// Set if there was no conversation at all.
     pub unreachable: Option<ConnectFailure>,
 }
 
-/// What was on the wire of a session so far, as a conversation that rules can judge. What nobody tried is untestable.
+/// What was on the wire of a session so far, as a conversation that rules can judge. What was not tried is untestable.
 pub fn take_of(session: &Session) -> Conversation {
     let handshake = session.handshake();
     Conversation {
@@ -131,7 +131,7 @@ async fn explore_all(check_options: &CheckOptions) -> Explored {
             {
                 return explored;
             }
-            // A server that locks a file or listens on a port cannot run twice at the same time, which nobody forbids it.
+            // A server that locks a file or listens on a port cannot run twice at the same time, which is allowed.
             let alone = CheckOptions { budget: check_options.budget.one_at_a_time(), ..check_options.clone() };
             explore_one_by_one(&alone).await
         }
@@ -243,7 +243,7 @@ async fn explore_pipes(check_options: &CheckOptions) -> Explored {
     Explored { conversations, unreachable }
 }
 
-/// What nobody is waiting for.
+/// The conversations that run beside the main one; no other conversation waits for them.
 struct SideConversations {
     strange: Vec<Conversation>,
     /// `None` if the tools are not known.
@@ -293,7 +293,7 @@ async fn explore_side_conversations<'a>(
     SideConversations { strange, observed: Some(observed), odd, abused }
 }
 
-/// Which eras a server speaks: told by those who are first to know, to those who wait for it.
+/// Which eras a server supports: set by the first conversation that detects it, awaited by the others.
 #[derive(Default)]
 struct EraSupport {
     legacy: SetOnce<bool>,
@@ -449,7 +449,7 @@ fn distinguish_eras(legacy: &mut EraOutcome, modern: &mut EraOutcome) {
         }
         return;
     };
-    // Where there is no server any more, it is not known what it would have said.
+    // If the server is gone, its response is not known.
     if is_unreachable(new) {
         return;
     }
@@ -469,7 +469,7 @@ const MODERN_CODES: [i64; 3] = [-32020, -32021, -32022];
 /// Errors of a server that does not know what it was asked, or misses something in it.
 const IGNORANT_CODES: [i64; 2] = [-32601, -32602];
 
-/// Whether a failure says nothing about a server, because there is none.
+/// Whether a failure is unrelated to the server, because there is none.
 fn is_unreachable(failure: &ConnectFailure) -> bool {
     match failure {
         ConnectFailure::Start(_) | ConnectFailure::AddressTaken { .. } | ConnectFailure::NotListening { .. } => true,
@@ -479,7 +479,7 @@ fn is_unreachable(failure: &ConnectFailure) -> bool {
     }
 }
 
-/// Whether a server has said nothing at all where its client listens, and has not ended by itself.
+/// Whether a server has sent nothing at all where its client listens, and has not exited.
 fn sent_nothing(conversations: &[Conversation]) -> bool {
     let is_said = |frame: &Frame| match &frame.body {
         FrameBody::Stderr { .. } | FrameBody::Closed { .. } => false,
@@ -489,10 +489,10 @@ fn sent_nothing(conversations: &[Conversation]) -> bool {
     !conversations.iter().flat_map(|take| &take.transcript.frames).any(is_said)
 }
 
-/// A server that has said nothing by the end of the connect timeout may be broken, or still be starting: nobody can tell which.
+/// A server that has sent nothing by the end of the connect timeout may be broken or still be starting.
 fn mark_slow_start_as_not_judged(take: &mut Conversation) {
     if let Opened::No { reason } = &take.opened {
-        let reason = format!("{reason}: the server has not said anything, and may still be starting");
+        let reason = format!("{reason}: the server has not sent anything, and may still be starting");
         take.probes.push(explorer::left_out_because(reason.clone(), FrameId(0)));
         take.opened = Opened::No { reason };
     }

@@ -285,7 +285,7 @@ fn a_server_that_is_reached_at_a_wrong_path_is_told_so_and_little_else() {
     let server = ["--", env!("CARGO_BIN_EXE_mcproof"), "demo", "tracker", "--http", "--port", "${port}"];
     let (code, stdout, _) = said(mcproof(folder.path(), &[&["check", "http://127.0.0.1:${port}/nowhere"], &server[..]].concat()));
     assert_eq!(code, Some(1), "{stdout}");
-    for part in ["got status 404", "check the path of the URL", "not tested, because the server gave no request a result: "] {
+    for part in ["got status 404", "check the path of the URL", "not tested, because no request got a result: "] {
         assert!(stdout.contains(part), "{part:?} is not in\n{stdout}");
     }
     assert_eq!(stdout.matches("not tested, because").count(), 1, "{stdout}");

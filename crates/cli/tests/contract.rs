@@ -220,7 +220,7 @@ fn a_lock_tells_drift_and_is_not_touched_without() {
     std::fs::write(&path, text.replace("\"version\": 1,\n  \"target\"", "\"version\": 99,\n  \"target\"")).unwrap();
     check(at, &["lock", "--verify"], 2, &["was written by a newer mcproof", "update mcproof"]);
     std::fs::write(&path, "not json").unwrap();
-    check(at, &["diff", "mcproof.lock", "--", MCPROOF, "demo", "shop"], 2, &["is no JSON"]);
+    check(at, &["diff", "mcproof.lock", "--", MCPROOF, "demo", "shop"], 2, &["is not valid JSON"]);
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn two_sides_of_any_kind_are_compared() {
     check(at, &["diff", "shop.lock"], 2, &["missing side to compare"]);
     check(at, &["diff", "shop.lock", "shop.lock", "--new", "shop.lock"], 2, &["more than two sides"]);
     check(at, &["diff", "--old", "'", "--new", "shop"], 2, &["has an unclosed quote"]);
-    check(at, &["diff", "shop.lock", "--as", "fullest", "--", MCPROOF], 2, &["`fullest` is no kind of client"]);
+    check(at, &["diff", "shop.lock", "--as", "fullest", "--", MCPROOF], 2, &["`fullest` is not a client profile"]);
     check(at, &["lock", "--", "/nowhere/server"], 3, &["/nowhere/server"]);
 }
 

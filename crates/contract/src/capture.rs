@@ -1,4 +1,4 @@
-//! Takes the contract from an open session: what the handshake told and all lists, page by page. Knows the session, not what
+//! Reads the contract from an open session: the result of the handshake and all lists, page by page. Knows the session, not what
 //! becomes of the contract.
 //!
 //! Within one kind of client nothing in it depends on the transport, the size of pages, their order, or on what changes by
@@ -32,7 +32,7 @@ pub enum CaptureFailure {
 /// How long a server that announces changes of a list may take until the first of them, after the handshake. What it learns
 /// of its client then (roots, for one) may decide what it offers.
 const ANNOUNCEMENT: Duration = Duration::from_millis(400);
-/// How often lists are read anew because the server said that they have changed.
+/// How often lists are read again after a notification that they have changed.
 const MOST_READINGS: usize = 5;
 
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -187,7 +187,7 @@ fn says_nothing(failure: &ConnectFailure) -> bool {
     }
 }
 
-/// The parts of a contract that the handshake tells.
+/// The parts of a contract that are in the result of the handshake.
 pub(super) fn handshake_of(handshake: &Handshake, versions: &[String]) -> Contract {
     Contract {
         protocol_versions: if versions.is_empty() { told_versions(handshake) } else { versions.to_vec() },
@@ -249,7 +249,7 @@ fn told_versions(handshake: &Handshake) -> Vec<String> {
     versions
 }
 
-/// Whether a list may be asked for. A modern server without discovery tells nothing, so everything may.
+/// Whether a list may be requested. A modern server without discovery declares nothing, so every list may.
 fn offers(handshake: &Handshake, capability: &str) -> bool {
     let declared = handshake.capabilities.get(capability).is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)));
     declared || handshake.result.get("capabilities").is_none()
@@ -268,7 +268,7 @@ async fn await_announcement(session: &Session) {
     }
 }
 
-/// How often the server has said that a list of its is not what it was.
+/// How many notifications about changed lists the server has sent.
 pub fn changes_told(session: &Session) -> usize {
     let tells = |method: &str| LISTS.iter().any(|(_, _, _, change, _)| *change == method);
     session.notifications().iter().filter(|notification| tells(&notification.method)).count()

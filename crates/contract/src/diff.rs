@@ -28,7 +28,7 @@ pub enum Extent {
     Part,
 }
 
-/// Names of items that are told one by one.
+/// How many names of items are listed one by one.
 const MOST_NAMES: usize = 6;
 
 /// Every difference between the contracts with the same kinds of clients.
@@ -57,8 +57,8 @@ pub fn diff(old: Side<'_>, new: Side<'_>) -> ContractDiff {
     let (eras_before, eras_after) = (eras(old), eras(new));
     let is_whole = old.extent == Extent::Whole && new.extent == Extent::Whole;
     let sides = [
-        (old, new, &eras_after, ChangeLevel::Breaking, "era-removed", "is no longer spoken"),
-        (new, old, &eras_before, ChangeLevel::Compatible, "era-added", "is spoken now"),
+        (old, new, &eras_after, ChangeLevel::Breaking, "era-removed", "is no longer supported"),
+        (new, old, &eras_before, ChangeLevel::Compatible, "era-added", "is supported now"),
     ];
     for (side, other, others, level, code, reason) in sides {
         let is_paired = |key: &String| partners.iter().any(|(before, after)| *before == key || *after == key);
@@ -141,7 +141,7 @@ fn compare(old: &Contract, new: &Contract, extent: Extent, changes: &mut Changes
                 old, new, extent,
             ) {
                 (None, Some(_), Extent::Part) | (Some(_), None, Extent::Part) => {
-                    not_compared.push(format!("one side was not asked for its {name}"))
+                    not_compared.push(format!("one side did not list its {name}"))
                 }
                 (old, new, _) => compare(old.as_deref().unwrap_or_default(), new.as_deref().unwrap_or_default(), changes),
             };
@@ -228,7 +228,7 @@ fn text(changes: &mut Changes, subject: &str, pointer: &str, what: &str, old: Op
     changes.add_values(ChangeLevel::Cosmetic, &code, subject, pointer, reason, old.map(Value::from), new.map(Value::from));
 }
 
-/// Members of an item that are told by their names only.
+/// Members of an item of which only the name is reported.
 fn others(changes: &mut Changes, subject: &str, old: &Value, new: &Value, told: &[&str]) {
     let names = |item: &Value| item.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect::<BTreeSet<String>>();
     for name in names(old).union(&names(new)).filter(|name| !told.contains(&name.as_str())) {

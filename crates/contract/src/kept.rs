@@ -1,4 +1,4 @@
-//! Whether one session shows what a lock says: for the tests of a program, whose client is of no kind that a lock knows.
+//! Compares one session with a lock: for the tests of a program, whose client matches no client profile of a lock.
 
 use super::diff::{Extent, Side, diff};
 use super::profile::Visitor;

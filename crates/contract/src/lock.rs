@@ -6,15 +6,15 @@ use serde_json::Value;
 /// Why a text is no lock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LockError {
-    #[error("is no JSON: {reason}")]
+    #[error("is not valid JSON: {reason}")]
     NoJson { reason: String },
-    #[error("is no lock: it has no `contracts`")]
+    #[error("is not a lock: it has no `contracts`")]
     NoLock,
     #[error("was written by a newer mcproof: it has version {found}, and this one reads version {FORMAT_VERSION}")]
     Newer { found: u64 },
     #[error("is damaged: {reason}")]
     Damaged { reason: String },
-    #[error("is damaged: the contract `{key}` does not have the hash that it says it has")]
+    #[error("is damaged: the contract `{key}` does not match its hash")]
     Changed { key: String },
 }
 
@@ -64,14 +64,14 @@ mod tests {
         let text = write(&lock);
         assert_eq!(parse(&text), Ok(lock));
         let check = |text: &str, expected: &str| assert_eq!(parse(text).unwrap_err().to_string(), expected);
-        check("{", "is no JSON: EOF while parsing an object at line 1 column 1");
-        check("{}", "is no lock: it has no `contracts`");
+        check("{", "is not valid JSON: EOF while parsing an object at line 1 column 1");
+        check("{}", "is not a lock: it has no `contracts`");
         check(r#"{"contracts": {}}"#, "is damaged: it has no `version`");
         check(
             &text.replace("\"version\": 1", "\"version\": 2"),
             "was written by a newer mcproof: it has version 2, and this one reads version 1",
         );
-        check(&text.replace("\"a\"", "\"b\""), "is damaged: the contract `legacy/full` does not have the hash that it says it has");
+        check(&text.replace("\"a\"", "\"b\""), "is damaged: the contract `legacy/full` does not match its hash");
         check(&text.replace("capabilities", "capability"), "is damaged: missing field `capabilities`");
     }
 }

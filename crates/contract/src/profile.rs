@@ -1,4 +1,4 @@
-//! The kinds of clients to whom a server may promise different things. Knows capabilities, no server.
+//! The client profiles for which a server may have different contracts. Knows capabilities, no server.
 
 use mcproof_client::{Answers, ConnectOptions, Elicitation, HostedTasks, Sampling};
 use mcproof_protocol::{Era, EraChoice};
@@ -6,7 +6,7 @@ use serde_json::json;
 use std::fmt;
 use std::str::FromStr;
 
-/// The extension by which a modern client says that it understands tasks.
+/// The extension by which a modern client declares tasks.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// What a client can do.
@@ -31,7 +31,7 @@ pub struct Visitor {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is no kind of client")]
+#[error("`{found}` is not a client profile")]
 pub struct ParseProfileError {
     found: String,
 }

@@ -85,7 +85,7 @@ pub(super) fn compare(old: &Value, new: &Value, usage: Use) -> Vec<SchemaChange>
     }
     notes::compare(old, new, usage, &mut changes);
     if changes.iter().all(|change| change.level == ChangeLevel::Cosmetic) && stripped(old) != stripped(new) {
-        let reason = "the schema is written differently and accepts the same".to_owned();
+        let reason = "the schema is written differently but accepts the same values".to_owned();
         let code = "schema-rewritten".to_owned();
         changes.push(SchemaChange { level: ChangeLevel::Cosmetic, code, pointer: String::new(), reason, old: None, new: None });
     }
@@ -101,7 +101,7 @@ fn other_types(loss: &Loss, counterpart: &Findings) -> Option<Types> {
     })
 }
 
-/// What is told once is not told again: shared definitions are met from many places.
+/// Each change is reported once, although shared definitions are reached from many places.
 fn push(changes: &mut Vec<SchemaChange>, change: SchemaChange) {
     let is_known = |known: &SchemaChange| known.pointer == change.pointer && (known.reason == change.reason || known.is_met_again(&change));
     if !changes.iter().any(is_known) {
@@ -119,7 +119,7 @@ impl SchemaChange {
     }
 }
 
-/// What both comparisons tell of one change is told once, and in the way in which it matters more.
+/// A change that both comparisons find is reported once, with the higher level.
 fn reconcile(narrowed: &mut Findings, widened: &mut Findings, usage: Use) {
     let has = |findings: &Findings, path: &str, wanted: &dyn Fn(&Lost) -> bool| {
         findings.losses.iter().any(|loss| loss.path == path && wanted(&loss.what))

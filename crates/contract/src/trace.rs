@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 /// Why a conversation shows no contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceFailure {
-    #[error("has no answer to `initialize` or `server/discover`")]
+    #[error("has no response to `initialize` or `server/discover`")]
     NoHandshake,
-    #[error("has no whole list of tools, prompts, resources or templates")]
+    #[error("has no complete list of tools, prompts, resources or templates")]
     NoList,
 }
 

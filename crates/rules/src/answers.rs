@@ -1,4 +1,4 @@
-//! Which message of the server belongs to which of ours, also where its id does not tell; and what ended a conversation.
+//! Matches the responses of the server to the requests of the client, also if an id is wrong or missing; and finds what ended a conversation.
 //! Interprets, but judges nothing.
 
 use super::robustness::UNREADABLE;
@@ -223,7 +223,7 @@ fn meaning_by_id(
     Some(if earlier(request) == Some(reply.exchange) { Meaning::Again { request } } else { Meaning::Excused })
 }
 
-/// What is known when an id does not tell.
+/// What is known if an id identifies no request.
 struct Guess<'c, 'a, 'r> {
     conversation: &'c ConversationView<'a>,
     requests: &'r [Request<'c>],
@@ -308,7 +308,7 @@ impl Guess<'_, '_, '_> {
 
 const METHOD_NOT_FOUND: i64 = -32601;
 
-/// The first thing that we said and that a server may fail to read: it cannot give back an id that it has not found.
+/// The first message that was sent and that a server may fail to read: it cannot give back an id that it has not found.
 fn first_unreadable(conversation: &ConversationView<'_>) -> Option<FrameId> {
     let sent = conversation.frames().iter().filter(|frame| frame.direction == Direction::ToServer);
     let mut bodies = sent.filter_map(|frame| match &frame.body {
@@ -338,7 +338,7 @@ fn is_looked_after(conversation: &ConversationView<'_>, probe: &str) -> bool {
     conversation.conversation.probes.iter().any(|probed| probed.probe.strip_suffix("-after") == Some(probe))
 }
 
-/// Whether a server ended upon something that it has to survive, so that a rule of its own says so.
+/// Whether a server ended after a message that it has to survive, which another rule reports.
 pub(super) fn died_of_abuse(conversation: &ConversationView<'_>, death: &Death) -> bool {
     let is_careless = |probed: &Probed| CARELESS_BODIES.contains(&probed.probe.as_str()) || probed.probe == CANCELS_NOTHING;
     let mut before = conversation.conversation.probes.iter().filter(|probed| probed.first <= death.frame);
@@ -401,7 +401,7 @@ pub(super) fn death(conversation: &ConversationView<'_>) -> Option<Death> {
         };
         Some((matches!(frame.body, FrameBody::Exited { .. }), Death { frame: frame.id, how }))
     });
-    // A process that ends closes its pipes a moment before: its exit tells more.
+    // A process that ends closes its pipes a moment before: its exit is the better evidence.
     let (mut exits, mut others): (Vec<_>, Vec<_>) = ends.partition(|(is_exit, _)| *is_exit);
     exits.append(&mut others);
     exits.into_iter().next().map(|(_, death)| death).or_else(|| silent_http(conversation))
@@ -424,7 +424,7 @@ fn is_end_of_ours(frame: &Frame) -> bool {
     }
 }
 
-/// From some request on nothing came any more: nobody is there.
+/// After some request, no more responses arrived: the server is gone.
 fn silent_http(conversation: &ConversationView<'_>) -> Option<Death> {
     if !conversation.is_over("http") && !conversation.is_over("sse") {
         return None;
@@ -438,7 +438,7 @@ fn silent_http(conversation: &ConversationView<'_>) -> Option<Death> {
     let trailing: Vec<_> = lived.iter().rev().copied().take_while(failed).collect();
     let first = trailing.last().filter(|_| trailing.len() > 1 && trailing.len() < lived.len())?;
     let (frame, why) = first.end?;
-    Some(Death { frame: frame.id, how: format!("nothing answers any more ({})", why.unwrap_or_default()) })
+    Some(Death { frame: frame.id, how: format!("the server no longer responds ({})", why.unwrap_or_default()) })
 }
 
 /// Many of a kind as one, with the evidence of the first few.

@@ -30,13 +30,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "app-uri-is-ui",
         area: Area::Apps,
-        requirement: "the page that a tool names in `_meta.ui.resourceUri` has a URI that begins with `ui://`",
+        requirement: "the app page that a tool names in `_meta.ui.resourceUri` has a URI that begins with `ui://`",
         sources: CONTENT,
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(uris_are_ui),
-        why: "hosts take nothing else for a page of an app, and show the text of the result alone",
-        remedy: "register the page under a `ui://` URI, and name that URI in the tool",
+        why: "hosts accept no other URI for an app page, and show only the text of the result",
+        remedy: "register the page with a `ui://` URI, and use that URI in the tool",
         sdks: &[(
             "TypeScript",
             "`registerAppResource` and `registerAppTool` of `@modelcontextprotocol/ext-apps/server`, with one constant for both",
@@ -51,13 +51,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "app-page-is-readable",
         area: Area::Apps,
-        requirement: "the page that a tool names exists, so that `resources/read` gives it",
+        requirement: "`resources/read` returns the app page that a tool names",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: page!("behavior") }],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(page_can_be_read),
-        why: "the host has nothing to show, and some show an empty frame instead of the result",
-        remedy: "register the page as a resource with the URI that the tool names; it need not be listed",
+        why: "the host has no page to show, and some hosts show an empty frame instead of the result",
+        remedy: "register the page as a resource with the URI that the tool names; it does not have to be listed",
         sdks: &[],
         bad: r#"
             @ read-app ui://weather/page
@@ -71,13 +71,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "app-page-has-mime-type",
         area: Area::Apps,
-        requirement: "the contents of an app's page have the MIME type `text/html;profile=mcp-app`",
+        requirement: "the contents of an app page have the MIME type `text/html;profile=mcp-app`",
         sources: CONTENT,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(page_has_mime_type),
-        why: "hosts look at the type before they show what came from a server, and refuse any other one",
-        remedy: "set `mimeType` in the contents that `resources/read` gives, not in the list alone",
+        why: "hosts check the type before they show a page of a server, and refuse any other type",
+        remedy: "set `mimeType` in the contents that `resources/read` returns, not only in the list",
         sdks: &[("TypeScript", "`RESOURCE_MIME_TYPE` of `@modelcontextprotocol/ext-apps/server`")],
         bad: r#"
             @ read-app ui://weather/page
@@ -91,13 +91,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "app-page-is-html",
         area: Area::Apps,
-        requirement: "an app's page is an HTML5 document: it is UTF-8, and begins with `<!doctype html>`",
+        requirement: "an app page is an HTML5 document: UTF-8 that begins with `<!doctype html>`",
         sources: CONTENT,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(page_is_html),
-        why: "without the doctype browsers lay it out as pages of the nineties, each in its own way; anything that is not HTML is shown as text",
-        remedy: "send the whole built page; a fragment has to be put into a document",
+        why: "without the doctype, browsers use quirks mode; a page that is not HTML is shown as text",
+        remedy: "send the complete page; put a fragment into a document",
         sdks: &[],
         bad: r#"
             @ read-app ui://weather/page
@@ -111,13 +111,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "app-tool-has-content",
         area: Area::Apps,
-        requirement: "a tool with a page gives `content` all the same",
+        requirement: "a tool with an app page returns `content` as well",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: page!("server-behavior") }],
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(tools_have_content),
         why: "the model reads `content` and not the page, and hosts without the extension show nothing else",
-        remedy: "say in a text what the page shows",
+        remedy: "return a text block that describes what the page shows",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -133,13 +133,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "app-tools-need-declared-extension",
         area: Area::Apps,
-        requirement: "tools with a page are offered to clients that declare the extension",
+        requirement: "tools with an app page are offered only to clients that declare the extension",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: page!("server-behavior") }],
         on: On::Any,
-        tolerance: Some("a client without the extension does not look at `_meta.ui`, so that the same tool serves both"),
+        tolerance: Some("a client without the extension ignores `_meta.ui`, so the same tool works for both"),
         judge: Judge::Together(tools_are_negotiated),
-        why: "a tool that works only with its page is offered to clients that cannot show the page",
-        remedy: "look whether the client declares `io.modelcontextprotocol/ui`, and leave `_meta.ui` and tools for pages alone out if not",
+        why: "clients that cannot show the page get a tool that works only with it",
+        remedy: "check whether the client declares `io.modelcontextprotocol/ui`; if not, leave out `_meta.ui` and tools that work only with a page",
         sdks: &[("TypeScript", "`getUiCapability(clientCapabilities)` of `@modelcontextprotocol/ext-apps/server`")],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -169,7 +169,7 @@ fn uris_are_ui(conversations: &[&ConversationView<'_>]) -> Judgment {
             let detail = match page.as_str() {
                 Some(uri) if uri.starts_with(APP_SCHEME) => continue,
                 Some(uri) => format!("the page is `{}`", excerpt(uri)),
-                None => "the URI of the page is no text".to_owned(),
+                None => "the URI of the page is not a string".to_owned(),
             };
             flaws.push(Flaw { subject: name(tool).to_owned(), detail, frames: vec![frame], conversation: position });
         }
@@ -184,7 +184,7 @@ fn uris_are_ui(conversations: &[&ConversationView<'_>]) -> Judgment {
 fn without_apps(conversation: &ConversationView<'_>) -> Judgment {
     let lists = || conversation.requests().any(|(request, answer)| request.method() == Some("tools/list") && answer.is_some());
     match conversation.tools().iter().any(|(tool, _)| page_of(tool).is_some()) {
-        true => Judgment::NotTried("no page of an app was read".into()),
+        true => Judgment::NotTried("no app page was read".into()),
         false if lists() => Judgment::NotApplicable(NO_APPS.into()),
         false => Judgment::NotTried("no tools were listed".into()),
     }
@@ -207,7 +207,7 @@ fn page_can_be_read(conversation: &ConversationView<'_>) -> Judgment {
         let got = if let Answer::Result { .. } = first.answer { "no contents".to_owned() } else { first.answer.describe() };
         Violation::new(format!("reading {}, which a tool names, got {got}", named(&names)), first.frames())
     });
-    Judgment::of(violation.into_iter().collect(), answered, "no page of an app was read in time")
+    Judgment::of(violation.into_iter().collect(), answered, "no app page was read in time")
 }
 
 /// The contents of pages that were read, and what is wrong with one of them.
@@ -226,7 +226,7 @@ fn flaw_of_pages(conversation: &ConversationView<'_>, flaw: impl Fn(&Value) -> O
         }
     }
     violations.truncate(MOST_TOLD);
-    Judgment::of(violations, seen, "no page of an app was read")
+    Judgment::of(violations, seen, "no app page was read")
 }
 
 const MOST_TOLD: usize = 3;
@@ -292,7 +292,7 @@ fn tools_have_content(conversations: &[&ConversationView<'_>]) -> Judgment {
     }
     match (has_apps, seen) {
         (false, _) => Judgment::NotApplicable(NO_APPS.into()),
-        (true, 0) => Judgment::Untestable("no tool with a page was called; `--call NAME` allows those that are not read-only".into()),
+        (true, 0) => Judgment::Untestable("no tool with an app page was called; `--call NAME` allows those that are not read-only".into()),
         _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
 }
@@ -315,7 +315,7 @@ fn tools_are_negotiated(conversations: &[&ConversationView<'_>]) -> Judgment {
                 seen += 1;
                 if !is_declared(conversation, &request.value) {
                     let (subject, detail) =
-                        (name(tool).to_owned(), "a client without the extension is offered it with its page".to_owned());
+                        (name(tool).to_owned(), "a client without the extension gets the tool with its page".to_owned());
                     flaws.push(Flaw { subject, detail, frames: vec![request.frame.id, answer.frame.id], conversation: position });
                 }
             }

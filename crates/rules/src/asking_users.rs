@@ -32,13 +32,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "form-requests-no-secrets",
         area: Area::Security,
-        requirement: "a form asks for no passwords, keys, tokens or numbers of cards",
+        requirement: "a form requests no passwords, keys, tokens or card numbers",
         sources: SECRETS,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(forms_ask_no_secrets),
-        why: "what is entered into a form passes the client, its logs and often the model",
-        remedy: "ask in URL mode, so that the user enters it on a page of yours that the client does not see",
+        why: "form input passes through the client, its logs and often the model",
+        remedy: "use URL mode, so the user enters it on your own page, which the client does not see",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect"}}
@@ -50,13 +50,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "form-has-no-links",
         area: Area::Security,
-        requirement: "the texts of a form have no URLs to click on",
+        requirement: "the texts of a form contain no URLs",
         sources: &[since_2025_11(RequirementLevel::Should, "client/elicitation#safe-url-handling")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(forms_have_no_links),
-        why: "a link in a form leads users away without the consent that URL mode asks for, and clients show it as plain text",
-        remedy: "ask in URL mode, with the address in `url`",
+        why: "a link in a form takes users to a page without the consent that URL mode requires",
+        remedy: "use URL mode, with the address in `url`",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect"}}
@@ -68,13 +68,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "elicitation-url-is-https",
         area: Area::Security,
-        requirement: "the page that a user is sent to is served over HTTPS",
+        requirement: "a URL that a user is sent to is HTTPS",
         sources: &[since_2025_11(RequirementLevel::Should, "client/elicitation#safe-url-handling")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(pages_are_https),
-        why: "what the user enters on a page without TLS can be read by everybody on the way",
-        remedy: "serve the page over HTTPS, and send its `https://` address; only on this machine, plain HTTP will do",
+        why: "anyone on the network path can read what the user enters on a page without TLS",
+        remedy: "serve the page over HTTPS, and send its `https://` address; plain HTTP is acceptable only on loopback",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect"}}
@@ -86,13 +86,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sampling-context-is-declared",
         area: Area::Capabilities,
-        requirement: "a server asks for the context of servers only if the client has declared `sampling.context`",
+        requirement: "a server requests the context of servers only if the client has declared `sampling.context`",
         sources: &[since_2025_11(RequirementLevel::Should, "client/sampling#capabilities")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(sampling_context_is_declared),
-        why: "`thisServer` and `allServers` are deprecated: most clients ignore them, so that the model does not see what the server relies on",
-        remedy: "leave `includeContext` out, and put what the model has to know into the messages",
+        why: "`thisServer` and `allServers` are deprecated: most clients ignore them, so the model lacks the context",
+        remedy: "leave out `includeContext`, and put the context into the messages",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"sampling":{}},"clientInfo":{"name":"c","version":"1"}}}
@@ -148,7 +148,7 @@ pub(super) fn judged(questions: &[Question<'_>], kind: &str, wrong: impl Fn(&Que
     let violations: Vec<Violation> =
         asked.iter().filter_map(|question| Some(Violation::new(wrong(question)?, [question.frame]))).take(1).collect();
     match asked.len() {
-        0 => Judgment::NotApplicable("the server asked for nothing of the kind".into()),
+        0 => Judgment::NotApplicable("the server sent no such request".into()),
         seen => Judgment::of(violations, seen, ""),
     }
 }
@@ -184,7 +184,7 @@ fn forms_ask_no_secrets(conversation: &ConversationView<'_>) -> Judgment {
             is_secret_name(name) || field.get("title").and_then(Value::as_str).is_some_and(is_secret_name)
         };
         let (name, _) = fields(question).filter(|_| is_form(question)).find(is_secret)?;
-        Some(format!("a form asks for `{}`", excerpt(name)))
+        Some(format!("a form requests `{}`", excerpt(name)))
     })
 }
 
@@ -194,7 +194,7 @@ fn forms_have_no_links(conversation: &ConversationView<'_>) -> Judgment {
         let of_fields = fields(question).flat_map(|(_, field)| ["title", "description"].map(|key| field.get(key)));
         let texts = [message].into_iter().chain(of_fields).flatten().filter_map(Value::as_str);
         let linked = texts.filter(|_| is_form(question)).find(|text| text.contains("https://") || text.contains("http://"))?;
-        Some(format!("a form says `{}`", excerpt(linked)))
+        Some(format!("a form contains `{}`", excerpt(linked)))
     })
 }
 

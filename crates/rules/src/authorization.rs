@@ -34,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unauthorized-names-metadata",
         area: Area::Security,
-        requirement: "a 401 tells where the metadata of the resource is, or it is at its well-known place",
+        requirement: "a 401 names the URL of the protected resource metadata, or the metadata is at its well-known URL",
         sources: &[
             RequirementSource {
                 revisions: Revision::V2025_06_18..=Revision::V2025_06_18,
@@ -55,8 +55,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(unauthorized_names_metadata),
-        why: "a client that does not learn where to sign in cannot; its user sees that the server failed",
-        remedy: "answer with `WWW-Authenticate: Bearer resource_metadata=\"…\"`, and serve the document that it names",
+        why: "a client cannot find out where to sign in, and reports that the server failed",
+        remedy: "respond with `WWW-Authenticate: Bearer resource_metadata=\"…\"`, and serve the document at this URL",
         sdks: &[
             ("TypeScript", "`requireBearerAuth({ verifier, resourceMetadataUrl })`"),
             ("FastMCP", "`RemoteAuthProvider`, which does both"),
@@ -76,13 +76,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "resource-metadata-is-valid",
         area: Area::Security,
-        requirement: "the metadata of the resource is JSON with `resource` and at least one of `authorization_servers`",
+        requirement: "the protected resource metadata is JSON with `resource` and at least one entry in `authorization_servers`",
         sources: DISCOVERY,
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(resource_metadata_is_valid),
-        why: "the client knows that it needs a token, and not from whom",
-        remedy: "serve both members (RFC 9728, section 2)",
+        why: "the client needs a token, but cannot find out where to get it",
+        remedy: "include both members (RFC 9728, section 2)",
         sdks: &[],
         bad: r#"
             @ anonymous
@@ -104,13 +104,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "resource-metadata-matches-url",
         area: Area::Security,
-        requirement: "`resource` is the URL of the server, or leads to it",
+        requirement: "`resource` is the URL of the server or a prefix of it",
         sources: DISCOVERY,
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(resource_metadata_matches_url),
-        why: "a client must not ask for a token for something else than it talks to, and gives up",
-        remedy: "tell the URL that clients use, with the scheme and the host that the proxy in front has",
+        why: "a client must not request a token for a different resource, and gives up",
+        remedy: "use the URL that clients use, with the scheme and the host of the proxy",
         sdks: &[],
         bad: r#"
             @ anonymous
@@ -132,7 +132,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "authorization-server-has-metadata",
         area: Area::Security,
-        requirement: "the authorization server serves its metadata, for the issuer that was named",
+        requirement: "the authorization server serves its metadata, with the issuer named by the resource",
         sources: &[
             RequirementSource {
                 revisions: Revision::V2025_06_18..=Revision::V2025_06_18,
@@ -153,7 +153,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(authorization_server_has_metadata),
-        why: "without it a client does not know where to sign in, nor where to get the token",
+        why: "without it, a client cannot find out where to sign in and where to get a token",
         remedy: "serve the document at `/.well-known/oauth-authorization-server` (RFC 8414) or `/.well-known/openid-configuration`",
         sdks: &[],
         bad: r#"
@@ -183,7 +183,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "authorization-server-supports-pkce",
         area: Area::Security,
-        requirement: "the authorization server says that it supports PKCE with S256",
+        requirement: "the metadata of the authorization server declares PKCE with S256",
         sources: &[
             RequirementSource {
                 revisions: Revision::V2025_11_25..=Revision::V2025_11_25,
@@ -199,7 +199,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(authorization_server_offers_pkce),
-        why: "clients must refuse to go on without it: a code that is caught on the way could be used by others",
+        why: "clients must refuse to continue without it, because an intercepted code could be used by others",
         remedy: "add `\"code_challenge_methods_supported\": [\"S256\"]` to the metadata",
         sdks: &[],
         bad: r#"
@@ -222,7 +222,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "invalid-token-gets-401",
         area: Area::Security,
-        requirement: "a token that is not valid is answered with 401",
+        requirement: "an invalid token gets status 401",
         sources: &[
             RequirementSource {
                 revisions: revisions::SESSIONS,
@@ -234,8 +234,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(invalid_token_gets_401),
-        why: "401 makes a client get a new token; with another status it gives up, and a server that does not look lets everybody in",
-        remedy: "verify signature, expiry and audience of each token, and answer with 401 where that fails for any reason",
+        why: "401 makes a client get a new token; after another error it gives up, and a server that accepts any token is open to everyone",
+        remedy: "verify signature, expiry and audience of each token, and respond with 401 if any check fails",
         sdks: &[],
         bad: r"
             @ anonymous
@@ -258,10 +258,10 @@ pub(super) const RULES: &[Rule] = &[
 pub(super) fn refusal<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<Asked<'a, 'c>, Judgment> {
     let refused = conversation.probes("anonymous").find(|asked| asked.status() == Some(401));
     match refused.or_else(|| conversation.probe("anonymous")) {
-        None => Err(Judgment::NotTried("nothing was asked without credentials".into())),
+        None => Err(Judgment::NotTried("no request was sent without credentials".into())),
         Some(asked) => match asked.status() {
             Some(401) => Ok(asked),
-            Some(_) => Err(Judgment::NotApplicable("the server asks for no authorization".into())),
+            Some(_) => Err(Judgment::NotApplicable("the server requires no authorization".into())),
             None => Err(Judgment::Untestable("a request without credentials got no response".into())),
         },
     }
@@ -294,7 +294,7 @@ fn own_token(conversation: &ConversationView<'_>) -> Option<&'static str> {
     let refused = refusal(conversation).ok()?;
     let headers = refused.http.and_then(|http| http.response).map(|response| response.headers).unwrap_or_default();
     let names_none = metadata_hint(headers).is_none() && document(conversation, "resource-metadata").is_none();
-    (is_given && names_none).then_some("the server takes the token that it was given, and authorization by the specification is optional")
+    (is_given && names_none).then_some("the server accepts the given token, and authorization as specified is optional")
 }
 
 fn unauthorized_names_metadata(conversation: &ConversationView<'_>) -> Judgment {
@@ -329,7 +329,7 @@ fn resource_metadata_is_valid(conversation: &ConversationView<'_>) -> Judgment {
             Some(_) if !vain.is_empty() => {
                 Judgment::Broken(vec![Violation::new(format!("the document that the 401 names is not a JSON object: {vain}"), frames)])
             }
-            _ => Judgment::Untestable("there is no such document: see unauthorized-names-metadata".into()),
+            _ => Judgment::Untestable("there is no metadata: see unauthorized-names-metadata".into()),
         };
     };
     let servers = metadata.get("authorization_servers").and_then(Value::as_array);
@@ -337,8 +337,8 @@ fn resource_metadata_is_valid(conversation: &ConversationView<'_>) -> Judgment {
     let mut missing = Vec::new();
     missing.extend((!metadata.get("resource").is_some_and(Value::is_string)).then_some("`resource`"));
     missing.extend((!names_server).then_some("`authorization_servers`"));
-    let violation =
-        (!missing.is_empty()).then(|| Violation::new(format!("the metadata of the resource has no {}", missing.join(" and no ")), frames));
+    let violation = (!missing.is_empty())
+        .then(|| Violation::new(format!("the protected resource metadata has no {}", missing.join(" and no ")), frames));
     Judgment::from_violations(violation.into_iter().collect())
 }
 
@@ -394,7 +394,7 @@ fn authorization_server_offers_pkce(conversation: &ConversationView<'_>) -> Judg
         return judgment;
     }
     let Some((metadata, _, frames)) = document(conversation, "server-metadata") else {
-        return Judgment::Untestable("the authorization server told nothing about itself".into());
+        return Judgment::Untestable("the authorization server has no metadata".into());
     };
     let methods = metadata.get("code_challenge_methods_supported");
     match methods.and_then(Value::as_array).is_some_and(|methods| methods.contains(&Value::from("S256"))) {
@@ -410,12 +410,12 @@ fn invalid_token_gets_401(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgment) = refusal(conversation) {
         return judgment;
     }
-    let Some(asked) = conversation.probe("bad-token") else { return Judgment::Untestable("no token was made up".into()) };
+    let Some(asked) = conversation.probe("bad-token") else { return Judgment::Untestable("no invalid token was sent".into()) };
     match asked.http.and_then(HttpExchange::status) {
-        None => Judgment::Untestable("a request with a token that was made up got no response".into()),
+        None => Judgment::Untestable("a request with an invalid token got no response".into()),
         Some(401) => Judgment::Pass,
         Some(_) => {
-            let violation = Violation::new(format!("a token that was made up got {}", told(&asked)), evidence(&asked));
+            let violation = Violation::new(format!("an invalid token got {}", told(&asked)), evidence(&asked));
             Judgment::Broken(vec![Violation { tolerance: own_token(conversation), ..violation }])
         }
     }

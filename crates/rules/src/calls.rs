@@ -35,7 +35,7 @@ macro_rules! survival {
             tolerance: None,
             judge: Judge::Together(|all| survived(all, Unusual::$unusual)),
             why: $why,
-            remedy: "check arguments before they are used, and turn whatever a tool throws into a result with `isError`",
+            remedy: "validate arguments before using them, and return each exception of a tool as a result with `isError`",
             sdks: &[],
             bad: concat!(
                 "@ ",
@@ -68,13 +68,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "call-unknown-tool-is-refused",
         area: Area::Calls,
-        requirement: "a call of a tool that does not exist is answered with an error",
+        requirement: "a call of a tool that does not exist gets an error",
         sources: ERRORS,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(unknown_tool_is_refused),
-        why: "a model that got a name wrong takes the answer for the tool's, and goes on with nothing",
-        remedy: "answer with the error -32602; a result with `isError` is understood as well",
+        why: "a model that used a wrong name treats the response as the tool's result",
+        remedy: "respond with error -32602, or with a result that has `isError`",
         sdks: &[],
         bad: r#"
             @ unknown-tool mcproof-no-such-thing
@@ -118,7 +118,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "call-unknown-tool-code",
         area: Area::Calls,
-        requirement: "a call of a tool that does not exist is answered with the JSON-RPC error -32602",
+        requirement: "a call of a tool that does not exist gets JSON-RPC error -32602",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Portability,
@@ -127,8 +127,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(unknown_tool_code),
-        why: "clients tell by it that their list is old; what comes as a result goes to the model instead",
-        remedy: "answer with the error -32602 before the tool's own error handling sees the call",
+        why: "clients detect by the code that their list is outdated; a result goes to the model instead",
+        remedy: "respond with error -32602 before the tools' own error handling is reached",
         sdks: &[],
         bad: r#"
             @ unknown-tool mcproof-no-such-thing
@@ -142,13 +142,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "call-without-name-is-refused",
         area: Area::Calls,
-        requirement: "a call that names no tool is answered with an error",
+        requirement: "a call without a tool name gets an error",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "server/tools#error-handling" }],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(without_name_is_refused),
-        why: "the tool that responds is not the one that was requested",
-        remedy: "answer a call whose `params` lack `name` with the error -32602",
+        why: "the call runs a tool that the client did not request",
+        remedy: "respond with error -32602 to a call without `name` in its `params`",
         sdks: &[],
         bad: r#"
             @ call-without-name
@@ -162,13 +162,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "call-missing-argument-is-refused",
         area: Area::Calls,
-        requirement: "a call that lacks an argument which the tool's schema requires is answered with an error",
+        requirement: "a call without an argument that the tool's schema requires gets an error",
         sources: VALIDATION,
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| invalid_is_refused(all, "call-missing-argument", "requires an argument")),
-        why: "a model learns from the error what it forgot; from a result it learns something wrong",
-        remedy: "hold the arguments against `inputSchema` before the tool runs, and answer with `isError` what is missing",
+        why: "an error shows a model which argument is missing; a result misleads it",
+        remedy: "validate the arguments with `inputSchema` before the tool runs, and respond with `isError` and the missing argument",
         sdks: &[
             ("TypeScript", "`registerTool` with an `inputSchema` of zod checks; the low-level `setRequestHandler` does not"),
             ("Python", "a function with type hints is checked; the low-level `call_tool` with `validate_input=False` is not"),
@@ -190,13 +190,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "call-wrong-type-is-refused",
         area: Area::Calls,
-        requirement: "a call with an argument of a type that the tool's schema does not allow is answered with an error",
+        requirement: "a call with an argument of a type that the tool's schema does not allow gets an error",
         sources: VALIDATION,
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| invalid_is_refused(all, "call-wrong-type", "declares the type of an argument")),
-        why: "the tool works with `[object Object]`, or finds nothing and says so as if that were true",
-        remedy: "hold the arguments against `inputSchema` before the tool runs, and answer with `isError` what is wrong",
+        why: "the tool uses `[object Object]`, or finds nothing and returns that as a valid result",
+        remedy: "validate the arguments with `inputSchema` before the tool runs, and respond with `isError` and the invalid argument",
         sdks: &[
             ("TypeScript", "`registerTool` with an `inputSchema` of zod checks; the low-level `setRequestHandler` does not"),
             ("Python", "a function with type hints is checked; the low-level `call_tool` with `validate_input=False` is not"),
@@ -218,7 +218,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "call-argument-errors-are-results",
         area: Area::Calls,
-        requirement: "what is wrong with arguments is told in a result with `isError`",
+        requirement: "invalid arguments are reported in a result with `isError`",
         sources: &[RequirementSource {
             revisions: revisions::SINCE_2025_11,
             level: RequirementLevel::Portability,
@@ -227,8 +227,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(errors_are_results),
-        why: "hosts show JSON-RPC errors to people and `isError` to the model, which could have corrected itself",
-        remedy: "catch errors of validation, and answer with `isError: true` and a text that says what to change",
+        why: "hosts show JSON-RPC errors to users and `isError` to the model, which can correct its call",
+        remedy: "catch validation errors, and respond with `isError: true` and a text that states what to change",
         sdks: &[],
         bad: r#"
             @ call-missing-argument get_weather
@@ -242,7 +242,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "call-output-matches-schema",
         area: Area::Calls,
-        requirement: "a tool with an `outputSchema` answers with `structuredContent` that is valid by it",
+        requirement: "the `structuredContent` of a tool is valid under its `outputSchema`",
         sources: &[RequirementSource {
             revisions: revisions::SINCE_2025_06,
             level: RequirementLevel::Must,
@@ -251,8 +251,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(output_fits),
-        why: "clients hold results against it, and turn a result that does not fit into an error",
-        remedy: "return what the schema says, or correct the schema",
+        why: "clients validate results, and report an invalid one as an error",
+        remedy: "return the declared structure, or correct the schema",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -277,8 +277,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(structured_has_text),
-        why: "hosts that do not know structured results show their model nothing",
-        remedy: "put the same JSON as a text into `content`",
+        why: "hosts without support for structured results show their model nothing",
+        remedy: "add the same JSON as a text block to `content`",
         sdks: &[("TypeScript", "`content: [{ type: \"text\", text: JSON.stringify(output) }], structuredContent: output`")],
         bad: r#"
             > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
@@ -291,35 +291,35 @@ pub(super) const RULES: &[Rule] = &[
         "call-extra-argument-is-survived",
         Extra,
         "call-extra-argument",
-        "a server lives on after a call with an argument that the tool does not have",
-        "models invent arguments, and newer clients know some that older servers do not"
+        "a server survives a call with an argument that the tool does not have",
+        "models invent arguments, and newer clients send some that older servers do not know"
     ),
     survival!(
         "call-null-argument-is-survived",
         Null,
         "call-null-argument",
-        "a server lives on after a call with null for an argument",
-        "many clients send null for what a model left out"
+        "a server survives a call with null for an argument",
+        "many clients send null for an argument that a model left out"
     ),
     survival!(
         "call-boundary-argument-is-survived",
         Boundary,
         "call-boundary-argument",
-        "a server lives on after a call with an argument at its edge: an empty text, no items, the least or the greatest number",
-        "models try the edges, and a loop or a division that does not expect them takes the whole server with it"
+        "a server survives a call with an argument at a limit: an empty string, no items, the smallest or the largest number",
+        "models send such values, and a loop or a division that does not expect them can crash the server"
     ),
     survival!(
         "call-unicode-argument-is-survived",
         Unicode,
         "call-unicode-argument",
-        "a server lives on after a call with a text of all kinds of characters",
-        "texts come from everywhere: NUL, marks that turn the direction of writing, and characters beyond 16 bits among them"
+        "a server survives a call with a string of unusual characters",
+        "real text contains such characters: NUL, marks that change the writing direction, and characters beyond 16 bits"
     ),
     survival!(
         "call-large-argument-is-survived",
         Large,
         "call-large-argument",
-        "a server lives on after a call with a text of one mebibyte",
+        "a server survives a call with a string of one mebibyte",
         "agents pass whole files as arguments"
     ),
 ];
@@ -416,7 +416,7 @@ fn nothing_called(all: &[&ConversationView<'_>], what: &str) -> Judgment {
     match (has_tools, has_called) {
         (false, _) => Judgment::NotApplicable("the server lists no tools".into()),
         (true, false) if may_call => Judgment::Untestable("no arguments were found that the schema of a read-only tool accepts".into()),
-        (true, false) => Judgment::Untestable("no tool may be called: none says `readOnlyHint: true`; `--call NAME` allows others".into()),
+        (true, false) => Judgment::Untestable("no tool may be called: none has `readOnlyHint: true`; `--call NAME` allows others".into()),
         (true, true) => Judgment::NotApplicable(format!("no tool that may be called {what}")),
     }
 }
@@ -444,7 +444,7 @@ fn invalid_is_refused(all: &[&ConversationView<'_>], probe: &str, what: &str) ->
     }
     match (tried, answered) {
         (0, _) => nothing_called(all, what),
-        (_, 0) => Judgment::Untestable("no such call was answered in time".into()),
+        (_, 0) => Judgment::Untestable("no such call got a response in time".into()),
         _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
 }
@@ -492,7 +492,7 @@ fn errors_are_results(all: &[&ConversationView<'_>]) -> Judgment {
         for asked in wrong.filter(|asked| !refuses_all(asked)) {
             seen += usize::from(asked.answer.is_refusal());
             if let Some(code) = asked.answer.code().filter(|code| *code != HEADER_MISMATCH && !misses_header(&asked)) {
-                let detail = format!("arguments that do not fit are answered with the JSON-RPC error {code}");
+                let detail = format!("invalid arguments get JSON-RPC error {code}");
                 flaws.push(Flaw { subject: subject(&asked).to_owned(), detail, frames: asked.frames(), conversation: position });
             }
         }
@@ -541,7 +541,7 @@ fn output_fits(all: &[&ConversationView<'_>]) -> Judgment {
     match (promised, seen) {
         (false, _) => Judgment::NotApplicable("no tool has an `outputSchema`".into()),
         (true, 0) => Judgment::Untestable(
-            "no tool with an `outputSchema` answered with a result; `--call NAME` allows tools that are not read-only".into(),
+            "no tool with an `outputSchema` returned a result; `--call NAME` allows tools that are not read-only".into(),
         ),
         _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
@@ -557,9 +557,9 @@ fn structured_has_text(all: &[&ConversationView<'_>]) -> Judgment {
             seen += 1;
             let texts: Vec<&Value> = blocks.iter().filter(|block| block.get("type") == Some(&json!("text"))).collect();
             let detail = match texts[..] {
-                [] => Some("a result has `structuredContent` and no text"),
+                [] => Some("a result has `structuredContent` but no text"),
                 [text] if is_other_json(text, &result["structuredContent"]) => {
-                    Some("a result has a text that is JSON, and not that of its `structuredContent`")
+                    Some("a result has a text block whose JSON differs from its `structuredContent`")
                 }
                 _ => None,
             };
@@ -603,9 +603,9 @@ fn survived(all: &[&ConversationView<'_>], unusual: Unusual) -> Judgment {
                 let next = conversation.asked(probed);
                 let detail = match (probed.outcome, next.status()) {
                     (ProbeOutcome::Done, _) => continue,
-                    (ProbeOutcome::Silent, _) => "it answers nothing any more after such a call".to_owned(),
+                    (ProbeOutcome::Silent, _) => "the server no longer responds after such a call".to_owned(),
                     (ProbeOutcome::Gone, Some(status)) => format!("the next request after such a call got status {status}"),
-                    (ProbeOutcome::Gone, None) => "it is gone after such a call".to_owned(),
+                    (ProbeOutcome::Gone, None) => "the server has exited or disconnected after such a call".to_owned(),
                 };
                 // That the next request was one too many for a limit is told by its status.
                 let told = next.status().map(|_| evidence(&next)).unwrap_or_default();

@@ -52,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: OFTEN_BROKEN,
         judge: Judge::Each(is_kept),
-        why: "clients show what is declared, and run into an error as soon as a user opens it",
+        why: "clients show declared features, and their user gets an error",
         remedy: "implement the method, or do not declare the capability",
         sdks: &[("TypeScript", "take the capability out of the options of `new Server(…)`, or set a request handler for its methods")],
         bad: r#"
@@ -71,13 +71,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "capability-is-declared",
         area: Area::Capabilities,
-        requirement: "what a server has, it declares",
+        requirement: "a server declares each capability that it implements",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools#capabilities" }],
         on: On::Any,
         tolerance: OFTEN_BROKEN,
         judge: Judge::Each(is_declared),
-        why: "clients request only what is declared, so an undeclared feature is never used",
-        remedy: "declare the capability in the answer to the handshake",
+        why: "clients use only declared features",
+        remedy: "declare the capability in the response to the handshake",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -95,12 +95,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "notifications-are-declared",
         area: Area::Capabilities,
-        requirement: "notifications are sent only of what was declared: `listChanged`, `subscribe`, `logging`",
+        requirement: "notifications are sent only for declared capabilities: `listChanged`, `subscribe`, `logging`",
         sources: NEGOTIATED_BY_HANDSHAKE,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(notifications_are_declared),
-        why: "clients set up handlers by what is declared; anything else is lost, or is an error",
+        why: "clients register handlers for declared capabilities; any other notification is lost or an error",
         remedy: "declare the capability, or do not send the notification",
         sdks: &[("TypeScript", "`capabilities: { logging: {}, tools: { listChanged: true } }` in the options of the server")],
         bad: r#"
@@ -115,7 +115,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "log-level-is-honored",
         area: Area::Capabilities,
-        requirement: "after a level was asked for, no log messages below it are sent",
+        requirement: "log messages below the requested level are not sent",
         sources: &[
             RequirementSource {
                 revisions: revisions::LEGACY,
@@ -131,8 +131,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(log_level_is_obeyed),
-        why: "who asks for errors only drowns in what is none",
-        remedy: "keep the level for each session, and compare before a message is sent",
+        why: "a client that requests only errors is flooded with other messages",
+        remedy: "store the level for each session, and check it before sending a message",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -152,7 +152,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "log-level-unknown-is-refused",
         area: Area::Capabilities,
-        requirement: "a log level that does not exist is refused with the error -32602",
+        requirement: "an unknown log level gets error -32602",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Should,
@@ -161,8 +161,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(unknown_log_level_is_refused),
-        why: "a client that misspells a level believes that it is set",
-        remedy: "accept the eight levels of syslog, and answer -32602 to all else",
+        why: "a client with a misspelled level gets a success, but no such level is set",
+        remedy: "accept the eight levels of syslog, and respond with -32602 to any other",
         sdks: &[],
         bad: r#"
             @ set-unknown-log-level
@@ -175,7 +175,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-const NO_HANDSHAKE: &str = "the server has not said what it can do";
+const NO_HANDSHAKE: &str = "the capabilities of the server are unknown";
 
 /// What tells whether a declared capability exists: the capability, the probe, what it was tried on.
 const KEPT: [(&str, &str, Option<&str>); 8] = [
@@ -214,7 +214,7 @@ fn is_kept(conversation: &ConversationView<'_>) -> Judgment {
         }
     }
     match (violations.is_empty(), seen) {
-        (true, 0) => Judgment::NotApplicable("the server declares no capability that could be tried".into()),
+        (true, 0) => Judgment::NotApplicable("the server declares no capability that can be tested".into()),
         _ => Judgment::from_violations(violations),
     }
 }
@@ -243,7 +243,7 @@ fn is_declared(conversation: &ConversationView<'_>) -> Judgment {
         if conversation.capability(capability).is_none() {
             let frames = declaration(conversation).into_iter().chain(asked.frames());
             let things = if count == 1 { "1 item".to_owned() } else { format!("{count} items") };
-            violations.push(Violation::new(format!("`{method}` gives {things}, and `{capability}` is not declared"), frames));
+            violations.push(Violation::new(format!("`{method}` returns {things}, but `{capability}` is not declared"), frames));
         }
     }
     violations.dedup_by(|later: &mut Violation, first| later.message == first.message);
@@ -270,7 +270,7 @@ fn notifications_are_declared(conversation: &ConversationView<'_>) -> Judgment {
         if conversation.capability(capability).is_some() {
             continue;
         }
-        let message = format!("`{method}` was sent, and `{}` is not declared", capability.replace('/', "."));
+        let message = format!("`{method}` was sent, but `{}` is not declared", capability.replace('/', "."));
         if !violations.iter().any(|known| known.message == message) {
             violations.push(Violation::new(message, [handshake, said.frame.id]));
         }
@@ -290,7 +290,7 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
         return judgment;
     }
     let probe = if conversation.is_modern() { "log-level" } else { "set-log-level" };
-    let Some(asked) = conversation.probe(probe) else { return Judgment::Untestable("no log level was asked for".into()) };
+    let Some(asked) = conversation.probe(probe) else { return Judgment::Untestable("no log level was set".into()) };
     let level = Value::from(asked.subject());
     match asked.answer {
         Answer::Result { .. } => {}
@@ -303,11 +303,11 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
     }
     let asked_at = asked.request.map(|request| request.frame.id);
     let (Some(wanted), Some(from)) = (rank(&level), if conversation.is_modern() { asked_at } else { asked.answer.frame() }) else {
-        return Judgment::Untestable("no log level was asked for".into());
+        return Judgment::Untestable("no log level was set".into());
     };
     let logs = || conversation.from_server().filter(|said| said.method() == Some("notifications/message"));
     if conversation.is_modern() && logs().any(|said| said.frame.id < from) {
-        return Judgment::Untestable("it logs unasked, whatever the level, which is judged by itself".into());
+        return Judgment::Untestable("the server logs without a request at any level, which another rule judges".into());
     }
     let until = if conversation.is_modern() { asked.answer.frame() } else { None };
     let later = logs().filter(|said| said.frame.id > from && until.is_none_or(|until| said.frame.id < until));
@@ -317,7 +317,7 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
         .collect();
     let Some((first, below)) = low.first() else { return Judgment::Pass };
     let others = if low.len() > 1 { format!(", the first of {}", low.len()) } else { String::new() };
-    let message = format!("a log message of level {below} came after {level} had been asked for{others}");
+    let message = format!("a log message of level {below} was sent after the level had been set to {level}{others}");
     Judgment::Broken(vec![Violation::new(message, asked.frames().into_iter().chain([first.frame.id]))])
 }
 
@@ -326,7 +326,7 @@ fn unknown_log_level_is_refused(conversation: &ConversationView<'_>) -> Judgment
         return judgment;
     }
     let tried: Vec<Asked<'_, '_>> = conversation.probes("set-unknown-log-level").chain(conversation.probes("unknown-log-level")).collect();
-    let Some(asked) = tried.first() else { return Judgment::Untestable("no unknown log level was asked for".into()) };
+    let Some(asked) = tried.first() else { return Judgment::Untestable("no unknown log level was requested".into()) };
     match asked.answer {
         Answer::Result { .. } => Judgment::Broken(vec![Violation::new("an unknown log level was accepted", asked.frames())]),
         Answer::Error { .. } if asked.answer.code() == Some(-32602) => Judgment::Pass,

@@ -19,7 +19,7 @@ const GOES_ON: &str = "requests-continue-to-be-served";
 /// The rule that tells how a process ended.
 const STAYS_ALIVE: &str = "server-stays-alive";
 
-/// The rule that tells that not even the handshake was served.
+/// The rule that tells that even the handshake was not served.
 const HANDSHAKE: &str = "initialize-gets-result";
 
 /// Fewer requests that fail in the same way may have reasons of their own.
@@ -206,12 +206,12 @@ fn ends(conversations: &[&ConversationView<'_>]) -> Option<Outage> {
 
 fn goes_on(conversations: &[&ConversationView<'_>]) -> Judgment {
     match outage(conversations) {
-        Some(Outage { was_up: false, .. }) => Judgment::Untestable("not even the handshake was served".into()),
+        Some(Outage { was_up: false, .. }) => Judgment::Untestable("even the handshake was not served".into()),
         Some(Outage { message, conversation, frames, .. }) => {
             Judgment::Broken(vec![Violation { conversation, ..Violation::new(message, frames) }])
         }
         None if conversations.iter().any(|one| outcomes(one).iter().any(|outcome| outcome.failure.is_none())) => Judgment::Pass,
-        None => Judgment::Untestable("no ordinary request was answered".into()),
+        None => Judgment::Untestable("no ordinary request got a response".into()),
     }
 }
 

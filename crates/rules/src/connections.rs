@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-body-length-is-correct",
         area: Area::Http,
-        requirement: "a body has the length that its head or its chunks tell, and ends with the last of it",
+        requirement: "a body has the length that its header or its chunks declare",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Must,
@@ -37,8 +37,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(body_is_framed_well),
-        why: "clients wait for what never comes, or read the rest of one response as the beginning of the next",
-        remedy: "leave `Content-Length` and chunks to the HTTP library, and count bytes, not characters",
+        why: "clients wait for missing bytes, or read the rest of one response as the beginning of the next",
+        remedy: "let the HTTP library set `Content-Length` and chunks, and count bytes, not characters",
         sdks: &[],
         bad: r#"
             > POST /mcp
@@ -56,7 +56,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-connection-is-reusable",
         area: Area::Http,
-        requirement: "a connection takes a second request, unless the response said `Connection: close`",
+        requirement: "a connection accepts a second request unless the response has `Connection: close`",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Portability,
@@ -65,8 +65,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(connection_is_kept),
-        why: "clients send the next request on the connection that they have; where it is gone, a POST fails that must not be repeated",
-        remedy: "keep connections open for some seconds, or say `Connection: close`",
+        why: "clients reuse their connection; if it is closed, a POST fails, and it must not be repeated",
+        remedy: "keep connections open for some seconds, or send `Connection: close`",
         sdks: &[],
         bad: r"
             @ kept-connection
@@ -87,7 +87,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-message-is-sent-once",
         area: Area::Http,
-        requirement: "a message goes to one of the open streams only",
+        requirement: "a message is sent on only one of the open streams",
         sources: &[RequirementSource {
             revisions: revisions::SESSIONS,
             level: RequirementLevel::Must,
@@ -96,8 +96,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(message_is_sent_once),
-        why: "a client that listens on two streams gets it twice: a request is answered twice, an answer belongs to nothing",
-        remedy: "send what concerns a request on the stream of that request, and the rest on the stream of the GET",
+        why: "a client with two streams gets the message twice: it responds twice to a request, and a second response has no request",
+        remedy: "send messages about a request on the stream of that request, and all others on the stream of the GET",
         sdks: &[],
         bad: r#"
             > GET /mcp mcp-session-id: a
@@ -119,7 +119,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-abort-is-survived",
         area: Area::Http,
-        requirement: "a server goes on when a client closes a connection before it has its answer",
+        requirement: "a server survives a client that closes its connection before the response",
         sources: &[
             RequirementSource { revisions: Revision::V2024_11_05..=Revision::V2024_11_05, level: RequirementLevel::Should, source: "" },
             RequirementSource {
@@ -136,8 +136,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(abort_is_survived),
-        why: "laptops sleep and people press Ctrl-C: one client that goes must not take the others along",
-        remedy: "catch the failure of writing to a connection that is closed",
+        why: "laptops sleep and users press Ctrl-C: one client that disconnects must not affect the others",
+        remedy: "catch errors when writing to a closed connection",
         sdks: &[],
         bad: r#"
             @ abort
@@ -164,8 +164,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(listens_on_loopback),
-        why: "everybody on the same network can call its tools, with the rights of whoever started it",
-        remedy: "bind 127.0.0.1 or ::1 unless told otherwise, instead of 0.0.0.0",
+        why: "anyone on the same network can call its tools, with the permissions of the user who started it",
+        remedy: "bind 127.0.0.1 or ::1 by default, instead of 0.0.0.0",
         sdks: &[("TypeScript", "`app.listen(port, '127.0.0.1')`"), ("FastMCP", "`mcp.run(transport=\"http\", host=\"127.0.0.1\")`")],
         bad: r"
             @ plain
@@ -194,7 +194,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(says_no_buffering),
-        why: "behind nginx and its like, events wait in a buffer until it is full or the stream ends",
+        why: "behind proxies such as nginx, events wait in a buffer until it is full or the stream ends",
         remedy: "set `X-Accel-Buffering: no` on every response with `text/event-stream`",
         sdks: &[],
         bad: r#"
@@ -310,7 +310,7 @@ fn problem_of_body(conversation: &ConversationView<'_>, exchange: &HttpExchange<
     let length = exchange.header("content-length")?;
     let is_cut = exchange.media_type().as_deref() == Some("application/json")
         && read_json(body).is_err_and(|error| error.is_eof() && !body.trim_ascii().is_empty());
-    is_cut.then(|| format!("the body ends in the middle of its JSON, after the {} bytes that `Content-Length` tells", excerpt(length)))
+    is_cut.then(|| format!("the body ends in the middle of its JSON, after the {} bytes that `Content-Length` declares", excerpt(length)))
 }
 
 fn framing_evidence(exchange: &HttpExchange<'_>) -> Vec<FrameId> {
@@ -335,7 +335,7 @@ fn connection_is_kept(conversation: &ConversationView<'_>) -> Judgment {
         }
         [first, second] => {
             let frames = first.heads().into_iter().chain([second.request.id]).chain(second.end.map(|(frame, _)| frame.id));
-            Judgment::Broken(vec![Violation::new("a connection was closed after a response that did not say so", frames)])
+            Judgment::Broken(vec![Violation::new("a connection was closed after a response without `Connection: close`", frames)])
         }
         _ => Judgment::Untestable("the first request on the connection failed".into()),
     }
@@ -374,10 +374,10 @@ fn message_is_sent_once(conversation: &ConversationView<'_>) -> Judgment {
         Some((first, second)) => {
             let what = match (first.method(), first.id()) {
                 (Some(method), _) => format!("`{method}`"),
-                (None, id) => format!("the answer with the id {}", id.unwrap_or(&Value::Null)),
+                (None, id) => format!("the response with the id {}", id.unwrap_or(&Value::Null)),
             };
             let frames = [first.frame.id.min(second.frame.id), first.frame.id.max(second.frame.id)];
-            Judgment::Broken(vec![Violation::new(format!("{what} came on the stream of a GET and on that of a POST"), frames)])
+            Judgment::Broken(vec![Violation::new(format!("{what} was sent on the stream of a GET and on the stream of a POST"), frames)])
         }
     }
 }
@@ -404,7 +404,7 @@ fn listens_on_loopback(conversation: &ConversationView<'_>) -> Judgment {
         let is_local = conversation.exchanges.values().next().is_some_and(|exchange| is_loopback(exchange.url));
         return match is_local {
             true => Judgment::Untestable("this machine has no other address to try".into()),
-            false => Judgment::NotApplicable("the server was reached by an address that is not loopback".into()),
+            false => Judgment::NotApplicable("the server was reached at an address that is not loopback".into()),
         };
     };
     match asked.status() {
@@ -433,7 +433,7 @@ fn says_no_buffering(conversation: &ConversationView<'_>) -> Judgment {
         .filter(|exchange| exchange.method == "POST" && exchange.media_type().as_deref() == Some("text/event-stream"))
         .collect();
     if streams.is_empty() {
-        return Judgment::NotApplicable("the server answers with JSON, not with event streams".into());
+        return Judgment::NotApplicable("the server responds with JSON, not with event streams".into());
     }
     let says_no = |exchange: &&&HttpExchange<'_>| exchange.header("x-accel-buffering").is_some_and(|value| value.trim() == "no");
     let without: Vec<_> = streams.iter().filter(|exchange| !says_no(exchange)).collect();

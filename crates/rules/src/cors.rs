@@ -19,13 +19,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "cors-preflight-needs-no-credentials",
         area: Area::Cors,
-        requirement: "a preflight is answered with a status of success and `Access-Control-Allow-Origin`, without credentials",
+        requirement: "a preflight without credentials gets a success status and `Access-Control-Allow-Origin`",
         sources: FETCH,
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(preflight_is_open),
-        why: "browsers ask before they post JSON, never with a token; if that is refused, the page gets nothing but an error without a reason",
-        remedy: "answer OPTIONS before authorization is looked at, with 204 and the headers of CORS",
+        why: "browsers send a preflight before they post JSON, never with a token; if it is refused, the page gets an error without a reason",
+        remedy: "respond to OPTIONS with 204 and the CORS headers, before authorization is checked",
         sdks: &[
             ("TypeScript", "`app.use(cors({ origin, exposedHeaders: ['Mcp-Session-Id', 'WWW-Authenticate'] }))` before everything else"),
             ("Python", "Starlette's `CORSMiddleware` as the outermost one"),
@@ -42,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "cors-preflight-allows-methods",
         area: Area::Cors,
-        requirement: "a preflight names POST among the methods that it allows, and DELETE where there are sessions",
+        requirement: "a preflight allows POST, and DELETE if the server has sessions",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Should,
@@ -51,8 +51,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(preflight_allows_methods),
-        why: "what is not named a page may not send: without DELETE its sessions stay behind",
-        remedy: "answer with `Access-Control-Allow-Methods: GET, POST, DELETE`",
+        why: "a page cannot use other methods: without DELETE, it cannot end its sessions",
+        remedy: "respond with `Access-Control-Allow-Methods: GET, POST, DELETE`",
         sdks: &[("TypeScript", "`cors({ methods: ['GET', 'POST', 'DELETE'] })`")],
         bad: r"
             @ preflight
@@ -71,8 +71,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(preflight_allows_headers),
-        why: "one header that is not allowed keeps the browser from sending the request at all",
-        remedy: "name the headers of the protocol in `Access-Control-Allow-Headers`, or repeat those that the preflight asks for",
+        why: "if one header is not allowed, the browser does not send the request",
+        remedy: "list the headers of the protocol in `Access-Control-Allow-Headers`, or repeat those that the preflight requests",
         sdks: &[("TypeScript", "`cors()` repeats what is asked for, unless `allowedHeaders` is set")],
         bad: r"
             @ preflight
@@ -86,13 +86,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "cors-response-allows-origin",
         area: Area::Cors,
-        requirement: "an answer to a page names its origin in `Access-Control-Allow-Origin`",
+        requirement: "a response to a page names its origin in `Access-Control-Allow-Origin`",
         sources: FETCH,
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(answer_allows_origin),
-        why: "the request is carried out, and the page may not read what came of it",
-        remedy: "set the header on every response, not on the preflight alone",
+        why: "the request is executed, but the page cannot read the response",
+        remedy: "set the header on every response, not only on the preflight",
         sdks: &[],
         bad: r"
             @ preflight
@@ -112,13 +112,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "cors-exposes-session-id",
         area: Area::Cors,
-        requirement: "an answer with a session id lets pages read it",
+        requirement: "a response with a session id lets pages read the id",
         sources: &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Must, source: EXPOSED }],
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(exposes_session_id),
         why: "a page that cannot read the id sends its next request without it, and is refused",
-        remedy: "set `Access-Control-Expose-Headers: Mcp-Session-Id` on the answers, not on the preflight alone",
+        remedy: "set `Access-Control-Expose-Headers: Mcp-Session-Id` on the responses, not only on the preflight",
         sdks: &[
             ("TypeScript", "`cors({ exposedHeaders: ['Mcp-Session-Id'] })`"),
             ("Python", "`CORSMiddleware(expose_headers=[\"Mcp-Session-Id\"])`"),
@@ -141,13 +141,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "cors-exposes-www-authenticate",
         area: Area::Cors,
-        requirement: "a refusal with `WWW-Authenticate` lets pages read it",
+        requirement: "a 401 with `WWW-Authenticate` lets pages read this header",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: EXPOSED }],
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(exposes_www_authenticate),
-        why: "a page that cannot read the header does not learn where to sign in",
-        remedy: "name `WWW-Authenticate` in `Access-Control-Expose-Headers` of the 401",
+        why: "a page that cannot read the header cannot find out where to sign in",
+        remedy: "list `WWW-Authenticate` in `Access-Control-Expose-Headers` of the 401",
         sdks: &[("TypeScript", "`cors({ exposedHeaders: ['Mcp-Session-Id', 'WWW-Authenticate'] })`")],
         bad: r"
             @ preflight
@@ -167,13 +167,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "cors-error-response-allows-origin",
         area: Area::Cors,
-        requirement: "a refusal names the origin of the page in `Access-Control-Allow-Origin`, as a result does",
+        requirement: "an error response names the origin of the page in `Access-Control-Allow-Origin`, too",
         sources: FETCH,
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(error_answers_allow_origin),
-        why: "the page sees a network error instead of the status, and cannot begin a new session or sign in",
-        remedy: "let CORS wrap whatever writes error responses, instead of standing behind it",
+        why: "the page gets a network error instead of the status, and cannot start a new session or sign in",
+        remedy: "put the CORS middleware before everything that writes error responses",
         sdks: &[],
         bad: r"
             @ preflight
@@ -193,7 +193,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "cors-credentials-need-known-origin",
         area: Area::Cors,
-        requirement: "credentials are allowed to origins that are known, not to whoever asks",
+        requirement: "credentials are allowed only for known origins",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Security,
@@ -202,8 +202,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(credentials_are_not_for_all),
-        why: "any page that a user visits can call the tools with the user's cookies, and read the answers",
-        remedy: "leave out `Access-Control-Allow-Credentials`, or allow only origins that are on a list",
+        why: "any page that a user visits can call the tools with the user's cookies, and read the responses",
+        remedy: "leave out `Access-Control-Allow-Credentials`, or allow only listed origins",
         sdks: &[("TypeScript", "`cors({ origin: [...], credentials: true })`, never `origin: true` with credentials")],
         bad: r"
             @ preflight
@@ -226,7 +226,7 @@ pub(super) const RULES: &[Rule] = &[
 fn preflight<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<(Asked<'a, 'c>, &'c HttpExchange<'a>), Judgment> {
     let Some(asked) = conversation.probe("preflight") else { return Err(Judgment::NotTried("no preflight was sent".into())) };
     let Some(http) = asked.http.filter(|http| http.response.is_some()) else {
-        return Err(Judgment::Untestable("the preflight was not answered".into()));
+        return Err(Judgment::Untestable("the preflight got no response".into()));
     };
     let response = http.response.map(|response| response.headers).unwrap_or_default();
     let welcomes_pages = response.iter().any(|(name, _)| name.starts_with("access-control-allow-"));
@@ -270,8 +270,8 @@ fn preflight_is_open(conversation: &ConversationView<'_>) -> Judgment {
         Err(judgment) => return judgment,
     };
     match http.status() {
-        Some(status) if !is_success(status) => broken(conversation, format!("a preflight was answered with status {status}"), &asked),
-        _ if !allows_origin(http) => broken(conversation, format!("the answer to a preflight has {}", allowed_origin(http)), &asked),
+        Some(status) if !is_success(status) => broken(conversation, format!("a preflight got status {status}"), &asked),
+        _ if !allows_origin(http) => broken(conversation, format!("the response to a preflight has {}", allowed_origin(http)), &asked),
         _ => Judgment::Pass,
     }
 }
@@ -345,7 +345,7 @@ fn answer_allows_origin(conversation: &ConversationView<'_>) -> Judgment {
     match (answers.is_empty(), wrong) {
         (true, _) => Judgment::Untestable("no request of a page was served".into()),
         (false, None) => Judgment::Pass,
-        (false, Some((asked, http))) => broken(conversation, format!("the answer to a page has {}", allowed_origin(http)), asked),
+        (false, Some((asked, http))) => broken(conversation, format!("the response to a page has {}", allowed_origin(http)), asked),
     }
 }
 
@@ -362,7 +362,7 @@ fn exposes_session_id(conversation: &ConversationView<'_>) -> Judgment {
     match opened {
         None => Judgment::NotApplicable("no session was opened for a page".into()),
         Some(asked) if asked.http.is_some_and(|http| exposes(http, "mcp-session-id")) => Judgment::Pass,
-        Some(asked) => broken(conversation, "the answer to a page does not expose `Mcp-Session-Id`".into(), &asked),
+        Some(asked) => broken(conversation, "the response to a page does not expose `Mcp-Session-Id`".into(), &asked),
     }
 }
 
@@ -372,7 +372,7 @@ fn exposes_www_authenticate(conversation: &ConversationView<'_>) -> Judgment {
     }
     let is_challenge = |http: &HttpExchange<'_>| http.status() == Some(401) && http.header("www-authenticate").is_some();
     match conversation.probe("page-anonymous").filter(|asked| asked.http.is_some_and(is_challenge)) {
-        None => Judgment::NotApplicable("the server asks pages for no authorization".into()),
+        None => Judgment::NotApplicable("the server requires no authorization of pages".into()),
         Some(asked) if asked.http.is_some_and(|http| exposes(http, "www-authenticate")) => Judgment::Pass,
         Some(asked) => broken(conversation, "the 401 for a page does not expose `WWW-Authenticate`".into(), &asked),
     }
@@ -398,7 +398,9 @@ fn credentials_are_not_for_all(conversation: &ConversationView<'_>) -> Judgment 
     if let Err(judgment) = preflight(conversation) {
         return judgment;
     }
-    let Some(asked) = conversation.probe("preflight-evil") else { return Judgment::Untestable("no foreign page asked".into()) };
+    let Some(asked) = conversation.probe("preflight-evil") else {
+        return Judgment::Untestable("no request of a foreign page was sent".into());
+    };
     let Some(http) = asked.http.filter(|http| http.response.is_some()) else {
         return Judgment::Untestable("a foreign page got no response".into());
     };

@@ -23,7 +23,7 @@ pub(super) const RULES: &[Rule] = &[
         tolerance: None,
         judge: Judge::Each(logs_hide_secrets),
         why: "clients show and store log messages, and hand them to models",
-        remedy: "log the name of a setting instead of its value, and URLs without their password",
+        remedy: "log the name of a setting instead of its value, and URLs without passwords",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"query"}}
@@ -44,7 +44,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(header_annotations_hold_no_secret),
-        why: "proxies and gateways see headers and write them into their logs",
+        why: "proxies and gateways can read headers and write them to their logs",
         remedy: "take `x-mcp-header` off this argument",
         sdks: &[],
         bad: r#"

@@ -54,7 +54,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(content_is_fields),
-        why: "clients ignore lines that they do not know, so that a message without `data:` never arrives",
+        why: "clients ignore unknown lines, so a message without `data:` never arrives",
         remedy: "begin each line of a message with `data: `",
         sdks: &[],
         bad: r#"
@@ -77,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(event_is_terminated),
-        why: "clients wait for the blank line: the last message of a stream is lost, and two others run into one",
+        why: "clients wait for the blank line: the last message of a stream is lost, and other messages are merged",
         remedy: "write two line feeds after the data of each event",
         sdks: &[],
         bad: r#"
@@ -101,7 +101,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(data_is_a_message),
-        why: "clients parse all data as messages: some log an error for each heartbeat, some hang up",
+        why: "clients parse all data as messages: some log an error for each heartbeat, some disconnect",
         remedy: "send heartbeats as comments (a line that begins with a colon), and each message as one event",
         sdks: &[],
         bad: r#"
@@ -121,12 +121,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-event-is-named-message",
         area: Area::Events,
-        requirement: "an event that holds a message is named `message`, or not at all",
+        requirement: "an event with a message is named `message` or has no name",
         sources: MESSAGES,
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(event_is_named_message),
-        why: "clients listen to `message`; what has another name goes past them, and its request is never answered",
+        why: "clients listen for `message` and ignore other names, so the request never gets its response",
         remedy: "leave out the `event` field, or write `event: message`",
         sdks: &[],
         bad: r#"
@@ -148,8 +148,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(is_utf8),
-        why: "what is written in another encoding arrives as other characters, or makes the message unreadable",
-        remedy: "encode what is written to the stream as UTF-8, whatever the locale is",
+        why: "in another encoding, characters are wrong or the message cannot be read",
+        remedy: "encode the stream as UTF-8, regardless of the locale",
         sdks: &[("Python", "`text.encode(\"utf-8\")`, never without an encoding")],
         bad: r#"
             > POST /mcp
@@ -174,7 +174,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(ends_lines_with_lf),
-        why: "a carriage return before it is legal, and there are clients that look for two line feeds and never find them",
+        why: "a carriage return before it is valid, but some clients search for two line feeds and never find them",
         remedy: "end lines with a line feed",
         sdks: &[("Python", "sse-starlette: `EventSourceResponse(…, sep=\"\\n\")`")],
         bad: r#"
@@ -191,7 +191,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-resumable-stream-starts-with-id",
         area: Area::Events,
-        requirement: "a stream that can be resumed begins with an event that has an id and no data",
+        requirement: "a resumable stream begins with an event that has an id and no data",
         sources: &[RequirementSource {
             revisions: Revision::V2025_11_25..=Revision::V2025_11_25,
             level: RequirementLevel::Should,
@@ -200,8 +200,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(stream_is_primed),
-        why: "a client whose connection breaks before the first message has no id to resume from, and loses the answer",
-        remedy: "send `id: …` with an empty `data:` as soon as a stream is opened, before there is anything to say",
+        why: "a client whose connection breaks before the first message has no id to resume from, and loses the response",
+        remedy: "send `id: …` with an empty `data:` as soon as a stream is opened, before the first message",
         sdks: &[],
         bad: r#"
             > POST /mcp mcp-protocol-version: 2025-11-25
@@ -227,8 +227,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(event_ids_are_unique),
-        why: "a client resumes by the last id that it saw; if another stream has that id too, it gets what is not its own, or nothing",
-        remedy: "put the stream into the id, such as a random name for each stream and a counter after it",
+        why: "a client resumes from the last id that it received; if another stream has the same id, it gets the wrong messages, or none",
+        remedy: "include the stream in the id, for example a random name for each stream, followed by a counter",
         sdks: &[],
         bad: r#"
             > POST /mcp
@@ -252,7 +252,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-stream-ends-after-response",
         area: Area::Events,
-        requirement: "the event stream that answers a request ends after the answer",
+        requirement: "the event stream of a request ends after the response",
         sources: &[
             RequirementSource {
                 revisions: revisions::SESSIONS,
@@ -268,8 +268,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(stream_ends_after_answer),
-        why: "each request leaves an open connection behind, until the client or a proxy on the way runs out of them",
-        remedy: "end the response once the answer is written",
+        why: "each request leaves an open connection behind, until the client or a proxy reaches its limit",
+        remedy: "close the stream after writing the response",
         sdks: &[],
         bad: r#"
             @ stream-end
@@ -290,13 +290,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-endpoint-comes-first",
         area: Area::Events,
-        requirement: "the first event of HTTP+SSE is named `endpoint`, and its data is where to send messages",
+        requirement: "the first event of HTTP+SSE is named `endpoint`, and its data is the URL for messages",
         sources: SSE,
         on: On::Sse,
         tolerance: None,
         judge: Judge::Each(endpoint_comes_first),
-        why: "a client that does not know where to send its messages has nothing to do but wait",
-        remedy: "send `event: endpoint` with the path for messages as soon as the stream is open, before anything else",
+        why: "a client that does not know where to send messages waits until its deadline",
+        remedy: "send `event: endpoint` with the path for messages as the first event, as soon as the stream is open",
         sdks: &[],
         bad: r"
             > GET /sse accept: text/event-stream
@@ -310,13 +310,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-endpoint-has-same-origin",
         area: Area::Events,
-        requirement: "the endpoint for messages has the origin of the stream",
+        requirement: "the endpoint for messages has the same origin as the stream",
         sources: &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Security, source: "" }],
         on: On::Sse,
         tolerance: None,
         judge: Judge::Each(endpoint_has_same_origin),
-        why: "messages and credentials would be sent to whomever the endpoint names, so that clients refuse it",
-        remedy: "send a path without a host; behind a proxy, the host that clients see",
+        why: "clients refuse an endpoint that would send messages and credentials to another server",
+        remedy: "send a path without a host, or, behind a proxy, the host that clients use",
         sdks: &[],
         bad: r"
             > GET /sse accept: text/event-stream
@@ -330,13 +330,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "sse-post-is-accepted",
         area: Area::Events,
-        requirement: "the POST of a message is answered with a status of success",
+        requirement: "the POST of a message gets a success status",
         sources: SSE,
         on: On::Sse,
         tolerance: None,
         judge: Judge::Each(post_is_accepted),
-        why: "clients take any other status for a failure of the request, whatever comes on the stream",
-        remedy: "answer the POST with 202 before the message is worked on, and say on the stream what is wrong with it",
+        why: "clients treat any other status as a failed request, regardless of the stream",
+        remedy: "respond to the POST with 202 before handling the message, and send errors on the stream",
         sdks: &[],
         bad: r#"
             > POST /messages?session=1
@@ -449,7 +449,7 @@ fn content_is_fields(conversation: &ConversationView<'_>) -> Judgment {
         .filter(|read| !read.is_chunk_debris())
         .filter_map(|read| Some((read.frame.id, excerpt(read.event.unknown.iter().find(|line| !is_ignored_by_all(line))?))))
         .collect();
-    together(&wrong, |line, more| format!("a line of an event stream is no field: `{line}`{}", and_more(more)))
+    together(&wrong, |line, more| format!("a line of an event stream is not a field: `{line}`{}", and_more(more)))
 }
 
 /// Whether a line is a field that the standard lets everybody ignore, or one of its own with a value that is ignored. What looks like a
@@ -484,7 +484,7 @@ fn event_is_terminated(conversation: &ConversationView<'_>) -> Judgment {
         })
         .map(|read| (read.frame.id, excerpt(read.data().unwrap_or_default())))
         .collect();
-    together(&wrong, |data, more| format!("an event is not ended by a blank line: `{data}`{}", and_more(more)))
+    together(&wrong, |data, more| format!("an event does not end with a blank line: `{data}`{}", and_more(more)))
 }
 
 fn waited(conversation: &ConversationView<'_>, from: FrameId, to: FrameId) -> bool {
@@ -502,7 +502,10 @@ fn data_is_a_message(conversation: &ConversationView<'_>) -> Judgment {
         .filter(|(read, data)| !holds_message(data) && !holds_messages(data) && !is_lost_endpoint(read))
         .map(|(read, data)| (read.frame.id, excerpt(data)))
         .collect();
-    match (with_data.is_empty(), together(&wrong, |data, more| format!("the data of an event is no message: `{data}`{}", and_more(more)))) {
+    match (
+        with_data.is_empty(),
+        together(&wrong, |data, more| format!("the data of an event is not a message: `{data}`{}", and_more(more))),
+    ) {
         (true, _) => Judgment::NotApplicable(NO_STREAM.into()),
         (false, judgment) => judgment,
     }
@@ -601,7 +604,7 @@ fn stream_is_primed(conversation: &ConversationView<'_>) -> Judgment {
     }
     violations.truncate(1);
     match seen {
-        0 => Judgment::NotApplicable("its events have no ids, so that no stream can be resumed".into()),
+        0 => Judgment::NotApplicable("the events have no ids, so no stream can be resumed".into()),
         _ => Judgment::from_violations(violations),
     }
 }
@@ -614,19 +617,19 @@ pub(super) fn session_of(exchange: &HttpExchange<'_>) -> String {
 fn stream_ends_after_answer(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("stream-end") else { return Judgment::NotTried("no stream was waited for".into()) };
     let (Some(http), Some(answer)) = (asked.http, asked.answer.frame()) else {
-        return Judgment::Untestable("the request whose stream was waited for was not answered".into());
+        return Judgment::Untestable("the request whose stream was waited for got no response".into());
     };
     if http.media_type().as_deref() != Some("text/event-stream") {
-        return Judgment::NotApplicable("the server answers with JSON, not with event streams".into());
+        return Judgment::NotApplicable("the server responds with JSON, not with event streams".into());
     }
     let debris: Vec<ExchangeId> = events(conversation).iter().filter(|read| read.is_chunk_debris()).map(|read| read.exchange.id).collect();
     let last = conversation.frames().last().map_or(answer, |frame| frame.id);
     match http.end {
         Some((end, _)) if !waited(conversation, answer, end.id) => Judgment::Pass,
-        None if debris.contains(&http.id) => Judgment::Untestable("the stream is broken further below".into()),
+        None if debris.contains(&http.id) => Judgment::Untestable("the stream violates a more basic rule".into()),
         None if !waited(conversation, answer, last) => Judgment::Untestable("the conversation ended before the stream had to".into()),
         _ => Judgment::Broken(vec![Violation::new(
-            "the event stream of a request was still open a second after its answer",
+            "the event stream of a request was still open a second after its response",
             [http.request.id, answer],
         )]),
     }
@@ -680,7 +683,7 @@ fn endpoint_has_same_origin(conversation: &ConversationView<'_>) -> Judgment {
         violations.push(Violation::new(problem, [frame]));
     }
     violations.truncate(1);
-    Judgment::of(violations, told, "no stream of the server told an endpoint")
+    Judgment::of(violations, told, "no stream of the server named an endpoint")
 }
 
 fn post_is_accepted(conversation: &ConversationView<'_>) -> Judgment {
@@ -694,7 +697,7 @@ fn post_is_accepted(conversation: &ConversationView<'_>) -> Judgment {
     let mut violations = Vec::new();
     if let Some(exchange) = refused.first() {
         let status = exchange.status().unwrap_or_default();
-        let message = format!("the POST of a message was answered with status {status}{}", and_more(refused.len() - 1));
+        let message = format!("the POST of a message got status {status}{}", and_more(refused.len() - 1));
         violations.push(Violation::new(message, exchange.heads()));
     }
     let unanswered = unanswered_posts(conversation);

@@ -25,7 +25,7 @@ const FIXTURE: Rule = Rule {
     on: On::Any,
     tolerance: None,
     judge: Judge::Each(|_| Judgment::Pass),
-    why: "the official conformance suite tells by this tool whether the server, or the SDK under it, has the feature",
+    why: "the official conformance suite uses this tool to check whether the server or its SDK has the feature",
     remedy: "",
     sdks: &[],
     bad: "",
@@ -39,10 +39,10 @@ const NEWEST_LEGACY: Revisions = Revision::V2025_11_25..=Revision::V2025_11_25;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "fixture-content-types",
-        requirement: "the tools for text, image, audio, embedded resource and all of them give just that",
+        requirement: "the tools for text, image, audio, embedded resource and mixed content return that content",
         sources: &[RequirementSource { revisions: SINCE, level: RequirementLevel::Must, source: "server/tools#tool-result" }],
         judge: Judge::Each(content_types),
-        remedy: "give the content blocks that the name of the tool promises, each with its data",
+        remedy: "return the content blocks that the name of the tool announces, each with its data",
         bad: r#"
             @ fixture test_image_content
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_image_content","arguments":{}}}
@@ -55,7 +55,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-error-is-a-result",
-        requirement: "the tool that fails gives a result with `isError` and a text that says why",
+        requirement: "the tool that fails returns a result with `isError` and a text with the reason",
         sources: &[
             RequirementSource {
                 revisions: Revision::V2024_11_05..=Revision::V2025_03_26,
@@ -65,7 +65,7 @@ pub(super) const RULES: &[Rule] = &[
             RequirementSource { revisions: SINCE, level: RequirementLevel::Must, source: "server/tools#error-handling" },
         ],
         judge: Judge::Each(error_is_a_result),
-        remedy: "turn what a tool throws into a result with `isError: true`; JSON-RPC errors are for calls that cannot be made",
+        remedy: "return each exception of a tool as a result with `isError: true`; JSON-RPC errors are for invalid calls",
         bad: r#"
             @ fixture test_error_handling
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_error_handling","arguments":{}}}
@@ -78,14 +78,14 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-logs",
-        requirement: "the tool that logs sends three log messages while it works",
+        requirement: "the tool that logs sends three log messages while it runs",
         sources: &[RequirementSource {
             revisions: LEGACY,
             level: RequirementLevel::Must,
             source: "server/utilities/logging#log-message-notifications",
         }],
         judge: Judge::Each(logs),
-        remedy: "send each log message as `notifications/message` to the session that calls, if its level allows",
+        remedy: "send each log message as `notifications/message` to the session of the call, if its level allows",
         bad: r#"
             @ fixture test_tool_with_logging
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_tool_with_logging","arguments":{}}}
@@ -102,7 +102,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-progress",
-        requirement: "the tool that reports progress does so three times, with the token of the call",
+        requirement: "the tool that reports progress reports it three times, with the token of the call",
         sources: &[
             RequirementSource { revisions: LEGACY, level: RequirementLevel::Must, source: "basic/utilities/progress#progress-flow" },
             RequirementSource {
@@ -112,7 +112,7 @@ pub(super) const RULES: &[Rule] = &[
             },
         ],
         judge: Judge::Each(progress),
-        remedy: "send `notifications/progress` with `_meta.progressToken` of the call, as it came",
+        remedy: "send `notifications/progress` with the unchanged `_meta.progressToken` of the call",
         bad: r#"
             @ fixture test_tool_with_progress
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_tool_with_progress","_meta":{"progressToken":"t"}}}
@@ -128,10 +128,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-sampling",
-        requirement: "the tool that samples asks the client, and tells what it was answered",
+        requirement: "the tool that samples sends a request to the client, and returns the client response",
         sources: &[RequirementSource { revisions: LEGACY, level: RequirementLevel::Must, source: "client/sampling#creating-messages" }],
         judge: Judge::Each(|conversation| asks_and_tells(conversation, "test_sampling", "sampling/createMessage", SAMPLED)),
-        remedy: "send `sampling/createMessage` on the stream of the call, and go on with the result that comes back",
+        remedy: "send `sampling/createMessage` on the stream of the call, and continue with its result",
         bad: r#"
             @ fixture test_sampling
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_sampling","arguments":{"prompt":"?"}}}
@@ -146,10 +146,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-elicitation",
-        requirement: "the tool that asks the user does so, and tells what was entered",
+        requirement: "the tool that requests user input sends an elicitation, and returns the input",
         sources: &[RequirementSource { revisions: LEGACY, level: RequirementLevel::Must, source: "client/elicitation#protocol-messages" }],
         judge: Judge::Each(|conversation| asks_and_tells(conversation, "test_elicitation", "elicitation/create", ENTERED)),
-        remedy: "send `elicitation/create` on the stream of the call, and go on with the content that comes back",
+        remedy: "send `elicitation/create` on the stream of the call, and continue with its content",
         bad: r#"
             @ fixture test_elicitation
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation","arguments":{"message":"?"}}}
@@ -166,14 +166,14 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-elicitation-defaults",
-        requirement: "the form with defaults reaches the client with each of them: string, integer, number, choice and boolean",
+        requirement: "the form with defaults reaches the client with all defaults: string, integer, number, choice and boolean",
         sources: &[RequirementSource {
             revisions: NEWEST_LEGACY,
             level: RequirementLevel::Must,
             source: "client/elicitation#requested-schema",
         }],
         judge: Judge::Each(|conversation| form(conversation, "test_elicitation_sep1034_defaults", default_flaws)),
-        remedy: "pass `requestedSchema` on as it was written, with every `default`",
+        remedy: "send `requestedSchema` unchanged, with every `default`",
         bad: r#"
             @ fixture test_elicitation_sep1034_defaults
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation_sep1034_defaults","arguments":{}}}
@@ -186,14 +186,14 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-elicitation-enums",
-        requirement: "the form with choices reaches the client with each kind of them: one or several, with titles and without",
+        requirement: "the form with choices reaches the client with all kinds of choices: single and multiple, with and without titles",
         sources: &[RequirementSource {
             revisions: NEWEST_LEGACY,
             level: RequirementLevel::Must,
             source: "client/elicitation#requested-schema",
         }],
         judge: Judge::Each(|conversation| form(conversation, "test_elicitation_sep1330_enums", enum_flaws)),
-        remedy: "pass `requestedSchema` on as it was written: `enum`, `oneOf` with `const` and `title`, `enumNames`, and arrays of them",
+        remedy: "send `requestedSchema` unchanged: `enum`, `oneOf` with `const` and `title`, `enumNames`, and arrays of them",
         bad: r#"
             @ fixture test_elicitation_sep1330_enums
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation_sep1330_enums","arguments":{}}}
@@ -206,13 +206,13 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-schema-keywords-are-preserved",
-        requirement: "the schema in JSON Schema 2020-12 is listed with every keyword that was written",
+        requirement: "the schema in JSON Schema 2020-12 is listed with all its keywords",
         sources: &[
             RequirementSource { revisions: NEWEST_LEGACY, level: RequirementLevel::Must, source: "server/tools#tool" },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/tools#tool" },
         ],
         judge: Judge::Each(schema_keywords),
-        remedy: "list `inputSchema` as it was written, and not what a conversion to other types leaves of it",
+        remedy: "list `inputSchema` unchanged, without a conversion to other types that loses keywords",
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
             < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"json_schema_2020_12_tool","inputSchema":{"type":"object","properties":{"name":{"type":"string"}}}}]}}"#,
@@ -223,10 +223,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-resources",
-        requirement: "the resources for text, for bytes and of a template give just that",
+        requirement: "the resources for text, for bytes and of a template return that content",
         sources: &[RequirementSource { revisions: SINCE, level: RequirementLevel::Must, source: "server/resources#resource-contents" }],
         judge: Judge::Each(resources),
-        remedy: "give one item of contents with the URI that was asked for, a `mimeType`, and `text` or `blob`",
+        remedy: "return one item of contents with the requested URI, a `mimeType`, and `text` or `blob`",
         bad: r#"
             @ fixture test://template/{id}/data
             > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"test://template/123/data"}}
@@ -239,10 +239,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-prompts",
-        requirement: "the prompts for text, arguments, an embedded resource and an image give just that",
+        requirement: "the prompts for text, arguments, an embedded resource and an image return that content",
         sources: &[RequirementSource { revisions: SINCE, level: RequirementLevel::Must, source: "server/prompts#promptmessage" }],
         judge: Judge::Each(prompts),
-        remedy: "put the arguments where the prompt has them, and give resources and images as content blocks",
+        remedy: "insert the arguments into the prompt, and return resources and images as content blocks",
         bad: r#"
             @ fixture test_prompt_with_arguments
             > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"test_prompt_with_arguments","arguments":{"arg1":"mcproof-first-argument","arg2":"mcproof-second-argument"}}}
@@ -255,7 +255,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-stream-resumes",
-        requirement: "the tool that closes its stream says when to come back, and gives the answer to whoever does",
+        requirement: "the tool that closes its stream sends `retry` before, and its response on the resumed stream",
         sources: &[RequirementSource {
             revisions: NEWEST_LEGACY,
             level: RequirementLevel::Should,
@@ -263,7 +263,7 @@ pub(super) const RULES: &[Rule] = &[
         }],
         on: On::Http,
         judge: Judge::Each(stream_resumes),
-        remedy: "send an event with an `id` and a `retry` before the stream is closed, keep what comes after it, and give that to a GET with `Last-Event-ID`",
+        remedy: "send an event with an `id` and a `retry` before closing the stream, store later events, and send them in response to a GET with `Last-Event-ID`",
         bad: r#"
             @ fixture! test_reconnection
             > POST /mcp
@@ -288,10 +288,10 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-missing-capability",
-        requirement: "the tool that needs sampling is refused with error -32021, which names that, where the client has not declared it",
+        requirement: "the tool that needs sampling gets error -32021, which names sampling, if the client has not declared it",
         sources: &[RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#meta" }],
         judge: Judge::Each(missing_capability),
-        remedy: "answer -32021 with `data.requiredCapabilities`, an object keyed by what is missing; over HTTP with status 400",
+        remedy: "respond with -32021 and `data.requiredCapabilities`, an object keyed by missing capability; over HTTP with status 400",
         bad: r#"
             @ fixture-without-capability test_missing_capability
             > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_missing_capability","arguments":{}}}
@@ -304,14 +304,14 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fixture-list-change-is-notified",
-        requirement: "the tools that change a list make the server tell so to whoever listens",
+        requirement: "the tools that change a list make the server notify each listening client",
         sources: &[RequirementSource {
             revisions: revisions::MODERN,
             level: RequirementLevel::Should,
             source: "server/tools#list-changed-notification",
         }],
         judge: Judge::Each(list_change_is_told),
-        remedy: "send the notification on every `subscriptions/listen` stream that asked for it, also if another request made the change",
+        remedy: "send the notification on every `subscriptions/listen` stream that requested it, even if another request made the change",
         bad: r#"
             @ fixture-change test_trigger_tool_change
             > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}
@@ -363,7 +363,7 @@ fn each(
         violations.extend(wrong(&asked).err().map(|message| Violation::new(message, asked.frames())));
     }
     match (is_offered, unasked.is_empty()) {
-        (true, _) => Judgment::of(violations, seen, "the fixtures gave no answer"),
+        (true, _) => Judgment::of(violations, seen, "the fixtures got no response"),
         (false, true) => Judgment::NotApplicable(format!("the server does not have `{}`", names.join("`, `"))),
         (false, false) => Judgment::Untestable(format!("{} was not tried; a tool may need `--call`", named(&unasked))),
     }
@@ -428,10 +428,10 @@ fn content_types(conversation: &ConversationView<'_>) -> Judgment {
 fn error_is_a_result(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "fixture", &["test_error_handling"], |asked| match asked.answer {
         Answer::Result { value, .. } if value.get("isError") != Some(&Value::Bool(true)) => {
-            Err("`test_error_handling` gives a result without `isError`".into())
+            Err("`test_error_handling` returned a result without `isError`".into())
         }
         Answer::Result { value, .. } if texts(value).is_empty() => {
-            Err("the result of `test_error_handling` does not say what failed".into())
+            Err("the result of `test_error_handling` does not name the failure".into())
         }
         Answer::Result { .. } => Ok(()),
         answer => Err(format!("`test_error_handling` got {}, not a result with `isError`", answer.describe())),
@@ -476,12 +476,12 @@ fn asked_back<'c, 'a>(conversation: &'c ConversationView<'a>, asked: &Asked<'_, 
 fn asks_and_tells(conversation: &ConversationView<'_>, tool: &str, method: &str, answer: &str) -> Judgment {
     each(conversation, "fixture", &[tool], |asked| {
         if asked_back(conversation, asked, method).is_none() {
-            return Err(format!("`{tool}` does not ask `{method}`"));
+            return Err(format!("`{tool}` does not request `{method}`"));
         }
         let text = texts(succeeded(asked)?);
         match text.contains(answer) {
             true => Ok(()),
-            false => Err(format!("`{tool}` does not tell what the client answered, but \"{}\"", excerpt(&text))),
+            false => Err(format!("`{tool}` does not return the client response, but \"{}\"", excerpt(&text))),
         }
     })
 }
@@ -497,7 +497,7 @@ fn form(conversation: &ConversationView<'_>, tool: &str, flaws: fn(&Value) -> Ve
             let violation = || Violation::new(format!("in the form of `{tool}` {}", flaws.join("; ")), [question.frame.id]);
             Judgment::from_violations(if flaws.is_empty() { Vec::new() } else { vec![violation()] })
         }
-        None => each(conversation, "fixture", &[tool], |_| Err(format!("`{tool}` does not ask `elicitation/create`"))),
+        None => each(conversation, "fixture", &[tool], |_| Err(format!("`{tool}` does not request `elicitation/create`"))),
     }
 }
 
@@ -585,7 +585,7 @@ fn schema_keywords(conversation: &ConversationView<'_>) -> Judgment {
         .collect();
     match missing.is_empty() {
         true => Judgment::Pass,
-        false => Judgment::Broken(vec![Violation::new(format!("the schema of `{TOOL}` is listed without {}", named(&missing)), [frame])]),
+        false => Judgment::Broken(vec![Violation::new(format!("the listed schema of `{TOOL}` has no {}", named(&missing)), [frame])]),
     }
 }
 
@@ -618,14 +618,14 @@ fn prompts(conversation: &ConversationView<'_>) -> Judgment {
             "test_prompt_with_arguments" => {
                 let text = json!(messages).to_string();
                 let lost: Vec<String> = PROMPTED.into_iter().filter(|value| !text.contains(value)).map(str::to_owned).collect();
-                if lost.is_empty() { Ok(()) } else { Err(format!("the arguments {} do not show in `{name}`", named(&lost))) }
+                if lost.is_empty() { Ok(()) } else { Err(format!("the arguments {} are missing in `{name}`", named(&lost))) }
             }
             "test_prompt_with_embedded_resource" => {
                 let is_it =
                     |message: &Value| message["content"]["resource"]["uri"] == EMBEDDED && is_whole(&message["content"], "resource");
                 match messages.iter().any(is_it) {
                     true => Ok(()),
-                    false => Err(format!("`{name}` does not embed the resource `{EMBEDDED}` that it was given")),
+                    false => Err(format!("`{name}` does not embed the given resource `{EMBEDDED}`")),
                 }
             }
             "test_prompt_with_image" if !has("image") => Err(format!("`{name}` has no image")),
@@ -659,7 +659,7 @@ fn stream_resumes(conversation: &ConversationView<'_>) -> Judgment {
     let message = match (has_field("id"), has_field("retry"), answered) {
         (false, ..) => format!("the stream of `{TOOL}` is closed before it had an event with an id, so that it cannot be resumed"),
         (true, false, _) => format!("the stream of `{TOOL}` is closed without `retry`"),
-        (true, true, None) => format!("whoever resumes the stream of `{TOOL}` gets no answer"),
+        (true, true, None) => format!("a client that resumes the stream of `{TOOL}` gets no response"),
         (true, true, Some(_)) => return Judgment::Pass,
     };
     let end = http.end.map(|(frame, _)| frame.id);
@@ -698,12 +698,12 @@ fn list_change_is_told(conversation: &ConversationView<'_>) -> Judgment {
         let Some((tool, method, kind)) = TOOLS.iter().find(|(tool, ..)| probed.subject.as_deref() == Some(tool)) else { continue };
         seen += 1;
         if !conversation.from_server().filter(within).any(|said| said.method() == Some(method)) {
-            let message = format!("after `{tool}` nobody who listens was told that the {kind} have changed");
+            let message = format!("after `{tool}` no listening client was notified that the {kind} have changed");
             violations.push(Violation::new(message, [Some(call), answer].into_iter().flatten().map(|said| said.frame.id)));
         }
     }
     match (seen, names.iter().any(|name| offers(conversation, name))) {
         (0, false) => Judgment::NotApplicable(format!("the server does not have `{}`", names.join("`, `"))),
-        _ => Judgment::of(violations, seen, "no list was changed while somebody listened"),
+        _ => Judgment::of(violations, seen, "no list was changed while a client was listening"),
     }
 }

@@ -22,8 +22,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(responses_are_http),
-        why: "the HTTP library of the client refuses the whole response, and tells no more than that parsing failed",
-        remedy: "let an HTTP library write the head of the response, and look at what stands between it and the client",
+        why: "the HTTP library of the client refuses the whole response, and reports only that parsing failed",
+        remedy: "let an HTTP library write the head of the response, and check the proxies between it and the client",
         sdks: &[],
         bad: r#"
             > POST /mcp
@@ -66,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-header-is-not-repeated",
         area: Area::Http,
-        requirement: "a response has each header once that is not a list",
+        requirement: "a response has each header once, unless its value is a list",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Must,
@@ -89,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-list-header-is-well-formed",
         area: Area::Http,
-        requirement: "a header that is a list of names or methods holds nothing else, with commas between them",
+        requirement: "a header with a list of names or methods separates them with commas",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Must,
@@ -98,8 +98,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(lists_are_of_tokens),
-        why: "browsers and caches drop the whole header, so that a page may not read what it was allowed to, or gets what was meant for \
-              another one; a line end that is missing swallows the next header as well",
+        why: "browsers and caches drop the whole header, so a page cannot read an allowed response, or gets the response of another page; a missing line end also hides the next header",
         remedy: "put commas between the names, and let an HTTP library write the head of the response",
         sdks: &[],
         bad: r"

@@ -29,8 +29,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, limits::name)),
-        why: "the OpenAI and Anthropic interfaces take `^[a-zA-Z0-9_-]{1,64}$`, Gemini wants a letter or `_` first; one bad name \
-              mostly fails the whole request, with all tools of all servers",
+        why: "the OpenAI and Anthropic interfaces accept `^[a-zA-Z0-9_-]{1,64}$`, Gemini requires a letter or `_` first; one invalid name usually fails the whole request, with all tools of all servers",
         remedy: "rename the tool; put the human-readable name into `title`",
         sdks: &[],
         bad: r#"
@@ -43,12 +42,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-tool-name-leaves-room",
         area: Area::Hosts,
-        requirement: "the names of server and tool together have fewer than 60 characters",
+        requirement: "the names of a server and its tool together have fewer than 60 characters",
         sources: seen!("https://github.com/ComposioHQ/composio/issues/2788"),
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(limits::name_with_server),
-        why: "in Cursor longer ones are filtered out, and other hosts put `mcp__SERVER__` before the name, which then breaks the limit of 64",
+        why: "in Cursor, tools with longer names are dropped, and other hosts add the prefix `mcp__SERVER__`, which then exceeds the limit of 64",
         remedy: "shorten the tool's name, and do not repeat the server's name in it",
         sdks: &[],
         bad: r#"
@@ -71,8 +70,8 @@ pub(super) const RULES: &[Rule] = &[
         tolerance: None,
         judge: Judge::Each(limits::number_of_tools),
         why: "hosts count the tools of all servers together: Trae stops at 40, Cursor at 80 (formerly 40), others at 100, and the \
-              interfaces behind Zed and VS Code at 128; what is beyond is dropped without a word",
-        remedy: "merge tools, or offer groups of them that the user chooses with a flag",
+              interfaces behind Zed and VS Code at 128; further tools are dropped silently",
+        remedy: "merge tools, or offer groups of tools that the user selects with a flag",
         sdks: &[],
         // The text stands for a long list: rules are tested with it as it is.
         bad: limits::MANY_TOOLS,
@@ -86,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, limits::size)),
-        why: "the strict mode of OpenAI takes 10 levels of nesting, and every conversation pays for each character",
+        why: "the strict mode of OpenAI accepts 10 levels of nesting, and every conversation pays for each character",
         remedy: "flatten the arguments, or split the tool",
         sdks: &[],
         bad: limits::DEEP,
@@ -95,13 +94,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-schema-is-a-plain-object",
         area: Area::Hosts,
-        requirement: "an input schema is an object at its top: no `oneOf`, `anyOf`, `allOf`, `enum` or `not` there",
+        requirement: "an input schema is an object at its top level, without `oneOf`, `anyOf`, `allOf`, `enum` or `not`",
         sources: seen!("https://github.com/makenotion/notion-mcp-server/issues/340"),
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, schemas::top)),
-        why: "the interfaces of Anthropic and OpenAI refuse them there, and with them the whole request; Claude Code drops the tool",
-        remedy: "move the alternatives into a property, or say in the descriptions what excludes what, and check it in the tool",
+        why: "the interfaces of Anthropic and OpenAI refuse the whole request; Claude Code drops the tool",
+        remedy: "move the alternatives into a property, or describe which arguments exclude each other, and check them in the tool",
         sdks: &[("TypeScript", "no `z.union` or `.and()` around the whole input: one `z.object`")],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -113,12 +112,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-input-schema-reads-as-2020-12",
         area: Area::Hosts,
-        requirement: "an input schema is valid when it is read as JSON Schema 2020-12, whatever dialect it names",
+        requirement: "an input schema is valid as JSON Schema 2020-12, whichever dialect it names",
         sources: seen!("https://github.com/anthropics/claude-code/issues/586"),
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, schemas::older_forms)),
-        why: "the interface of Anthropic reads all of them so, and answers 400 to the whole request",
+        why: "the interface of Anthropic reads every schema as 2020-12, and responds with 400 to the whole request",
         remedy: "write tuples with `prefixItems` and bounds as numbers, or generate schemas for 2020-12",
         sdks: &[("TypeScript", "zod 4, or `zod-to-json-schema` with the target `jsonSchema2020-12`")],
         bad: r#"
@@ -131,12 +130,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-output-schema-is-2020-12",
         area: Area::Hosts,
-        requirement: "an output schema names the dialect JSON Schema 2020-12, or none",
+        requirement: "an output schema names the dialect JSON Schema 2020-12 or no dialect",
         sources: seen!("https://github.com/perplexityai/modelcontextprotocol/issues/132"),
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, schemas::dialect)),
-        why: "hosts that validate results with a validator for 2020-12 only, such as Claude Desktop, call no tool of another dialect",
+        why: "hosts that validate results with a validator for 2020-12 only, such as Claude Desktop, call no tool with another dialect",
         remedy: "leave out `$schema`, or generate schemas for 2020-12",
         sdks: &[("TypeScript", "zod 4, or `zod-to-json-schema` with the target `jsonSchema2020-12`")],
         bad: r#"
@@ -154,7 +153,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, schemas::references)),
-        why: "the interface of Gemini refuses references, and hosts that rewrite schemas lose what they lead to",
+        why: "the interface of Gemini refuses references, and hosts that rewrite schemas lose the referenced definitions",
         remedy: "write the definitions where they are used",
         sdks: &[("Python", "a Pydantic model as an argument makes `$defs`: use plain arguments"), ("FastMCP", "the same as Python")],
         bad: r##"
@@ -165,7 +164,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-schema-arrays-have-items",
         area: Area::Hosts,
-        requirement: "every array in an input schema says what its items are",
+        requirement: "every array in an input schema declares its `items`",
         sources: seen!("https://github.com/microsoft/vscode/issues/246119"),
         on: On::Any,
         tolerance: None,
@@ -188,7 +187,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, schemas::types)),
-        why: "the interface of Gemini has room for one type only, and answers 400 to the whole request",
+        why: "the interface of Gemini accepts only one type, and responds with 400 to the whole request",
         remedy: "leave optional arguments out of `required` instead of allowing null",
         sdks: &[("Python", "`name: str = \"\"` instead of `name: str | None`")],
         bad: r#"
@@ -199,13 +198,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-schema-formats-are-known",
         area: Area::Hosts,
-        requirement: "strings in an input schema have no `format` but `date-time` and `enum`",
+        requirement: "strings in an input schema have no `format` except `date-time` and `enum`",
         sources: seen!("https://github.com/google-gemini/gemini-cli/issues/2237"),
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, schemas::formats)),
-        why: "the interface of Gemini answers 400 to any other, such as `uri` and `email`",
-        remedy: "say it in the description, or with `pattern`",
+        why: "the interface of Gemini responds with 400 to any other, such as `uri` and `email`",
+        remedy: "describe the format in the description, or use `pattern`",
         sdks: &[("TypeScript", "`z.string()` instead of `z.string().url()`")],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -217,12 +216,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "host-argument-names-are-accepted",
         area: Area::Hosts,
-        requirement: "the names of arguments are 1 to 64 characters, only ASCII letters, digits, `_`, `.` and `-`",
+        requirement: "the names of arguments have 1 to 64 characters: ASCII letters, digits, `_`, `.` and `-`",
         sources: seen!("https://github.com/twilio-labs/mcp/issues/49"),
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(|all| each_tool(all, schemas::arguments)),
-        why: "the interface of Anthropic answers 400 to the whole request, so that no tool of any server can be used",
+        why: "the interface of Anthropic responds with 400 to the whole request, so no tool of any server can be used",
         remedy: "rename the argument",
         sdks: &[],
         bad: r#"

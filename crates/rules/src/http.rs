@@ -32,7 +32,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-response-content-type",
         area: Area::Http,
-        requirement: "a request is answered with `application/json` or `text/event-stream`",
+        requirement: "the response to a request is `application/json` or `text/event-stream`",
         sources: &[
             RequirementSource {
                 revisions: Revision::V2024_11_05..=Revision::V2024_11_05,
@@ -53,8 +53,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(answer_content_type),
-        why: "clients choose by the content type how to read the body, and refuse all others",
-        remedy: "set `Content-Type` to what the body is",
+        why: "clients decide by the content type how to read the body, and reject any other type",
+        remedy: "set `Content-Type` to the type of the body",
         sdks: &[],
         bad: r#"
             > POST /mcp
@@ -75,7 +75,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(result_has_status_200),
-        why: "clients look at the status first: they take an error status for a failure, and 202 for the answer to a notification",
+        why: "clients check the status first: they treat an error status as a failure, and 202 as the response to a notification",
         remedy: "respond with status 200 to requests that succeed",
         sdks: &[],
         bad: r#"
@@ -92,14 +92,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-error-has-status-200",
         area: Area::Http,
-        requirement: "in revisions with a handshake, the error for a request that was read is sent with status 200",
+        requirement: "in revisions with a handshake, the JSON-RPC error for a valid HTTP request is sent with status 200",
         sources: &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Should, source: "" }],
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(error_has_status_200),
-        why: "clients look at the status first: they take 404 for the end of the session, 202 for a notification that was taken, and of any \
-              other status they report the number instead of the error, or wait for a response until their deadline",
-        remedy: "respond with status 200 and the JSON-RPC error; 4xx is for what is wrong with the HTTP request",
+        why: "clients check the status first: they treat 404 as the end of the session and 202 as an accepted notification; for any other status they report the number instead of the error, or wait until their deadline",
+        remedy: "respond with status 200 and the JSON-RPC error; 4xx is for errors in the HTTP request itself",
         sdks: &[],
         bad: r#"
             @ unknown-method
@@ -117,12 +116,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-notification-gets-202",
         area: Area::Http,
-        requirement: "a notification or a response is answered with status 202",
+        requirement: "a POST of a notification or a response gets status 202",
         sources: SENDING,
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(notification_gets_202),
-        why: "with another status some clients look for a message in the body, and others take the handshake for failed",
+        why: "with another status, some clients look for a message in the body, and others treat the handshake as failed",
         remedy: "respond to notifications and responses with 202 and no body",
         sdks: &[],
         bad: r#"
@@ -137,12 +136,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-notification-response-is-empty",
         area: Area::Http,
-        requirement: "what answers a notification or a response has no body",
+        requirement: "the HTTP response to a notification or a response has no body",
         sources: SENDING,
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(notification_answer_is_empty),
-        why: "clients that read the body find a message that answers nothing, or no JSON at all",
+        why: "clients that read the body find a message without a request, or invalid JSON",
         remedy: "send status 202 with `Content-Length: 0`",
         sdks: &[],
         bad: r#"
@@ -158,7 +157,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-get-opens-stream-or-405",
         area: Area::Http,
-        requirement: "a GET opens an event stream, or is answered with 405; in the modern era with 405",
+        requirement: "a GET opens an event stream or gets status 405; in the modern era it gets 405",
         sources: &[
             RequirementSource {
                 revisions: revisions::SESSIONS,
@@ -174,8 +173,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(get_opens_stream_or_405),
-        why: "clients open this stream after the handshake; 405 tells them to do without, anything else that the connection failed",
-        remedy: "answer GET at the endpoint with `text/event-stream`, or with 405",
+        why: "clients open this stream after the handshake; with 405 they continue without it, and any other error is a failed connection to them",
+        remedy: "respond to GET at the endpoint with `text/event-stream` or with 405",
         sdks: &[("TypeScript", "`app.get('/mcp', (_, response) => response.status(405).end())`")],
         bad: r"
             @ get
@@ -189,7 +188,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-delete-ends-session-or-405",
         area: Area::Http,
-        requirement: "a DELETE ends the session, or is answered with 405; in the modern era with 405",
+        requirement: "a DELETE ends the session or gets status 405; in the modern era it gets 405",
         sources: &[
             RequirementSource {
                 revisions: revisions::SESSIONS,
@@ -205,8 +204,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(delete_is_answered),
-        why: "clients end their sessions when they leave; where that fails, sessions pile up on the server",
-        remedy: "answer DELETE with a status of success and forget the session, or with 405",
+        why: "clients end their sessions when they disconnect; if that fails, sessions pile up on the server",
+        remedy: "remove the session and respond to DELETE with a success status, or respond with 405",
         sdks: &[],
         bad: r"
             @ session
@@ -226,13 +225,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-unknown-version-gets-400",
         area: Area::Http,
-        requirement: "a request whose `MCP-Protocol-Version` is invalid or not supported is answered with 400",
+        requirement: "a request whose `MCP-Protocol-Version` is invalid or not supported gets status 400",
         sources: &[RequirementSource { revisions: WITH_VERSION_HEADER, level: RequirementLevel::Must, source: VERSION_HEADER }],
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(unknown_version_gets_400),
-        why: "a client that speaks another revision is answered by rules that it does not know, instead of being told",
-        remedy: "compare the header with the revisions that the server speaks, before anything else is read",
+        why: "without the error, a client of another revision gets responses that it cannot interpret",
+        remedy: "compare the header with the supported revisions before reading anything else",
         sdks: &[],
         bad: r#"
             @ plain
@@ -261,7 +260,7 @@ pub(super) const RULES: &[Rule] = &[
         tolerance: None,
         judge: Judge::Each(version_header_is_optional),
         why: "clients of 2025-03-26 do not know the header",
-        remedy: "take a missing header for what the session negotiated, or for 2025-03-26",
+        remedy: "treat a missing header as the negotiated version of the session, or as 2025-03-26",
         sdks: &[],
         bad: r"
             @ plain
@@ -302,7 +301,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(malformed_body_is_4xx),
-        why: "a status of success says that the message was taken; 5xx sets off alarms and retries for what the client did wrong",
+        why: "a success status means that the message was accepted; 5xx triggers alarms and retries for an error of the client",
         remedy: "catch the parse error, and respond with 400 and the error -32700",
         sdks: &[("TypeScript", "an error handler after `express.json()` that answers with 400")],
         bad: r#"
@@ -319,12 +318,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-wrong-content-type-is-4xx",
         area: Area::Http,
-        requirement: "a message that is posted as `text/plain` is refused",
+        requirement: "a message posted as `text/plain` is refused",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(wrong_content_type_is_4xx),
-        why: "a browser lets any page post `text/plain` to any server without asking, and JSON only after a preflight",
+        why: "a browser lets any page post `text/plain` to any server, but JSON only after a preflight",
         remedy: "respond with 415 unless the content type is `application/json`",
         sdks: &[],
         bad: r#"
@@ -364,7 +363,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(batch_is_4xx),
-        why: "an old client that sends one waits for answers that do not come, or gets them in a form that it does not expect",
+        why: "an old client that sends a batch waits for responses that never arrive, or gets them in an unexpected form",
         remedy: "respond to a body that is an array with 400",
         sdks: &[],
         bad: r#"
@@ -392,7 +391,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(null_id_is_refused),
-        why: "taken for a notification, it is dropped without a word, and the client waits for its answer",
+        why: "a server that treats it as a notification drops it silently, and the client waits for a response",
         remedy: "respond with 400 and the error -32600",
         sdks: &[],
         bad: r#"
@@ -415,13 +414,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-large-body-is-not-5xx",
         area: Area::Http,
-        requirement: "a body of 4 MiB is taken, or refused with a status from 400 to 499",
+        requirement: "a body of 4 MiB is accepted, or refused with a status from 400 to 499",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         on: On::Web,
         tolerance: None,
         judge: Judge::Each(large_body_is_not_5xx),
-        why: "tools get files and pictures as arguments; 5xx tells clients to try the same again",
-        remedy: "raise the limit for bodies, and answer what is larger with 413",
+        why: "tools get files and images as arguments; 5xx makes clients retry the same request",
+        remedy: "raise the limit for bodies, and respond with 413 to larger ones",
         sdks: &[("TypeScript", "`express.json({ limit: '10mb' })`")],
         bad: r#"
             @ plain
@@ -443,13 +442,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-accepts-wildcard",
         area: Area::Http,
-        requirement: "`Accept: */*` is taken for JSON and event streams alike",
+        requirement: "`Accept: */*` includes both JSON and event streams",
         sources: PRACTICE,
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(accepts_wildcard),
-        why: "HTTP libraries and probes send it unless they are told otherwise",
-        remedy: "let `*/*` stand for both media types",
+        why: "HTTP libraries and health checks send it by default",
+        remedy: "treat `*/*` as accepting both media types",
         sdks: &[],
         bad: r"
             @ plain
@@ -469,13 +468,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-serves-trailing-slash",
         area: Area::Http,
-        requirement: "the path of the endpoint does not redirect with a slash at its end, nor without it",
+        requirement: "the endpoint does not redirect, with or without a trailing slash in its path",
         sources: PRACTICE,
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(serves_trailing_slash),
-        why: "some clients do not follow redirects of a POST, others drop its body or its token on the way",
-        remedy: "serve both spellings of the path, or answer the other one with 404",
+        why: "some clients do not follow the redirect of a POST, others lose its body or its token",
+        remedy: "serve both paths, or respond to the other one with 404",
         sdks: &[("Python", "Starlette: `app.router.redirect_slashes = False`")],
         bad: r"
             @ other-slash /mcp/
@@ -493,7 +492,7 @@ pub(super) fn varied<'a, 'c>(conversation: &'c ConversationView<'a>, probe: &str
     let untestable = |why: &str| Err(Judgment::Untestable(why.to_owned()));
     let Some(asked) = conversation.probe(probe) else { return Err(Judgment::NotTried("it was not tried".into())) };
     if !is_served(conversation) {
-        return untestable("even a plain request was not served, so that a refusal tells nothing");
+        return untestable("even a plain request was refused, so refusals are not conclusive");
     }
     match asked.status() {
         Some(_) => Ok(asked),
@@ -565,16 +564,16 @@ fn answer_content_type(conversation: &ConversationView<'_>) -> Judgment {
         let kind = exchange.header("content-type").map_or_else(|| "no content type".to_owned(), |kind| format!("`{}`", excerpt(kind)));
         let what = message_of(exchange).and_then(|message| Some(format!("`{}`", message.get("method")?.as_str()?)));
         let what = what.unwrap_or_else(|| "the GET of the stream".into());
-        Violation::new(format!("the answer to {what} has {kind}"), exchange.heads())
+        Violation::new(format!("the response to {what} has {kind}"), exchange.heads())
     });
-    Judgment::of(violation.into_iter().collect(), answered.len(), "no request was answered with status 200")
+    Judgment::of(violation.into_iter().collect(), answered.len(), "no request got status 200")
 }
 
 /// What is wrong with the JSON of a body, if anything is.
 fn flaw_of_body(body: &[u8]) -> Option<String> {
     match read_json(body) {
         Ok(None | Some(Value::Object(_) | Value::Array(_))) => None,
-        Ok(Some(_)) => Some(format!("is no object: `{}`", excerpt(body))),
+        Ok(Some(_)) => Some(format!("is not an object: `{}`", excerpt(body))),
         Err(_) if body.trim_ascii().is_empty() => Some("is empty".to_owned()),
         Err(_) if [b"data:".as_slice(), b"event:", b"id:", b":"].iter().any(|field| body.trim_ascii_start().starts_with(field)) => {
             Some(format!("is an event stream: `{}`", excerpt(body)))
@@ -616,9 +615,9 @@ pub(super) fn json_body_is_json(conversation: &ConversationView<'_>) -> Judgment
         let flaw = flaw_of_body(body).filter(|_| !is_refusal(exchange) || read_json(body).is_err())?;
         let method = message_of(exchange)?["method"].as_str().unwrap_or_default().to_owned();
         let frames = exchange.heads().into_iter().chain(exchange.body.map(|(frame, _)| frame.id));
-        Some(Violation::new(format!("the answer to `{method}` is called `application/json` and {flaw}"), frames))
+        Some(Violation::new(format!("the response to `{method}` has the type `application/json` and {flaw}"), frames))
     });
-    Judgment::of(wrong.into_iter().collect(), bodies.len(), "no request was answered with a JSON body")
+    Judgment::of(wrong.into_iter().collect(), bodies.len(), "no request got a JSON body")
 }
 
 fn result_has_status_200(conversation: &ConversationView<'_>) -> Judgment {
@@ -633,7 +632,7 @@ fn result_has_status_200(conversation: &ConversationView<'_>) -> Judgment {
         let status = exchange.status().unwrap_or_default();
         Violation::new(format!("a result came with status {status}"), exchange.heads().into_iter().chain([*frame]))
     });
-    Judgment::of(violation.into_iter().collect(), results.len(), "no request was answered with a result")
+    Judgment::of(violation.into_iter().collect(), results.len(), "no request got a result")
 }
 
 fn error_has_status_200(conversation: &ConversationView<'_>) -> Judgment {
@@ -674,8 +673,7 @@ fn notification_gets_202(conversation: &ConversationView<'_>) -> Judgment {
         _ => true,
     };
     let first = posted.iter().find(|(_, what, status)| wrong(what, *status));
-    let violation =
-        first.map(|(exchange, what, status)| Violation::new(format!("{what} was answered with status {status}"), exchange.heads()));
+    let violation = first.map(|(exchange, what, status)| Violation::new(format!("{what} got status {status}"), exchange.heads()));
     let unanswered = unanswered_posts(conversation);
     let silence = unanswered.first().map(|(exchange, method)| Violation::new(format!("`{method}` got no response"), exchange.heads()));
     Judgment::of(violation.into_iter().chain(silence).collect(), posted.len(), "no notification was posted")
@@ -685,13 +683,13 @@ fn notification_answer_is_empty(conversation: &ConversationView<'_>) -> Judgment
     let taken: Vec<_> = unanswerable(conversation).into_iter().filter(|(_, _, status)| *status == 202).collect();
     let violation = taken.iter().find_map(|(exchange, what, _)| {
         let (frame, body) = exchange.body.filter(|(_, body)| !body.trim_ascii().is_empty())?;
-        let message = format!("what answers {what} has the body `{}`", excerpt(body));
+        let message = format!("the HTTP response to {what} has the body `{}`", excerpt(body));
         Some(Violation::new(message, exchange.heads().into_iter().chain([frame.id])))
     });
-    Judgment::of(violation.into_iter().collect(), taken.len(), "no notification was answered with 202")
+    Judgment::of(violation.into_iter().collect(), taken.len(), "no notification got status 202")
 }
 
-const HAS_LEGACY_ERA: &str = "the server speaks the legacy era as well, which has this method";
+const HAS_LEGACY_ERA: &str = "the server also supports the legacy era, which has this method";
 
 fn get_opens_stream_or_405(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("get") else {
@@ -702,13 +700,13 @@ fn get_opens_stream_or_405(conversation: &ConversationView<'_>) -> Judgment {
     };
     let is_stream = !conversation.is_modern() && asked.http.and_then(HttpExchange::media_type).as_deref() == Some("text/event-stream");
     match asked.status() {
-        None => Judgment::Untestable("the GET was not answered within a second".into()),
+        None => Judgment::Untestable("the GET got no response within a second".into()),
         Some(401) => Judgment::Untestable("the GET was not authorized".into()),
         Some(405) => Judgment::Pass,
         Some(200) if is_stream => Judgment::Pass,
         Some(status) => {
             let kind = asked.http.and_then(|http| http.header("content-type")).map(|kind| format!(" and `{}`", excerpt(kind)));
-            one(format!("a GET was answered with status {status}{}", kind.unwrap_or_default()), &asked)
+            one(format!("a GET got status {status}{}", kind.unwrap_or_default()), &asked)
         }
     }
 }
@@ -721,11 +719,11 @@ fn delete_is_answered(conversation: &ConversationView<'_>) -> Judgment {
         };
     };
     match asked.status() {
-        None => Judgment::Untestable("the DELETE was not answered".into()),
+        None => Judgment::Untestable("the DELETE got no response".into()),
         Some(401) => Judgment::Untestable("the DELETE was not authorized".into()),
         Some(405) => Judgment::Pass,
         Some(status) if is_success(status) && !conversation.is_modern() => Judgment::Pass,
-        Some(status) => one(format!("a DELETE was answered with status {status}"), &asked),
+        Some(status) => one(format!("a DELETE got status {status}"), &asked),
     }
 }
 
@@ -752,7 +750,7 @@ fn version_header_is_optional(conversation: &ConversationView<'_>) -> Judgment {
 
 fn malformed_body_is_4xx(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("malformed-body") else { return Judgment::NotTried("none was sent".into()) };
-    let Some(status) = asked.status() else { return Judgment::Untestable("a malformed body was not answered".into()) };
+    let Some(status) = asked.status() else { return Judgment::Untestable("a malformed body got no response".into()) };
     let is_told_on_the_stream = conversation.is_over("sse")
         && is_success(status)
         && conversation.from_server().any(|said| {
@@ -771,7 +769,7 @@ fn wrong_content_type_is_4xx(conversation: &ConversationView<'_>) -> Judgment {
         Err(judgment) => judgment,
         Ok(asked) => match (asked.status(), asked.answer) {
             (Some(400..500), _) | (_, Answer::Error { .. }) => Judgment::Pass,
-            _ => one(format!("a message that was posted as `text/plain` got {}", told(&asked)), &asked),
+            _ => one(format!("a message posted as `text/plain` got {}", told(&asked)), &asked),
         },
     }
 }
@@ -814,13 +812,13 @@ fn accepts_wildcard(conversation: &ConversationView<'_>) -> Judgment {
 fn serves_trailing_slash(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("other-slash") else {
         return match conversation.probe("plain") {
-            Some(_) => Judgment::NotApplicable("the endpoint is at the root, which has one spelling only".into()),
+            Some(_) => Judgment::NotApplicable("the endpoint is the root path, which has no other spelling".into()),
             None => Judgment::NotTried("it was not tried".into()),
         };
     };
     let path = asked.probed.subject.as_deref().unwrap_or_default();
     match asked.status() {
-        None => Judgment::Untestable("the other spelling of the path was not answered".into()),
+        None => Judgment::Untestable("the other spelling of the path got no response".into()),
         Some(status @ 300..400) => {
             let location = asked.http.and_then(|http| http.header("location")).unwrap_or("nowhere");
             one(format!("`{path}` redirects to `{}` with status {status}", excerpt(location)), &asked)

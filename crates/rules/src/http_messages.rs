@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(bodies_are_utf8),
-        why: "a client reads JSON as UTF-8 whatever the header says, and either refuses the message or shows wrong characters",
+        why: "a client reads JSON as UTF-8 regardless of the header, and either refuses the message or shows wrong characters",
         remedy: "encode the serialized message as UTF-8, and take care of text that comes from files or databases in another encoding",
         sdks: &[],
         bad: r#"
@@ -43,13 +43,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-body-is-json",
         area: Area::Http,
-        requirement: "a body that says that it is JSON is one JSON value",
+        requirement: "a body of type JSON is one JSON value",
         sources: SENDING,
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(json_body_is_json),
-        why: "parsers refuse the whole body for one `NaN`, trailing comma or line of a log, and the request stays without an answer",
-        remedy: "serialize with a strict writer: no number is NaN or infinite in JSON, so send null or a text, and write nothing beside it",
+        why: "parsers refuse the whole body for one `NaN`, trailing comma or line of a log, and the request gets no response",
+        remedy: "use a strict serializer: JSON has no NaN or infinity, so send null or a string, and write nothing else to the body",
         sdks: &[("Python", "`json.dumps(…, allow_nan=False)` raises instead of writing `NaN`")],
         bad: r#"
             > POST /mcp
@@ -65,7 +65,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: NO_ANSWERS_TO_GET,
         area: Area::Http,
-        requirement: "the stream of a GET carries no answers, unless it resumes another stream",
+        requirement: "the stream of a GET has no responses, unless it resumes another stream",
         sources: &[RequirementSource {
             revisions: revisions::SESSIONS,
             level: RequirementLevel::Must,
@@ -74,8 +74,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(get_streams_have_no_answers),
-        why: "a client waits for the answer where it has asked; without a stream of its own, which is optional, it never gets it",
-        remedy: "send the answer in the response to the POST of its request",
+        why: "a client waits for the response to its POST; without the optional GET stream, it never gets the response",
+        remedy: "send the JSON-RPC response in the HTTP response to the POST of its request",
         sdks: &[("TypeScript", "pass `relatedRequestId` when you send by hand")],
         bad: r#"
             > GET /mcp accept: text/event-stream
@@ -89,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "http-progress-is-on-request-stream",
         area: Area::Http,
-        requirement: "progress of a request comes on the stream that answers this request",
+        requirement: "progress of a request is sent on the stream of its response",
         sources: &[
             RequirementSource {
                 revisions: revisions::SESSIONS,
@@ -105,7 +105,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Http,
         tolerance: None,
         judge: Judge::Each(progress_comes_on_its_stream),
-        why: "a client without a stream of its own misses it, and gateways that route streams bring it to another client",
+        why: "a client without a GET stream does not get it, and gateways that route streams send it to another client",
         remedy: "send progress through the context of the request that it is about",
         sdks: &[("TypeScript", "`extra.sendNotification(…)` instead of `server.notification(…)`"), ("Python", "`ctx.report_progress(…)`")],
         bad: r#"
@@ -138,7 +138,7 @@ fn is_ours(exchange: &HttpExchange<'_>) -> bool {
     serde_json::from_slice::<Value>(exchange.request_body).is_ok_and(|value| value.is_object())
 }
 
-const NO_BODIES: &str = "the server answers with event streams only";
+const NO_BODIES: &str = "the server responds only with event streams";
 
 fn of_bodies(seen: usize, violation: Option<Violation>) -> Judgment {
     if seen == 0 { Judgment::NotApplicable(NO_BODIES.into()) } else { Judgment::from_violations(violation.into_iter().collect()) }
@@ -168,12 +168,12 @@ fn get_streams_have_no_answers(conversation: &ConversationView<'_>) -> Judgment 
         let stream = streams.iter().find(|stream| Some(stream.id) == heard.exchange)?;
         let id = heard.value.get("id").map(ToString::to_string).unwrap_or_default();
         Some(Violation::new(
-            format!("the answer with the id {} came on the stream of a GET", excerpt(id)),
+            format!("the response with the id {} was sent on the stream of a GET", excerpt(id)),
             [stream.request.id, heard.frame],
         ))
     });
     match streams.is_empty() {
-        true => Judgment::NotApplicable("nothing came on the stream of a GET".into()),
+        true => Judgment::NotApplicable("nothing was sent on the stream of a GET".into()),
         false => Judgment::from_violations(violation.into_iter().collect()),
     }
 }
@@ -197,9 +197,12 @@ fn progress_comes_on_its_stream(conversation: &ConversationView<'_>) -> Judgment
             .and_then(|id| conversation.exchanges.get(&id))
             .is_some_and(|exchange| exchange.request_header("last-event-id").is_some());
         if !is_resumed && !owners.iter().any(|owner| owner.exchange == heard.exchange) {
-            violations.push(Violation::new("progress of a request came on another stream than its answer", [owner.frame.id, heard.frame]));
+            violations.push(Violation::new(
+                "progress of a request was sent on a different stream than its response",
+                [owner.frame.id, heard.frame],
+            ));
         }
     }
     violations.truncate(1);
-    if seen == 0 { Judgment::NotApplicable("no progress was told".into()) } else { Judgment::from_violations(violations) }
+    if seen == 0 { Judgment::NotApplicable("no progress was sent".into()) } else { Judgment::from_violations(violations) }
 }

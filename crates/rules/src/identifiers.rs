@@ -24,7 +24,7 @@ pub(super) const RULES: &[Rule] = &[
         tolerance: None,
         judge: Judge::Each(extension_ids_are_well_formed),
         why: "an id without a prefix has no owner, and two extensions with the same name cannot be distinguished",
-        remedy: "name extensions as keys of `_meta`, with a domain of your own in reverse: `com.example/name`",
+        remedy: "name extensions like keys of `_meta`, with your reversed domain: `com.example/name`",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
@@ -36,13 +36,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "error-code-is-defined-in-revision",
         area: Area::Modern,
-        requirement: "an error has no code that the specification keeps for itself and does not define, or no longer",
+        requirement: "an error has no code that the specification reserves and this revision does not define",
         sources: &[modern(RequirementLevel::Must, "basic#error-codes")],
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(error_codes_are_defined),
-        why: "clients act on these codes by themselves; one of an earlier revision, or of a later one, makes them do the wrong thing",
-        remedy: "use -32602 for a resource that does not exist, and for errors of your own a code outside of -32768 to -32000",
+        why: "clients act on these codes automatically; a code of another revision causes the wrong action",
+        remedy: "use -32602 for a resource that does not exist, and a code outside -32768 to -32000 for your own errors",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a://b","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
@@ -54,13 +54,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "error-code-is-not-reserved",
         area: Area::Modern,
-        requirement: "codes for errors of one's own are outside of the range that JSON-RPC reserves",
+        requirement: "codes of a server's own errors are outside the range that JSON-RPC reserves",
         sources: &[modern(RequirementLevel::Should, "basic#error-codes")],
         on: On::Any,
-        tolerance: Some("SDKs use codes of this range for errors of their own"),
+        tolerance: Some("SDKs use codes in this range for their own errors"),
         judge: Judge::Each(error_codes_are_free),
-        why: "a code in the range that is reserved may get another meaning with the next revision",
-        remedy: "choose a code outside of -32768 to -32000, such as a positive one",
+        why: "a reserved code may get another meaning in the next revision",
+        remedy: "choose a code outside -32768 to -32000, such as a positive one",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
@@ -77,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(mime_types_are_valid),
-        why: "hosts choose by the MIME type how to show an image, and the interfaces of models refuse one that they do not know",
+        why: "hosts choose by the MIME type how to show an image, and model APIs refuse unknown types",
         remedy: "write it as `image/png`: type, slash, subtype, and parameters after a semicolon",
         sdks: &[],
         bad: r#"
@@ -129,7 +129,7 @@ fn extension_ids_are_well_formed(conversation: &ConversationView<'_>) -> Judgmen
         for id in result.pointer("/capabilities/extensions").and_then(Value::as_object).into_iter().flat_map(|all| all.keys()) {
             seen += 1;
             if !(is_key(id) && id.contains('/')) {
-                wrong.push((format!("the extension `{}` has no prefix, or one that is none", excerpt(id)), frame));
+                wrong.push((format!("the extension `{}` has no prefix or an invalid one", excerpt(id)), frame));
             }
         }
     }

@@ -40,7 +40,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(version_is_2_0),
-        why: "clients tell messages of the protocol from others by it, and drop what lacks it",
+        why: "clients recognize messages of the protocol by it, and drop all others",
         remedy: "put `\"jsonrpc\": \"2.0\"` into each message, as a string",
         sdks: &[],
         bad: r#"
@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
         tolerance: None,
         judge: Judge::Each(answers_echo_ids),
         why: "a client finds the request by the id alone; a response with another id is dropped, and the request times out",
-        remedy: "keep the id as the JSON value that came: a string stays a string, a number a number",
+        remedy: "return the id as the JSON value that was received: a string stays a string, a number a number",
         sdks: &[("Go", "keep it as `json.RawMessage`, not as `int`")],
         bad: r#"
             > {"jsonrpc":"2.0","id":7,"method":"tools/list"}
@@ -73,13 +73,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "request-gets-one-response",
         area: Area::JsonRpc,
-        requirement: "a request is answered once",
+        requirement: "a request gets exactly one response",
         sources: RESPONSES,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(answers_come_once),
-        why: "a second answer belongs to nothing: clients log an error, and those that use an id again take it for the answer to something else",
-        remedy: "answer each request in one place, also when its handler fails after it has answered",
+        why: "a second response has no request: clients log an error, and those that reuse ids match it to another request",
+        remedy: "send the response in one place, also if the handler fails after it has responded",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -92,13 +92,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "response-has-result-or-error",
         area: Area::JsonRpc,
-        requirement: "an answer has either a result or an error",
+        requirement: "a response has either a result or an error",
         sources: RESPONSES,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(answers_have_one),
-        why: "with both, clients disagree on whether it worked; with neither, they take the answer for no message at all",
-        remedy: "leave `error` out of a success, and `result` out of an error: not even as null",
+        why: "with both, clients disagree on whether the request succeeded; with neither, they reject the message",
+        remedy: "leave `error` out of a success and `result` out of an error, even as null",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"ping"}
@@ -115,7 +115,7 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(errors_are_whole),
-        why: "clients decide by the code and show the message; an error without them fails to parse, and hides what went wrong",
+        why: "clients decide by the code and show the message; an error without them cannot be parsed, and its cause is lost",
         remedy: "give each error a `code` that is a number and a `message` that is a string",
         sdks: &[],
         bad: r#"
@@ -128,13 +128,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "valid-request-is-served",
         area: Area::JsonRpc,
-        requirement: "a request is served whatever its legal form: any string or integer as its id, with `_meta` or without `params`",
+        requirement: "a request is served in each valid form: with any string or integer as its id, with `_meta`, or without `params`",
         sources: ALL_REQUESTS,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(legal_requests_are_served),
-        why: "SDKs differ in what they send: some count from 0, some use strings as ids, most ask for progress, and many leave out empty `params`",
-        remedy: "accept 0, negative numbers and any string as an id, and treat what the schema has as optional as optional",
+        why: "SDKs differ: some count from 0, some use strings as ids, most request progress, and many omit empty `params`",
+        remedy: "accept 0, negative numbers and any string as an id, and require only members that the schema requires",
         sdks: &[],
         bad: r#"
             @ list tools/list
@@ -154,13 +154,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "notification-gets-no-response",
         area: Area::JsonRpc,
-        requirement: "a notification is not answered, not even with an error",
+        requirement: "a notification gets no response, not even an error",
         sources: NOTIFICATIONS,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(notifications_are_not_answered),
-        why: "an answer without an id belongs to nothing, and clients that check their input hang up on it",
-        remedy: "answer nothing that has no `id`, whether it is known or not",
+        why: "a response without an id has no request, and strict clients disconnect",
+        remedy: "do not respond to a message without `id`, even if its method is unknown",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -175,7 +175,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "response-belongs-to-a-request",
         area: Area::JsonRpc,
-        requirement: "a server answers only what was asked",
+        requirement: "each response belongs to a request",
         sources: RESPONSES,
         on: On::Any,
         tolerance: None,
@@ -199,8 +199,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(request_ids_are_fresh),
-        why: "the client's answer cannot be told from that to the other request; one with the id null is taken for a notification, and not answered",
-        remedy: "count the server's requests in each session, and never reset the counter",
+        why: "the server cannot match the client's responses to its requests; a request with the id null is treated as a notification, and gets no response",
+        remedy: "number the server's requests in each session, and never reset the counter",
         sdks: &[],
         bad: r#"
             < {"jsonrpc":"2.0","id":0,"method":"ping"}
@@ -214,7 +214,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "messages-are-not-batched",
         area: Area::JsonRpc,
-        requirement: "each message is sent by itself, not in an array",
+        requirement: "each message is sent on its own, not in an array",
         sources: &[
             RequirementSource {
                 revisions: Revision::V2025_06_18..=Revision::V2025_11_25,
@@ -226,8 +226,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(messages_are_not_batched),
-        why: "batches left the protocol with 2025-06-18; clients read one object and find none",
-        remedy: "send what is in the array one by one",
+        why: "2025-06-18 removed batches; clients expect one object",
+        remedy: "send the messages of the array one by one",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"ping"}
@@ -239,13 +239,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unknown-method-is-refused",
         area: Area::JsonRpc,
-        requirement: "a request for a method that does not exist is answered with an error",
+        requirement: "a request with an unknown method gets an error",
         sources: MESSAGES,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(unknown_method_is_refused),
-        why: "newer clients try newer methods first; a server that is silent or answers with a result leaves them in the dark",
-        remedy: "answer what is unknown with the error -32601",
+        why: "newer clients try newer methods first; after no response or a result, they do not fall back to older ones",
+        remedy: "respond to unknown methods with error -32601",
         sdks: &[],
         bad: r#"
             @ unknown-method
@@ -259,7 +259,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unknown-method-code",
         area: Area::JsonRpc,
-        requirement: "a method that does not exist is refused with the code -32601",
+        requirement: "a request with an unknown method gets error -32601",
         sources: &[
             RequirementSource {
                 revisions: revisions::LEGACY,
@@ -272,7 +272,7 @@ pub(super) const RULES: &[Rule] = &[
         tolerance: None,
         judge: Judge::Each(unknown_method_code),
         why: "clients fall back to older methods on this code, and give up on any other",
-        remedy: "answer methods that are unknown with -32601, before their parameters are looked at",
+        remedy: "respond to unknown methods with -32601 before validating their parameters",
         sdks: &[],
         bad: r#"
             @ unknown-method
@@ -286,13 +286,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "concurrent-responses-match-requests",
         area: Area::JsonRpc,
-        requirement: "of several requests at once each gets its own answer",
+        requirement: "each of several concurrent requests gets its own response",
         sources: RESPONSES,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(concurrent_answers_match),
-        why: "one user sees what belongs to another; hosts call several tools at once as a matter of course",
-        remedy: "keep what belongs to a request in its handler, not in a variable of the server",
+        why: "one user gets the data of another; hosts often call several tools at once",
+        remedy: "keep the data of a request in its handler, not in a global variable of the server",
         sdks: &[],
         bad: r#"
             @ concurrent
@@ -310,7 +310,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 const NO_MESSAGE: &str = "the server sent no message";
-const NO_ANSWER: &str = "the server answered nothing";
+const NO_ANSWER: &str = "the server sent no response";
 
 fn version_is_2_0(conversation: &ConversationView<'_>) -> Judgment {
     let all: Vec<Heard<'_>> = messages(conversation).collect();
@@ -330,7 +330,7 @@ fn answers_echo_ids(conversation: &ConversationView<'_>) -> Judgment {
     });
     let violations = wrong.map(|(reply, request)| {
         let found = reply.value.get("id").map_or_else(|| "no id".to_owned(), |id| format!("the id {}", shown(id)));
-        let message = format!("the answer to `{}`, which has the id {}, has {found}", request.method(), shown(request.id()));
+        let message = format!("the response to `{}`, which has the id {}, has {found}", request.method(), shown(request.id()));
         Violation::new(message, [request.frame, reply.frame])
     });
     Judgment::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
@@ -344,7 +344,7 @@ fn answers_come_once(conversation: &ConversationView<'_>) -> Judgment {
     });
     let violations = again.map(|(reply, index, request)| {
         let first = pairing.answer_to(index).map(|first| first.frame);
-        let message = format!("`{}` with the id {} is answered a second time", request.method(), shown(request.id()));
+        let message = format!("`{}` with the id {} got a second response", request.method(), shown(request.id()));
         Violation::new(message, [Some(request.frame), first, Some(reply.frame)].into_iter().flatten())
     });
     Judgment::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
@@ -359,7 +359,7 @@ fn answers_have_one(conversation: &ConversationView<'_>) -> Judgment {
             _ => return None,
         };
         let id = heard.value.get("id").unwrap_or(&Value::Null);
-        Some(Violation::new(format!("the answer with the id {} has {wrong}", shown(id)), [heard.frame]))
+        Some(Violation::new(format!("the response with the id {} has {wrong}", shown(id)), [heard.frame]))
     });
     Judgment::of(gathered(violations.collect()), answers.len(), NO_ANSWER)
 }
@@ -372,27 +372,25 @@ fn errors_are_whole(conversation: &ConversationView<'_>) -> Judgment {
     let violations = errors.iter().filter_map(|(heard, error)| {
         let is_integer = |code: &Value| code.is_i64() || code.as_f64().is_some_and(|code| code.fract() == 0.0);
         let wrong = match (error.get("code"), error.get("message")) {
-            _ if !error.is_object() => format!("an error is {}, no object", shown(error)),
+            _ if !error.is_object() => format!("an error is {}, not an object", shown(error)),
             (None, _) => "an error has no code".into(),
-            (Some(code), _) if !is_integer(code) => format!("an error has the code {}, which is no integer", shown(code)),
+            (Some(code), _) if !is_integer(code) => format!("an error has the code {}, which is not an integer", shown(code)),
             (_, None) => "an error has no message".into(),
-            (_, Some(message)) if !message.is_string() => format!("an error has the message {}, which is no string", shown(message)),
+            (_, Some(message)) if !message.is_string() => format!("an error has the message {}, which is not a string", shown(message)),
             _ => return None,
         };
         Some(Violation::new(wrong, [heard.frame]))
     });
     let violations = gathered(violations.collect());
     match errors.is_empty() {
-        true => Judgment::Untestable("the server refused nothing with an error".into()),
+        true => Judgment::Untestable("the server sent no error".into()),
         false => Judgment::from_violations(violations),
     }
 }
 
 fn notifications_are_not_answered(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.is_over("http") {
-        return Judgment::NotApplicable(
-            "over HTTP the response to a notification is judged by `http-notification-response-is-empty`".into(),
-        );
+        return Judgment::NotApplicable("over HTTP, `http-notification-response-is-empty` judges the response to a notification".into());
     }
     let notifications = conversation.from_client().filter(|said| said.is_notification()).count();
     let pairing = Pairing::of(conversation);
@@ -402,7 +400,7 @@ fn notifications_are_not_answered(conversation: &ConversationView<'_>) -> Judgme
     });
     let violations = answered.map(|(reply, notification)| {
         let sent = conversation.from_client().find(|said| said.frame.id == notification).and_then(|said| said.method());
-        let message = format!("`{}` is answered: {}", sent.unwrap_or("a notification"), shown(reply.value));
+        let message = format!("`{}` got a response: {}", sent.unwrap_or("a notification"), shown(reply.value));
         Violation::new(message, [notification, reply.frame])
     });
     Judgment::of(gathered(violations.collect()), notifications.min(pairing.replies.len()), "no notification was sent")
@@ -410,15 +408,13 @@ fn notifications_are_not_answered(conversation: &ConversationView<'_>) -> Judgme
 
 fn answers_match_requests(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.conversation.transcript.dropped > 0 {
-        return Judgment::Untestable(
-            "the conversation was too long to be kept whole, so a request may be missing; see `--max-transcript`".into(),
-        );
+        return Judgment::Untestable("the transcript is truncated, so a request may be missing; see `--max-transcript`".into());
     }
     let pairing = Pairing::of(conversation);
     let stray = pairing.replies.iter().filter(|reply| reply.meaning == Meaning::Stray);
     let violations = stray.map(|reply| {
         let id = reply.value.get("id").map_or_else(|| "without an id".to_owned(), |id| format!("with the id {}", shown(id)));
-        Violation::new(format!("an answer {id} came, which nothing was asked with"), [reply.frame])
+        Violation::new(format!("a response {id} has no request"), [reply.frame])
     });
     Judgment::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
 }
@@ -426,20 +422,21 @@ fn answers_match_requests(conversation: &ConversationView<'_>) -> Judgment {
 fn request_ids_are_fresh(conversation: &ConversationView<'_>) -> Judgment {
     let asked: Vec<Heard<'_>> = messages(conversation).filter(Heard::is_request).collect();
     if asked.is_empty() {
-        return Judgment::NotApplicable("the server asked nothing of the client".into());
+        return Judgment::NotApplicable("the server sent no request".into());
     }
     let mut known: BTreeMap<String, Heard<'_>> = BTreeMap::new();
     let mut violations = Vec::new();
     for heard in asked {
         let (id, method) = (heard.value.get("id").unwrap_or(&Value::Null), heard.method().unwrap_or_default());
         if !(id.is_string() || id.is_i64() || id.is_u64()) {
-            violations.push(Violation::new(format!("the server asks `{method}` with the id {}", shown(id)), [heard.frame]));
+            violations.push(Violation::new(format!("the server sent the request `{method}` with the id {}", shown(id)), [heard.frame]));
             continue;
         }
         // The same on another stream is a copy: that is another law.
         if let Some(earlier) = known.get(&id.to_string()).filter(|earlier| earlier.exchange == heard.exchange) {
             let before = earlier.method().unwrap_or_default();
-            let message = format!("the server asks `{method}` with the id {}, with which it asked `{before}` before", shown(id));
+            let message =
+                format!("the server sent the request `{method}` with the id {}, which its request `{before}` had before", shown(id));
             violations.push(Violation::new(message, [earlier.frame, heard.frame]));
         }
         known.entry(id.to_string()).or_insert(heard);
@@ -454,7 +451,7 @@ fn messages_are_not_batched(conversation: &ConversationView<'_>) -> Judgment {
     let batches = values.iter().filter(|said| said.value.as_array().is_some_and(|all| all.iter().any(super::answers::is_message)));
     let violations = batches.map(|said| {
         let count = said.value.as_array().map_or(0, Vec::len);
-        Violation::new(format!("{count} message(s) came in an array"), [said.frame.id])
+        Violation::new(format!("{count} message(s) were sent in an array"), [said.frame.id])
     });
     Judgment::of(gathered(violations.collect()), values.len(), NO_MESSAGE)
 }
@@ -491,7 +488,7 @@ fn concurrent_answers_match(conversation: &ConversationView<'_>) -> Judgment {
     let Some(probed) =
         conversation.conversation.probes.iter().find(|probed| probed.probe == "concurrent" && probed.outcome != ProbeOutcome::Gone)
     else {
-        return Judgment::Untestable("nothing was asked several times at once".into());
+        return Judgment::Untestable("no concurrent requests were sent".into());
     };
     let pairing = Pairing::of(conversation);
     let asked: Vec<_> = pairing.within(probed.first, probed.end).collect();
@@ -504,15 +501,13 @@ fn concurrent_answers_match(conversation: &ConversationView<'_>) -> Judgment {
         let others = asked.iter().filter(|(other, _)| other != index).map(|(_, other)| other.value);
         if let Some(mixed) = mixed_up(request.value, result, others) {
             violations.push(Violation::new(
-                format!("of several requests at once `{}` got {mixed}", request.method()),
+                format!("of several concurrent requests, `{}` got {mixed}", request.method()),
                 [request.frame, reply.frame],
             ));
         }
     }
     match seen {
-        0 | 1 if violations.is_empty() => {
-            Judgment::Untestable("of several requests at once not even two were answered with a result".into())
-        }
+        0 | 1 if violations.is_empty() => Judgment::Untestable("fewer than two of several concurrent requests got a result".into()),
         _ => Judgment::from_violations(gathered(violations)),
     }
 }

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
-/// Why nothing can be told of a server that limits how often it is asked.
+/// Why a server that limits the rate of requests cannot be judged.
 const THROTTLED: &str = "the server refused requests with status 429 (too many requests): raise its limit for the check";
 
 const EXPIRED: &str = "the server ended the session during the conversation, as it may: raise its session lifetime for the check";
@@ -33,7 +33,7 @@ pub fn judge(rules: &[&'static Rule], recorded: &[Conversation], is_strict: bool
     results
 }
 
-/// Each rule by itself, and as many of them at once as there are cores: nothing else is left to do for whoever waits.
+/// Judges each rule separately, as many at once as there are cores.
 fn judge_all(rules: &[&'static Rule], conversations: &[ConversationView<'_>], is_strict: bool) -> Vec<RuleResult> {
     let (next, judged) = (AtomicUsize::new(0), rules.iter().map(|_| OnceLock::new()).collect::<Vec<_>>());
     let work = || {
@@ -56,7 +56,7 @@ fn common_reason(conversations: &[ConversationView<'_>], results: &[RuleResult])
         return None;
     }
     if !conversations.iter().any(was_answered) {
-        return Some("the server never said anything");
+        return Some("the server never sent anything");
     }
     let has_result = |conversation: &ConversationView<'_>| conversation.from_server().any(|said| said.value.get("result").is_some());
     if conversations.iter().any(|one| one.conversation.opened == Opened::Yes || has_result(one)) {
@@ -64,10 +64,10 @@ fn common_reason(conversations: &[ConversationView<'_>], results: &[RuleResult])
     }
     let is_told = |reason: &str| results.iter().any(|result| matches!(&result.judged, Judged::Untestable { why } if why == reason));
     let better = [WANTS_AUTHORIZATION, COULD_NOT_BE_READ].into_iter().find(|reason| is_told(reason));
-    Some(better.unwrap_or("the server gave no request a result"))
+    Some(better.unwrap_or("no request got a result"))
 }
 
-/// Whether the server said anything at all where its client listens, readable or not.
+/// Whether the server sent anything at all where its client listens, readable or not.
 fn was_answered(conversation: &ConversationView<'_>) -> bool {
     let is_said = |frame: &Frame| {
         let speaks = matches!(frame.body, FrameBody::Line { .. } | FrameBody::HttpResponse { .. });
@@ -105,7 +105,7 @@ const OF_ANY_ERA: [&str; 25] = [
     "sse-lines-are-fields-or-comments",
 ];
 
-/// The revision whose laws hold for a conversation: whoever does not speak an era answers by the laws of the other one.
+/// The revision whose laws hold for a conversation: a server that does not support an era follows the rules of the other one.
 fn revision(take: &Conversation) -> &str {
     match take.opened {
         Opened::OtherEra if Revision::at(&take.revision).era() == Era::Modern => Revision::LATEST_LEGACY.as_str(),
@@ -173,7 +173,7 @@ fn in_time(conversation: &ConversationView<'_>, judgment: Judgment) -> Judgment 
     }
 }
 
-/// One violation breaks the rule; else one pass is a pass; else the best reason is told. That something could not be tested
+/// One violation breaks the rule; else one pass is a pass; else the best reason is reported. That something could not be tested
 /// counts first where a handshake had been made: other conversations are about other things.
 fn merge(rule: &Rule, conversations: &[ConversationView<'_>], said: impl Iterator<Item = (usize, Judgment)>, is_strict: bool) -> Judged {
     let (mut findings, mut passed, mut untestable, mut not_applicable) = (Vec::new(), false, None, None);
@@ -181,7 +181,7 @@ fn merge(rule: &Rule, conversations: &[ConversationView<'_>], said: impl Iterato
     let mut not_tried = None;
     for (take, judgment) in said {
         match judgment {
-            // That the refusal of another era is in order says nothing about the rest.
+            // A valid refusal of another era does not imply that the rest is valid.
             Judgment::Pass if conversations[take].conversation.opened == Opened::OtherEra => {}
             Judgment::Pass => passed = true,
             Judgment::Broken(violations) => {
@@ -191,7 +191,7 @@ fn merge(rule: &Rule, conversations: &[ConversationView<'_>], said: impl Iterato
                         .filter_map(|violation| finding(rule, conversations[take].conversation, take, violation, is_strict)),
                 );
             }
-            // That there was no time says more than what is missing elsewhere.
+            // A lack of time is a better reason than what is missing elsewhere.
             Judgment::Untestable(why) if conversations[take].left_out().is_some() => untestable = Some(why),
             Judgment::Untestable(why) if conversations[take].conversation.opened == Opened::Yes => untestable = untestable.or(Some(why)),
             Judgment::Untestable(why) => untestable_beside = untestable_beside.or(Some(why)),
@@ -204,9 +204,7 @@ fn merge(rule: &Rule, conversations: &[ConversationView<'_>], said: impl Iterato
         (false, ..) => Judged::Broken { findings: without_repetitions(findings) },
         (true, true, ..) => Judged::Pass,
         (true, false, Some(why), _) => Judged::Untestable { why },
-        (true, false, None, why) => {
-            Judged::NotApplicable { why: why.unwrap_or_else(|| "nothing but the refusal of another era was seen".into()) }
-        }
+        (true, false, None, why) => Judged::NotApplicable { why: why.unwrap_or_else(|| "the server only refused another era".into()) },
     }
 }
 
@@ -230,7 +228,7 @@ fn finding(rule: &Rule, judged: &Conversation, conversation: usize, violation: V
     })
 }
 
-/// The same said of several conversations, numbers aside, is told once, with the evidence of the first.
+/// Messages of several conversations that differ only in numbers are reported once, with the evidence of the first.
 fn without_repetitions(findings: Vec<Finding>) -> Vec<Finding> {
     let (mut kept, mut messages) = (Vec::new(), HashSet::new());
     let mut recorded: HashMap<String, HashSet<usize>> = HashMap::new();

@@ -22,7 +22,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "server-starts",
         area: Area::Lifecycle,
-        requirement: "a server lives until it has answered the handshake",
+        requirement: "a server does not exit before it has responded to the handshake",
         sources: &[
             RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Must, source: "basic/lifecycle#initialization" },
             RequirementSource {
@@ -34,8 +34,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(starts),
-        why: "a host sees nothing but a closed pipe, and tells its user that the server failed",
-        remedy: "run the command by hand with the same environment and folder, and read what it says",
+        why: "a host only sees a closed pipe, and reports that the server failed",
+        remedy: "run the command by hand in the same environment and folder, and read its output",
         sdks: &[],
         bad: r#"
         ! spawned
@@ -49,7 +49,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "initialize-gets-result",
         area: Area::Lifecycle,
-        requirement: "`initialize` is answered with a result",
+        requirement: "`initialize` gets a result",
         sources: &[RequirementSource {
             revisions: revisions::LEGACY,
             level: RequirementLevel::Must,
@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
         tolerance: None,
         judge: Judge::Each(initialize_is_answered),
         why: "without it there is no session: hosts show the server as failed, mostly after a long wait",
-        remedy: "answer `initialize` at once, and do what takes long (connecting, indexing) afterwards",
+        remedy: "respond to `initialize` at once, and do slow work (connecting, indexing) afterwards",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
@@ -71,13 +71,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "initialize-negotiates-version",
         area: Area::Lifecycle,
-        requirement: "a client that offers an unknown version is answered with one that the server supports",
+        requirement: "a client that offers an unknown version gets one that the server supports",
         sources: NEGOTIATION,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(negotiates),
         why: "with an error, a client of a newer revision cannot fall back; with an echo, both sides use a revision that does not exist",
-        remedy: "answer the version asked for only if it is in the list of those that are supported, and else the newest of them",
+        remedy: "return the requested version if it is supported, otherwise the newest supported one",
         sdks: &[],
         bad: r#"
             @ unknown-version 1999-01-01
@@ -91,13 +91,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "initialize-version-is-consistent",
         area: Area::Lifecycle,
-        requirement: "the version that a server offers instead of an unknown one is published, and the one that it answers when asked for it",
+        requirement: "the version that a server offers instead of an unknown one is a published one, and the server agrees to it when a client requests it",
         sources: NEGOTIATION,
         on: On::Any,
         tolerance: None,
         judge: Judge::Together(is_consistent),
-        why: "a client that takes the offer and asks for it gets another one, or knows none of that name, and gives up",
-        remedy: "keep one list of supported versions, and take both answers from it",
+        why: "a client that requests the offered version gets a different one, or does not know it, and gives up",
+        remedy: "use one list of supported versions for both responses",
         sdks: &[],
         bad: r#"
             @ unknown-version 1999-01-01
@@ -114,7 +114,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "no-server-requests-before-initialized",
         area: Area::Lifecycle,
-        requirement: "before `notifications/initialized` the server asks nothing but `ping`",
+        requirement: "before `notifications/initialized` the server sends no request except `ping`",
         sources: &[RequirementSource {
             revisions: revisions::LEGACY,
             level: RequirementLevel::Should,
@@ -123,8 +123,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(waits_for_initialized),
-        why: "many clients answer only after the handshake; one that waits for the server and a server that waits for the client wait for ever",
-        remedy: "ask for roots and the like when `notifications/initialized` has come",
+        why: "many clients respond only after the handshake, so a server that waits for a response during the handshake waits forever",
+        remedy: "send requests, such as `roots/list`, only after `notifications/initialized`",
         sdks: &[("TypeScript", "set `server.oninitialized`")],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"roots":{}}}}
@@ -140,7 +140,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "server-stays-alive",
         area: Area::Lifecycle,
-        requirement: "a server does not end or hang up in the middle of a conversation",
+        requirement: "a server does not exit or close the connection in the middle of a conversation",
         sources: &[
             RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Must, source: "basic/lifecycle#operation" },
             RequirementSource {
@@ -152,8 +152,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(stays_alive),
-        why: "every request that was under way is lost, and most hosts do not start the server again",
-        remedy: "find the handler that ends the process: an uncaught error, or an exit where an error response belongs",
+        why: "every open request is lost, and most hosts do not restart the server",
+        remedy: "find the handler that ends the process: an uncaught error, or an exit instead of an error response",
         sdks: &[
             ("TypeScript", "an unhandled rejection ends the process: `process.on('unhandledRejection', …)`"),
             ("Go", "recover from panics in handlers"),
@@ -176,13 +176,13 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "request-gets-response",
         area: Area::Lifecycle,
-        requirement: "each valid request is answered, be it with an error",
+        requirement: "each valid request gets a response, which may be an error",
         sources: RESPONSES,
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(requests_are_answered),
         why: "the client waits until its deadline; a model that called a tool waits with it",
-        remedy: "let every path through a handler end in an answer, and answer methods that are not there with -32601",
+        remedy: "make every path through a handler end in a response, and respond to unknown methods with -32601",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}
@@ -198,7 +198,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "client-capabilities-are-respected",
         area: Area::Lifecycle,
-        requirement: "a server asks of a client only what that has declared",
+        requirement: "a server sends only requests that the client has declared to support",
         sources: &[
             RequirementSource {
                 revisions: Revision::V2024_11_05..=Revision::V2025_03_26,
@@ -215,8 +215,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(capabilities_are_respected),
-        why: "the client refuses with an error that few tools expect, or never answers",
-        remedy: "look at the client's capabilities before asking, and do without what is not there",
+        why: "the client responds with an error that few tools expect, or does not respond",
+        remedy: "check the client's capabilities before sending a request, and work without those that are missing",
         sdks: &[("TypeScript", "`server.getClientCapabilities()`"), ("Python", "`session.check_client_capability(…)`")],
         bad: r#"
             > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}
@@ -242,7 +242,7 @@ fn starts(conversation: &ConversationView<'_>) -> Judgment {
     match (answered, exit) {
         (true, _) => Judgment::Pass,
         (false, Some(_)) if outlived(conversation) => {
-            Judgment::Untestable("the handshake was not answered, and the process lived on".into())
+            Judgment::Untestable("the handshake got no response, and the process did not exit".into())
         }
         (false, Some((frame, code, signal)))
             if !matches!(conversation.conversation.opened, Opened::Bare) && garbled(conversation).is_none() =>
@@ -250,11 +250,11 @@ fn starts(conversation: &ConversationView<'_>) -> Judgment {
             let how = how_it_exited(code, signal);
             let evidence = last_lines(conversation).into_iter().chain([frame.id]);
             let said = last_words(conversation);
-            let violation = Violation::new(format!("the process ended {how} before it answered the handshake{said}"), evidence);
+            let violation = Violation::new(format!("the process ended {how} before it responded to the handshake{said}"), evidence);
             let variable = |name: &str| Some(format!("set `{name}` in the environment of the server"));
             Judgment::Broken(vec![Violation { remedy: missing_piece(&conversation.conversation.transcript, variable), ..violation }])
         }
-        (false, _) => Judgment::Untestable("the handshake was not answered, and the process lived on".into()),
+        (false, _) => Judgment::Untestable("the handshake got no response, and the process did not exit".into()),
     }
 }
 
@@ -278,7 +278,7 @@ fn last_words(conversation: &ConversationView<'_>) -> String {
     };
     let names_error = |line: &String| line.split_once(':').is_some_and(|(kind, _)| kind.ends_with("rror") || kind.ends_with("xception"));
     let last = lines().find(names_error).or_else(|| lines().find(|line| !line.is_empty()));
-    last.map(|line| format!("; its last words: {line}")).unwrap_or_default()
+    last.map(|line| format!("; its last output: {line}")).unwrap_or_default()
 }
 
 /// The handshake that opened the conversation; those of probes have laws of their own.
@@ -288,7 +288,7 @@ fn handshake<'c, 'a>(conversation: &'c ConversationView<'a>) -> Option<&'c Said<
 }
 
 fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = handshake(conversation) else { return Judgment::Untestable("`initialize` was not asked".into()) };
+    let Some(asked) = handshake(conversation) else { return Judgment::Untestable("`initialize` was not sent".into()) };
     let pairing = Pairing::of(conversation);
     let request = pairing.requests.iter().position(|request| request.frame == asked.frame.id);
     let answer = request.and_then(|request| pairing.answer_to(request));
@@ -300,7 +300,7 @@ fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
     };
     if let Some(answer) = answer {
         return match answer.value.get("error") {
-            Some(error) if is_modern_only(error) => Judgment::Untestable("the server lives in the modern era".into()),
+            Some(error) if is_modern_only(error) => Judgment::Untestable("the server supports the modern era".into()),
             Some(error) if answer.value.get("result").is_none() => {
                 broken(format!("the error {}{}", shown(error), last_words(conversation)), Some(answer.frame))
             }
@@ -353,8 +353,8 @@ fn outlived(conversation: &ConversationView<'_>) -> bool {
 }
 
 /// Why next to nothing can be tested on a server that lets nobody in, or that nobody understands.
-pub(super) const WANTS_AUTHORIZATION: &str = "the server wants authorization; `--bearer env:NAME` sends a token";
-pub(super) const COULD_NOT_BE_READ: &str = "what the server said could not be read";
+pub(super) const WANTS_AUTHORIZATION: &str = "the server requires authorization; `--bearer env:NAME` sends a token";
+pub(super) const COULD_NOT_BE_READ: &str = "the output of the server could not be read";
 
 const NOT_TRIED: &str = "no unknown version was offered";
 
@@ -365,14 +365,14 @@ fn negotiates(conversation: &ConversationView<'_>) -> Judgment {
         Answer::Result { value, .. } => match value.get("protocolVersion").and_then(Value::as_str) {
             Some(version) if version == offered => "the same one back".to_owned(),
             Some(_) => return Judgment::Pass,
-            None => return Judgment::Untestable("the answer has no `protocolVersion`".into()),
+            None => return Judgment::Untestable("the response has no `protocolVersion`".into()),
         },
         Answer::Error { error, .. } => format!("the error {}", shown(error)),
         Answer::Status { status: 401 | 403, .. } => return Judgment::Untestable(WANTS_AUTHORIZATION.into()),
-        Answer::None | Answer::Status { status: ..=399, .. } => return Judgment::Untestable("the answer could not be read".into()),
+        Answer::None | Answer::Status { status: ..=399, .. } => return Judgment::Untestable("the response could not be read".into()),
         Answer::Gone if !conversation.is_over("stdio") => return Judgment::Untestable("the server was not there".into()),
         _ if garbled(conversation).is_some() || Pairing::of(conversation).is_off() => {
-            return Judgment::Untestable("the answer could not be read".into());
+            return Judgment::Untestable("the response could not be read".into());
         }
         other => other.describe(),
     };
@@ -401,10 +401,11 @@ fn is_consistent(conversations: &[&ConversationView<'_>]) -> Judgment {
         match conversations.iter().enumerate().find_map(|(other, one)| Some((other, answered_when_asked_for(one, version)?))) {
             Some((_, (answered, _))) if answered == version => seen = Judgment::Pass,
             Some((other, (answered, frames))) => {
-                let message = format!("instead of an unknown version it offers {version}; asked for {version} it answers {answered}");
+                let message =
+                    format!("instead of an unknown version it offers {version}; to a request with {version} it responds with {answered}");
                 return broken(message, frames, other);
             }
-            None => seen = Judgment::Untestable(format!("the server was not asked for {version}, which it offered")),
+            None => seen = Judgment::Untestable(format!("the offered version {version} was not requested")),
         }
     }
     seen
@@ -421,7 +422,7 @@ fn unpublished_answer(conversation: &ConversationView<'_>, index: usize) -> Opti
             return None;
         }
         let what = if Era::of(version) == Some(Era::Modern) { "which has no `initialize`" } else { "which was never published" };
-        let message = format!("asked for {asked} it answers {}, {what}", shortened(version, 40));
+        let message = format!("to a request with {asked} it responds with {}, {what}", shortened(version, 40));
         Some(Violation { conversation: index, ..Violation::new(message, [request.frame.id, answer.frame.id]) })
     })
 }
@@ -440,11 +441,11 @@ fn answered_when_asked_for(conversation: &ConversationView<'_>, version: &str) -
 
 fn waits_for_initialized(conversation: &ConversationView<'_>) -> Judgment {
     let Some(initialized) = initialized(conversation) else {
-        return Judgment::Untestable("the handshake did not come to its end".into());
+        return Judgment::Untestable("the handshake was not completed".into());
     };
     let early = messages(conversation).filter(|heard| heard.is_request() && heard.frame < initialized && heard.method() != Some("ping"));
     let violations = early.map(|heard| {
-        let message = format!("the server asks `{}` before `notifications/initialized`", heard.method().unwrap_or_default());
+        let message = format!("the server sent the request `{}` before `notifications/initialized`", heard.method().unwrap_or_default());
         Violation::new(message, [heard.frame, initialized])
     });
     Judgment::from_violations(gathered(violations.collect()))
@@ -457,13 +458,13 @@ fn initialized(conversation: &ConversationView<'_>) -> Option<FrameId> {
 fn stays_alive(conversation: &ConversationView<'_>) -> Judgment {
     let take = conversation.conversation;
     match &take.opened {
-        Opened::No { .. } | Opened::OtherEra => return Judgment::Untestable("no conversation came about".into()),
-        Opened::Bare if !take.probes.is_empty() => return Judgment::Untestable("the conversation was no usual one".into()),
+        Opened::No { .. } | Opened::OtherEra => return Judgment::Untestable("there was no conversation".into()),
+        Opened::Bare if !take.probes.is_empty() => return Judgment::Untestable("the conversation was not an ordinary one".into()),
         Opened::Yes | Opened::Bare => {}
     }
     let Some(death) = death(conversation) else { return Judgment::Pass };
     if died_of_abuse(conversation, &death) {
-        return Judgment::Untestable("it did not survive what it was sent, which is judged by itself".into());
+        return Judgment::Untestable("the server did not survive a message, which another rule judges".into());
     }
     let last = conversation.from_client().rfind(|said| said.frame.id < death.frame);
     let after = last.and_then(Said::method).map(|method| format!(", after `{method}`")).unwrap_or_default();
@@ -528,20 +529,20 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
                             exchange.end.is_some_and(|(_, why)| why.is_none()) && !conversation.was_cut(exchange)
                         }) =>
                 {
-                    format!("has status {status} and no answer")
+                    format!("got status {status} but no response")
                 }
                 // Who may ask, and how often, has other rules; so has a session that has ended.
                 (Some(401 | 403 | 429), _) => continue,
                 (Some(404), _) if conversation.has_expired(request.frame) => continue,
                 (Some(status @ 400..), _) if is_usual && exchange.is_none_or(|exchange| conversation.error_in(exchange).is_none()) => {
-                    format!("has status {status} and no answer")
+                    format!("got status {status} but no response")
                 }
                 (Some(400..), _) => continue,
                 (_, ProbeOutcome::Silent) if !may_be_silent(index) => {
                     // The last frame may be one of those that there was no room for.
                     match conversation.elapsed(request.frame, FrameId(probed.end.0.saturating_sub(1))) {
-                        Some(waited) => format!("got no answer within {:.1} s", waited.as_secs_f64()),
-                        None => "got no answer in time".to_owned(),
+                        Some(waited) => format!("got no response within {:.1} s", waited.as_secs_f64()),
+                        None => "got no response in time".to_owned(),
                     }
                 }
                 _ => continue,
@@ -559,13 +560,13 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
     let answered = (0..pairing.requests.len()).filter(|index| is_judged(*index) && pairing.answer_to(*index).is_some()).count();
     // A process that has not said anything may still be starting; that the handshake got nothing has a rule of its own.
     if conversation.is_over("stdio") && conversation.from_server().next().is_none() {
-        return Judgment::Untestable("the server said nothing in time, and may still have been starting".into());
+        return Judgment::Untestable("the server did not respond in time, and may still have been starting".into());
     }
     // What is missing may be what could not be read.
     if garbled(conversation).is_some() && (answered == 0 || !violations.is_empty()) {
         return Judgment::Untestable(COULD_NOT_BE_READ.into());
     }
-    Judgment::of(gathered(violations), answered, "no request of the usual ones was answered")
+    Judgment::of(gathered(violations), answered, "no ordinary request got a response")
 }
 
 /// Requests over HTTP of which every one had its connection closed by the server before a response began: by method, and calls by the
@@ -602,7 +603,7 @@ fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
         true => undeclared_inputs(conversation),
         false => {
             let Some(initialized) = initialized(conversation) else {
-                return Judgment::Untestable("the handshake did not come to its end".into());
+                return Judgment::Untestable("the handshake was not completed".into());
             };
             let declared =
                 conversation.from_client().find(|said| said.method() == Some("initialize")).and_then(|said| said.param("/capabilities"));
@@ -613,7 +614,7 @@ fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
             let asked = messages(conversation).filter(|heard| heard.is_request() && !is_early(heard));
             let missing = asked.filter_map(|heard: Heard<'_>| {
                 let missing = undeclared(declared, heard.method()?, heard.value.get("params"))?;
-                let message = format!("the server asks `{}`, and the client has not declared `{missing}`", heard.method()?);
+                let message = format!("the server sent the request `{}`, but the client has not declared `{missing}`", heard.method()?);
                 Some(Violation::new(message, [heard.frame]))
             });
             missing.collect()
@@ -622,7 +623,7 @@ fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
     match conversation.conversation.opened {
         Opened::Yes => Judgment::from_violations(gathered(violations)),
         _ if !violations.is_empty() => Judgment::Broken(gathered(violations)),
-        _ => Judgment::Untestable("there was no whole conversation".into()),
+        _ => Judgment::Untestable("there was no complete conversation".into()),
     }
 }
 
@@ -641,7 +642,7 @@ fn undeclared_inputs(conversation: &ConversationView<'_>) -> Vec<Violation> {
             let method = input.get("method").and_then(Value::as_str).unwrap_or_default();
             if let Some(missing) = undeclared(declared, method, input.get("params")) {
                 let message =
-                    format!("the answer to `{}` asks for `{method}`, and the request has not declared `{missing}`", request.method());
+                    format!("the response to `{}` requests `{method}`, but the request has not declared `{missing}`", request.method());
                 violations.push(Violation::new(message, [request.frame, reply.frame]));
             }
         }

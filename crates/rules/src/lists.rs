@@ -14,7 +14,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "list-pagination-ends",
         area: Area::Lists,
-        requirement: "a list has a last page, and each cursor leads on",
+        requirement: "a list has a last page, and no cursor repeats",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Must,
@@ -23,8 +23,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(pagination_ends),
-        why: "clients follow cursors until there is none; a cursor that comes again keeps them busy for ever",
-        remedy: "leave `nextCursor` out of the last page, and read the cursor that was sent",
+        why: "clients follow cursors until there is none; a repeated cursor keeps them in an endless loop",
+        remedy: "leave `nextCursor` out of the last page, and use the cursor of the request",
         sdks: &[],
         bad: r#"
             @ list tools/list
@@ -49,8 +49,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(no_duplicates),
-        why: "names are how clients call; of two with the same name one cannot be reached, and some hosts reject the whole list",
-        remedy: "give each item a name of its own, and look whether pages overlap",
+        why: "clients call by name: of two items with the same name one cannot be called, and some hosts reject the whole list",
+        remedy: "use a unique name for each item, and check whether pages overlap",
         sdks: &[],
         bad: r#"
             @ list tools/list
@@ -64,7 +64,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "list-unknown-cursor-is-refused",
         area: Area::Lists,
-        requirement: "a cursor that the server never gave is refused with the error -32602",
+        requirement: "an unknown cursor gets error -32602",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Should,
@@ -73,8 +73,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(unknown_cursor_is_refused),
-        why: "a client whose cursor has become stale gets the first page again, and believes that it is the next",
-        remedy: "answer -32602 to a cursor that is not known, also where there is one page only",
+        why: "a client with an expired cursor gets the first page again, and treats it as the next",
+        remedy: "respond with -32602 to an unknown cursor, even if there is only one page",
         sdks: &[],
         bad: r#"
             @ unknown-cursor tools/list
@@ -88,7 +88,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "list-order-is-stable",
         area: Area::Lists,
-        requirement: "a list that has not changed comes in the same order",
+        requirement: "a list that has not changed keeps its order",
         sources: &[
             RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Portability, source: "" },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Should, source: "server/tools#capabilities" },
@@ -96,8 +96,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(order_is_stable),
-        why: "tools stand in the prompt of a model; another order makes its cache useless, and each request slower and dearer",
-        remedy: "sort the list, or keep it in a structure with an order",
+        why: "tools are part of a model's prompt; a different order invalidates its cache, so each request is slower and costs more",
+        remedy: "sort the list, or store it in an ordered structure",
         sdks: &[("Go", "the order of a `map` differs each time: sort its keys")],
         bad: r#"
             @ list tools/list
@@ -117,7 +117,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "list-does-not-change-unannounced",
         area: Area::Lists,
-        requirement: "a list is the same from one request to the next, unless the server says that it has changed",
+        requirement: "a list does not change between requests without a `list_changed` notification",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Should,
@@ -126,8 +126,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(does_not_change_unannounced),
-        why: "clients keep the list that they have, and models call what is gone or described otherwise",
-        remedy: "give each request the same list; where it does change, declare `listChanged` and send the `list_changed` notification",
+        why: "clients use the list that they have, and models call tools that no longer exist or whose description has changed",
+        remedy: "return the same list to each request; if it can change, declare `listChanged` and send the `list_changed` notification",
         sdks: &[],
         bad: r#"
             > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
@@ -157,8 +157,8 @@ pub(super) const RULES: &[Rule] = &[
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(does_not_depend_on_calls),
-        why: "the next request may go to another instance of the server, or come from another client: neither has seen the call",
-        remedy: "list every tool from the start, and refuse calls that come too early with a result that has `isError` and says what is missing",
+        why: "the next request may reach another instance of the server or come from another client, which the call has not affected",
+        remedy: "list every tool from the start, and respond to calls that are too early with `isError` and a text that names what is missing",
         sdks: &[],
         bad: r#"
             @ list tools/list
@@ -258,7 +258,7 @@ impl<'c> Walk<'c> {
     }
 }
 
-const NO_LIST: &str = "no list was answered with a result";
+const NO_LIST: &str = "no list request got a result";
 
 /// So many pages in a row that bring nothing new are no list any more.
 const MOST_IDLE_PAGES: usize = 10;
@@ -268,7 +268,7 @@ fn pagination_ends(conversation: &ConversationView<'_>) -> Judgment {
     let (mut violations, mut unfinished) = (Vec::new(), None);
     for walk in &walks {
         if let Some((later, cursor)) = walk.repetition() {
-            let message = format!("page {} of `{}` leads to {cursor}, where an earlier page led to", later + 1, walk.method);
+            let message = format!("page {} of `{}` has the cursor {cursor}, as an earlier page", later + 1, walk.method);
             let first = walk.pages.iter().find(|page| page.next == Some(cursor)).map(|page| page.frame);
             violations.push(Violation::new(message, first.into_iter().chain(walk.pages[later].evidence.iter().copied())));
             continue;
@@ -367,7 +367,7 @@ fn twice<'c>(conversation: &'c ConversationView<'_>) -> Vec<(Walk<'c>, Walk<'c>)
         .collect()
 }
 
-const NOT_TWICE: &str = "no list was asked for twice";
+const NOT_TWICE: &str = "no list was requested twice";
 
 fn order_is_stable(conversation: &ConversationView<'_>) -> Judgment {
     let walks = twice(conversation);
@@ -378,7 +378,7 @@ fn order_is_stable(conversation: &ConversationView<'_>) -> Judgment {
         let differing = before.iter().zip(&after).position(|(before, after)| before != after);
         if let Some(position) = differing.filter(|_| is_same_set) {
             let message = format!(
-                "`{}` gave the same {} items in another order: at first `{}` was number {}, then `{}`",
+                "`{}` returned the same {} items in another order: at first `{}` was number {}, then `{}`",
                 first.method,
                 before.len(),
                 before[position],
@@ -426,7 +426,7 @@ fn does_not_depend_on_calls(conversation: &ConversationView<'_>) -> Judgment {
             && answer.is_some_and(|answer| answer.value.get("result").is_some())
     });
     let calls: Vec<FrameId> = calls.map(|(request, _)| request.frame.id).collect();
-    let Some(call) = calls.first() else { return Judgment::Untestable("no call was answered with a result".into()) };
+    let Some(call) = calls.first() else { return Judgment::Untestable("no call got a result".into()) };
     // What changes without a call is the matter of another law.
     let changes_anyway = walk("list-again").is_some_and(|again| change(&first, &again).is_some());
     let violation = change(&first, &last)
@@ -457,5 +457,5 @@ fn change(first: &Walk<'_>, second: &Walk<'_>) -> Option<String> {
     let is_there = |name: &str, item: &Value| later.get(name).is_some_and(|forms| forms.contains(&item));
     let mut items = first.pages.iter().flat_map(|page| page.items).filter_map(|item| Some((identity(item)?, item)));
     let (other, _) = items.find(|(name, item)| !is_there(name, item))?;
-    Some(format!("`{other}` is described otherwise"))
+    Some(format!("`{other}` has a different description"))
 }

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// When it goes, each time a little later: nobody knows how long a server takes.
+/// When the client disconnects, each time a little later: the response time of a server is not known.
 const START_SLOTS: [usize; 4] = [2, 8, 30, 100];
 const MOMENTS: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(15)];
 
-/// How long a server gets to notice that nobody is there.
+/// How long a server has to notice that the client is gone.
 const NOTICES: Duration = Duration::from_millis(200);
 
 /// Calls that are left at most.

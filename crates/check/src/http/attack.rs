@@ -51,7 +51,7 @@ pub(super) async fn listen(explorer: &mut Explorer<'_>, http_requests: &Question
     }
 }
 
-/// Origins that begin as the server's own does, and belong to somebody else.
+/// Foreign origins that begin like the server's own.
 fn lookalikes(explorer: &Explorer<'_>) -> Vec<String> {
     let Some(url) = explorer.session().url() else { return Vec::new() };
     let own = url.host_str().filter(|_| !matches!(url.host(), Some(Host::Ipv6(_))));

@@ -152,7 +152,7 @@ fn fresh_id(explorer: &Explorer<'_>) -> Value {
     json!(format!("{POSTED}{}", explorer.probe_count()))
 }
 
-/// Where the stream of HTTP+SSE said that messages go.
+/// The endpoint for messages that the stream of HTTP+SSE named.
 fn endpoint(explorer: &Explorer<'_>) -> Option<String> {
     explorer.transcript().frames.into_iter().find_map(|frame| match frame.body {
         FrameBody::SseEvent { event: Some(name), data: Some(data), .. } if name == "endpoint" => Some(data.to_text().trim().to_owned()),

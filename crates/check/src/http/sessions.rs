@@ -1,4 +1,4 @@
-//! Sessions of others, of nobody, and that are over. Everything that is opened here is closed again.
+//! Sessions of other clients, unknown sessions and ended sessions. Everything that is opened here is closed again.
 
 use super::super::explorer::Explorer;
 use super::question::{Questions, Varied as _};

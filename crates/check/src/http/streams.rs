@@ -1,4 +1,4 @@
-//! Two legacy clients at the same time, each with an event stream, and a session of nobody. Knows what is worth trying, not what is right.
+//! Two legacy clients at the same time, each with an event stream, and an unknown session. Knows what is worth trying, not what is right.
 
 use super::super::CheckOptions;
 use super::super::explorer::Explorer;
@@ -57,7 +57,7 @@ pub(super) async fn explore(check_options: &CheckOptions) -> Vec<Conversation> {
     if are_whole { conversations } else { Vec::new() }
 }
 
-/// Until the server has said whether the client may listen.
+/// Until the server has responded to the request for a stream.
 async fn await_stream(explorer: &Explorer<'_>) {
     let until = Instant::now() + LONGEST;
     while !has_response_to_get(&explorer.transcript()) && Instant::now() < until {

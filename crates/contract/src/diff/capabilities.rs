@@ -1,4 +1,4 @@
-//! What the handshake told: capabilities, revisions, the server itself.
+//! The result of the handshake: capabilities, revisions, the identity of the server.
 
 use super::{ChangeLevel, Changes, others};
 use crate::schema::below;
@@ -8,11 +8,11 @@ const SUBJECT: &str = "the server";
 
 pub(super) fn versions(old: &[String], new: &[String], changes: &mut Changes) {
     for version in old.iter().filter(|version| !new.contains(version)) {
-        let reason = format!("revision {version} of the protocol is no longer spoken");
+        let reason = format!("revision {version} of the protocol is no longer supported");
         changes.add(ChangeLevel::Breaking, "protocol-version-removed", SUBJECT, "/protocol_versions", reason);
     }
     for version in new.iter().filter(|version| !old.contains(version)) {
-        let reason = format!("revision {version} of the protocol is spoken now");
+        let reason = format!("revision {version} of the protocol is supported now");
         changes.add(ChangeLevel::Compatible, "protocol-version-added", SUBJECT, "/protocol_versions", reason);
     }
 }

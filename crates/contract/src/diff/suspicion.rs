@@ -30,8 +30,8 @@ pub(super) fn anywhere(old: &Value, new: &Value) -> Option<(String, String)> {
 }
 
 fn ill(text: &str) -> Option<String> {
-    let hidden = || hidden_character(text).map(|found| format!("holds the character U+{:04X}, which nobody sees", u32::from(found)));
-    let control = || control_character(text).map(|found| format!("holds the control character U+{:04X}", u32::from(found)));
+    let hidden = || hidden_character(text).map(|found| format!("contains the invisible character U+{:04X}", u32::from(found)));
+    let control = || control_character(text).map(|found| format!("contains the control character U+{:04X}", u32::from(found)));
     hidden_instruction(text).map(str::to_owned).or_else(hidden).or_else(control)
 }
 

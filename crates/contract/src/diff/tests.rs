@@ -1,4 +1,4 @@
-//! Contracts that changed, and what is told of it.
+//! Changes of contracts, and how they are reported.
 
 use super::*;
 use crate::capture::of_parts;
@@ -171,7 +171,7 @@ fn a_part_is_compared_as_far_as_it_goes() {
     );
     let found = diff(side(&whole), Side { extent: Extent::Part, ..side(&part) });
     assert_eq!(found.changes.iter().map(|change| change.code.as_str()).collect::<Vec<_>>(), ["description-changed"]);
-    assert_eq!(found.not_compared, ["one side was not asked for its prompts"]);
+    assert_eq!(found.not_compared, ["one side did not list its prompts"]);
 }
 
 #[test]

@@ -124,13 +124,13 @@ fn annotations(subject: &str, old: &Value, new: &Value, changes: &mut Changes) {
     let (before, after) = (Hints::of(old), Hints::of(new));
     let told = [
         ("readOnlyHint", before.writes, after.writes, "it may change something now", "it only reads now"),
-        ("destructiveHint", before.destroys, after.destroys, "it may destroy something now", "it destroys nothing any more"),
+        ("destructiveHint", before.destroys, after.destroys, "it may destroy something now", "it no longer destroys anything"),
         (
             "idempotentHint",
             before.may_not_be_repeated,
             after.may_not_be_repeated,
-            "to call it twice is no longer the same as once",
-            "to call it twice is the same as once now",
+            "calling it twice is no longer the same as calling it once",
+            "calling it twice is the same as calling it once now",
         ),
         (
             "openWorldHint",
@@ -150,7 +150,7 @@ fn annotations(subject: &str, old: &Value, new: &Value, changes: &mut Changes) {
     }
     let (written_before, written_now) = (old.get("annotations"), new.get("annotations"));
     if written_before != written_now && before == after {
-        let reason = "the annotations are written differently and come to the same".to_owned();
+        let reason = "the annotations are written differently but mean the same".to_owned();
         changes.add_values(
             ChangeLevel::Cosmetic,
             "annotations-changed",
@@ -174,6 +174,6 @@ fn tasks(subject: &str, old: &Value, new: &Value, changes: &mut Changes) {
         return;
     }
     let level = if after == "optional" { ChangeLevel::Compatible } else { ChangeLevel::Breaking };
-    let reason = format!("to call it as a task is {after} now, where it was {before}");
+    let reason = format!("calling it as a task is {after} now, and it was {before} before");
     changes.add(level, "task-support-changed", subject, "/execution/taskSupport", reason);
 }

@@ -1,4 +1,4 @@
-//! The certificate that a server showed: what it says of itself, and whether its end is near. Trust was the transport's to judge.
+//! The certificate of a server: its contents, and whether it expires soon. The transport has verified its trust.
 
 use super::ProbePlan;
 use jiff::Timestamp;
@@ -13,7 +13,7 @@ const SOON_DAYS: i64 = 14;
 const SOON_PART: i64 = 5;
 const DAY: i64 = 86_400;
 
-/// What the first TLS connection told.
+/// What the first TLS connection showed.
 pub(super) fn secured(tap: &Tap) -> Option<ProbedTls> {
     let dialed = tap.connections().into_iter().find(|dialed| dialed.tls_version.is_some())?;
     Some(ProbedTls {
@@ -35,7 +35,7 @@ pub(super) fn read(der: &[u8]) -> Option<ProbedCertificate> {
     })
 }
 
-/// Counts the days that are left, and tells if those are few.
+/// Counts the remaining days, and reports if there are few.
 pub(super) fn judge(tls: &mut ProbedTls, plan: &ProbePlan, now: SystemTime) -> Option<Diagnostic> {
     let certificate = tls.certificate.as_mut()?;
     let seconds = |text: &str| text.parse::<Timestamp>().map(Timestamp::as_second).ok();

@@ -1,4 +1,4 @@
-//! The contract of a server that is probed: its hash, and whether it is what a lock says. Knows locks, not their files.
+//! The contract of a probed server: its hash, and whether it matches a lock. Knows locks, not their files.
 
 use super::ProbePlan;
 use crate::{CaptureFailure, Extent, Profile, Side, ToolsSeen, Visitor, complete, diff};
@@ -10,7 +10,7 @@ use mcproof_record::{
 };
 use std::collections::BTreeMap;
 
-/// What a lock says that one kind of client is promised.
+/// The contract in a lock for one client profile.
 #[derive(Clone, Debug)]
 pub struct Promise {
     /// The lock, as a person would name it.
@@ -110,8 +110,9 @@ fn told(lock: &str, first: &ContractChange, count: usize) -> Diagnostic {
         1 => String::new(),
         count => format!(", and {} more", count - 1),
     };
-    let message = format!("what it promises is not what {lock} says: {}: {} ({level}){more}", first.subject, first.reason);
-    Diagnostic::error("contract-changed", message).hint("`mcproof lock --verify` tells all changes; if they are meant, lock anew")
+    let message = format!("the contract differs from {lock}: {}: {} ({level}){more}", first.subject, first.reason);
+    Diagnostic::error("contract-changed", message)
+        .hint("`mcproof lock --verify` shows all changes; if they are intended, run `mcproof lock` again")
 }
 
 /// What is known without a lock.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Values inside each other that are looked at.
 const DEEPEST: usize = 64;
 
-/// `None` if that cannot be told.
+/// `None` if that is not known.
 pub(super) fn admits<'a>(document: &Document<'a>, all: &[Node<'a>], value: &Value) -> Option<bool> {
     to_depth(document, all, value, DEEPEST)
 }

@@ -20,7 +20,7 @@ pub(super) const OBJECT: Types = 64;
 pub(super) const NUMBER: Types = INTEGER | FRACTION;
 const EVERY: Types = 127;
 
-/// More alternatives than this are not told apart.
+/// More alternatives than this are not distinguished.
 const MOST_BRANCHES: usize = 256;
 
 /// A schema that has too many alternatives to be compared.
@@ -62,14 +62,14 @@ pub(super) struct Branch<'a> {
     pub(super) alternative: Option<String>,
 }
 
-/// What one schema says about the items of an array.
+/// What one schema requires of the items of an array.
 #[derive(Clone, Debug)]
 pub(super) struct ArrayPart<'a> {
     pub(super) first: Vec<Node<'a>>,
     pub(super) rest: Option<Node<'a>>,
 }
 
-/// What one schema says about the members of an object.
+/// What one schema requires of the members of an object.
 #[derive(Clone, Debug)]
 pub(super) struct ObjectPart<'a> {
     node: Node<'a>,
@@ -195,7 +195,7 @@ const OPAQUE: [(&str, Types); 12] = [
 const OPAQUE_ELSEWHERE: [(&str, Types); 4] =
     [("dependencies", OBJECT), ("unevaluatedProperties", OBJECT), ("$recursiveRef", EVERY), ("oneOf", EVERY)];
 
-/// Whether a keyword says something about any of these types.
+/// Whether a keyword applies to any of these types.
 pub(super) fn concerns(keyword: &str, types: Types) -> bool {
     OPAQUE.iter().chain(&OPAQUE_ELSEWHERE).find(|(known, _)| *known == keyword).is_none_or(|(_, about)| about & types != 0)
 }

@@ -42,7 +42,7 @@ pub(super) enum Lost {
     Absence(String),
     /// A member that the inner schema declares.
     Member(String),
-    /// Members that nobody declares.
+    /// Undeclared members.
     Undeclared,
     /// Only compared as it stands, and it stands differently.
     Uncertain(&'static str),

@@ -66,8 +66,8 @@ fn texts(before: &Map<String, Value>, after: &Map<String, Value>, pointer: &str,
     let differs = |keyword: &str| before.get(keyword) != after.get(keyword);
     if differs("default") {
         let what = match (before.get("default"), after.get("default")) {
-            (None, Some(new)) => format!("the default is {} now, where there was none", shown(new)),
-            (Some(old), None) => format!("there is no default any more, where it was {}", shown(old)),
+            (None, Some(new)) => format!("the default is {} now; there was none before", shown(new)),
+            (Some(old), None) => format!("there is no default any more; it was {}", shown(old)),
             (old, new) => {
                 format!("the default is {} instead of {}", new.map(shown).unwrap_or_default(), old.map(shown).unwrap_or_default())
             }
@@ -88,10 +88,10 @@ fn texts(before: &Map<String, Value>, after: &Map<String, Value>, pointer: &str,
         }
     }
     if differs("$schema") {
-        note("$schema", ChangeLevel::Cosmetic, "schema-dialect-changed", "another dialect of JSON Schema is named".into());
+        note("$schema", ChangeLevel::Cosmetic, "schema-dialect-changed", "the schema names another dialect of JSON Schema".into());
     }
     let format = |keywords: &Map<String, Value>| keywords.get("format").and_then(Value::as_str).map(str::to_owned);
     if differs("format") && [format(before), format(after)].into_iter().flatten().any(|format| !formats::is_known(&format)) {
-        note("format", ChangeLevel::Cosmetic, "format-name-changed", "a `format` changed that JSON Schema does not know".into());
+        note("format", ChangeLevel::Cosmetic, "format-name-changed", "a `format` that JSON Schema does not define changed".into());
     }
 }

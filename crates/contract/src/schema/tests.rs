@@ -693,7 +693,7 @@ fn hostile_schemas_are_compared_in_the_end() {
     );
 }
 
-/// A shared definition is told once, however often it is used.
+/// A change of a shared definition is reported once, however often it is used.
 #[test]
 fn a_change_of_a_definition_is_told_once() {
     let of = |definition: Value| json!({ "properties": { "a": { "$ref": "#/$defs/x" }, "b": { "$ref": "#/$defs/x" } }, "$defs": { "x": definition } });

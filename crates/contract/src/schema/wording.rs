@@ -90,7 +90,7 @@ pub(super) fn retyped(before: Types, after: Types, path: &str, usage: Use) -> Ph
 pub(super) fn declared(declared: &Declared, usage: Use) -> Phrase {
     let member = subject_of(&declared.path, &declared.name, usage);
     let (code, reason) = match (declared.by, usage) {
-        (By::Inner, Use::Arguments) => ("argument-removed", format!("{member} is gone, so callers that send it are not heard")),
+        (By::Inner, Use::Arguments) => ("argument-removed", format!("{member} is gone, so the server ignores it in calls")),
         (By::Outer, Use::Arguments) => ("argument-added", format!("{member} is new and optional")),
         (By::Inner, Use::Result) => ("result-removed", format!("{member}, which was optional, is gone")),
         (By::Outer, Use::Result) => ("result-added", format!("{member} is new")),

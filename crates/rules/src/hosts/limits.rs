@@ -30,7 +30,7 @@ pub(super) fn name_with_server(conversation: &ConversationView<'_>) -> Judgment 
     let handshake = conversation.handshake();
     let name = |key: &str| handshake.and_then(|(result, _)| result.pointer(key)).and_then(Value::as_str);
     let Some(server) = name("/serverInfo/name").or_else(|| name("/_meta/io.modelcontextprotocol~1serverInfo/name")) else {
-        return Judgment::Untestable("the server does not say its name".into());
+        return Judgment::Untestable("the server does not name itself".into());
     };
     let tools = conversation.tools();
     if tools.is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn name_with_server(conversation: &ConversationView<'_>) -> Judgment 
     let violations = too_long.map(|(tool, frame)| {
         let (name, length) = (name_of(tool), together(tool));
         Violation::new(
-            format!("tool `{name}`: with `{server}`, as the server calls itself, it has {length} characters, and Cursor drops it"),
+            format!("tool `{name}`: with `{server}`, the name of the server, it has {length} characters, and Cursor drops it"),
             [*frame],
         )
     });
