@@ -51,7 +51,7 @@ const RECONNECTS: &str = "test_reconnection";
 const RECONNECTION: Duration = Duration::from_secs(7);
 
 /// How long a change of a list may take to be told.
-const CHANGE: Duration = Duration::from_secs(1);
+const CHANGE: Duration = Duration::from_secs(3);
 
 /// Conversations with a server that has fixtures; none with any other.
 pub(super) async fn explore(check_options: &CheckOptions, found: DetectedServer, conversations: &[Conversation]) -> Vec<Conversation> {

@@ -2,6 +2,7 @@
 
 mod call;
 mod check;
+#[cfg(feature = "servers")]
 mod demo;
 mod diff;
 mod drive;
@@ -11,6 +12,7 @@ mod init;
 pub(crate) mod inspect;
 mod list;
 mod lock;
+#[cfg(feature = "servers")]
 mod mcp;
 mod ping;
 mod plan;
@@ -20,6 +22,7 @@ mod read;
 mod review;
 mod schema;
 mod test;
+#[cfg(feature = "monitor")]
 mod watch;
 
 pub(crate) use check::unknown_rule;
@@ -54,6 +57,7 @@ pub(crate) enum Command {
     Hash(Deferred<hash::Arguments>),
     /// Probe a server once and print its health and latency
     Probe(Deferred<probe::Arguments>),
+    #[cfg(feature = "monitor")]
     /// Monitor servers: probe on a schedule, send alerts, serve a dashboard
     Watch(Deferred<watch::Arguments>),
     /// Send one request and print the result, with the flags of the MCP Inspector CLI
@@ -80,8 +84,10 @@ pub(crate) enum Command {
     /// Run the driver of the test libraries, as JSON-RPC over stdio
     Drive(Deferred<drive::Arguments>),
     /// Serve these commands to coding agents, as an MCP server over stdio
+    #[cfg(feature = "servers")]
     Mcp(Deferred<mcp::Arguments>),
     /// Run a demo server
+    #[cfg(feature = "servers")]
     Demo(Deferred<demo::Arguments>),
 }
 
@@ -102,6 +108,7 @@ impl Command {
             Self::Diff(arguments) => diff::run(arguments, watching),
             Self::Hash(arguments) => hash::run(arguments, watching),
             Self::Probe(arguments) => probe::run(arguments, watching),
+            #[cfg(feature = "monitor")]
             Self::Watch(arguments) => watch::run(arguments, watching),
             Self::Inspect(arguments) => inspect::run(arguments, watching),
             Self::Tools(arguments) => list::run("tools/list", arguments, watching),
@@ -114,7 +121,9 @@ impl Command {
             Self::Ping(arguments) => ping::run(arguments, watching),
             Self::Schema(arguments) => schema::run(arguments),
             Self::Drive(arguments) => drive::run(arguments),
+            #[cfg(feature = "servers")]
             Self::Mcp(arguments) => mcp::run(arguments),
+            #[cfg(feature = "servers")]
             Self::Demo(arguments) => demo::run(arguments),
         }
     }
@@ -129,21 +138,7 @@ impl Command {
             Self::Read(arguments) => Some(arguments.shared()),
             Self::Prompt(arguments) => Some(arguments.shared()),
             Self::Ping(arguments) => Some(arguments.shared()),
-            Self::Test(_)
-            | Self::Check(_)
-            | Self::Lock(_)
-            | Self::Diff(_)
-            | Self::Hash(_)
-            | Self::Init(_)
-            | Self::Explain(_)
-            | Self::Probe(_)
-            | Self::Watch(_)
-            | Self::Plan(_)
-            | Self::Review(_)
-            | Self::Schema(_)
-            | Self::Drive(_)
-            | Self::Mcp(_)
-            | Self::Demo(_) => None,
+            _ => None,
         }
     }
 }

@@ -37,6 +37,7 @@ pub(crate) fn help() -> String {
 }
 
 /// The meaning of the exit code of another mcproof process.
+#[cfg(feature = "servers")]
 pub(crate) fn meaning(code: i32) -> Option<&'static str> {
     MEANINGS.iter().find(|(exit, _)| i32::from(exit.code()) == code).map(|(_, meaning)| *meaning)
 }

@@ -36,6 +36,12 @@ fn of_subcommand(word: &str) -> Option<String> {
         "list" | "ls" => "use `mcproof tools`, `prompts`, `resources` or `templates`",
         "contract" | "snapshot" | "verify" => "lock a contract with `mcproof lock`, and verify it with `mcproof lock --verify`",
         "lint" | "validate" | "audit" | "conformance" | "scan" => "check a server with `mcproof check`",
+        "watch" if cfg!(not(feature = "monitor")) => {
+            "this build of mcproof has no monitor; install one that has: `cargo install --path crates/cli`, or the container image"
+        }
+        "mcp" | "demo" if cfg!(not(feature = "servers")) => {
+            "this build of mcproof serves nothing; install one that does: `cargo install --path crates/cli`"
+        }
         "version" => "use `mcproof --version`",
         "ui" | "inspector" => {
             "send a request with `mcproof inspect`, or browse the traffic of tests with `mcproof test --reporter html=FILE`"

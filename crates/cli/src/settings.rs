@@ -95,6 +95,7 @@ pub(crate) fn browsers() -> Vec<Vec<String>> {
 }
 
 /// What this machine calls itself.
+#[cfg(feature = "monitor")]
 pub(crate) fn host_name() -> String {
     let name = nix::sys::utsname::uname().ok().and_then(|machine| machine.nodename().to_str().map(str::to_owned));
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "localhost".into())

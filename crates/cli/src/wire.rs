@@ -25,6 +25,7 @@ pub(crate) fn line(frame: &Frame, style: &Style) -> String {
 }
 
 /// Whether a line was written by this module, and is not other output on stderr.
+#[cfg(feature = "servers")]
 pub(crate) fn is_line(text: &str) -> bool {
     let Some((time, said)) = text.split_once(' ') else { return false };
     let seconds = time.strip_prefix('+').and_then(|time| time.strip_suffix('s'));

@@ -216,8 +216,8 @@ fn meaning_by_id(
     }
     let request = *same.last()?;
     // An HTTP response belongs to the request that it responds to, whatever its id says.
-    if earlier(request) != Some(reply.exchange) && requests.iter().any(|other| reply.exchange.is_some() && other.exchange == reply.exchange)
-    {
+    let carries_other = |index: usize| reply.exchange.is_some() && requests[index].exchange == reply.exchange && !same.contains(&index);
+    if earlier(request) != Some(reply.exchange) && (0..requests.len()).any(carries_other) {
         return None;
     }
     Some(if earlier(request) == Some(reply.exchange) { Meaning::Again { request } } else { Meaning::Excused })

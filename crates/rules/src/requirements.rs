@@ -94,12 +94,14 @@ mod tests {
         "log-level-is-honored",
         "tool-required-properties-exist",
         "tool-annotations-are-consistent",
+        "listed-tool-is-callable",
         "idempotent-changes-nothing-twice",
         "listed-resource-is-readable",
         "resource-read-names-uri",
         "resource-template-parses",
         "listed-prompt-is-retrievable",
         "completion-has-at-most-100",
+        "completion-total-is-consistent",
     ];
 
     #[test]

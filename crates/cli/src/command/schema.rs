@@ -5,7 +5,6 @@ use crate::failure::Failure;
 use crate::output;
 use mcproof_record::schema;
 use mcproof_suite::schema::suite_schema;
-use mcproof_watch::config::config_schema;
 
 /// Print the JSON Schema of a file format or output
 #[derive(Debug, clap::Args)]
@@ -40,6 +39,7 @@ enum What {
     /// Output of `probe --json`
     Probe,
     /// Configuration of `mcproof watch`
+    #[cfg(feature = "monitor")]
     Watch,
     /// Messages of `mcproof drive`
     Drive,
@@ -55,7 +55,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         What::Lock => schema::lock(),
         What::Diff => schema::diff(),
         What::Probe => schema::probe(),
-        What::Watch => config_schema(),
+        #[cfg(feature = "monitor")]
+        What::Watch => mcproof_watch::config::config_schema(),
         What::Drive => schema::drive(),
     };
     output::data(format!("{schema:#}\n").as_bytes())?;
