@@ -93,6 +93,46 @@ pub fn mistyped(schema: &Value, valid: &Value) -> Vec<Variant> {
     properties(schema, valid).into_iter().take(MOST_PROPERTIES).filter_map(with).collect()
 }
 
+/// Valid arguments with one value just outside of what its property allows: below a minimum, above a maximum, too short, too long,
+/// not one of an enumeration.
+pub fn out_of_range(schema: &Value, valid: &Value) -> Vec<Variant> {
+    let Ok(judged) = Schema::of(schema) else { return Vec::new() };
+    let with = |property: String| -> Vec<Variant> {
+        let outside = property_schema(schema, &property).map(just_outside).unwrap_or_default();
+        let variant = |value: Value| {
+            let mut arguments = valid.clone();
+            arguments.as_object_mut()?.insert(property.clone(), value);
+            (judged.is_valid(&arguments) == Ok(false)).then(|| Variant { property: property.clone(), arguments })
+        };
+        outside.into_iter().filter_map(variant).collect()
+    };
+    properties(schema, valid).into_iter().take(MOST_PROPERTIES).flat_map(with).collect()
+}
+
+/// Values that miss a bound of a schema by one.
+fn just_outside(schema: &Value) -> Vec<Value> {
+    /// Longer texts than this are not made.
+    const LONGEST: u64 = 10_000;
+    let number = |keyword: &str, step: i64| {
+        let bound = schema.get(keyword)?;
+        bound.as_i64().and_then(|bound| bound.checked_add(step)).map(Value::from).or_else(|| Some(json!(bound.as_f64()? + step as f64)))
+    };
+    let length = |keyword: &str| schema.get(keyword).and_then(Value::as_u64).filter(|length| *length < LONGEST);
+    let text = |length: u64| Value::from("m".repeat(usize::try_from(length).unwrap_or_default()));
+    [
+        number("minimum", -1),
+        number("exclusiveMinimum", 0),
+        number("maximum", 1),
+        number("exclusiveMaximum", 0),
+        length("minLength").and_then(|least| least.checked_sub(1)).map(text),
+        length("maxLength").map(|most| text(most + 1)),
+        schema.get("enum").map(|_| Value::from("mcproof-no-such-value")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
 /// Valid arguments with something unusual; none if there is no place for it.
 pub fn unusual(schema: &Value, valid: &Value, what: Unusual) -> Vec<Variant> {
     let set = |property: Option<String>, value: Value| {
@@ -497,5 +537,21 @@ mod tests {
         assert_eq!(of(Unusual::Large).arguments["a"].as_str().map(str::len), Some(1 << 20));
         assert_eq!(unusual(&schema, &valid, Unusual::Boundary)[1].arguments["c"], json!(1_i64 << 32));
         assert_eq!(unusual(&json!({ "type": "object" }), &json!({}), Unusual::Large), []);
+    }
+
+    #[test]
+    fn values_just_outside_of_their_bounds_are_made() {
+        let check = |property: Value, valid: Value, expected: Value| {
+            let schema = json!({ "type": "object", "properties": { "a": property } });
+            let found: Vec<Value> =
+                out_of_range(&schema, &json!({ "a": valid })).into_iter().map(|variant| variant.arguments["a"].clone()).collect();
+            assert_eq!(Value::from(found), expected, "{schema}");
+        };
+        check(json!({ "type": "integer", "minimum": 1, "maximum": 9 }), json!(5), json!([0, 10]));
+        check(json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 0.5 }), json!(0.1), json!([0, 1.5]));
+        check(json!({ "type": "string", "minLength": 2, "maxLength": 3 }), json!("ab"), json!(["m", "mmmm"]));
+        check(json!({ "enum": ["x", "y"] }), json!("x"), json!(["mcproof-no-such-value"]));
+        check(json!({ "type": "integer", "minimum": i64::MIN }), json!(5), json!([]));
+        check(json!({ "type": "string", "minLength": 0 }), json!("a"), json!([]));
     }
 }

@@ -253,6 +253,8 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'
         calls.extend(missing.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-missing-argument", variant.arguments)));
         let mistyped = arguments::mistyped(tool.schema(), &tool.arguments);
         calls.extend(mistyped.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-wrong-type", variant.arguments)));
+        let outside = arguments::out_of_range(tool.schema(), &tool.arguments).into_iter().take(MOST_PROPERTIES);
+        calls.extend(outside.map(|variant| tool.call("call-out-of-range-argument", variant.arguments)));
     }
     let patience = explorer.pace().clamp(LEAST_PATIENCE, PATIENCE);
     let outcomes = explorer.request_in_parallel(&calls, patience, Instant::now() + BUDGET).await;

@@ -188,6 +188,30 @@ pub(super) const RULES: &[Rule] = &[
             < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"city is required"}],"isError":true}}"#,
     },
     Rule {
+        id: "call-out-of-range-argument-is-refused",
+        area: Area::Calls,
+        requirement: "a call with a value outside of the bounds or the enumeration in the tool's schema gets an error",
+        sources: VALIDATION,
+        on: On::Any,
+        tolerance: Some("a MUST of the specification, and a warning by default because many tools use the nearest allowed value instead"),
+        judge: Judge::Together(|all| invalid_is_refused(all, "call-out-of-range-argument", "declares a bound of an argument")),
+        why: "a model that asks for 1,000 items and gets 100 takes them for all that there are",
+        remedy: "validate the arguments with `inputSchema` before the tool runs, or remove bounds that the tool does not have",
+        sdks: &[],
+        bad: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"days":{"type":"integer","maximum":7}}}}]}}
+            @ call-out-of-range-argument get_weather
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{"days":8}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"7 days: 20 degrees"}]}}"#,
+        good: r#"
+            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"days":{"type":"integer","maximum":7}}}}]}}
+            @ call-out-of-range-argument get_weather
+            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{"days":8}}}
+            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"`days` is at most 7"}],"isError":true}}"#,
+    },
+    Rule {
         id: "call-wrong-type-is-refused",
         area: Area::Calls,
         requirement: "a call with an argument of a type that the tool's schema does not allow gets an error",

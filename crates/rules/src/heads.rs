@@ -210,7 +210,9 @@ fn lists_are_of_tokens(conversation: &ConversationView<'_>) -> Judgment {
                 wrong.entry(name).or_insert_with(|| Violation::new(told, exchange.heads()));
             }
         }
-        if let Some((name, told)) = cache_directive_flaw(exchange).or_else(|| transfer_coding_flaw(exchange)) {
+        if let Some((name, told)) =
+            cache_directive_flaw(exchange).or_else(|| transfer_coding_flaw(exchange)).or_else(|| buffering_flaw(exchange))
+        {
             wrong.entry(name).or_insert_with(|| Violation::new(told, exchange.heads()));
         }
     }
@@ -224,6 +226,12 @@ fn cache_directive_flaw(exchange: &HttpExchange<'_>) -> Option<(&'static str, St
     // The values of some directives are quoted lists.
     let wrong = names.filter(|_| !value.contains('"')).find(|name| !name.bytes().all(is_of_token))?;
     Some(("cache-control", format!("`cache-control` has `{}` in its list", excerpt(wrong))))
+}
+
+/// A value that is neither of the two has swallowed the next header.
+fn buffering_flaw(exchange: &HttpExchange<'_>) -> Option<(&'static str, String)> {
+    let value = exchange.header("x-accel-buffering").filter(|value| value.contains(':'))?;
+    Some(("x-accel-buffering", format!("`x-accel-buffering` is `{}`: neither `yes` nor `no`", excerpt(value))))
 }
 
 fn transfer_coding_flaw(exchange: &HttpExchange<'_>) -> Option<(&'static str, String)> {

@@ -57,7 +57,7 @@ pub(super) const RULES: &[Rule] = &[
         sources: RESPONSES,
         on: On::Any,
         tolerance: None,
-        judge: Judge::Each(answers_echo_ids),
+        judge: Judge::Together(responses_have_ids_of_requests),
         why: "a client finds the request by the id alone; a response with another id is dropped, and the request times out",
         remedy: "return the id as the JSON value that was received: a string stays a string, a number a number",
         sdks: &[("Go", "keep it as `json.RawMessage`, not as `int`")],
@@ -322,18 +322,35 @@ fn version_is_2_0(conversation: &ConversationView<'_>) -> Judgment {
     Judgment::of(gathered(violations.collect()), all.len(), NO_MESSAGE)
 }
 
-fn answers_echo_ids(conversation: &ConversationView<'_>) -> Judgment {
-    let pairing = Pairing::of(conversation);
-    let wrong = pairing.replies.iter().filter_map(|reply| match reply.meaning {
-        Meaning::WrongId { request } => Some((reply, &pairing.requests[request])),
-        _ => None,
-    });
-    let violations = wrong.map(|(reply, request)| {
-        let found = reply.value.get("id").map_or_else(|| "no id".to_owned(), |id| format!("the id {}", shown(id)));
-        let message = format!("the response to `{}`, which has the id {}, has {found}", request.method(), shown(request.id()));
-        Violation::new(message, [request.frame, reply.frame])
-    });
-    Judgment::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
+/// The same wrong id in several responses, of whatever conversation, is one violation.
+fn responses_have_ids_of_requests(all: &[&ConversationView<'_>]) -> Judgment {
+    let (mut seen, mut found) = (0, Vec::<(String, Violation, usize)>::new());
+    for (position, conversation) in all.iter().enumerate() {
+        let pairing = Pairing::of(conversation);
+        seen += pairing.replies.len();
+        for reply in &pairing.replies {
+            let Meaning::WrongId { request } = reply.meaning else { continue };
+            let request = &pairing.requests[request];
+            let id = reply.value.get("id").map_or_else(|| "no id".to_owned(), |id| format!("the id {}", shown(id)));
+            if let Some((_, _, more)) = found.iter_mut().find(|(known, ..)| *known == id) {
+                *more += 1;
+                continue;
+            }
+            let message = format!("the response to `{}`, which has the id {}, has {id}", request.method(), shown(request.id()));
+            let violation = Violation { conversation: position, ..Violation::new(message, [request.frame, reply.frame]) };
+            found.push((id, violation, 0));
+        }
+    }
+    let more_like = |violation: Violation, more: usize| match more {
+        0 => violation,
+        _ => Violation { message: format!("{}, and {more} more like it", violation.message), ..violation },
+    };
+    let total: usize = found.iter().map(|(_, _, more)| more + 1).sum();
+    let violations = match found.len() {
+        0..=3 => found.into_iter().map(|(_, violation, more)| more_like(violation, more)).collect(),
+        _ => found.into_iter().take(1).map(|(_, violation, _)| more_like(violation, total - 1)).collect(),
+    };
+    Judgment::of(violations, seen, NO_ANSWER)
 }
 
 fn answers_come_once(conversation: &ConversationView<'_>) -> Judgment {

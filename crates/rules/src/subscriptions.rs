@@ -190,6 +190,11 @@ fn is_acknowledged_first(conversation: &ConversationView<'_>) -> Judgment {
             let probes = conversation.conversation.probes.iter();
             probes.filter(|probed| probed.first <= asked && asked < probed.end).any(|probed| probed.outcome == ProbeOutcome::Silent)
         };
+        let status = subscription.request.exchange.and_then(|id| conversation.exchanges.get(&id)?.status());
+        if let Some(status) = status.filter(|status| ![200, 401, 403, 429].contains(status)) {
+            violations.push(Violation::new(format!("a subscription got status {status}"), [asked]));
+            continue;
+        }
         match (first, subscription.answer) {
             (Some(first), _) if first.method() == Some(ACKNOWLEDGED) => {
                 seen += 1;

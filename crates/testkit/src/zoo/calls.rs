@@ -17,6 +17,17 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Outgoing(|received, message| if is_about(&message, "Unknown tool") { vec![pretend(received)] } else { vec![message] }),
     ),
     broken_server(
+        "bounds-are-not-checked",
+        "declares bounds of arguments that it does not check",
+        "call-out-of-range-argument-is-refused",
+        ALL,
+        BOTH,
+        Deviation::Tools(|message| {
+            let tools = message["result"]["tools"].as_array_mut().into_iter().flatten();
+            tools.filter(|tool| tool["name"] == "echo").for_each(|tool| tool["inputSchema"]["properties"]["text"]["maxLength"] = json!(40));
+        }),
+    ),
+    broken_server(
         "lists-tool-under-other-name",
         "lists a tool under a name that it does not have",
         "listed-tool-is-callable",
