@@ -124,7 +124,8 @@ fn just_outside(schema: &Value) -> Vec<Value> {
         number("exclusiveMinimum", 0),
         number("maximum", 1),
         number("exclusiveMaximum", 0),
-        length("minLength").and_then(|least| least.checked_sub(1)).map(text),
+        // An empty text has a probe of its own.
+        length("minLength").filter(|least| *least > 1).map(|least| text(least - 1)),
         length("maxLength").map(|most| text(most + 1)),
         schema.get("enum").map(|_| Value::from("mcproof-no-such-value")),
     ]
@@ -552,6 +553,6 @@ mod tests {
         check(json!({ "type": "string", "minLength": 2, "maxLength": 3 }), json!("ab"), json!(["m", "mmmm"]));
         check(json!({ "enum": ["x", "y"] }), json!("x"), json!(["mcproof-no-such-value"]));
         check(json!({ "type": "integer", "minimum": i64::MIN }), json!(5), json!([]));
-        check(json!({ "type": "string", "minLength": 0 }), json!("a"), json!([]));
+        check(json!({ "type": "string", "minLength": 1 }), json!("a"), json!([]));
     }
 }

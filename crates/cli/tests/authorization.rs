@@ -360,7 +360,7 @@ fn a_suite_is_let_in_by_its_keys_or_by_flags() {
     world.servers.revoke();
     let warned = test(&[]);
     check(&warned, 0, &[]);
-    for part in ["warning: a secret stands in this file", "5 |     client_secret: ************", "write \"${env.NAME}\""] {
+    for part in ["warning: this file contains a secret in plain text", "5 |     client_secret: ************", "write \"${env.NAME}\""] {
         assert!(text(&warned.stdout).contains(part), "{}", text(&warned.stdout));
     }
     world.assert_hidden_in(&warned);

@@ -126,7 +126,7 @@ fn mistakes_are_told_at_once_and_nothing_is_watched() {
     for arguments in [&["watch", "watch.yaml"][..], &["watch", "watch.yaml", "--check"], &["watch", "test-alert", "watch.yaml"]] {
         let ran = run(folder.path(), arguments);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{}", ran.stderr);
-        for part in ["did you mean `http`?", "there is no channel `chat`", "watch.yaml:1:20", "2 mistakes, nothing is watched"] {
+        for part in ["did you mean `http`?", "unknown channel `chat`", "watch.yaml:1:20", "2 mistakes; nothing is monitored"] {
             assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
         }
     }
@@ -135,7 +135,7 @@ fn mistakes_are_told_at_once_and_nothing_is_watched() {
     let warned = folder_with(&[("watch.yaml", "channels: { a: { pagerduty: abcdefgh } }\nroutes: [{ channels: b }]\n")]);
     let ran = run(warned.path(), &["watch", "watch.yaml", "--check"]);
     assert!(
-        ran.stderr.contains("a secret stands in this file") && ran.stderr.ends_with("\n1 mistake, nothing is watched\n"),
+        ran.stderr.contains("this file contains a secret in plain text") && ran.stderr.ends_with("\n1 mistake; nothing is monitored\n"),
         "{}",
         ran.stderr
     );
@@ -233,7 +233,7 @@ fn what_is_silenced_is_told_to_nobody_until_the_silence_ends() {
         (&["silence", "watch.yaml", "--reason", "x"][..], "--name <PATTERN>"),
         (&["silence", "watch.yaml", "--name", "*"], "--reason <TEXT>"),
         (&["silence", "watch.yaml", "--name", "*", "--reason", " "], "the reason is missing"),
-        (&["unsilence", "watch.yaml", "nothing"], "there is no active silence `nothing`"),
+        (&["unsilence", "watch.yaml", "nothing"], "no active silence `nothing`"),
     ] {
         let ran = watch(words);
         assert!(ran.code == Some(2) && ran.stderr.contains(part), "{words:?}: {}", ran.stderr);
@@ -322,7 +322,7 @@ fn once_is_no_success_where_nobody_could_be_told() {
     .unwrap();
     let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
-    assert!(ran.stdout.starts_with("ok ") && ran.stderr.contains("no channel has taken a page"), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.starts_with("ok ") && ran.stderr.contains("no channel has accepted a page"), "{}{}", ran.stdout, ran.stderr);
 }
 
 #[test]
@@ -543,7 +543,7 @@ fn a_disk_that_takes_nothing_is_told_and_probing_goes_on_when_it_does_again() {
         assert!(said["why"].as_str().unwrap().starts_with("the disk"), "{said}");
         assert!(said["hint"].as_str().unwrap().contains("disk"), "{said}");
         let (status, body) = get(&at, "/healthz");
-        assert!(status.contains("503") && body.contains("no result can be written: the disk"), "{status} {body}");
+        assert!(status.contains("503") && body.contains("results cannot be written: the disk"), "{status} {body}");
         let more = config.replace("targets: {", &format!("targets: {{ shop{round}: {{ stdio: 'mcproof demo shop', every: 1m }},"));
         std::fs::write(folder.path().join("watch.yaml"), more).unwrap();
         monitor.says("not-reloaded");

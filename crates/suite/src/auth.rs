@@ -192,7 +192,8 @@ fn read_secret(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
         return Err(Fault::Reported);
     }
     if is_literal(node) {
-        let warning = Diagnostic::warning("literal-secret", "a secret stands in this file, where everybody finds it who has the suite");
+        let warning =
+            Diagnostic::warning("literal-secret", "this file contains a secret in plain text, where everybody finds it who has the suite");
         reader.report(warning.hint("write \"${env.NAME}\", and set NAME where the suite runs"), key);
     }
     Ok(secret)

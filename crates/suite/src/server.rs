@@ -45,7 +45,7 @@ pub static SERVER: Object<ServerDraft> = Object {
         },
         Key {
             name: "era",
-            doc: "which era to speak; `auto` finds out",
+            doc: "protocol era; `auto` detects it",
             shape: Shape::Word(&["auto", "legacy", "modern"]),
             presence: Presence::Optional,
             read: read_era,

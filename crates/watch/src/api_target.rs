@@ -1,4 +1,4 @@
-//! Targets that were added over the API: what may be asked for, what is kept of it, and what it means. A server that is reached
+//! Targets that were added through the API: what may be asked for, what is kept of it, and what it means. A server that is reached
 //! over the network only: a command would run on our machine.
 
 use crate::config::{Config, Dependencies, NAMES, TargetKind, TargetSpec, is_name};
@@ -78,33 +78,33 @@ impl Definition {
     /// Something in it is not allowed.
     pub fn spec(&self, name: &str, destinations: Destinations) -> Result<TargetSpec, Refusal> {
         if !is_name(name) {
-            return Err(refuse("this cannot be the name of a target", NAMES));
+            return Err(refuse("this is not a valid target name", NAMES));
         }
         let url = self.address()?;
         if let Some(address) = literal(&url)
             && !destinations.allow(address)
         {
-            return Err(refuse(format!("{address} is no public address"), INSIDE));
+            return Err(refuse(format!("{address} is not a public address"), INSIDE));
         }
         if !(SHORTEST..=LONGEST).contains(&self.every) {
-            return Err(refuse(format!("`every` is {} seconds", self.every), "use 10 to 86400 seconds"));
+            return Err(refuse(format!("`every` is out of range: {} seconds", self.every), "use 10 to 86400 seconds"));
         }
         if self.timeout == 0 || self.timeout > 120 {
-            return Err(refuse(format!("`timeout` is {} seconds", self.timeout), "use 1 to 120 seconds"));
+            return Err(refuse(format!("`timeout` is out of range: {} seconds", self.timeout), "use 1 to 120 seconds"));
         }
         if self.timeout > self.every {
-            return Err(refuse("a probe may last longer than the time between two of them", "make `timeout` shorter, or `every` longer"));
+            return Err(refuse("a probe can take longer than the interval between probes", "decrease `timeout`, or increase `every`"));
         }
         if self.objective.is_some_and(|objective| objective <= 0.0 || objective >= 100.0) {
-            return Err(refuse("`objective` is no percentage between 0 and 100", "use a number such as 99.9"));
+            return Err(refuse("`objective` is not a percentage between 0 and 100", "use a number such as 99.9"));
         }
         let transport = match self.transport.as_str() {
             "http" => Transport::Http,
             "sse" => Transport::Sse,
             _ => {
                 return Err(refuse(
-                    "`transport` is neither `http` nor `sse`",
-                    "use one of them; commands are watched from the configuration file only",
+                    "`transport` is not `http` or `sse`",
+                    "use `http` or `sse`; servers that are started by a command require the configuration file",
                 ));
             }
         };
@@ -114,7 +114,7 @@ impl Definition {
         if let Some((header, _)) = self.headers.iter().find(|(name, value)| !is_token(name) || !is_value(value)) {
             return Err(refuse(
                 format!("header `{}` cannot be sent", mcproof_report::escape_line(header, 80)),
-                "use a name and a value of HTTP",
+                "use a valid HTTP header name and value",
             ));
         }
         let place = Place { file: "the API".to_owned(), line: 1, column: 1, length: 1, text: String::new() };
@@ -148,15 +148,15 @@ impl Definition {
 
     fn address(&self) -> Result<Url, Refusal> {
         let url = Url::parse(&self.url)
-            .map_err(|error| refuse(format!("`url` is no URL: {error}"), "use a URL such as https://mcp.example/mcp"))?;
+            .map_err(|error| refuse(format!("`url` is not a valid URL: {error}"), "use a URL such as https://mcp.example/mcp"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-            return Err(refuse("`url` is neither http nor https", "use a URL such as https://mcp.example/mcp"));
+            return Err(refuse("`url` is not an http or https URL", "use a URL such as https://mcp.example/mcp"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(refuse("`url` holds a user name or a password", "send them as a header"));
+            return Err(refuse("`url` contains a user name or a password", "send them as a header"));
         }
         if self.url.contains("${") {
-            return Err(refuse("`url` holds a variable", "variables are for suites and the configuration file"));
+            return Err(refuse("`url` contains a variable", "variables work in suites and in the configuration file only"));
         }
         Ok(url)
     }
@@ -174,10 +174,13 @@ impl Definition {
         let port = url.port_or_known_default().unwrap_or(443);
         let looked_up = tokio::time::timeout(Duration::from_secs(5), tokio::net::lookup_host((host.as_str(), port))).await;
         let Ok(Ok(addresses)) = looked_up else {
-            return Err(refuse("the name in `url` cannot be looked up", "check the spelling; the name has to exist before it is watched"));
+            return Err(refuse(
+                "cannot resolve the host name in `url`",
+                "check the spelling; the name must resolve before it can be monitored",
+            ));
         };
         match addresses.map(|address| address.ip()).find(|address| !destinations.allow(*address)) {
-            Some(inside) => Err(refuse(format!("the name in `url` leads to {inside}, which is no public address"), INSIDE)),
+            Some(inside) => Err(refuse(format!("the host name in `url` resolves to {inside}, which is not a public address"), INSIDE)),
             None => Ok(()),
         }
     }
@@ -224,20 +227,20 @@ mod tests {
         for (body, expected) in [
             (json!({ "url": "https://mcp.example/mcp" }), Ok(())),
             (json!({ "url": "http://93.184.216.34/mcp", "transport": "sse", "every": 30 }), Ok(())),
-            (json!({ "url": "http://127.0.0.1/mcp" }), Err("127.0.0.1 is no public address")),
-            (json!({ "url": "http://2130706433/mcp" }), Err("127.0.0.1 is no public address")),
-            (json!({ "url": "http://0x7f.1/mcp" }), Err("127.0.0.1 is no public address")),
-            (json!({ "url": "http://[::ffff:10.0.0.1]/mcp" }), Err("::ffff:10.0.0.1 is no public address")),
-            (json!({ "url": "http://169.254.169.254/latest/meta-data" }), Err("169.254.169.254 is no public address")),
-            (json!({ "url": "file:///etc/passwd" }), Err("`url` is neither http nor https")),
-            (json!({ "url": "https://a:b@mcp.example/" }), Err("`url` holds a user name or a password")),
-            (json!({ "url": "https://mcp.example/", "transport": "stdio" }), Err("`transport` is neither `http` nor `sse`")),
-            (json!({ "url": "https://mcp.example/", "every": 1 }), Err("`every` is 1 seconds")),
+            (json!({ "url": "http://127.0.0.1/mcp" }), Err("127.0.0.1 is not a public address")),
+            (json!({ "url": "http://2130706433/mcp" }), Err("127.0.0.1 is not a public address")),
+            (json!({ "url": "http://0x7f.1/mcp" }), Err("127.0.0.1 is not a public address")),
+            (json!({ "url": "http://[::ffff:10.0.0.1]/mcp" }), Err("::ffff:10.0.0.1 is not a public address")),
+            (json!({ "url": "http://169.254.169.254/latest/meta-data" }), Err("169.254.169.254 is not a public address")),
+            (json!({ "url": "file:///etc/passwd" }), Err("`url` is not an http or https URL")),
+            (json!({ "url": "https://a:b@mcp.example/" }), Err("`url` contains a user name or a password")),
+            (json!({ "url": "https://mcp.example/", "transport": "stdio" }), Err("`transport` is not `http` or `sse`")),
+            (json!({ "url": "https://mcp.example/", "every": 1 }), Err("`every` is out of range: 1 seconds")),
             (
                 json!({ "url": "https://mcp.example/", "every": 10, "timeout": 20 }),
-                Err("a probe may last longer than the time between two of them"),
+                Err("a probe can take longer than the interval between probes"),
             ),
-            (json!({ "url": "https://mcp.example/", "objective": 0 }), Err("`objective` is no percentage between 0 and 100")),
+            (json!({ "url": "https://mcp.example/", "objective": 0 }), Err("`objective` is not a percentage between 0 and 100")),
             (json!({ "url": "https://mcp.example/", "headers": { "x": "a\r\ny: b" } }), Err("header `x` cannot be sent")),
         ] {
             let definition: Definition = serde_json::from_value(body.clone()).unwrap();

@@ -36,7 +36,7 @@ impl Clock {
     /// Goes by the clock of this database from now on, if it has one.
     ///
     /// # Errors
-    /// The database does not answer; the clock goes on as it did.
+    /// The database does not respond; the clock goes on as it did.
     pub async fn follow(&self, store: &Store) -> Result<(), StoreFailure> {
         let read = store.time().await?;
         *self.database.lock().unwrap_or_else(PoisonError::into_inner) = read;

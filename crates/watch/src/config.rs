@@ -60,11 +60,11 @@ pub struct Config {
     pub storm: u32,
     /// Pinged as long as results are written, so that somebody notices when they are not.
     pub heartbeat: Option<Heartbeat>,
-    /// `host:port` that can be reached as long as our own network works. A probe that fails without reaching its server counts
+    /// `host:port` that is reachable while the monitor's own network works. A probe that fails without reaching its server counts
     /// only if one of them can be.
     pub canaries: Vec<String>,
     pub retention: Retention,
-    /// Whether targets that were added over the API may have a private address.
+    /// Whether targets that were added through the API may have a private address.
     pub allow_private: bool,
     /// What secrets in the store are sealed with.
     pub seal: Option<SealKey>,

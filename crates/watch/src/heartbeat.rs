@@ -67,17 +67,17 @@ impl Heart {
     /// Why nobody outside is to be told that all is well.
     async fn ailment(&self, now: Moment) -> Result<Option<String>, StoreFailure> {
         if let Some(trouble) = self.pulse.vitals().trouble {
-            return Ok(Some(format!("no result can be written: {}", trouble.why)));
+            return Ok(Some(format!("results cannot be written: {}", trouble.why)));
         }
         if self.plan.borrow().targets.is_empty() {
-            return Ok(Some("nothing is watched".to_owned()));
+            return Ok(Some("no targets".to_owned()));
         }
         let silent = self.store.silent_regions(now).await?;
         if !silent.is_empty() {
-            return Ok(Some(format!("no results lately from {}", silent.join(", "))));
+            return Ok(Some(format!("no recent results from {}", silent.join(", "))));
         }
         let overdue = self.store.overdue_page(now).await?;
-        Ok(overdue.map(|waited| format!("no channel has taken a page for {}", span(waited))))
+        Ok(overdue.map(|waited| format!("no channel has accepted a page for {}", span(waited))))
     }
 
     fn lock(&self) -> MutexGuard<'_, Moment> {

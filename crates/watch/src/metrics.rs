@@ -85,9 +85,9 @@ pub struct Readings {
     pub certificates: BTreeMap<String, Moment>,
     /// Incidents that are open.
     pub open: BTreeMap<(Class, Severity), i64>,
-    /// How long the most belated probe has waited.
+    /// Delay of the most overdue probe.
     pub lag: Duration,
-    /// How long the oldest message has waited that no channel has taken.
+    /// Age of the oldest undelivered notification.
     pub unsent: Duration,
 }
 
@@ -95,23 +95,28 @@ impl Metrics {
     /// Counts a result that was written.
     pub fn observe(&self, result: &ResultRow) {
         let outcome = Outcome { target: result.target.clone(), verdict: result.verdict.word().to_owned(), reason: result.reason.clone() };
-        *self.results.lock().expect("nobody panics with it").entry(outcome).or_default() += 1;
+        *self.results.lock().expect("no thread panics while it holds the lock").entry(outcome).or_default() += 1;
     }
 
     pub(crate) fn counted(&self) -> Vec<(Outcome, u64)> {
-        self.results.lock().expect("nobody panics with it").iter().map(|(outcome, count)| (outcome.clone(), *count)).collect()
+        self.results
+            .lock()
+            .expect("no thread panics while it holds the lock")
+            .iter()
+            .map(|(outcome, count)| (outcome.clone(), *count))
+            .collect()
     }
 
     /// An export is over, and failed for this reason if there is one.
     pub(crate) fn exported(&self, failure: Option<&ExportFailure>) {
-        let mut exports = self.exports.lock().expect("nobody panics with it");
+        let mut exports = self.exports.lock().expect("no thread panics while it holds the lock");
         exports.failed += u64::from(failure.is_some());
         exports.trouble = failure.map(ToString::to_string);
     }
 
     /// Why the collector of OTLP did not take what it was sent last.
     pub fn trouble_with_collector(&self) -> Option<String> {
-        self.exports.lock().expect("nobody panics with it").trouble.clone()
+        self.exports.lock().expect("no thread panics while it holds the lock").trouble.clone()
     }
 
     /// The exposition.
@@ -139,33 +144,33 @@ impl Metrics {
         registry.register("probe_success", "Whether the last probe of the target found it up", success);
         registry.register_with_unit(
             "probe_duration",
-            "Time of each phase of the last probe, without those that were not reached",
+            "Duration of each phase of the last probe; phases that were not reached are omitted",
             Unit::Seconds,
             durations,
         );
         registry.register_collector(Box::new(Counts {
             name: "probe_results",
-            help: "Results since this process began",
+            help: "Results since the start of this process",
             counts: self.counted(),
         }));
-        let failed = self.exports.lock().expect("nobody panics with it").failed;
-        registry.register("otlp_export_failures", "Exports that the collector did not take", ConstCounter::new(failed));
+        let failed = self.exports.lock().expect("no thread panics while it holds the lock").failed;
+        registry.register("otlp_export_failures", "Exports that the collector rejected", ConstCounter::new(failed));
         registry.register_with_unit(
             "tls_cert_not_after_timestamp",
-            "When the certificate of the target ends, since 1970",
+            "Expiry of the certificate of the target, as a Unix time",
             Unit::Seconds,
             certificates,
         );
-        registry.register("incidents_open", "Incidents that are open, with the parts of storms", open);
+        registry.register("incidents_open", "Open incidents, including the members of storms", open);
         registry.register_with_unit(
             "schedule_lag",
-            "How long the most belated probe has waited",
+            "Delay of the most overdue probe",
             Unit::Seconds,
             ConstGauge::new(readings.lag.as_secs_f64()),
         );
         registry.register_with_unit(
             "outbox_oldest_age",
-            "How long the oldest message has waited that no channel has taken",
+            "Age of the oldest undelivered notification",
             Unit::Seconds,
             ConstGauge::new(readings.unsent.as_secs_f64()),
         );
@@ -173,7 +178,7 @@ impl Metrics {
             (ChangeOf { target: target.clone(), level: level.clone() }, u64::try_from(*count).unwrap_or(0))
         };
         let counts = readings.changes.iter().map(change).collect();
-        registry.register_collector(Box::new(Counts { name: "contract_changes", help: "Changes of the contract of a target", counts }));
+        registry.register_collector(Box::new(Counts { name: "contract_changes", help: "Contract changes of a target", counts }));
         let mut text = String::new();
         encode(&mut text, &registry).expect("a String takes all text");
         text
@@ -207,7 +212,7 @@ impl<Labels: EncodeLabelSet + std::fmt::Debug + Send + Sync + 'static> Collector
 }
 
 /// # Errors
-/// The database does not answer.
+/// The database does not respond.
 pub async fn read(state: &State) -> Result<Readings, StoreFailure> {
     let now = (state.now)();
     let since = |moment: Option<Moment>| moment.map_or(Duration::ZERO, |moment| now.since(moment));
@@ -292,7 +297,7 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }
         assert!(!text.contains("phase=\"tls\""));
-        assert_eq!(metrics.trouble_with_collector().as_deref(), Some("the collector answered 503"));
+        assert_eq!(metrics.trouble_with_collector().as_deref(), Some("the collector returned 503"));
         metrics.exported(None);
         assert_eq!(metrics.trouble_with_collector(), None);
         assert!(text.ends_with("# EOF\n"));

@@ -114,7 +114,7 @@ impl Notifier {
     async fn send(&self, row: &Leased, begin: Moment, began: Instant) -> Result<Option<Sent>, sqlx::Error> {
         if row.kind == Kind::Resolve && row.tried_since.is_none() {
             if !self.store.spread_resolve(row, begin).await? {
-                self.store.give_up(row, "nobody was told of its begin", begin).await?;
+                self.store.give_up(row, "no notification of its start was sent", begin).await?;
             }
             return Ok(None);
         }
@@ -126,7 +126,7 @@ impl Notifier {
         let known = config.channels.get(channel);
         let outcome = match known {
             Some(spec) => self.deliver(row, spec, begin, began).await,
-            None => Err(Setback::Refused(format!("there is no channel `{channel}`"))),
+            None => Err(Setback::Refused(format!("unknown channel `{channel}`"))),
         };
         let now = begin + began.elapsed();
         let report = |outcome| Some(Sent { incident: row.incident.id.clone(), kind: row.kind, channel: channel.to_owned(), outcome });
@@ -188,7 +188,7 @@ impl Notifier {
         if moves {
             let next = Leased { hop: retry.hop, route: route.clone(), ..row.clone() };
             let next = next.channel().unwrap_or_default();
-            events.push(("failed-over", format!("{channel} did not take the {kind} ({why}): {next} is next")));
+            events.push(("failed-over", format!("{channel} did not accept the {kind} ({why}); trying {next}")));
         }
         // It may hold an alert open that nobody else would close.
         if moves && maybe_taken && spec.is_some_and(ChannelSpec::keeps_alerts) {

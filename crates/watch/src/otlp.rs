@@ -28,7 +28,7 @@ pub(crate) struct Queue(Mutex<VecDeque<ResultRow>>);
 
 impl Queue {
     pub(crate) fn push(&self, result: &ResultRow) {
-        let mut waiting = self.0.lock().expect("nobody panics with it");
+        let mut waiting = self.0.lock().expect("no thread panics while it holds the lock");
         if waiting.len() == MOST {
             waiting.pop_front();
         }
@@ -36,13 +36,13 @@ impl Queue {
     }
 
     fn take(&self) -> Vec<ResultRow> {
-        let mut waiting = self.0.lock().expect("nobody panics with it");
+        let mut waiting = self.0.lock().expect("no thread panics while it holds the lock");
         let most = waiting.len().min(BATCH);
         waiting.drain(..most).collect()
     }
 
     fn put_back(&self, results: Vec<ResultRow>) {
-        let mut waiting = self.0.lock().expect("nobody panics with it");
+        let mut waiting = self.0.lock().expect("no thread panics while it holds the lock");
         for result in results.into_iter().rev() {
             if waiting.len() < MOST {
                 waiting.push_front(result);
@@ -54,13 +54,13 @@ impl Queue {
 /// A collector that did not take what it was sent.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportFailure {
-    #[error("`otlp` is no URL")]
+    #[error("`otlp` is not a valid URL")]
     Url,
-    #[error("the collector cannot be reached: {0}")]
+    #[error("cannot reach the collector: {0}")]
     Reach(String),
-    #[error("the collector answered {0}")]
+    #[error("the collector returned {0}")]
     Status(u16),
-    #[error("the collector did not answer within {} s", PATIENCE.as_secs())]
+    #[error("no response from the collector within {} s", PATIENCE.as_secs())]
     Timeout,
 }
 

@@ -69,7 +69,7 @@ struct Outcome {
 }
 
 impl Prober {
-    /// `canaries` are `host:port` that can be reached as long as our own network works.
+    /// `canaries` are `host:port` that is reachable while the monitor's own network works.
     pub fn new(mut network: Network, guardian: Guardian, own_binary: Option<PathBuf>, canaries: Vec<String>) -> Self {
         // Whoever comes back with a ticket is not shown the certificate.
         network.tls.drop_tickets();
@@ -125,7 +125,10 @@ impl Prober {
         let (verdict, layer) = match judgement {
             Ok(Judgment::Well) => (Verdict::Up, None),
             Ok(Judgment::Waiting) => {
-                report.blame(Diagnostic::warning("job-awaited", "the job has not reported yet, and need not have"), ProbeVerdict::Warning);
+                report.blame(
+                    Diagnostic::warning("job-awaited", "the job has not reported yet; its first report is not due"),
+                    ProbeVerdict::Warning,
+                );
                 (Verdict::Warning, None)
             }
             Ok(Judgment::Wrong { code, message, hint }) => {
@@ -134,7 +137,7 @@ impl Prober {
             }
             Err(why) => {
                 report
-                    .blame(Diagnostic::error("job-unread", format!("what the job said cannot be read: {why}")), ProbeVerdict::Unreachable);
+                    .blame(Diagnostic::error("job-unread", format!("cannot read the report of the job: {why}")), ProbeVerdict::Unreachable);
                 (Verdict::Inconclusive, None)
             }
         };
@@ -190,11 +193,11 @@ impl Prober {
         let Some(path) = &spec.lock else { return Ok(None) };
         let shown = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
-        let lock = contract::parse(&text).map_err(|failure| format!("{shown} is no lock: {failure}"))?;
+        let lock = contract::parse(&text).map_err(|failure| format!("{shown} is not a lock file: {failure}"))?;
         let binding = server.bindings.first().ok_or("there is no way to the server")?;
         let target = target_of(binding, self.own_binary.as_deref()).map_err(|diagnostic| diagnostic.message)?;
         let promise = Promise::choose(&shown, &lock, &target, server.era);
-        promise.map(Some).ok_or_else(|| format!("{shown} holds no contract for this transport and era"))
+        promise.map(Some).ok_or_else(|| format!("{shown} has no contract for this transport and era"))
     }
 
     async fn attempt(&self, prepared: &Arc<Prepared>, earlier: Earlier, tap: &Tap, now: Moment) -> Outcome {
@@ -202,7 +205,7 @@ impl Prober {
         match &spec.kind {
             TargetKind::Monitor(url) => self.ask_monitor(prepared, url, tap).await,
             // Nobody is asked.
-            TargetKind::Push { .. } => not_ours(spec, Diagnostic::error("job-unknown", "nobody has looked what the job said")),
+            TargetKind::Push { .. } => not_ours(spec, Diagnostic::error("job-unknown", "the report of the job has not been read")),
             TargetKind::Server(server) => {
                 let Some(binding) = server.bindings.first() else {
                     return not_ours(spec, Diagnostic::error("no-binding", "there is no way to the server"));
@@ -260,7 +263,7 @@ impl Prober {
             self.kept.died(&prepared.spec);
         }
         if let Err(reason) = &prepared.promise {
-            let diagnostic = Diagnostic::warning("lock-unusable", reason.clone()).hint("lock it again, or leave out `lock`");
+            let diagnostic = Diagnostic::warning("lock-unusable", reason.clone()).hint("lock the contract again, or remove `lock`");
             report.blame(diagnostic, ProbeVerdict::Warning);
         }
         let mut failed_suite = false;
@@ -292,7 +295,7 @@ impl Prober {
     async fn ask_monitor(&self, prepared: &Prepared, url: &str, tap: &Tap) -> Outcome {
         let mut report = ProbeReport::new(prepared.spec.name.clone());
         let Ok(url) = Url::parse(url) else {
-            return not_ours(&prepared.spec, Diagnostic::error("bad-url", format!("`{url}` is no URL")));
+            return not_ours(&prepared.spec, Diagnostic::error("bad-url", format!("`{url}` is not a valid URL")));
         };
         let endpoint = Endpoint { url: url.clone(), headers: Vec::new() };
         let target = Target::Http { endpoint, kind: None, launch: None, locate: None };
@@ -427,8 +430,8 @@ fn not_ours(spec: &TargetSpec, diagnostic: Diagnostic) -> Outcome {
 /// What should have ended by itself did not.
 fn hung(spec: &TargetSpec, tap: &Tap) -> Outcome {
     let mut report = ProbeReport::new(spec.name.clone());
-    let message = format!("the conversation was not over within {} s", spec.deadline().as_secs());
-    report.blame(Diagnostic::error("probe-hung", message).hint("look at what it waited for in the transcript"), ProbeVerdict::Unhealthy);
+    let message = format!("the probe did not finish within {} s", spec.deadline().as_secs());
+    report.blame(Diagnostic::error("probe-hung", message).hint("see in the transcript what it waited for"), ProbeVerdict::Unhealthy);
     report.duration = tap.elapsed();
     Outcome { verdict: Verdict::Down, layer: Some(Phase::Handshake.to_string()), report, contract: None, process: None }
 }

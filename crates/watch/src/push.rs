@@ -67,13 +67,13 @@ impl Expectation {
         if let (Some(began), Some(lasts)) = (running, self.lasts)
             && began + lasts < now
         {
-            let message = format!("the job began at {began}, and has not ended for {}", span(now.since(began)));
-            return Judgment::Wrong { code: "job-overruns", message, hint: "look whether it hangs; `lasts` says how long it may take" };
+            let message = format!("the job started at {began} and has not finished for {}", span(now.since(began)));
+            return Judgment::Wrong { code: "job-overruns", message, hint: "check whether it hangs; `lasts` sets the longest duration" };
         }
         if let Some(at) = failed.filter(|failed| succeeded.is_none_or(|succeeded| *failed > succeeded)) {
             let said = if reported.message.is_empty() { String::new() } else { format!(": {}", reported.message) };
             let message = format!("the job reported a failure at {at}{said}");
-            return Judgment::Wrong { code: "job-failed", message, hint: "look at the log of the job" };
+            return Judgment::Wrong { code: "job-failed", message, hint: "check the log of the job" };
         }
         let Some((due, is_first)) = self.due(succeeded, known, now) else { return self.fresh(succeeded) };
         // Whoever began in time is at it.
@@ -88,8 +88,8 @@ impl Expectation {
             None if is_first => "it has never reported a success".to_owned(),
             None => "there was none".to_owned(),
         };
-        let message = format!("the job should have reported in at {due}, with a grace of {}; {last}", span(self.grace));
-        Judgment::Wrong { code: "job-missing", message, hint: "look whether it ran, and whether it can reach this monitor" }
+        let message = format!("the job was due at {due}, with a grace period of {}; {last}", span(self.grace));
+        Judgment::Wrong { code: "job-missing", message, hint: "check whether it ran, and whether it can reach this monitor" }
     }
 
     fn fresh(&self, succeeded: Option<Moment>) -> Judgment {

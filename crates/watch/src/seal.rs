@@ -18,13 +18,13 @@ pub struct SealKey([u8; KEY_LENGTH]);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealFailure {
-    #[error("the key is not 32 bytes, written as 64 hexadecimal digits or as base64")]
+    #[error("the key must be 32 bytes, as 64 hexadecimal digits or as Base64")]
     Key,
-    #[error("the machine gives no random numbers")]
+    #[error("the system has no random numbers")]
     Random,
-    #[error("this was not sealed by this program, or by a newer version of it")]
+    #[error("this was not encrypted by this program, or by a newer version of it")]
     Version,
-    #[error("this was sealed with another key, or was changed")]
+    #[error("this was encrypted with another key, or was changed")]
     Opened,
 }
 

@@ -78,7 +78,7 @@ pub enum Fence {
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreFailure {
-    #[error("`{0}` is no database: it begins with `sqlite:` or `postgres://`")]
+    #[error("`{0}` is not a database URL: write `sqlite:FILE` or `postgres://…`")]
     Address(String),
     #[error("the database was written by a newer version of this program (tables of version {0}, this one knows {VERSION})")]
     Newer(i64),
@@ -111,16 +111,16 @@ impl Ailment {
             _ => return None,
         };
         let (name, hint) = match code {
-            5 | 6 => ("another program has locked the database", "end the program that has the file open, such as a backup or a shell"),
-            8 => ("the database cannot be written", "let the user of the monitor write the file and its folder"),
-            10 => ("the disk does not do what it is asked", "look at the disk of the database, and at the messages of the kernel"),
+            5 | 6 => ("another program has locked the database", "stop the program that has the file open, such as a backup or a shell"),
+            8 => ("the database is not writable", "allow the user of the monitor to write the file and its folder"),
+            10 => ("the disk reports I/O errors", "check the disk of the database and the kernel log"),
             11 | 26 => (
                 "the file of the database is damaged",
                 "end the monitor, move the file away together with those ending in `-wal` and `-shm`, and put a backup in its place; \
                  without one the monitor begins a new database",
             ),
-            14 => ("the database cannot be opened", "let the user of the monitor read and write the file and its folder"),
-            FULL => ("the disk of the database is full", "make room on it; the monitor goes on by itself"),
+            14 => ("cannot open the database", "allow the user of the monitor to read and write the file and its folder"),
+            FULL => ("the disk of the database is full", "free some space; the monitor recovers by itself"),
             _ => return None,
         };
         Some(Self { name, hint })

@@ -100,7 +100,7 @@ impl Peer {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeFailure {
-    #[error("{0} can be reached from other machines, and nobody has to log in")]
+    #[error("{0} is reachable from other machines, but `login` is not set")]
     Open(SocketAddr),
     #[error("cannot listen: {0}")]
     Listen(#[from] std::io::Error),
@@ -109,10 +109,8 @@ pub enum ServeFailure {
 impl ServeFailure {
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Open(_) => {
-                "set `login.tokens`, `login.users` or `login.proxy`, or let `listen` be a loopback address such as `127.0.0.1:7130`"
-            }
-            Self::Listen(_) => "choose another address for `listen`",
+            Self::Open(_) => "set `login.tokens`, `login.users` or `login.proxy`, or listen on a loopback address such as `127.0.0.1:7130`",
+            Self::Listen(_) => "use another address for `listen`",
         }
     }
 }

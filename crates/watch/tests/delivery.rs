@@ -240,8 +240,8 @@ async fn the_next_channel_is_told_after_two_minutes_and_its_end_goes_where_the_b
     world.until(BEGIN + seconds(121)).await;
     assert_eq!((kinds(&chat), world.open().await), (vec!["trigger".to_owned()], 0));
     let events = world.events().await;
-    assert!(events[0].starts_with("failed-over: pager did not take the trigger (connection to 127.0.0.1:"), "{events:?}");
-    assert!(events[0].ends_with("chat is next"), "{events:?}");
+    assert!(events[0].starts_with("failed-over: pager did not accept the trigger (connection to 127.0.0.1:"), "{events:?}");
+    assert!(events[0].ends_with("trying chat"), "{events:?}");
     assert_eq!(events[1], "sent: trigger by chat: status 202: ok");
     world.write(Kind::Resolve, &["pager", "chat"]).await;
     world.settle().await;
@@ -258,11 +258,7 @@ async fn a_refusal_goes_to_the_next_channel_at_once_and_a_page_is_never_given_up
     let outcomes: Vec<_> = sent.iter().map(|sent| (sent.channel.as_str(), sent.outcome.clone().unwrap_err())).collect();
     assert_eq!(
         outcomes,
-        [
-            ("pager", "status 400: ok".to_owned()),
-            ("nobody", "there is no channel `nobody`".to_owned()),
-            ("chat", "status 404: ok".to_owned())
-        ]
+        [("pager", "status 400: ok".to_owned()), ("nobody", "unknown channel `nobody`".to_owned()), ("chat", "status 404: ok".to_owned())]
     );
     assert!(world.until(BEGIN + seconds(29)).await.is_empty());
     world.until(BEGIN + seconds(600)).await;
@@ -342,7 +338,7 @@ async fn who_comes_next_is_told_until_somebody_acknowledges(address: String) {
     let told = lead.heard()[0].json();
     assert_eq!((told["incident"].as_str(), told["severity"].as_str()), (Some(INCIDENT), Some("page")));
     let events = world.events().await;
-    assert!(events.contains(&"escalated: nobody has acknowledged it for 10 min 0 s: lead is next".to_owned()), "{events:?}");
+    assert!(events.contains(&"escalated: not acknowledged for 10 min 0 s; notifying lead".to_owned()), "{events:?}");
     world.run("UPDATE incident SET acknowledged = $1, acknowledged_by = 'ann'").await;
     world.until(BEGIN + seconds(7200)).await;
     // There would have been one more step.
@@ -664,7 +660,7 @@ async fn mail_goes_out_and_what_a_server_refuses_for_good_is_refused(address: St
     let mut world = World::new(&address, &config).await;
     world.write(Kind::Trigger, &["mail"]).await;
     let (sent, _) = world.settle().await;
-    assert_eq!(sent[0].outcome, Err("the mail server offers no TLS; `?tls=none` in its URL goes without".to_owned()));
+    assert_eq!(sent[0].outcome, Err("the mail server does not offer TLS; to send without it, add `?tls=none` to its URL".to_owned()));
     assert_eq!(mail.heard().len(), 4);
 }
 
@@ -707,7 +703,7 @@ impl World {
 
 async fn the_heart_beats_only_while_results_come_in(address: String) {
     let (world, heart, outside) = with_heart(&address, "stdio: x").await;
-    let silent = || Beat::Silent("no results lately from local".to_owned());
+    let silent = || Beat::Silent("no recent results from local".to_owned());
     assert_eq!(heart.pass(BEGIN).await.unwrap(), (silent(), Some(BEGIN + seconds(10))));
     world.heard(BEGIN, &["local"]).await;
     assert_eq!(heart.pass(BEGIN + seconds(9)).await.unwrap(), (Beat::Waited, Some(BEGIN + seconds(10))));
@@ -732,10 +728,10 @@ async fn the_heart_needs_every_region(address: String) {
     assert_eq!(heart.pass(BEGIN).await.unwrap().0, Beat::Fetched);
     let now = BEGIN + seconds(300);
     world.heard(now, &["eu"]).await;
-    assert_eq!(heart.pass(now).await.unwrap().0, Beat::Silent("no results lately from us".to_owned()));
+    assert_eq!(heart.pass(now).await.unwrap().0, Beat::Silent("no recent results from us".to_owned()));
     // It probes, and learns nothing: its own network does not work.
     world.run("UPDATE schedule SET due = $1 + 300000").await;
-    assert_eq!(heart.pass(now + seconds(10)).await.unwrap().0, Beat::Silent("no results lately from us".to_owned()));
+    assert_eq!(heart.pass(now + seconds(10)).await.unwrap().0, Beat::Silent("no recent results from us".to_owned()));
     world.heard(now, &["eu", "us"]).await;
     assert_eq!(heart.pass(now + seconds(20)).await.unwrap().0, Beat::Fetched);
 }
@@ -754,7 +750,7 @@ async fn a_page_that_no_channel_takes_silences_the_heart_and_has_an_age(address:
     assert_eq!(world.store.overdue_page(BEGIN + seconds(100)).await.unwrap(), None, "its channels have that long");
     assert_eq!(world.store.overdue_page(world.now).await.unwrap(), Some(seconds(240)));
     world.heard(world.now, &["local"]).await;
-    assert_eq!(heart.pass(world.now).await.unwrap().0, Beat::Silent("no channel has taken a page for 4 min 0 s".to_owned()));
+    assert_eq!(heart.pass(world.now).await.unwrap().0, Beat::Silent("no channel has accepted a page for 4 min 0 s".to_owned()));
     world.run("UPDATE outbox SET delivered = $1").await;
     assert_eq!(heart.pass(world.now + seconds(20)).await.unwrap().0, Beat::Fetched);
 }
@@ -766,7 +762,7 @@ async fn a_page_that_its_route_does_not_take_goes_to_the_other_channels(address:
     world.write(Kind::Trigger, &["pager"]).await;
     world.until(BEGIN + seconds(5)).await;
     assert_eq!((kinds(&chat), world.open().await), (vec!["trigger".to_owned()], 0));
-    assert!(world.events().await[0].ends_with("chat is next"), "{:?}", world.events().await);
+    assert!(world.events().await[0].ends_with("trying chat"), "{:?}", world.events().await);
     world.write(Kind::Resolve, &["pager"]).await;
     world.settle().await;
     assert_eq!((kinds(&chat), world.open().await), (vec!["trigger".to_owned(), "resolve".to_owned()], 0));

@@ -749,11 +749,11 @@ fn a_target_that_is_coming_back_is_not_up_yet() {
     let dashboard = Dashboard::new(Config::default());
     dashboard.runtime.block_on(dashboard.data.run("UPDATE target SET removed = 1 WHERE name NOT IN ('svc-0005', 'svc-0009')"));
     for (statement, overview, status) in [
-        ("UPDATE target SET availability = 'ok'", "All 2 targets are up.", "Everything works."),
+        ("UPDATE target SET availability = 'ok'", "All 2 targets are up.", "All systems operational."),
         ("UPDATE target SET availability = 'recovering' WHERE name = 'svc-0005'", "Nothing is down.", "1 of 2 targets coming back."),
-        ("UPDATE target SET removed = 1 WHERE name = 'svc-0009'", "Nothing is down.", "It is coming back."),
-        ("UPDATE target SET availability = 'suspect'", "Nothing is down.", "Everything works."),
-        ("UPDATE target SET availability = 'ok'", "The only target is up.", "Everything works."),
+        ("UPDATE target SET removed = 1 WHERE name = 'svc-0009'", "Nothing is down.", "It is recovering."),
+        ("UPDATE target SET availability = 'suspect'", "Nothing is down.", "All systems operational."),
+        ("UPDATE target SET availability = 'ok'", "The only target is up.", "All systems operational."),
     ] {
         dashboard.runtime.block_on(dashboard.data.run(statement));
         for (path, expected) in [("/", overview), ("/status", status)] {
@@ -963,12 +963,12 @@ fn machines_learn(dashboard: &Dashboard) {
     assert_eq!(dashboard.get("/healthz").status, 200);
     dashboard.runtime.block_on(dashboard.data.run("UPDATE target SET last_result = 1, last_slot = 1"));
     assert_eq!(dashboard.get("/healthz").status, 200, "the monitor has just begun");
-    assert!(!dashboard.get("/").body.contains("No channel has taken"));
+    assert!(!dashboard.get("/").body.contains("No channel has accepted"));
     dashboard.runtime.block_on(dashboard.data.run("UPDATE outbox SET delivered = NULL, delivered_by = NULL WHERE kind = 'trigger'"));
     let ill = dashboard.get("/healthz");
-    assert!(ill.status == 503 && ill.body.contains("no channel has taken a page for 29 min"), "{}", ill.body);
+    assert!(ill.status == 503 && ill.body.contains("no channel has accepted a page for 29 min"), "{}", ill.body);
     for path in ["/", "/rows"] {
-        assert!(dashboard.get(path).body.contains("No channel has taken a page for 29 min"), "{path}");
+        assert!(dashboard.get(path).body.contains("No channel has accepted a page for 29 min"), "{path}");
     }
     dashboard.runtime.block_on(dashboard.data.run("ALTER TABLE target RENAME TO gone"));
     let ill = dashboard.get("/healthz");
@@ -994,10 +994,10 @@ fn targets_of_the_api_are_sealed_and_lead_nowhere_inside() {
     let dashboard = Dashboard::new(Config { seal: Some(key.clone()), ..with_token("t") });
     let ask = |method: &str, path: &str, body: Value| dashboard.json(method, path, "t", &body);
     for (url, problem) in [
-        ("http://127.0.0.1:9/mcp", "127.0.0.1 is no public address"),
-        ("http://[fd00::1]/mcp", "fd00::1 is no public address"),
-        ("http://169.254.169.254/latest", "169.254.169.254 is no public address"),
-        ("http://localhost:9/mcp", "which is no public address"),
+        ("http://127.0.0.1:9/mcp", "127.0.0.1 is not a public address"),
+        ("http://[fd00::1]/mcp", "fd00::1 is not a public address"),
+        ("http://169.254.169.254/latest", "169.254.169.254 is not a public address"),
+        ("http://localhost:9/mcp", "which is not a public address"),
         ("ftp://mcp.example/", "neither http nor https"),
     ] {
         let (status, answer) = ask("POST", "/api/targets/new", json!({ "url": url }));
@@ -1005,7 +1005,7 @@ fn targets_of_the_api_are_sealed_and_lead_nowhere_inside() {
         assert!(answer["problem"].as_str().unwrap().contains(problem), "{url}: {answer}");
     }
     let (status, answer) = ask("POST", "/api/targets/new", json!({ "url": "https://93.184.216.34/mcp", "regions": ["local", "mars"] }));
-    assert_eq!((status, answer["problem"].as_str()), (422, Some("nobody probes from the region `mars`")), "{answer}");
+    assert_eq!((status, answer["problem"].as_str()), (422, Some("no worker probes from the region `mars`")), "{answer}");
     assert!(answer["remedy"].as_str().unwrap().starts_with("use one of `"), "{answer}");
     let body = json!({ "url": "https://93.184.216.34/mcp", "headers": { "authorization": "Bearer s3cret" }, "every": 30, "tags": ["new"] });
     assert_eq!(ask("POST", "/api/targets/new", body.clone()).0, 201);
@@ -1111,7 +1111,7 @@ fn who_acknowledges_in_pagerduty_or_slack_acknowledges_here_and_nobody_else_can(
             call("chat", &[("X-Slack-Signature", signature), ("X-Slack-Request-Timestamp", at), kind], body)
         };
         // Forged, changed on the way, for another channel, too old, or nothing that anybody did.
-        let unsigned = (401, "no channel of this name has a secret that signs this".to_owned());
+        let unsigned = (401, "no channel of this name has the secret of this signature".to_owned());
         assert_eq!(page("another secret", &good), unsigned);
         assert_eq!(call("on-call", &[], &good), unsigned);
         assert_eq!(call("on-call", &[("X-PagerDuty-Signature", "v1=zz")], &good), unsigned);
@@ -1126,15 +1126,15 @@ fn who_acknowledges_in_pagerduty_or_slack_acknowledges_here_and_nobody_else_can(
         assert_eq!(slack(&signature, &at, &body.replace("ann", "eve")).0, 401);
         assert_eq!(slack(&signature, &(NOW.0 / 1000).to_string(), &body).0, 401, "the time is signed, too");
         let (late, then, old) = of_slack("incident-2", "ann", NOW.0 / 1000 - 301);
-        assert_eq!(slack(&late, &then, &old), (401, "the signature is too old, or its clock is wrong".to_owned()));
+        assert_eq!(slack(&late, &then, &old), (401, "the signature is too old, or the clock of the sender is wrong".to_owned()));
         assert_eq!(acknowledged(), (None, None));
         // What is right is taken, once.
         assert_eq!(page(PAGERDUTY_SECRET, &good), (200, "acknowledged".to_owned()));
-        assert_eq!(page(PAGERDUTY_SECRET, &good), (409, "this was told before".to_owned()));
+        assert_eq!(page(PAGERDUTY_SECRET, &good), (409, "already received".to_owned()));
         let resolved = of_pagerduty("02EVENT", "incident.resolved", "user_reference", "incident-1", &now);
-        assert_eq!(page(PAGERDUTY_SECRET, &resolved), (200, "it is over, or was acknowledged before".to_owned()));
+        assert_eq!(page(PAGERDUTY_SECRET, &resolved), (200, "it is resolved or already acknowledged".to_owned()));
         assert_eq!(slack(&signature, &at, &body), (200, "acknowledged".to_owned()));
-        assert_eq!(slack(&signature.to_uppercase().replace("V0=", "v0="), &at, &body), (409, "this was told before".to_owned()));
+        assert_eq!(slack(&signature.to_uppercase().replace("V0=", "v0="), &at, &body), (409, "already received".to_owned()));
         assert_eq!(acknowledged(), (Some("Tenex Engineer (pagerduty)".to_owned()), Some("ann (slack)".to_owned())));
         let (_, log) = dashboard.json("GET", "/api/audit", "an-admin-token-long-enough", &Value::Null);
         let mut log: Vec<String> = log["entries"]
@@ -1149,7 +1149,7 @@ fn who_acknowledges_in_pagerduty_or_slack_acknowledges_here_and_nobody_else_can(
             log,
             [
                 "Tenex Engineer pagerduty acknowledge incident-1 done",
-                "Tenex Engineer pagerduty acknowledge incident-1 refused: it is over, or was acknowledged before",
+                "Tenex Engineer pagerduty acknowledge incident-1 refused: it is resolved or already acknowledged",
                 "ann slack acknowledge incident-2 done",
             ]
         );
@@ -1182,7 +1182,7 @@ fn what_is_down_because_of_something_else_says_so() {
         // One that is not public is not named.
         dashboard.runtime.block_on(dashboard.data.run("UPDATE target SET public = 0 WHERE name = 'svc-0001'"));
         let page = dashboard.get("/status");
-        assert!(page.body.contains("It is down because of something that it depends on."), "{}", page.body);
+        assert!(page.body.contains("It is down because of a dependency."), "{}", page.body);
         assert!(!page.body.contains("svc-0001"));
     });
 }

@@ -68,13 +68,13 @@ impl Carrier {
             match parcel {
                 Parcel::Post(post) => self.post(post, now, may_send, &mut is_sent).await,
                 Parcel::Mail(mail) => send_mail(mail, may_send, &mut is_sent).await,
-                Parcel::Nothing => Ok("nothing to tell".to_owned()),
+                Parcel::Nothing => Ok("nothing to send".to_owned()),
             }
         };
         let outcome = timeout(self.patience, carried).await;
         outcome.unwrap_or_else(|_| {
             let why = match is_sent {
-                true => format!("no answer within {} s", self.patience.as_secs_f64()),
+                true => format!("no response within {} s", self.patience.as_secs_f64()),
                 false => format!("no connection within {} s", self.patience.as_secs_f64()),
             };
             Err(Setback::Passing { why, after: None, maybe_taken: is_sent })
@@ -95,7 +95,7 @@ impl Carrier {
             Ok(Ok(answer)) if (200..300).contains(&answer.status) => Ok(answer.status),
             Ok(Ok(answer)) => Err(format!("status {}", answer.status)),
             Ok(Err(broken)) => Err(broken.to_string()),
-            Err(_) => Err(format!("no answer within {} s", self.patience.as_secs_f64())),
+            Err(_) => Err(format!("no response within {} s", self.patience.as_secs_f64())),
         }
     }
 
@@ -163,7 +163,7 @@ async fn send_mail(mail: &Mail, may_send: &(dyn Fn() -> bool + Sync), is_sent: &
 async fn connect(relay: &str) -> Result<AsyncSmtpConnection, Setback> {
     let refused = |why: &str| Setback::Refused(why.to_owned());
     let url = Url::parse(relay).map_err(|_| refused("the URL of the mail server cannot be used"))?;
-    let host = url.host_str().ok_or_else(|| refused("the URL of the mail server names no host"))?.trim_matches(['[', ']']).to_owned();
+    let host = url.host_str().ok_or_else(|| refused("the URL of the mail server has no host"))?.trim_matches(['[', ']']).to_owned();
     let tls = || TlsParameters::new(host.clone()).map_err(|error| refused(&format!("TLS cannot be set up: {error}")));
     let wrapped = url.scheme() == "smtps";
     let wish = url.query_pairs().find(|(key, _)| key == "tls").map(|(_, value)| value.into_owned());
@@ -180,7 +180,7 @@ async fn connect(relay: &str) -> Result<AsyncSmtpConnection, Setback> {
         if connection.can_starttls() && !is_unwanted {
             connection.starttls(tls()?, &hello).await.map_err(|error| of_smtp(&error, false))?;
         } else if required {
-            return Err(refused("the mail server offers no TLS; `?tls=none` in its URL goes without"));
+            return Err(refused("the mail server does not offer TLS; to send without it, add `?tls=none` to its URL"));
         }
     }
     if !user.is_empty() {

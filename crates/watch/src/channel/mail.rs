@@ -22,7 +22,7 @@ pub struct Mail {
 }
 
 pub(super) fn pack(relay: &Secret, from: &str, to: &[String], message: &Message) -> Result<Mail, String> {
-    let unusable = |what: &str, error: &dyn std::fmt::Display| format!("the mail cannot be written: {what}: {error}");
+    let unusable = |what: &str, error: &dyn std::fmt::Display| format!("cannot write the mail: {what}: {error}");
     let from: Mailbox = from.parse().map_err(|error| unusable("its sender", &error))?;
     let domain = from.email.domain().to_owned();
     let thread = format!("<{}@{domain}>", message.incident);

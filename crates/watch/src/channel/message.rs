@@ -158,7 +158,7 @@ impl Message {
     }
 
     fn who(&self) -> String {
-        self.acknowledged_by.as_deref().map_or_else(|| "somebody".to_owned(), |who| short(who, LONGEST_NAME))
+        self.acknowledged_by.as_deref().map_or_else(|| "unknown".to_owned(), |who| short(who, LONGEST_NAME))
     }
 
     /// What happened, as the diagnostic says it.

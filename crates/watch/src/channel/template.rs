@@ -57,19 +57,19 @@ pub(crate) struct Mistake {
 pub(crate) fn check(source: &str, examples: &[Json]) -> Result<(), Mistake> {
     let mistake = |line, what: String, hint: &str| Err(Mistake { line, what, hint: Some(hint.to_owned()) });
     if source.len() > LONGEST_SOURCE {
-        return mistake(None, format!("the template has {} bytes", source.len()), "use up to 4096 bytes");
+        return mistake(None, format!("the template is too long: {} bytes", source.len()), "use up to 4096 bytes");
     }
     for (line, kind, inside) in tags(source) {
         if kind == '%' {
             let word = inside.trim_start_matches(['-', '+']).split_whitespace().next().unwrap_or_default();
             if !STATEMENTS.contains(&word) {
-                return mistake(Some(line), format!("there is no statement `{word}` in templates"), "use `if` and `for`");
+                return mistake(Some(line), format!("unknown template statement `{word}`"), "use `if` and `for`");
             }
         }
         let inside = inside.trim_start_matches(['-', '+']).trim_end_matches(['-', '+']);
         if let Some(operator) = inside.chars().find(|character| "~*+".contains(*character)) {
-            let what = format!("there is no operator `{operator}` in templates");
-            return mistake(Some(line), what, "write the parts one after the other: `{{ target }} {{ class }}`");
+            let what = format!("unknown template operator `{operator}`");
+            return mistake(Some(line), what, "write values one after the other: `{{ target }} {{ class }}`");
         }
     }
     let environment = environment();
@@ -83,7 +83,7 @@ pub(crate) fn check(source: &str, examples: &[Json]) -> Result<(), Mistake> {
             None => format!("variables are {}", mcproof_analysis::listed(names())),
         };
         let line = source.lines().position(|line| line.contains(&name)).map(|line| line + 1);
-        return mistake(line, format!("there is no variable `{name}`"), &hint);
+        return mistake(line, format!("unknown variable `{name}`"), &hint);
     }
     for example in examples {
         render(source, example)?;
@@ -215,14 +215,14 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
         for (source, line, what) in [
-            ("{{ targt }}", Some(1), "there is no variable `targt`"),
+            ("{{ targt }}", Some(1), "unknown variable `targt`"),
             ("a\n{{ target", Some(2), "unexpected end of input, expected end of variable block"),
-            ("a\n\n{% set x = 1 %}", Some(3), "there is no statement `set` in templates"),
-            ("{% include 'x' %}", Some(1), "there is no statement `include` in templates"),
-            ("{{ target ~ target }}", Some(1), "there is no operator `~` in templates"),
-            ("{{ 'a' * 1000000000 }}", Some(1), "there is no operator `*` in templates"),
+            ("a\n\n{% set x = 1 %}", Some(3), "unknown template statement `set`"),
+            ("{% include 'x' %}", Some(1), "unknown template statement `include`"),
+            ("{{ target ~ target }}", Some(1), "unknown template operator `~`"),
+            ("{{ 'a' * 1000000000 }}", Some(1), "unknown template operator `*`"),
             ("{{ target|frob }}", Some(1), "filter frob is unknown"),
-            ("{{ range(5) }}", Some(1), "there is no variable `range`"),
+            ("{{ range(5) }}", Some(1), "unknown variable `range`"),
             ("{{ target.name.first }}", Some(1), "undefined value"),
         ] {
             let found = check(source, &[values()]).unwrap_err();
@@ -239,7 +239,7 @@ mod tests {
         let growing =
             (0..30).fold("{% for x in [target] %}".to_owned(), |before, _| format!("{before}{{% for x in [[x, x, x]|join(x)] %}}"));
         for (bomb, what) in [
-            ("a".repeat(LONGEST_SOURCE + 1), "the template has 4097 bytes"),
+            ("a".repeat(LONGEST_SOURCE + 1), "the template is too long: 4097 bytes"),
             (loops(40, ""), "the template takes too many steps"),
             (loops(16, ""), "the template takes too many steps"),
             (loops(6, &"{{ targets }}".repeat(20)), "the text is longer than 8192 bytes"),

@@ -307,7 +307,7 @@ static SMTP: Object<Mail> = Object {
                 _ => vec![read_address(reader, node)?],
             };
             if draft.to.is_empty() {
-                reader.error("nobody", "this mail goes to nobody", node.span);
+                reader.error("nobody", "this mail has no recipients", node.span);
                 return Err(Fault::Reported);
             }
             Ok(())
@@ -356,8 +356,8 @@ static NTFY: Object<Topic> = Object {
             let is_topic =
                 (1..=64).contains(&topic.len()) && topic.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
             if !is_topic {
-                let diagnostic = Diagnostic::error("bad-topic", "this URL does not end in the name of a topic");
-                let hint = "topics have letters, digits, `-` and `_`, 64 at most: https://ntfy.sh/my-topic";
+                let diagnostic = Diagnostic::error("bad-topic", "this URL does not end with the name of a topic");
+                let hint = "a topic has at most 64 letters, digits, `-` and `_`: https://ntfy.sh/my-topic";
                 reader.report(diagnostic.hint(hint), node.span);
                 return Err(Fault::Reported);
             }
@@ -404,8 +404,8 @@ static TELEGRAM: Object<Account> = Object {
             read_account_token(reader, node, draft)?;
             let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b":-_".contains(&byte);
             if !draft.token.as_ref().is_some_and(|token| token.0.bytes().all(is_token)) {
-                let diagnostic = Diagnostic::error("bad-token", "this is no token of a bot");
-                reader.report(diagnostic.hint("BotFather gives one, such as 123456:ABC-DEF"), node.span);
+                let diagnostic = Diagnostic::error("bad-token", "this is not a bot token");
+                reader.report(diagnostic.hint("BotFather issues tokens such as 123456:ABC-DEF"), node.span);
                 return Err(Fault::Reported);
             }
             Ok(())
@@ -435,12 +435,12 @@ static MATRIX: Object<Account> = Object {
     name: "`matrix`",
     keys: &[
         required("url", "the homeserver, such as https://matrix.example.com", Shape::Text, read_account_url),
-        required("token", "an access token of whoever writes there", Shape::Text, read_account_token),
+        required("token", "an access token of the user that posts there", Shape::Text, read_account_token),
         required("room", "the id of the room, such as `!abc:example.com`", Shape::Text, |reader, node, draft| {
             draft.to = reader.text(node)?;
             if !draft.to.starts_with('!') {
-                let diagnostic = Diagnostic::error("bad-room", format!("`{}` is no id of a room", draft.to));
-                reader.report(diagnostic.hint("the settings of a room show it; it begins with `!`"), node.span);
+                let diagnostic = Diagnostic::error("bad-room", format!("`{}` is not a room id", draft.to));
+                reader.report(diagnostic.hint("room ids are in the settings of the room and begin with `!`"), node.span);
                 return Err(Fault::Reported);
             }
             Ok(())
@@ -453,7 +453,7 @@ static PUSHOVER: Object<Account> = Object {
     name: "`pushover`",
     keys: &[
         required("token", "the token of the application", Shape::Text, read_account_token),
-        required("user", "the key of the user or group that is told", Shape::Text, |reader, node, draft| {
+        required("user", "the key of the user or group that is notified", Shape::Text, |reader, node, draft| {
             draft.user = Some(read_secret(reader, node, Openness::Secret)?);
             Ok(())
         }),
@@ -469,8 +469,8 @@ pub(super) fn read_channel(reader: &mut Reader<'_>, node: &Node) -> Option<(Chan
         return None;
     }
     if let (Some(ChannelSpec::Webhook { .. }), Some(key)) = (&draft.spec, draft.key) {
-        let diagnostic = Diagnostic::error("meaningless-key", "a webhook has no templates: its JSON is the same for everybody");
-        reader.report(diagnostic.hint("make the text from the JSON where it is received"), key);
+        let diagnostic = Diagnostic::error("meaningless-key", "a webhook cannot have templates: its JSON has a fixed format");
+        reader.report(diagnostic.hint("format the text from the JSON in the receiver"), key);
         return None;
     }
     let has_own = draft.key.is_some();
@@ -510,15 +510,15 @@ fn read_smtp_url(reader: &mut Reader<'_>, node: &Node) -> Result<Secret, Fault> 
     if let Ok(url) = &parsed
         && let Some((key, value)) = url.query_pairs().find(|(key, value)| key != "tls" || !matches!(&**value, "required" | "none"))
     {
-        let diagnostic = Diagnostic::error("bad-url", format!("`{key}={value}` means nothing to a mail server"));
-        reader.report(diagnostic.hint("there are `tls=required` and `tls=none`"), node.span);
+        let diagnostic = Diagnostic::error("bad-url", format!("unknown mail server option `{key}={value}`"));
+        reader.report(diagnostic.hint("options are `tls=required` and `tls=none`"), node.span);
         return Err(Fault::Reported);
     }
     match parsed {
         Ok(url) if matches!(url.scheme(), "smtp" | "smtps") && url.has_host() => Ok(secret),
         _ => {
-            let diagnostic = Diagnostic::error("bad-url", "this is no URL of a mail server");
-            reader.report(diagnostic.hint("it starts with `smtps://` or `smtp://`, and names a host"), node.span);
+            let diagnostic = Diagnostic::error("bad-url", "this is not a mail server URL");
+            reader.report(diagnostic.hint("write `smtps://HOST` or `smtp://HOST`"), node.span);
             Err(Fault::Reported)
         }
     }
@@ -529,7 +529,7 @@ fn read_address(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
     match written.parse::<Mailbox>() {
         Ok(_) => Ok(written),
         Err(_) => {
-            let diagnostic = Diagnostic::error("bad-address", format!("`{written}` is no mail address"));
+            let diagnostic = Diagnostic::error("bad-address", format!("`{written}` is not a mail address"));
             reader.report(diagnostic.hint("write `ann@example.com`, or `\"Ann <ann@example.com>\"`"), node.span);
             Err(Fault::Reported)
         }

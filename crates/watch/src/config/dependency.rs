@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Dependencies {
     /// Targets of the configuration.
     pub names: BTreeSet<String>,
-    /// Targets that were added over the API and have one of these tags.
+    /// Targets that were added through the API and have one of these tags.
     pub tags: BTreeSet<String>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn resolve(
                         let tags: BTreeSet<&str> = targets.values().flat_map(|other| other.tags.iter().map(String::as_str)).collect();
                         let hint = match did_you_mean(tag, tags) {
                             Some(near) => format!("did you mean `{TAG}{near}`?"),
-                            None => "targets that are added over the API may have it".to_owned(),
+                            None => "only targets that are added through the API could have it".to_owned(),
                         };
                         reader.report(warning.hint(hint), node.span);
                     }
@@ -75,7 +75,7 @@ pub(super) fn resolve(
         let path: Vec<String> = path.iter().chain([target]).map(|name| format!("`{name}`")).collect();
         let message = format!("{} depends on itself: {}", path[0], path.join(" → "));
         if let Some(span) = node {
-            let hint = "leave one of these dependencies out: while all are down, each would wait for another one";
+            let hint = "remove one of these dependencies: while all are down, each would wait for another";
             reader.report(Diagnostic::error("circular-dependency", message).hint(hint), span);
         }
         debug_assert!(!dependencies.is_empty());

@@ -19,7 +19,7 @@ pub(super) fn read_import(reader: &mut Reader<'_>, node: &Node) -> Vec<(String, 
         Ok(servers) => servers,
         Err(why) => {
             let diagnostic = Diagnostic::error("bad-import", format!("`{named}` {why}"));
-            reader.report(diagnostic.hint("it is a JSON file with `mcpServers`; paths begin at the folder of this file"), node.span);
+            reader.report(diagnostic.hint("expected a JSON file with `mcpServers`; paths are relative to this file"), node.span);
             return Vec::new();
         }
     };
@@ -59,7 +59,7 @@ fn suite_server(reader: &Reader<'_>, entry: &Value) -> Result<Value, String> {
         Some("stdio") => Some("stdio"),
         Some("http" | "streamable-http" | "streamableHttp") => Some("http"),
         Some("sse") => Some("sse"),
-        Some(other) => return Err(format!("has the type `{other}`; types are stdio, http and sse")),
+        Some(other) => return Err(format!("has the unknown type `{other}`; types are stdio, http and sse")),
     };
     let given = |key: &str| entry.get(key).filter(|value| !value.is_null()).cloned();
     match (given("command"), given("url"), transport) {
@@ -68,7 +68,7 @@ fn suite_server(reader: &Reader<'_>, entry: &Value) -> Result<Value, String> {
             match given("args") {
                 None => {}
                 Some(Value::Array(words)) => command.extend(words),
-                Some(_) => return Err("has `args` that are no list".to_owned()),
+                Some(_) => return Err("has `args` that are not a list".to_owned()),
             }
             let mut binding = json!({ "command": command });
             for key in ["env", "cwd"] {
@@ -87,7 +87,7 @@ fn suite_server(reader: &Reader<'_>, entry: &Value) -> Result<Value, String> {
         }
         (None, None, _) => Err("has neither `command` nor `url`".to_owned()),
         (Some(_), Some(_), _) => Err("has both `command` and `url`".to_owned()),
-        _ => Err("has a type that does not fit".to_owned()),
+        _ => Err("has a type that contradicts its keys".to_owned()),
     }
 }
 

@@ -49,8 +49,8 @@ pub(super) fn read_secret(reader: &mut Reader<'_>, node: &Node, openness: Openne
         return Err(Fault::Reported);
     }
     if is_literal && openness == Openness::Secret {
-        let warning = Diagnostic::warning("literal-secret", "a secret stands in this file, where everybody finds it who has the file");
-        reader.report(warning.hint("write `env:NAME` and set NAME where mcproof runs, or `file:PATH`"), reader.key);
+        let warning = Diagnostic::warning("literal-secret", "this file contains a secret in plain text");
+        reader.report(warning.hint("write `env:NAME` and set NAME in the environment of mcproof, or write `file:PATH`"), reader.key);
     }
     Ok(Secret(secret))
 }
@@ -62,7 +62,7 @@ fn variable(reader: &mut Reader<'_>, node: &Node, name: &str) -> Result<String, 
     let missing = Diagnostic::error("missing-variable", format!("the variable `{name}` is not set"));
     let hint = match did_you_mean(name, reader.environment.variables.keys().map(String::as_str)) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("set {name} where mcproof runs, or name a file with `file:PATH`"),
+        None => format!("set {name} in the environment of mcproof, or read a file with `file:PATH`"),
     };
     reader.report(missing.hint(hint), node.span);
     Err(Fault::Reported)
@@ -79,7 +79,7 @@ fn file(reader: &mut Reader<'_>, node: &Node, path: &str) -> Result<String, Faul
     }
 }
 
-const BEGINS: &str = "paths begin at the folder of this file";
+const BEGINS: &str = "paths are relative to this file";
 
 /// A file that has to be there when somebody needs it.
 pub(super) fn read_path(reader: &mut Reader<'_>, node: &Node) -> Result<PathBuf, Fault> {
@@ -88,7 +88,7 @@ pub(super) fn read_path(reader: &mut Reader<'_>, node: &Node) -> Result<PathBuf,
     match std::fs::metadata(&path) {
         Ok(about) if about.is_file() => Ok(path),
         Ok(_) => {
-            reader.error("cannot-read", format!("`{written}` is no file"), node.span);
+            reader.error("cannot-read", format!("`{written}` is not a file"), node.span);
             Err(Fault::Reported)
         }
         Err(error) => {
@@ -103,8 +103,8 @@ pub(super) fn check_url(reader: &mut Reader<'_>, node: &Node, url: &str) -> Resu
     match Url::parse(url) {
         Ok(parsed) if matches!(parsed.scheme(), "http" | "https") && parsed.has_host() => Ok(parsed),
         _ => {
-            let diagnostic = Diagnostic::error("bad-url", "this is no URL that can be reached over HTTP");
-            reader.report(diagnostic.hint("it starts with `https://` or `http://`, and names a host"), node.span);
+            let diagnostic = Diagnostic::error("bad-url", "this is not an HTTP URL");
+            reader.report(diagnostic.hint("write `https://HOST/PATH` or `http://HOST/PATH`"), node.span);
             Err(Fault::Reported)
         }
     }
@@ -175,8 +175,8 @@ pub(super) fn read_period(reader: &mut Reader<'_>, node: &Node) -> Result<Durati
     match number.parse::<u64>().ok().filter(|number| unit > 0 && (1..=MOST_DAYS).contains(number)) {
         Some(number) => Ok(Duration::from_secs(number * unit)),
         None => {
-            let diagnostic = Diagnostic::error("bad-period", format!("`{written}` is no period"));
-            reader.report(diagnostic.hint("periods are written 7d or 36h"), node.span);
+            let diagnostic = Diagnostic::error("bad-period", format!("`{written}` is not a period"));
+            reader.report(diagnostic.hint("write a period such as 7d or 36h"), node.span);
             Err(Fault::Reported)
         }
     }
@@ -189,9 +189,11 @@ pub(super) fn read_percentage(reader: &mut Reader<'_>, node: &Node) -> Result<f6
     let resolved = reader.final_value(node);
     match &resolved.kind {
         Kind::Number(number) if number.as_f64() == Some(100.0) => {
-            let diagnostic =
-                Diagnostic::error("bad-objective", "100 % leaves no room for a single failure, so that nothing can be measured");
-            reader.report(diagnostic.hint("promise less, such as 99.9; each outage is told without an objective, too"), node.span);
+            let diagnostic = Diagnostic::error("bad-objective", "100 % allows no failure at all, so there is no error budget to measure");
+            reader.report(
+                diagnostic.hint("use a lower objective, such as 99.9; outages are alerted without an objective as well"),
+                node.span,
+            );
             Err(Fault::Reported)
         }
         Kind::Number(number) => number.as_f64().filter(|share| *share > 0.0 && *share < 100.0).ok_or(Fault::Shape),
@@ -206,7 +208,7 @@ pub(super) fn read_time(reader: &mut Reader<'_>, node: &Node) -> Result<Moment, 
     match written.parse::<jiff::Timestamp>() {
         Ok(time) => Ok(Moment(time.as_millisecond())),
         Err(_) => {
-            let diagnostic = Diagnostic::error("bad-time", format!("`{written}` is no point in time"));
+            let diagnostic = Diagnostic::error("bad-time", format!("`{written}` is not a point in time"));
             reader.report(diagnostic.hint("write it as 2027-01-31T02:00:00Z or 2027-01-31T02:00:00+01:00"), node.span);
             Err(Fault::Reported)
         }
@@ -217,8 +219,8 @@ pub(super) fn read_time(reader: &mut Reader<'_>, node: &Node) -> Result<Moment, 
 pub(super) fn read_at_least(reader: &mut Reader<'_>, node: &Node, least: Duration) -> Result<Duration, Fault> {
     let duration = reader.duration(node)?;
     if duration < least {
-        let diagnostic = Diagnostic::error("too-often", format!("this is less than {} s", least.as_secs()));
-        reader.report(diagnostic.hint(format!("write {}s or more", least.as_secs())), node.span);
+        let diagnostic = Diagnostic::error("too-often", format!("this is shorter than {} s", least.as_secs()));
+        reader.report(diagnostic.hint(format!("use {}s or more", least.as_secs())), node.span);
         return Err(Fault::Reported);
     }
     Ok(duration)
@@ -228,8 +230,8 @@ pub(super) fn read_at_least(reader: &mut Reader<'_>, node: &Node, least: Duratio
 pub(super) fn read_at_most(reader: &mut Reader<'_>, node: &Node, most: Duration) -> Result<Duration, Fault> {
     let duration = reader.duration(node)?;
     if duration > most {
-        let diagnostic = Diagnostic::error("too-long", format!("this is more than {} s", most.as_secs()));
-        reader.report(diagnostic.hint(format!("write {}s or less", most.as_secs())), node.span);
+        let diagnostic = Diagnostic::error("too-long", format!("this is longer than {} s", most.as_secs()));
+        reader.report(diagnostic.hint(format!("use {}s or less", most.as_secs())), node.span);
         return Err(Fault::Reported);
     }
     Ok(duration)
@@ -242,8 +244,8 @@ pub(super) fn read_count(reader: &mut Reader<'_>, node: &Node, most: u32) -> Res
         Kind::Number(number) => match number.as_u64().and_then(|number| u32::try_from(number).ok()) {
             Some(number) if (1..=most).contains(&number) => Ok(number),
             Some(number) if number > most => {
-                let diagnostic = Diagnostic::error("too-many", format!("this is more than {most}"));
-                reader.report(diagnostic.hint(format!("write {most} or less")), node.span);
+                let diagnostic = Diagnostic::error("too-many", format!("this is greater than {most}"));
+                reader.report(diagnostic.hint(format!("use {most} or less")), node.span);
                 Err(Fault::Reported)
             }
             _ => Err(Fault::Shape),

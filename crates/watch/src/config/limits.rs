@@ -18,11 +18,11 @@ pub(super) struct Limits {
     calm: Option<Duration>,
 }
 
-pub(super) const FAILURES_DOC: &str = "failures in a row until it is down, the later ones 5 s, 15 s, 30 s … after the first; 3 if missing";
-pub(super) const CONFIRMATIONS_DOC: &str =
-    "when a failure is looked at again, counted from the first one, instead of `failures`: [5s, 15s]";
-pub(super) const RECOVERIES_DOC: &str = "good probes in a row until it is up again; 2 if missing";
-pub(super) const FLAPPING_DOC: &str = "how often it has to go down to be told of as one that flaps";
+pub(super) const FAILURES_DOC: &str =
+    "consecutive failures until the target is down; it is probed again 5 s, 15 s, 30 s … after the first one; default 3";
+pub(super) const CONFIRMATIONS_DOC: &str = "when to probe again after a first failure, instead of `failures`: [5s, 15s]";
+pub(super) const RECOVERIES_DOC: &str = "consecutive successes until the target is up again; default 2";
+pub(super) const FLAPPING_DOC: &str = "when a target counts as flapping";
 
 const MOST: u32 = 20;
 const MOST_TIMES: usize = 19;
@@ -30,15 +30,15 @@ const MOST_TIMES: usize = 19;
 pub(super) static FLAPPING: Object<Limits> = Object {
     name: "`flapping`",
     keys: &[
-        optional("outages", "so many outages are one story; 3 if missing", Shape::Count, |reader, node, draft| {
+        optional("outages", "this many outages are one incident; default 3", Shape::Count, |reader, node, draft| {
             draft.outages = Some(read_count(reader, node, MOST_OUTAGES)?);
             Ok(())
         }),
-        optional("within", "if they begin within this time; 1h if missing", Shape::Duration, |reader, node, draft| {
+        optional("within", "if they begin within this time; default 1h", Shape::Duration, |reader, node, draft| {
             draft.within = Some(read_at_least(reader, node, Duration::from_secs(60))?);
             Ok(())
         }),
-        optional("calm", "without any failure, until it is over; 30m if missing", Shape::Duration, |reader, node, draft| {
+        optional("calm", "time without a failure until the incident is resolved; default 30m", Shape::Duration, |reader, node, draft| {
             draft.calm = Some(read_at_least(reader, node, Duration::from_secs(60))?);
             Ok(())
         }),
@@ -65,8 +65,8 @@ pub(super) fn confirmations(reader: &mut Reader<'_>, node: &Node, draft: &mut Li
     for item in items {
         let time = read_at_least(reader, item, Duration::from_secs(1))?;
         if times.last().is_some_and(|last| *last >= time) || times.len() >= MOST_TIMES {
-            let diagnostic = Diagnostic::error("bad-confirmations", "this is not after the one before it, or there are too many");
-            reader.report(diagnostic.hint("all count from the first failure on: [5s, 15s, 30s]; there are 19 at most"), item.span);
+            let diagnostic = Diagnostic::error("bad-confirmations", "times must increase, and there are at most 19");
+            reader.report(diagnostic.hint("count each time from the first failure: [5s, 15s, 30s]"), item.span);
             return Err(Fault::Reported);
         }
         times.push(time);
@@ -80,9 +80,9 @@ fn only_one_of_both(reader: &mut Reader<'_>, draft: &Limits) -> Result<(), Fault
     if draft.confirmations.is_none() {
         return Ok(());
     }
-    let diagnostic = Diagnostic::error("two-of-a-kind", "`failures` and `confirmations` both say how often it has to fail");
+    let diagnostic = Diagnostic::error("two-of-a-kind", "`failures` and `confirmations` contradict each other");
     let key = reader.key;
-    reader.report(diagnostic.hint("`failures` is one more than there are confirmations: leave it out"), key);
+    reader.report(diagnostic.hint("remove one of them: `failures` is one more than the number of confirmations"), key);
     Err(Fault::Reported)
 }
 

@@ -1,4 +1,4 @@
-//! Reads `login:`: who may see the dashboard, and what they may do.
+//! Reads `login:`: who can open the dashboard, and what they may do.
 
 use super::leaves::{Openness, choose, optional, read_secret, read_texts, required};
 use super::reader::entries;
@@ -16,39 +16,29 @@ const WORDS: &[&str] = &["viewer", "operator", "admin"];
 pub(super) static LOGIN: Object<Login> = Object {
     name: "`login`",
     keys: &[
-        optional(
-            "tokens",
-            "each of them opens the dashboard and the API, and may do everything",
-            Shape::TextOrTexts,
-            |reader, node, draft| {
-                let items = match &node.kind {
-                    Kind::Seq(items) => items.as_slice(),
-                    _ => std::slice::from_ref(node),
-                };
-                for item in items {
-                    draft.tokens.push(read_token(reader, item)?);
-                }
-                Ok(())
-            },
-        ),
-        optional(
-            "users",
-            "people by name, each with a role, and with a token of their own",
-            Shape::Objects(&USER),
-            |reader, node, draft| {
-                let before = reader.mistakes();
-                for entry in entries(reader, Some(node), Shape::Objects(&USER)) {
-                    let mut user = User { role: Role::Viewer, token: None };
-                    USER.read(reader, &entry.value, &mut user);
-                    draft.users.insert(entry.key.text.clone(), user);
-                }
-                if reader.mistakes() > before {
-                    return Err(Fault::Reported);
-                }
-                Ok(())
-            },
-        ),
-        optional("proxy", "a proxy in front of the dashboard that says who the user is", Shape::Object(&PROXY), |reader, node, draft| {
+        optional("tokens", "tokens for the dashboard and the API, each with the role admin", Shape::TextOrTexts, |reader, node, draft| {
+            let items = match &node.kind {
+                Kind::Seq(items) => items.as_slice(),
+                _ => std::slice::from_ref(node),
+            };
+            for item in items {
+                draft.tokens.push(read_token(reader, item)?);
+            }
+            Ok(())
+        }),
+        optional("users", "users by name, each with a role and a token", Shape::Objects(&USER), |reader, node, draft| {
+            let before = reader.mistakes();
+            for entry in entries(reader, Some(node), Shape::Objects(&USER)) {
+                let mut user = User { role: Role::Viewer, token: None };
+                USER.read(reader, &entry.value, &mut user);
+                draft.users.insert(entry.key.text.clone(), user);
+            }
+            if reader.mistakes() > before {
+                return Err(Fault::Reported);
+            }
+            Ok(())
+        }),
+        optional("proxy", "an authenticating proxy in front of the dashboard", Shape::Object(&PROXY), |reader, node, draft| {
             let mut found = Proxy { header: String::new(), from: Vec::new(), role: Some(Role::Admin) };
             if !PROXY.read(reader, node, &mut found) {
                 return Err(Fault::Reported);
@@ -63,11 +53,16 @@ pub(super) static LOGIN: Object<Login> = Object {
 static USER: Object<User> = Object {
     name: "a user",
     keys: &[
-        required("role", "what they may do: look, act on what happens, or change everything", Shape::Word(WORDS), |reader, node, draft| {
-            draft.role = choose(reader, node, &ROLES, "role")?;
-            Ok(())
-        }),
-        optional("token", "what they log in with; not needed where a proxy names them", Shape::Text, |reader, node, draft| {
+        required(
+            "role",
+            "role: viewer (read), operator (acknowledge, silence) or admin (everything)",
+            Shape::Word(WORDS),
+            |reader, node, draft| {
+                draft.role = choose(reader, node, &ROLES, "role")?;
+                Ok(())
+            },
+        ),
+        optional("token", "the token to log in with; not required behind a proxy", Shape::Text, |reader, node, draft| {
             draft.token = Some(read_token(reader, node)?);
             Ok(())
         }),
@@ -82,18 +77,18 @@ static PROXY: Object<Proxy> = Object {
             let name = reader.text(node)?;
             let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
             if name.is_empty() || !name.bytes().all(is_token) {
-                reader.error("bad-header", format!("`{name}` cannot be the name of a header"), node.span);
+                reader.error("bad-header", format!("`{name}` is not a valid header name"), node.span);
                 return Err(Fault::Reported);
             }
             draft.header = name.to_ascii_lowercase();
             Ok(())
         }),
-        required("from", "the addresses of the proxy: nobody else is believed", Shape::TextOrTexts, |reader, node, draft| {
+        required("from", "addresses of the proxy; the header is ignored from all others", Shape::TextOrTexts, |reader, node, draft| {
             for text in read_texts(reader, node)? {
                 match text.parse::<IpAddr>() {
                     Ok(address) => draft.from.push(address),
                     Err(_) => {
-                        let diagnostic = Diagnostic::error("bad-address", format!("`{text}` is no IP address"));
+                        let diagnostic = Diagnostic::error("bad-address", format!("`{text}` is not an IP address"));
                         reader.report(diagnostic.hint("write the address of the proxy, such as 127.0.0.1"), node.span);
                         return Err(Fault::Reported);
                     }
@@ -103,7 +98,7 @@ static PROXY: Object<Proxy> = Object {
         }),
         optional(
             "role",
-            "what those may do who are not among `users`; admin if missing, and `none` keeps them out",
+            "role of users that are not in `users`; default admin; `none` rejects them",
             Shape::Word(&["viewer", "operator", "admin", "none"]),
             |reader, node, draft| {
                 let all =
@@ -120,8 +115,8 @@ fn read_token(reader: &mut Reader<'_>, node: &Node) -> Result<Secret, Fault> {
     const SHORTEST: usize = 16;
     let token = read_secret(reader, node, Openness::Secret)?;
     if token.0.len() < SHORTEST {
-        let diagnostic = Diagnostic::error("short-token", format!("this token has fewer than {SHORTEST} characters"));
-        reader.report(diagnostic.hint("`openssl rand -hex 32` prints a good one"), node.span);
+        let diagnostic = Diagnostic::error("short-token", format!("this token is shorter than {SHORTEST} characters"));
+        reader.report(diagnostic.hint("generate one with `openssl rand -hex 32`"), node.span);
         return Err(Fault::Reported);
     }
     Ok(token)

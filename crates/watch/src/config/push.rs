@@ -27,35 +27,40 @@ pub(super) struct PushDraft {
 pub(super) static PUSH: Object<PushDraft> = Object {
     name: "`push`",
     keys: &[
-        required("token", "what the job is known by, of 16 characters at least", Shape::Text, |reader, node, draft| {
+        required("token", "token of the job, at least 16 characters", Shape::Text, |reader, node, draft| {
             let token = read_secret(reader, node, Openness::Secret)?;
             let is_segment = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
             if token.0.len() < SHORTEST_TOKEN || !token.0.bytes().all(is_segment) {
-                let diagnostic = Diagnostic::error("bad-token", "this cannot be the token of a job");
-                let hint = "it has 16 characters or more, letters, digits, `-`, `_`, `.` and `~`: `openssl rand -hex 32` prints a good one";
+                let diagnostic = Diagnostic::error("bad-token", "this is not a valid job token");
+                let hint = "use at least 16 letters, digits, `-`, `_`, `.` and `~`; generate one with `openssl rand -hex 32`";
                 reader.report(diagnostic.hint(hint), node.span);
                 return Err(Fault::Reported);
             }
             draft.token = Some(token);
             Ok(())
         }),
-        optional("within", "it has to succeed again within this time", Shape::Duration, |reader, node, draft| {
+        optional("within", "the longest time between two successes", Shape::Duration, |reader, node, draft| {
             draft.within = Some(read_at_least(reader, node, Duration::from_secs(60))?);
             Ok(())
         }),
-        optional("cron", "when it has to succeed, instead: minute, hour, day, month, weekday", Shape::Text, |reader, node, draft| {
-            draft.cron = Some(read_cron(reader, node)?);
-            Ok(())
-        }),
-        optional("zone", "the time zone of `cron`, such as Europe/Vienna; UTC if missing", Shape::Text, |reader, node, draft| {
+        optional(
+            "cron",
+            "when it must succeed, instead of `within`: minute, hour, day, month, weekday",
+            Shape::Text,
+            |reader, node, draft| {
+                draft.cron = Some(read_cron(reader, node)?);
+                Ok(())
+            },
+        ),
+        optional("zone", "time zone of `cron`, such as Europe/Vienna; default UTC", Shape::Text, |reader, node, draft| {
             draft.zone = Some((read_zone(reader, node)?, reader.key));
             Ok(())
         }),
-        optional("grace", "it may be so much later; 5m if missing", Shape::Duration, |reader, node, draft| {
+        optional("grace", "grace period; default 5m", Shape::Duration, |reader, node, draft| {
             draft.grace = Some(reader.duration(node)?);
             Ok(())
         }),
-        optional("lasts", "how long it may take once it has said that it began", Shape::Duration, |reader, node, draft| {
+        optional("lasts", "the longest duration of a run that reported its start", Shape::Duration, |reader, node, draft| {
             draft.lasts = Some(read_at_least(reader, node, Duration::from_secs(1))?);
             Ok(())
         }),
@@ -72,11 +77,11 @@ pub(super) fn read_push(reader: &mut Reader<'_>, node: &Node) -> Result<TargetKi
         (Some(within), None, None) => Rhythm::Every(within),
         (None, Some(expression), zone) => Rhythm::Cron { expression, zone: zone.map_or_else(|| "UTC".to_owned(), |(zone, _)| zone) },
         (Some(_), None, Some((_, key))) => {
-            reader.error("meaningless-key", "`zone` means nothing without `cron`", key);
+            reader.error("meaningless-key", "`zone` requires `cron`", key);
             return Err(Fault::Reported);
         }
         _ => {
-            let diagnostic = Diagnostic::error("bad-push", "this does not say when the job has to report in");
+            let diagnostic = Diagnostic::error("bad-push", "this job has no schedule");
             reader.report(diagnostic.hint("add `within` or `cron`"), node.span);
             return Err(Fault::Reported);
         }

@@ -49,7 +49,7 @@ pub fn load(path_as_named: &str, text: &str, folder: &Path, environment: &Enviro
     let mut reader = Reader::new(&source, folder, environment);
     reader.diagnostics = mistakes;
     for empty in reader.diagnostics.iter_mut().filter(|diagnostic| diagnostic.code == "empty-file") {
-        empty.hint = Some("a configuration starts with `targets:`; `mcproof watch --help` has examples".into());
+        empty.hint = Some("a configuration begins with `targets:`; see `mcproof watch --help` for examples".into());
     }
     let config = tree.and_then(|tree| read_config(&mut reader, &tree));
     let is_flawless = reader.mistakes() == 0;
@@ -94,7 +94,7 @@ pub fn config_schema() -> Value {
         "channels": { "on-call": { "pagerduty": "env:PAGERDUTY_KEY" }, "chat": { "slack": "env:SLACK_URL" } },
         "routes": [{ "severities": ["page", "security"], "channels": ["on-call", "chat"], "remind_every": "30m" }, { "channels": "chat" }],
     });
-    format_schema(&CONFIG, "mcproof watch", "Which MCP servers are watched, and who is told when they fail", example)
+    format_schema(&CONFIG, "mcproof watch", "Which MCP servers are monitored, and who is notified when they fail", example)
 }
 
 /// The whole file.
@@ -102,7 +102,7 @@ static CONFIG: Object<ConfigDraft> = Object {
     name: "a configuration",
     keys: &[
         // They are read before all else.
-        optional("vars", "names for values, which `${name}` stands for below", Shape::Values, |_, _, _| Ok(())),
+        optional("vars", "values that `${name}` refers to below", Shape::Values, |_, _, _| Ok(())),
         optional(
             "database",
             "`sqlite:FILE` or `postgres://…`; beside this file, and with its name, such as `watch.db`, if missing",
@@ -114,64 +114,64 @@ static CONFIG: Object<ConfigDraft> = Object {
         ),
         optional(
             "listen",
-            "where the dashboard listens, such as 127.0.0.1:7130; there is none if missing",
+            "address of the dashboard, such as 127.0.0.1:7130; without it, there is no dashboard",
             Shape::Text,
             |reader, node, draft| {
                 draft.listen = Some((read_address(reader, node)?, reader.key));
                 Ok(())
             },
         ),
-        optional(
-            "public_url",
-            "how people reach the dashboard: the links in messages begin with it",
-            Shape::Text,
-            |reader, node, draft| {
-                draft.public_url = Some(read_url(reader, node)?.trim_end_matches('/').to_owned());
-                Ok(())
-            },
-        ),
-        optional("region", "where this process probes from; `local` if missing", Shape::Text, |reader, node, draft| {
+        optional("public_url", "URL of the dashboard, for links in messages", Shape::Text, |reader, node, draft| {
+            draft.public_url = Some(read_url(reader, node)?.trim_end_matches('/').to_owned());
+            Ok(())
+        }),
+        optional("region", "region of this process; default `local`", Shape::Text, |reader, node, draft| {
             draft.region = Some(reader.text(node)?);
             Ok(())
         }),
-        optional("defaults", "what holds for all targets that do not say otherwise", Shape::Object(&DEFAULTS), |reader, node, draft| {
+        optional("defaults", "defaults for all targets", Shape::Object(&DEFAULTS), |reader, node, draft| {
             if DEFAULTS.read(reader, node, &mut draft.defaults) { Ok(()) } else { Err(Fault::Reported) }
         }),
-        optional("targets", "the servers that are watched, by name", Shape::Objects(&TARGET), |_, node, draft| {
+        optional("targets", "the servers to monitor, by name", Shape::Objects(&TARGET), |_, node, draft| {
             draft.targets = Some(node.clone());
             Ok(())
         }),
-        optional("import", "a file with `mcpServers`, or several, whose servers are watched, too", Shape::TextOrTexts, |_, node, draft| {
-            draft.imports = match &node.kind {
-                Kind::Seq(items) => items.clone(),
-                _ => vec![node.clone()],
-            };
-            Ok(())
-        }),
-        optional("channels", "the services that tell people, by name", Shape::Objects(&CHANNEL), |_, node, draft| {
+        optional(
+            "import",
+            "one or more files with `mcpServers` whose servers are monitored as well",
+            Shape::TextOrTexts,
+            |_, node, draft| {
+                draft.imports = match &node.kind {
+                    Kind::Seq(items) => items.clone(),
+                    _ => vec![node.clone()],
+                };
+                Ok(())
+            },
+        ),
+        optional("channels", "where notifications are sent, by name", Shape::Objects(&CHANNEL), |_, node, draft| {
             draft.channels = Some(node.clone());
             Ok(())
         }),
         optional(
             "routes",
-            "who is told of what: the first that fits; all channels in their order if missing",
+            "which channels are notified of what; the first matching route applies; default: all channels in their order",
             Shape::List(&ROUTE),
             |_, node, draft| {
                 draft.routes = Some(node.clone());
                 Ok(())
             },
         ),
-        optional("maintenance", "planned work, during which nobody is told", Shape::List(&WINDOW), |_, node, draft| {
+        optional("maintenance", "planned work, during which no alerts are sent", Shape::List(&WINDOW), |_, node, draft| {
             draft.maintenance = Some(node.clone());
             Ok(())
         }),
-        optional("storm", "so many targets that fail at once are one incident; 5 if missing", Shape::Count, |reader, node, draft| {
+        optional("storm", "this many targets that fail at once are one incident; default 5", Shape::Count, |reader, node, draft| {
             draft.storm = Some(read_count(reader, node, MOST_OF_STORM)?);
             Ok(())
         }),
         optional(
             "heartbeat",
-            "a URL that is fetched as long as results are written, or a map",
+            "a URL that is fetched while results are being written, or a map",
             Shape::ObjectOrText(&HEARTBEAT),
             |reader, node, draft| {
                 draft.heartbeat = Some(read_heartbeat(reader, node)?);
@@ -180,7 +180,7 @@ static CONFIG: Object<ConfigDraft> = Object {
         ),
         optional(
             "canaries",
-            "`host:port` that can be reached as long as our own network works",
+            "`host:port` that is reachable while the monitor's own network works",
             Shape::TextOrTexts,
             |reader, node, draft| {
                 draft.canaries = read_canaries(reader, node)?;
@@ -190,25 +190,25 @@ static CONFIG: Object<ConfigDraft> = Object {
         optional("retention", "for how long results are kept", Shape::Object(&RETENTION), |reader, node, draft| {
             if RETENTION.read(reader, node, &mut draft.retention) { Ok(()) } else { Err(Fault::Reported) }
         }),
-        optional("allow_private", "`true` to let the API add targets with private addresses", Shape::Flag, |reader, node, draft| {
+        optional("allow_private", "`true` to allow the API to add targets with private addresses", Shape::Flag, |reader, node, draft| {
             draft.allow_private = reader.flag(node)?;
             Ok(())
         }),
         optional(
             "seal_key",
-            "32 bytes in hexadecimal or base64 that secrets in the database are sealed with",
+            "key that encrypts secrets in the database: 32 bytes in hexadecimal or Base64",
             Shape::Text,
             |reader, node, draft| {
                 let secret = read_secret(reader, node, Openness::Secret)?;
                 draft.seal = Some(SealKey::parse(&secret.0).map_err(|failure| {
-                    let diagnostic = Diagnostic::error("bad-key", format!("this cannot be the key: {failure}"));
-                    reader.report(diagnostic.hint("`openssl rand -hex 32` prints one"), node.span);
+                    let diagnostic = Diagnostic::error("bad-key", format!("this is not a valid key: {failure}"));
+                    reader.report(diagnostic.hint("generate one with `openssl rand -hex 32`"), node.span);
                     Fault::Reported
                 })?);
                 Ok(())
             },
         ),
-        optional("login", "who may see the dashboard", Shape::Object(&LOGIN), |reader, node, draft| {
+        optional("login", "who can open the dashboard", Shape::Object(&LOGIN), |reader, node, draft| {
             draft.has_login = true;
             if LOGIN.read(reader, node, &mut draft.login) { Ok(()) } else { Err(Fault::Reported) }
         }),
@@ -235,7 +235,7 @@ static HEARTBEAT: Object<HeartbeatDraft> = Object {
             draft.url = Some(read_secret_url(reader, node, Openness::Public)?);
             Ok(())
         }),
-        optional("every", "how often; 60s if missing", Shape::Duration, |reader, node, draft| {
+        optional("every", "interval; default 60s", Shape::Duration, |reader, node, draft| {
             draft.every = Some(read_at_least(reader, node, Duration::from_secs(5))?);
             Ok(())
         }),
@@ -252,15 +252,15 @@ struct HeartbeatDraft {
 static RETENTION: Object<Retention> = Object {
     name: "`retention`",
     keys: &[
-        optional("raw", "each single result; 7d if missing", Shape::Period, |reader, node, draft| {
+        optional("raw", "single results; default 7d", Shape::Period, |reader, node, draft| {
             draft.raw = read_period(reader, node)?;
             Ok(())
         }),
-        optional("five_minutes", "sums over five minutes; 14d if missing", Shape::Period, |reader, node, draft| {
+        optional("five_minutes", "five-minute aggregates; default 14d", Shape::Period, |reader, node, draft| {
             draft.five_minutes = read_period(reader, node)?;
             Ok(())
         }),
-        optional("hours", "sums over hours; 396d if missing. Sums over days are kept for ever", Shape::Period, |reader, node, draft| {
+        optional("hours", "hourly aggregates; default 396d. Daily aggregates are kept forever", Shape::Period, |reader, node, draft| {
             draft.hours = read_period(reader, node)?;
             Ok(())
         }),
@@ -419,7 +419,7 @@ fn read_maintenance(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTre
 }
 
 pub(super) fn unknown(reader: &mut Reader<'_>, name: &str, node: &Node, known: &[String], what: &str) {
-    let diagnostic = Diagnostic::error(format!("unknown-{what}"), format!("there is no {what} `{name}`"));
+    let diagnostic = Diagnostic::error(format!("unknown-{what}"), format!("unknown {what} `{name}`"));
     let names = || known.iter().map(String::as_str);
     let hint = match did_you_mean(name, names()) {
         Some(near) => format!("did you mean `{near}`?"),
@@ -432,12 +432,12 @@ pub(super) fn unknown(reader: &mut Reader<'_>, name: &str, node: &Node, known: &
 /// What does not do what its author most likely wants.
 fn warn(reader: &mut Reader<'_>, draft: &ConfigDraft, tree: &Node, targets: &BTreeMap<String, TargetSpec>, channels: &[String]) {
     if channels.is_empty() && !targets.is_empty() && draft.channels.is_none() {
-        let warning = Diagnostic::warning("nobody-told", "nobody is told when a target fails: there are no `channels`");
-        reader.report(warning.hint("add `channels`, or watch the dashboard"), tree.span);
+        let warning = Diagnostic::warning("nobody-told", "no alerts are sent: there are no `channels`");
+        reader.report(warning.hint("add `channels`, unless the dashboard is enough"), tree.span);
     }
     let is_open = !draft.has_login || draft.login.is_open();
     if let Some((address, key)) = draft.listen.filter(|(address, _)| is_open && !address.ip().is_loopback()) {
-        let message = format!("nobody has to log in at {address}, which others reach: the dashboard is not served like that");
+        let message = format!("the dashboard is not served at {address}, which other machines can reach, without `login`");
         let warning = Diagnostic::warning("open-dashboard", message);
         reader.report(warning.hint("add `login`, or listen on 127.0.0.1"), key);
     }
@@ -451,8 +451,8 @@ fn warn_of_gaps(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTreeMap
     if let Some(first) = missed.first() {
         let others = if missed.len() > 1 { format!(", and of {} more", missed.len() - 1) } else { String::new() };
         let warning =
-            Diagnostic::warning("nobody-told", format!("no route takes a page of `{first}`{others}: nobody is told when it fails"));
-        reader.report(warning.hint("end `routes` with one that has neither `severities` nor `tags`"), node.span);
+            Diagnostic::warning("nobody-told", format!("no route matches pages of `{first}`{others}: no alert is sent when it fails"));
+        reader.report(warning.hint("end `routes` with a route without `severities` and `tags`"), node.span);
     }
 }
 
@@ -466,8 +466,8 @@ fn read_database(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> 
         }
         Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => Ok(address),
         _ => {
-            let diagnostic = Diagnostic::error("bad-database", "this is no database");
-            reader.report(diagnostic.hint("it begins with `sqlite:` or `postgres://`"), node.span);
+            let diagnostic = Diagnostic::error("bad-database", "this is not a database URL");
+            reader.report(diagnostic.hint("write `sqlite:FILE` or `postgres://…`"), node.span);
             Err(Fault::Reported)
         }
     }
@@ -476,7 +476,7 @@ fn read_database(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> 
 fn read_address(reader: &mut Reader<'_>, node: &Node) -> Result<SocketAddr, Fault> {
     let written = reader.text(node)?;
     written.parse().map_err(|_| {
-        let diagnostic = Diagnostic::error("bad-address", format!("`{written}` is no address to listen on"));
+        let diagnostic = Diagnostic::error("bad-address", format!("`{written}` is not an address to listen on"));
         reader.report(diagnostic.hint("write an IP address and a port, such as 127.0.0.1:7130 or [::]:7130"), node.span);
         Fault::Reported
     })
@@ -498,8 +498,8 @@ fn read_canaries(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<String>, Fa
     for canary in &canaries {
         let fits = canary.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0));
         if !fits {
-            let diagnostic = Diagnostic::error("bad-address", format!("`{canary}` is no `host:port`"));
-            reader.report(diagnostic.hint("name something that is always there, such as 1.1.1.1:443"), node.span);
+            let diagnostic = Diagnostic::error("bad-address", format!("`{canary}` is not `host:port`"));
+            reader.report(diagnostic.hint("use an address that is always reachable, such as 1.1.1.1:443"), node.span);
             return Err(Fault::Reported);
         }
     }

@@ -31,53 +31,53 @@ pub(super) static ROUTE: Object<RouteDraft> = Object {
         }),
         required(
             "channels",
-            "the first one is told; the next one if that did not work within two minutes",
+            "channels in order; the next one is used if the one before it fails for two minutes",
             Shape::TextOrTexts,
             |reader, node, draft| {
                 draft.channels = read_items(reader, node)?;
                 if draft.channels.is_empty() {
-                    reader.error("nobody", "this route tells nobody", node.span);
+                    reader.error("nobody", "this route has no channels", node.span);
                     return Err(Fault::Reported);
                 }
                 Ok(())
             },
         ),
-        optional("remind_every", "tell again until somebody acknowledges", Shape::Duration, |reader, node, draft| {
+        optional("remind_every", "repeat the notification until it is acknowledged", Shape::Duration, |reader, node, draft| {
             draft.route.remind_every = Some(read_at_least(reader, node, Duration::from_secs(60))?);
             Ok(())
         }),
-        optional("escalate", "who else is told as long as nobody has acknowledged, in steps", Shape::List(&STEP), |reader, node, draft| {
-            let Kind::Seq(items) = &node.kind else { return Err(Fault::Shape) };
-            for item in items {
-                let mut step = StepDraft::default();
-                if !STEP.read(reader, item, &mut step) {
-                    return Err(Fault::Reported);
-                }
-                let last = draft.route.escalate.last().map_or(Duration::ZERO, |last| last.after);
-                if step.after <= last {
-                    let diagnostic = Diagnostic::error("bad-step", "this step does not come after the one before it");
-                    reader.report(diagnostic.hint("`after` counts from the first page on, and grows from step to step"), item.span);
-                    return Err(Fault::Reported);
-                }
-                let channels = step.channels.iter().map(|(name, _)| name.clone()).collect();
-                draft.route.escalate.push(Step { after: step.after, channels });
-                draft.others.extend(step.channels);
-            }
-            Ok(())
-        }),
         optional(
-            "repeat",
-            "how often the steps of `escalate` are gone through again; never if missing",
-            Shape::Count,
+            "escalate",
+            "who else is notified while the incident is not acknowledged, in steps",
+            Shape::List(&STEP),
             |reader, node, draft| {
-                draft.route.repeat = read_count(reader, node, MOST_ROUNDS)?;
-                draft.repeat = Some(reader.key);
+                let Kind::Seq(items) = &node.kind else { return Err(Fault::Shape) };
+                for item in items {
+                    let mut step = StepDraft::default();
+                    if !STEP.read(reader, item, &mut step) {
+                        return Err(Fault::Reported);
+                    }
+                    let last = draft.route.escalate.last().map_or(Duration::ZERO, |last| last.after);
+                    if step.after <= last {
+                        let diagnostic = Diagnostic::error("bad-step", "this step is not later than the one before it");
+                        reader.report(diagnostic.hint("`after` counts from the first page and increases from step to step"), item.span);
+                        return Err(Fault::Reported);
+                    }
+                    let channels = step.channels.iter().map(|(name, _)| name.clone()).collect();
+                    draft.route.escalate.push(Step { after: step.after, channels });
+                    draft.others.extend(step.channels);
+                }
                 Ok(())
             },
         ),
+        optional("repeat", "how often the steps of `escalate` are repeated; default 0", Shape::Count, |reader, node, draft| {
+            draft.route.repeat = read_count(reader, node, MOST_ROUNDS)?;
+            draft.repeat = Some(reader.key);
+            Ok(())
+        }),
         optional(
             "group_by",
-            "tags, or patterns of tags with `*` and `?`: targets that share such a tag are told in one message",
+            "tags, or tag patterns with `*` and `?`: targets that share one are notified in one message",
             Shape::TextOrTexts,
             |reader, node, draft| {
                 draft.route.group_by = read_texts(reader, node)?;
@@ -86,7 +86,7 @@ pub(super) static ROUTE: Object<RouteDraft> = Object {
         ),
         optional(
             "group_wait",
-            "how long the first message of a group, and each update of it, waits for more; 10s if missing",
+            "how long the first message of a group, and each update, waits for more incidents; default 10s",
             Shape::Duration,
             |reader, node, draft| {
                 draft.group_wait = Some((read_at_most(reader, node, LONGEST_GROUP_WAIT)?, reader.key));
@@ -107,14 +107,14 @@ const MOST_ROUNDS: u32 = 100;
 static STEP: Object<StepDraft> = Object {
     name: "a step",
     keys: &[
-        required("after", "how long nobody has acknowledged, from the first page on", Shape::Duration, |reader, node, draft| {
+        required("after", "time without an acknowledgement, from the first page", Shape::Duration, |reader, node, draft| {
             draft.after = read_at_least(reader, node, Duration::from_secs(60))?;
             Ok(())
         }),
-        required("channels", "who is told then, as in a route", Shape::TextOrTexts, |reader, node, draft| {
+        required("channels", "the channels to notify then, as in a route", Shape::TextOrTexts, |reader, node, draft| {
             draft.channels = read_items(reader, node)?;
             if draft.channels.is_empty() {
-                reader.error("nobody", "this step tells nobody", node.span);
+                reader.error("nobody", "this step has no channels", node.span);
                 return Err(Fault::Reported);
             }
             Ok(())
@@ -146,11 +146,11 @@ pub(super) fn read_route(reader: &mut Reader<'_>, node: &Node) -> Option<(Route,
         return None;
     }
     if let Some(key) = draft.repeat.filter(|_| draft.route.escalate.is_empty()) {
-        reader.error("meaningless-key", "`repeat` means nothing without `escalate`", key);
+        reader.error("meaningless-key", "`repeat` requires `escalate`", key);
         return None;
     }
     if let Some((_, key)) = draft.group_wait.filter(|_| draft.route.group_by.is_empty()) {
-        reader.error("meaningless-key", "`group_wait` means nothing without `group_by`", key);
+        reader.error("meaningless-key", "`group_wait` requires `group_by`", key);
         return None;
     }
     if !draft.route.group_by.is_empty() {

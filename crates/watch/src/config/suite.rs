@@ -30,14 +30,14 @@ pub(crate) fn load_read_only(
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let read = suite::load(&shown, &text, folder, &environment);
     let mistaken = |mut mistakes: Vec<Diagnostic>| match mistakes.is_empty() {
-        true => Diagnostic::error("no-suite", "it is no suite"),
+        true => Diagnostic::error("no-suite", "this is not a suite"),
         false => mistakes.remove(0),
     };
     let mut suite = read.map_err(mistaken)?;
     suite.cases.retain(|case| case.tags.iter().any(|tag| tag == TAG));
     if suite.cases.is_empty() {
-        let diagnostic = Diagnostic::error("nothing-to-run", format!("none of its tests is tagged `{TAG}`"));
-        return Err(diagnostic.hint(format!("add `tags: [{TAG}]` to those that change nothing")).into());
+        let diagnostic = Diagnostic::error("nothing-to-run", format!("none of its tests has the tag `{TAG}`"));
+        return Err(diagnostic.hint(format!("add `tags: [{TAG}]` to tests that change nothing")).into());
     }
     Ok(suite)
 }

@@ -40,12 +40,12 @@ const EVERY: Duration = Duration::from_secs(60);
 const TIMEOUT: Duration = Duration::from_secs(10);
 const LEAST: Duration = Duration::from_secs(1);
 
-const EVERY_DOC: &str = "between two scheduled probes; 60s if missing";
-const TIMEOUT_DOC: &str = "for the handshake, and again for the lists; 10s if missing";
-const REGIONS_DOC: &str = "who probes it: regions of monitors that share a database; that of this process if missing";
-const TAGS_DOC: &str = "words by which routes and maintenance windows find it";
-const OBJECTIVE_DOC: &str = "the share of good minutes that is promised, in percent, such as 99.9";
-const KEEP_DOC: &str = "`true` to let the process of a stdio server live on between probes";
+const EVERY_DOC: &str = "interval between scheduled probes; default 60s";
+const TIMEOUT_DOC: &str = "timeout of the handshake, and again of the lists; default 10s";
+const REGIONS_DOC: &str = "regions that probe it, of monitors that share a database; default: that of this process";
+const TAGS_DOC: &str = "tags for routes and maintenance windows";
+const OBJECTIVE_DOC: &str = "promised share of good minutes in percent, such as 99.9";
+const KEEP_DOC: &str = "`true` to keep the process of a stdio server running between probes";
 const STRICT_DOC: &str = "`true` to count messages that some clients reject as an outage instead of a warning";
 const PUBLIC_DOC: &str = "`true` to show it on the public status page";
 
@@ -93,32 +93,22 @@ pub(super) static TARGET: Object<TargetDraft> = Object {
             Shape::ObjectOrText(&BINDING),
             |_, node, draft| draft.put("sse", node),
         ),
-        optional(
-            "monitor",
-            "the `/healthz` of another monitor, so that two of them watch each other",
-            Shape::Text,
-            |reader, node, draft| {
-                let url = reader.text(node)?;
-                let parsed = check_url(reader, node, &url)?;
-                if !parsed.username().is_empty() || parsed.password().is_some() {
-                    let diagnostic = Diagnostic::error("bad-url", "this URL holds a user name or a password, which nobody would be sent");
-                    reader.report(diagnostic.hint("leave them out: nobody has to log in there"), node.span);
-                    return Err(Fault::Reported);
-                }
-                draft.monitor = Some((url, reader.key));
-                Ok(())
-            },
-        ),
-        optional(
-            "push",
-            "a job that reports in by itself, at `/push/TOKEN` of the dashboard",
-            Shape::Object(&PUSH),
-            |reader, node, draft| {
-                draft.push = Some((read_push(reader, node)?, reader.key));
-                Ok(())
-            },
-        ),
-        of_server("era", "which era to speak; `auto` finds out", Shape::Word(&["auto", "legacy", "modern"]), |_, node, draft| {
+        optional("monitor", "`/healthz` of another monitor, so that two monitors watch each other", Shape::Text, |reader, node, draft| {
+            let url = reader.text(node)?;
+            let parsed = check_url(reader, node, &url)?;
+            if !parsed.username().is_empty() || parsed.password().is_some() {
+                let diagnostic = Diagnostic::error("bad-url", "this URL has a user name or a password, which would not be sent");
+                reader.report(diagnostic.hint("remove them: `/healthz` requires no login"), node.span);
+                return Err(Fault::Reported);
+            }
+            draft.monitor = Some((url, reader.key));
+            Ok(())
+        }),
+        optional("push", "a job that reports its runs to `/push/TOKEN` of the dashboard", Shape::Object(&PUSH), |reader, node, draft| {
+            draft.push = Some((read_push(reader, node)?, reader.key));
+            Ok(())
+        }),
+        of_server("era", "protocol era; `auto` detects it", Shape::Word(&["auto", "legacy", "modern"]), |_, node, draft| {
             draft.put("era", node)
         }),
         of_server("protocol_version", "the revision to offer, such as 2025-11-25", Shape::Text, |_, node, draft| {
@@ -156,7 +146,7 @@ pub(super) static TARGET: Object<TargetDraft> = Object {
         }),
         optional(
             "lock",
-            "the lock that says what the server has promised; what it showed first if missing",
+            "lock file with the expected contract; default: the first contract that is seen",
             Shape::Text,
             |reader, node, draft| {
                 draft.of_server.push(("lock", reader.key));
@@ -262,17 +252,17 @@ pub(super) fn read_target(
     if let Some((_, span)) = &draft.push
         && let Some(other) = draft.monitor.as_ref().map(|_| "monitor").or_else(|| draft.server.first().map(|(name, _)| *name))
     {
-        reader.error("two-of-a-kind", format!("a target has `push` or `{other}`, not both"), *span);
+        reader.error("two-of-a-kind", format!("a target cannot have both `push` and `{other}`"), *span);
         return None;
     }
     let of_nobody = |reader: &mut Reader<'_>, draft: &TargetDraft, what: &str| {
         for (name, key) in draft.of_server.iter().copied().chain(draft.keep_key.map(|key| ("keep", key))) {
-            reader.error("meaningless-key", format!("`{name}` means nothing for {what}"), key);
+            reader.error("meaningless-key", format!("`{name}` does not apply to {what}"), key);
         }
     };
     let kind = match (&draft.monitor, draft.server.first()) {
         _ if draft.push.is_some() => {
-            of_nobody(reader, &draft, "a job that reports in");
+            of_nobody(reader, &draft, "a job that reports its runs");
             draft.push.take().map(|(push, _)| push)?
         }
         (Some((url, _)), None) => {
@@ -280,7 +270,7 @@ pub(super) fn read_target(
             TargetKind::Monitor(url.clone())
         }
         (Some((_, span)), Some((first, _))) => {
-            reader.error("two-of-a-kind", format!("a target has `monitor` or `{first}`, not both"), *span);
+            reader.error("two-of-a-kind", format!("a target cannot have both `monitor` and `{first}`"), *span);
             return None;
         }
         (None, _) => TargetKind::Server(Box::new(read_only_server(reader, key, node, &draft)?)),
@@ -306,9 +296,9 @@ fn read_only_server(reader: &mut Reader<'_>, key: &Written, node: &Node, draft: 
         }
         [_] => read_server(reader, &key.text, key.span, &Node { kind: Kind::Map(entries), span: node.span }),
         [first, second, ..] => {
-            let message = format!("a target has `{}` or `{}`, not both", first.key.text, second.key.text);
+            let message = format!("a target cannot have both `{}` and `{}`", first.key.text, second.key.text);
             let diagnostic = Diagnostic::error("two-of-a-kind", message);
-            reader.report(diagnostic.hint("make it two targets: each of them has a state of its own"), second.key.span);
+            reader.report(diagnostic.hint("split it into two targets"), second.key.span);
             None
         }
     }
@@ -330,13 +320,13 @@ fn spec(reader: &mut Reader<'_>, name: &str, kind: TargetKind, draft: TargetDraf
     if let Some((timeout, span)) = chosen
         && timeout > every
     {
-        let diagnostic = Diagnostic::error("bad-timeout", format!("a probe of `{name}` may last longer than the time between two of them"));
-        reader.report(diagnostic.hint("make `timeout` shorter, or `every` longer"), span);
+        let diagnostic = Diagnostic::error("bad-timeout", format!("a probe of `{name}` can take longer than the interval between probes"));
+        reader.report(diagnostic.hint("decrease `timeout`, or increase `every`"), span);
     }
     let over_stdio = matches!(&kind, TargetKind::Server(server) if server.bindings.iter().all(|binding| binding.launch.is_some()));
     let is_server = matches!(kind, TargetKind::Server(_));
     if let Some(key) = keep_key.filter(|_| habits.keep == Some(true) && is_server && !over_stdio) {
-        reader.error("meaningless-key", "`keep` means nothing where no process is started", key);
+        reader.error("meaningless-key", "`keep` requires a target that starts a process", key);
     }
     TargetSpec {
         name: name.to_owned(),
@@ -386,7 +376,7 @@ pub(super) fn imported(name: &str, server: Server, defaults: &Habits) -> TargetS
 fn check_name(reader: &mut Reader<'_>, key: &Written) {
     let name = key.text.as_str();
     if !is_name(name) {
-        let diagnostic = Diagnostic::error("bad-name", format!("`{name}` cannot be the name of a target"));
+        let diagnostic = Diagnostic::error("bad-name", format!("`{name}` is not a valid target name"));
         reader.report(diagnostic.hint(NAMES), key.span);
     }
 }
@@ -410,4 +400,4 @@ fn fits_name(character: char) -> bool {
 
 const LONGEST_NAME: usize = 100;
 
-pub(crate) const NAMES: &str = "names have letters, digits, `-`, `_`, `.` and spaces between them, 100 characters at most";
+pub(crate) const NAMES: &str = "use letters, digits, `-`, `_`, `.` and inner spaces, at most 100 characters";

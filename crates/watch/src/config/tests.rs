@@ -109,7 +109,7 @@ fn what_is_odd_is_a_warning() {
     check(
         "targets: { a: { stdio: x } }\n",
         &[
-            "1:1 `targets: { a: { stdio: x } }` warning nobody-told: nobody is told when a target fails: there are no `channels` | add `channels`, or watch the dashboard",
+            "1:1 `targets: { a: { stdio: x } }` warning nobody-told: no alerts are sent: there are no `channels` | add `channels`, unless the dashboard is enough",
         ],
     );
     check("targets: { a: { stdio: x } }\nchannels: {}\n", &[]);
@@ -119,17 +119,17 @@ fn what_is_odd_is_a_warning() {
     check(
         &format!("{told}routes: [{{ tags: prod, channels: w }}]\n"),
         &[
-            "3:9 `[{ tags: prod, channels: w }]` warning nobody-told: no route takes a page of `b`, and of 1 more: nobody is told when it fails | end `routes` with one that has neither `severities` nor `tags`",
+            "3:9 `[{ tags: prod, channels: w }]` warning nobody-told: no route matches pages of `b`, and of 1 more: no alert is sent when it fails | end `routes` with a route without `severities` and `tags`",
         ],
     );
     check(
         "listen: 0.0.0.0:7130\n",
         &[
-            "1:1 `listen` warning open-dashboard: nobody has to log in at 0.0.0.0:7130, which others reach: the dashboard is not served like that | add `login`, or listen on 127.0.0.1",
+            "1:1 `listen` warning open-dashboard: the dashboard is not served at 0.0.0.0:7130, which other machines can reach, without `login` | add `login`, or listen on 127.0.0.1",
         ],
     );
     check("listen: 0.0.0.0:7130\nlogin: { tokens: 'env:DASHBOARD_TOKEN' }\n", &[]);
-    let literal = "warning literal-secret: a secret stands in this file, where everybody finds it who has the file | write `env:NAME` and set NAME where mcproof runs, or `file:PATH`";
+    let literal = "warning literal-secret: this file contains a secret in plain text | write `env:NAME` and set NAME in the environment of mcproof, or write `file:PATH`";
     check("channels: { a: { pagerduty: abcdefgh } }\n", &[&format!("1:18 `pagerduty` {literal}")]);
     check("channels: { a: { webhook: 'https://ann:pass@x/' } }\n", &[&format!("1:18 `webhook` {literal}")]);
     check("channels: { a: { webhook: 'https://x/' } }\n", &[]);
@@ -188,10 +188,10 @@ fn what_an_imported_file_cannot_be() {
     check(r#"{"mcpServers":{"a":{"command":"x","url":"y"}}}"#, "the server `a` of `s.json` has both `command` and `url`");
     check(
         r#"{"mcpServers":{"a":{"command":"x","type":"ws"}}}"#,
-        "the server `a` of `s.json` has the type `ws`; types are stdio, http and sse",
+        "the server `a` of `s.json` has the unknown type `ws`; types are stdio, http and sse",
     );
     check(r#"{"mcpServers":{"a":{"command":"${NOPE}"}}}"#, "the server `a` of `s.json` uses `${NOPE}`, which is not set");
-    check(r#"{"mcpServers":{"a":{"url":"ws://x"}}}"#, "this is no URL that can be reached over HTTP");
+    check(r#"{"mcpServers":{"a":{"url":"ws://x"}}}"#, "this is not an HTTP URL");
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub struct Window {
     pub name: String,
     /// Empty: all.
     pub targets: Vec<String>,
-    /// Empty: all. Otherwise only those of them with one of these tags.
+    /// Empty: all. Otherwise only targets with one of these tags.
     pub tags: Vec<String>,
     pub when: When,
 }
@@ -39,36 +39,36 @@ pub enum When {
 pub(super) static WINDOW: Object<WindowDraft> = Object {
     name: "a maintenance window",
     keys: &[
-        required("name", "what the work is called", Shape::Text, |reader, node, draft| {
+        required("name", "name of the work", Shape::Text, |reader, node, draft| {
             draft.name = reader.text(node)?;
             Ok(())
         }),
-        optional("targets", "the targets that are worked on; all if missing", Shape::TextOrTexts, |reader, node, draft| {
+        optional("targets", "affected targets; default: all", Shape::TextOrTexts, |reader, node, draft| {
             draft.targets = read_texts(reader, node)?;
             draft.targets_span = node.span;
             Ok(())
         }),
-        optional("tags", "only those of them with one of these tags", Shape::TextOrTexts, |reader, node, draft| {
+        optional("tags", "only targets with one of these tags", Shape::TextOrTexts, |reader, node, draft| {
             draft.tags = read_texts(reader, node)?;
             Ok(())
         }),
-        optional("from", "when it begins, if it happens once", Shape::Time, |reader, node, draft| {
+        optional("from", "start of a single window", Shape::Time, |reader, node, draft| {
             draft.from = Some((read_time(reader, node)?, reader.key));
             Ok(())
         }),
-        optional("until", "when it ends, if it happens once", Shape::Time, |reader, node, draft| {
+        optional("until", "end of a single window", Shape::Time, |reader, node, draft| {
             draft.until = Some((read_time(reader, node)?, reader.key));
             Ok(())
         }),
-        optional("cron", "when it begins, if it comes again: minute, hour, day, month, weekday", Shape::Text, |reader, node, draft| {
+        optional("cron", "start of a recurring window: minute, hour, day, month, weekday", Shape::Text, |reader, node, draft| {
             draft.cron = Some((read_cron(reader, node)?, reader.key));
             Ok(())
         }),
-        optional("zone", "the time zone of `cron`, such as Europe/Vienna; UTC if missing", Shape::Text, |reader, node, draft| {
+        optional("zone", "time zone of `cron`, such as Europe/Vienna; default UTC", Shape::Text, |reader, node, draft| {
             draft.zone = Some((read_zone(reader, node)?, reader.key));
             Ok(())
         }),
-        optional("lasts", "how long it takes each time", Shape::Duration, |reader, node, draft| {
+        optional("lasts", "duration of a recurring window", Shape::Duration, |reader, node, draft| {
             draft.lasts = Some((reader.duration(node)?, reader.key));
             Ok(())
         }),
@@ -99,7 +99,7 @@ pub(super) fn read_window(reader: &mut Reader<'_>, node: &Node) -> Option<(Windo
     let when = match (from, until, cron, lasts) {
         (Some((from, _)), Some((until, span)), None, None) => {
             if let Some((_, key)) = zone {
-                reader.error("meaningless-key", "`zone` means nothing without `cron`", key);
+                reader.error("meaningless-key", "`zone` requires `cron`", key);
                 return None;
             }
             if until <= from {
@@ -112,7 +112,7 @@ pub(super) fn read_window(reader: &mut Reader<'_>, node: &Node) -> Option<(Windo
             When::Cron { expression, zone: zone.map_or_else(|| "UTC".to_owned(), |(zone, _)| zone), lasts }
         }
         _ => {
-            let diagnostic = Diagnostic::error("bad-window", format!("`{name}` does not say when it is"));
+            let diagnostic = Diagnostic::error("bad-window", format!("`{name}` has no time"));
             reader.report(diagnostic.hint("add `from` and `until`, or `cron` and `lasts`"), node.span);
             return None;
         }
@@ -125,7 +125,7 @@ pub(super) fn read_cron(reader: &mut Reader<'_>, node: &Node) -> Result<String, 
     match written.parse::<Cron>() {
         Ok(_) => Ok(written),
         Err(error) => {
-            let diagnostic = Diagnostic::error("bad-cron", format!("`{written}` is no cron expression: {error}"));
+            let diagnostic = Diagnostic::error("bad-cron", format!("`{written}` is not a cron expression: {error}"));
             reader.report(diagnostic.hint("minute, hour, day of the month, month, weekday: `0 3 * * sun`"), node.span);
             Err(Fault::Reported)
         }
@@ -137,8 +137,8 @@ pub(super) fn read_zone(reader: &mut Reader<'_>, node: &Node) -> Result<String, 
     match TimeZone::get(&written) {
         Ok(_) => Ok(written),
         Err(_) => {
-            let diagnostic = Diagnostic::error("unknown-zone", format!("`{written}` is no time zone"));
-            reader.report(diagnostic.hint("zones are named as in `Europe/Vienna` or `UTC`"), node.span);
+            let diagnostic = Diagnostic::error("unknown-zone", format!("`{written}` is not a time zone"));
+            reader.report(diagnostic.hint("use a name such as `Europe/Vienna` or `UTC`"), node.span);
             Err(Fault::Reported)
         }
     }

@@ -18,7 +18,8 @@ impl Prober {
         // A run stays on its thread, since its events go to whoever listens there.
         let ran = tokio::task::spawn_blocking(move || {
             let runtime = Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.map_err(|error| Diagnostic::warning("suite-unusable", format!("no thread for the suite: {error}")));
+            let runtime =
+                runtime.map_err(|error| Diagnostic::warning("suite-unusable", format!("cannot start a thread for the suite: {error}")));
             match runtime {
                 Ok(runtime) => runtime.block_on(prober.run_cases(&prepared, &path, &server, now)),
                 Err(diagnostic) => Some(diagnostic),
@@ -79,8 +80,8 @@ impl Prober {
             return Some(Diagnostic { message: format!("`{name}`: {}", cause.message), ..cause });
         }
         let unfinished = summary.planned.iter().find(|case| !summary.outcomes.contains_key(&case.id))?;
-        let message = format!("`{}` was not done within {} s", unfinished.name, prepared.spec.suite_time().as_secs());
-        Some(Diagnostic::error("suite-slow", message).hint("give the target a longer `timeout`, or the suite fewer cases"))
+        let message = format!("`{}` did not finish within {} s", unfinished.name, prepared.spec.suite_time().as_secs());
+        Some(Diagnostic::error("suite-slow", message).hint("increase `timeout` of the target, or shorten the suite"))
     }
 
     fn plan(&self, path: &Path, server: &Server, tls: &Tls) -> Result<mcproof_suite::run::Plan, Diagnostic> {

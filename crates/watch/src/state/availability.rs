@@ -176,8 +176,7 @@ impl Course {
             }
             Stage::Down { since } | Stage::Recovering { since, .. } => {
                 self.stage = Stage::Ok;
-                effects
-                    .push(Effect::Resolve { class: Class::Availability, reason: format!("works again, after {}", span(now.since(since))) });
+                effects.push(Effect::Resolve { class: Class::Availability, reason: format!("up again after {}", span(now.since(since))) });
             }
         }
     }
@@ -231,7 +230,7 @@ impl Course {
         effects.push(Effect::Open {
             class: Class::Flapping,
             severity: Severity::Page,
-            title: format!("{} goes down and comes up again, {} times since {first}", observation.target, self.outages.len()),
+            title: format!("{} is flapping: down {} times since {first}", observation.target, self.outages.len()),
             detail: detail(observation),
             since: first,
         });
@@ -257,7 +256,7 @@ impl Course {
             self.flapping = None;
             self.stage = Stage::Down { since };
             effects.push(outage(observation, since));
-            effects.push(Effect::Resolve { class: Class::Flapping, reason: format!("it stays down, for {} now", span(now.since(since))) });
+            effects.push(Effect::Resolve { class: Class::Flapping, reason: format!("still down, for {}", span(now.since(since))) });
         }
     }
 
@@ -282,11 +281,11 @@ impl Course {
             }
             let is_seen = |told: &String| policy.regions.contains(told) && self.fresh(policy, now).any(|(region, _)| region == told);
             let reason = if self.is_told() {
-                "most regions see it down now".to_owned()
+                "down from most regions".to_owned()
             } else if told.iter().all(is_seen) {
-                format!("works from {} again", told.join(" and "))
+                format!("up again from {}", told.join(" and "))
             } else {
-                format!("nobody looks from {} any more", told.join(" and "))
+                format!("no longer probed from {}", told.join(" and "))
             };
             effects.push(Effect::Resolve { class: Class::Partial, reason });
             return;
@@ -341,16 +340,12 @@ impl Course {
             return Vec::new();
         }
         self.blind_since = Some(now);
-        let message = format!("there has been no result since {last_result}, so that nobody knows whether it works");
+        let message = format!("no result since {last_result}: its state is unknown");
         vec![Effect::Open {
             class: Class::Blind,
             severity: Severity::Page,
             title: format!("monitoring of {target} is blind"),
-            detail: Detail {
-                message,
-                hint: Some("look at the monitor first: its own network, its load, its logs".into()),
-                ..Detail::default()
-            },
+            detail: Detail { message, hint: Some("check the monitor first: its network, its load, its logs".into()), ..Detail::default() },
             since: last_result,
         }]
     }

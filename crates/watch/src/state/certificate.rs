@@ -27,7 +27,7 @@ impl Course {
         let told = std::mem::replace(&mut self.told, reached);
         let target = &observation.target;
         if reached == 0 {
-            let reason = format!("the certificate is good until {ends}");
+            let reason = format!("the certificate is valid until {ends}");
             return (told > 0).then_some(Effect::Resolve { class: Class::Certificate, reason });
         }
         if reached <= told {
@@ -40,7 +40,7 @@ impl Course {
             days => format!("the certificate of {target} expires in {days} days, at {ends}"),
         };
         Some(if told == 0 {
-            let hint = Some("renew it; whatever renews it by itself has not done so".into());
+            let hint = Some("renew it; the automatic renewal did not".into());
             let detail = Detail { layer: Some("tls".into()), message: title.clone(), hint, ..Detail::default() };
             Effect::Open { class: Class::Certificate, severity, title, detail, since: now }
         } else {

@@ -45,7 +45,7 @@ impl Course {
         if let Some(since) = self.slow_since {
             if now.since(since) >= ADOPTION {
                 (self.usual, self.slow_since) = (median, None);
-                let reason = format!("slow for a day: {median:.0} ms is now taken for usual");
+                let reason = format!("slow for a day: {median:.0} ms is the new baseline");
                 return Some(Effect::Resolve { class: Class::Latency, reason });
             }
             if median <= self.usual * CALM {
@@ -63,10 +63,10 @@ impl Course {
             self.slow_since = Some(now);
             let (target, usual) = (&observation.target, self.usual);
             let slowest = observation.phases.iter().max_by_key(|(_, took)| *took);
-            let title = format!("{target} is slow: {median:.0} ms instead of {usual:.0} ms");
+            let title = format!("{target} is slow: {median:.0} ms, usually {usual:.0} ms");
             let detail = Detail {
                 layer: slowest.map(|(phase, _)| phase.to_string()),
-                message: format!("the median of the last {RECENT} probes is {median:.0} ms, usual are {usual:.0} ms"),
+                message: format!("the median of the last {RECENT} probes is {median:.0} ms; the baseline is {usual:.0} ms"),
                 ..Detail::default()
             };
             return Some(Effect::Open { class: Class::Latency, severity: Severity::Notify, title, detail, since: now });

@@ -71,7 +71,7 @@ impl Course {
                 long.bad >= LEAST_FAILURES && long.rate(long.bad, budget) >= *rate && short.rate(short.bad, budget) >= *rate
             };
             self.is_burning = WINDOWS.iter().any(burns);
-            let reason = "failures are within what the objective allows again".into();
+            let reason = "failures are within the error budget again".into();
             return (!self.is_burning).then_some(Effect::Resolve { class: Class::Objective, reason });
         }
         let (rate, long) = WINDOWS.iter().find_map(|(buckets, short, least)| {
@@ -82,7 +82,7 @@ impl Course {
         })?;
         self.is_burning = true;
         let target = &observation.target;
-        let title = format!("{target} uses up its failures {rate:.0} times as fast as {objective} % allows");
+        let title = format!("{target} burns its error budget {rate:.0} times as fast as {objective} % allows");
         let message = format!("over the last {} minutes; at this rate the budget of a month lasts {:.1} days", long * 5, 30.0 / rate);
         let detail = Detail { message, ..Detail::default() };
         Some(Effect::Open { class: Class::Objective, severity: Severity::Page, title, detail, since: now })

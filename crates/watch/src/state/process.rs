@@ -37,13 +37,13 @@ impl Course {
             self.restarts.push_back(now);
             self.memory.clear();
             if std::mem::take(&mut self.has_grown) {
-                effects.push(Effect::Resolve { class: Class::Memory, reason: "the process was started anew".into() });
+                effects.push(Effect::Resolve { class: Class::Memory, reason: "the process was restarted".into() });
             }
         }
         self.restarts.retain(|at| now.since(*at) <= CYCLE);
         if self.restarts.len() >= RESTARTS && !self.is_cycling {
             self.is_cycling = true;
-            let title = format!("the process of {target} dies again and again: {} starts in 15 minutes", self.restarts.len());
+            let title = format!("the process of {target} keeps crashing: {} starts in 15 minutes", self.restarts.len());
             let detail = Detail { layer: Some("spawn".into()), message: title.clone(), ..Detail::default() };
             let since = self.restarts.front().copied().unwrap_or(now);
             effects.push(Effect::Open { class: Class::Restarts, severity: Severity::Page, title, detail, since });
@@ -61,7 +61,7 @@ impl Course {
             && is_grown(before, after)
         {
             self.has_grown = true;
-            let title = format!("the process of {target} grows: {} MiB, from {} MiB", after >> 20, before >> 20);
+            let title = format!("the memory of {target} grows: {} MiB, from {} MiB", after >> 20, before >> 20);
             let detail = Detail { message: title.clone(), hint: Some("it may leak memory".into()), ..Detail::default() };
             effects.push(Effect::Open { class: Class::Memory, severity: Severity::Notify, title, detail, since: now });
         }

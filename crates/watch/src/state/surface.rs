@@ -83,13 +83,13 @@ impl Course {
         }
         let mut effects = Vec::new();
         if self.changed.as_ref().is_some_and(|changed| changed.until.is_some_and(|until| now >= until)) {
-            self.settle("seen for a day, and nothing breaks", &mut effects);
+            self.settle("unchanged for a day, with no breaking change", &mut effects);
         }
         if self.accepted.is_none() {
             self.accepted = policy.locked.clone().or_else(|| Some(seen.clone()));
             effects.push(Effect::Baseline { hash: seen.clone() });
         }
-        let accepted = self.accepted.clone().expect("it was just set");
+        let accepted = self.accepted.clone().expect("set just now");
         let is_expected = announcement.is_some_and(|announcement| announcement.expected.as_ref().is_none_or(|expected| expected == seen));
         if !self.is_mixed && announcement.is_none() && self.alternates() {
             self.is_mixed = true;
@@ -116,13 +116,13 @@ impl Course {
             self.candidate = None;
             self.accepted = Some(seen.clone());
             if self.changed.as_ref().is_some_and(|changed| changed.from == *seen) {
-                self.settle("the contract is again what it was", &mut effects);
+                self.settle("the contract is back to what it was", &mut effects);
                 return effects;
             }
             if is_expected {
                 // What was seen by turns meanwhile was the deployment.
                 self.recent = VecDeque::from([seen.clone()]);
-                self.settle("a deployment announced the contract as it is now", &mut effects);
+                self.settle("a deployment announced this contract", &mut effects);
             } else {
                 let from = self.changed.take().map_or_else(|| accepted.clone(), |changed| changed.from);
                 self.changed = Some(Changed { from, until: None });

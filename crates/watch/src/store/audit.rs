@@ -34,7 +34,7 @@ impl Store {
     /// Returns the id of the entry.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn write_down(&self, deed: &Deed<'_>, now: Moment) -> Result<String, StoreFailure> {
         let id = ids::new(NoContext, now);
         let short = |text: &str| text.chars().take(LONGEST).collect::<String>();
@@ -51,7 +51,7 @@ impl Store {
     }
 
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn write_outcome(&self, id: &str, outcome: &str) -> Result<(), StoreFailure> {
         sqlx::query("UPDATE audit SET outcome = $1 WHERE id = $2").bind(outcome).bind(id).execute(&self.writer).await?;
         Ok(())
@@ -60,7 +60,7 @@ impl Store {
     /// The newest first; those before an entry, if one is named.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn audit(&self, before: Option<&str>, limit: i64) -> Result<Vec<AuditRow>, StoreFailure> {
         type Columns = (String, i64, String, String, String, String, Option<String>);
         let query = "SELECT id, at, who, via, deed, subject, outcome FROM audit \

@@ -34,7 +34,7 @@ impl Store {
     /// Nobody is told of the target until then; 0 ends it. False if there is no such target.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn mute(&self, target: &str, until: Moment) -> Result<bool, StoreFailure> {
         let query = "UPDATE target SET muted_until = $1 WHERE name = $2 AND removed IS NULL";
         Ok(sqlx::query(query).bind(until.0).bind(target).execute(&self.writer).await?.rows_affected() > 0)
@@ -43,7 +43,7 @@ impl Store {
     /// A change of the contract is no surprise until then. Returns the marker's id.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn announce_deploy(
         &self,
         target: &str,
@@ -68,7 +68,7 @@ impl Store {
     /// Returns its id.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn announce(&self, work: &Announcement, now: Moment) -> Result<String, StoreFailure> {
         let id = ids::new(NoContext, now);
         let list = |names: &[String]| serde_json::Value::from(names.to_vec()).to_string();
@@ -87,7 +87,7 @@ impl Store {
     /// Ends planned work now, or forgets it if it has not begun. False if there is none.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn end_maintenance(&self, id: &str, now: Moment) -> Result<bool, StoreFailure> {
         let query = "UPDATE maintenance SET ends = $1 WHERE id = $2 AND ends > $1";
         Ok(sqlx::query(query).bind(now.0).bind(id).execute(&self.writer).await?.rows_affected() > 0)
@@ -96,7 +96,7 @@ impl Store {
     /// A login is over before its time. It is known by the hash of its cookie.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn end_login(&self, cookie: &str, until: Moment) -> Result<(), StoreFailure> {
         let query = "INSERT INTO ended_login (hash, until) VALUES ($1, $2) ON CONFLICT DO NOTHING";
         sqlx::query(query).bind(hash(cookie)).bind(until.0).execute(&self.writer).await?;
@@ -104,7 +104,7 @@ impl Store {
     }
 
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn is_login_ended(&self, cookie: &str) -> Result<bool, StoreFailure> {
         let query = "SELECT count(*) FROM ended_login WHERE hash = $1";
         Ok(sqlx::query_scalar::<_, i64>(query).bind(hash(cookie)).fetch_one(&self.pool).await? > 0)
@@ -113,7 +113,7 @@ impl Store {
     /// What a service tells us is taken once, in whichever process. False if it was taken before.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn take_call(&self, id: &str, now: Moment) -> Result<bool, StoreFailure> {
         let query = "INSERT INTO taken_call (id, at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
         Ok(sqlx::query(query).bind(hash(id)).bind(now.0).execute(&self.writer).await?.rows_affected() > 0)
@@ -122,7 +122,7 @@ impl Store {
     /// What was taken could not be done: it may be told again.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn give_back_call(&self, id: &str) -> Result<(), StoreFailure> {
         sqlx::query("DELETE FROM taken_call WHERE id = $1").bind(hash(id)).execute(&self.writer).await?;
         Ok(())
@@ -131,7 +131,7 @@ impl Store {
     /// Only the hash of the secret is kept. False if there is one of that name.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn add_token(&self, name: &str, secret: &str, role: Role, now: Moment) -> Result<bool, StoreFailure> {
         let query = "INSERT INTO api_token (name, hash, role, created) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
         let inserted =
@@ -140,13 +140,13 @@ impl Store {
     }
 
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn remove_token(&self, name: &str) -> Result<bool, StoreFailure> {
         Ok(sqlx::query("DELETE FROM api_token WHERE name = $1").bind(name).execute(&self.writer).await?.rows_affected() > 0)
     }
 
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn tokens(&self) -> Result<Vec<TokenRow>, StoreFailure> {
         let rows: Vec<(String, String, i64)> =
             sqlx::query_as("SELECT name, role, created FROM api_token ORDER BY name").fetch_all(&self.pool).await?;
@@ -158,7 +158,7 @@ impl Store {
     /// Whose token it is, and what it allows. The look-up is by hash, so that its time tells nothing of the secret.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn token(&self, secret: &str) -> Result<Option<(String, Role)>, StoreFailure> {
         let row: Option<(String, String)> =
             sqlx::query_as("SELECT name, role FROM api_token WHERE hash = $1").bind(hash(secret)).fetch_optional(&self.pool).await?;

@@ -176,7 +176,7 @@ impl Scene<'_> {
                         return Ok(());
                     }
                     if subject.is_quiet {
-                        let text = "nobody is told during maintenance, or while it is muted or silenced";
+                        let text = "no alerts are sent during maintenance, or while it is muted or silenced";
                         self.note(transaction, &incident, "suppressed", text).await?;
                     } else {
                         let untold = Untold { id: &incident, target: &turn.target, class, severity, since, opened: self.now };
@@ -267,7 +267,7 @@ impl Scene<'_> {
                              AND NOT EXISTS (SELECT 1 FROM incident part WHERE part.parent = $2 AND part.resolved IS NULL) RETURNING class";
             let query = sqlx::query_scalar::<_, String>(statement).bind(self.now.0).bind(&parent);
             if let Some(class) = query.fetch_optional(&mut **transaction).await? {
-                let reason = if class == Class::Group.word() { group::LAST } else { "the last of its targets works again" };
+                let reason = if class == Class::Group.word() { group::LAST } else { "the last of its targets is up again" };
                 self.ended(transaction, &parent, reason).await?;
             }
         }
@@ -496,7 +496,7 @@ pub async fn acknowledge(store: &Store, incident: &str, who: &str, now: Moment) 
         state.agree();
         let turn = Turn { target, region: String::new(), state, effects: Vec::new(), last_slot: None, last_result: None, evidence: None };
         write_states(&mut transaction, std::slice::from_ref(&turn), now).await?;
-        scene.resolve(&mut transaction, &turn.target, Class::Contract, &format!("{who} takes the contract as it is now")).await?;
+        scene.resolve(&mut transaction, &turn.target, Class::Contract, &format!("{who} accepted the current contract")).await?;
     }
     transaction.commit().await?;
     Ok(true)

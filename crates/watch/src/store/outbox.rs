@@ -360,7 +360,7 @@ impl Store {
         let route_text = serde_json::to_string(route).expect("names are text");
         let query = sqlx::query(statement).bind(id).bind(&unanswered.incident).bind(route_text).bind(now.0);
         if query.execute(&mut *transaction).await?.rows_affected() > 0 {
-            let text = format!("nobody has acknowledged it for {}: {} is next", span(now.since(unanswered.told)), route[0]);
+            let text = format!("not acknowledged for {}; notifying {}", span(now.since(unanswered.told)), route[0]);
             note(&mut transaction, &unanswered.incident, now, "escalated", &text).await?;
         }
         transaction.commit().await
@@ -381,7 +381,7 @@ impl Store {
             .execute(&mut *transaction)
             .await?;
         if written.rows_affected() > 0 {
-            note(&mut transaction, &unanswered.incident, now, "reminded", "nobody has acknowledged it").await?;
+            note(&mut transaction, &unanswered.incident, now, "reminded", "not acknowledged").await?;
         }
         transaction.commit().await
     }

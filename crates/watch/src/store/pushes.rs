@@ -11,7 +11,7 @@ impl Store {
     /// A job reports in.
     ///
     /// # Errors
-    /// The database does not answer: the job has to say it again.
+    /// The database does not respond: the job has to say it again.
     pub async fn push(&self, target: &str, said: Said, message: &str, now: Moment) -> Result<(), StoreFailure> {
         let column = match said {
             Said::Started => "started",
@@ -31,7 +31,7 @@ impl Store {
     /// What a job said last, and since when it is known.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn pushed(&self, target: &str) -> Result<Reported, StoreFailure> {
         type Columns = (i64, Option<i64>, Option<i64>, Option<i64>, Option<String>);
         let query = "SELECT target.created, push.started, push.succeeded, push.failed, push.message FROM target \

@@ -96,7 +96,7 @@ impl Store {
     /// All targets that are watched, by name.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn targets(&self) -> Result<Vec<TargetRow>, StoreFailure> {
         let query = format!("SELECT {COLUMNS} FROM target WHERE removed IS NULL ORDER BY name");
         let rows: Vec<TargetColumns> = sqlx::query_as(sqlx::AssertSqlSafe(query)).fetch_all(&self.pool).await?;
@@ -106,7 +106,7 @@ impl Store {
     /// In which states the public targets are.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn public_states(&self) -> Result<Vec<PublicState>, StoreFailure> {
         let query = "SELECT availability, count(*), CAST(sum(since) AS BIGINT) FROM target \
              WHERE public = 1 AND removed IS NULL GROUP BY availability ORDER BY availability";
@@ -122,7 +122,7 @@ impl Store {
     /// Some of the public targets: those that do not work first, then by name.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn public_targets(&self, limit: usize, offset: usize) -> Result<Vec<TargetRow>, StoreFailure> {
         let query = format!(
             "SELECT {COLUMNS} FROM target WHERE public = 1 AND removed IS NULL \
@@ -134,7 +134,7 @@ impl Store {
     }
 
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn target(&self, name: &str) -> Result<Option<TargetRow>, StoreFailure> {
         let query = format!("SELECT {COLUMNS} FROM target WHERE name = $1 AND removed IS NULL");
         let row: Option<TargetColumns> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(name).fetch_optional(&self.pool).await?;
@@ -144,7 +144,7 @@ impl Store {
     /// Where targets are probed from.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn regions(&self) -> Result<Vec<String>, StoreFailure> {
         Ok(sqlx::query_scalar("SELECT DISTINCT region FROM schedule ORDER BY region").fetch_all(&self.pool).await?)
     }
@@ -152,7 +152,7 @@ impl Store {
     /// What the API was given for a target, as it was sealed.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn definition(&self, name: &str) -> Result<Option<Vec<u8>>, StoreFailure> {
         let query = "SELECT definition FROM target WHERE name = $1 AND removed IS NULL";
         Ok(sqlx::query_scalar(query).bind(name).fetch_optional(&self.pool).await?)
@@ -161,7 +161,7 @@ impl Store {
     /// How fresh each target is.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn freshness(&self) -> Result<Vec<Freshness>, StoreFailure> {
         let query = "SELECT name, last_slot, last_result, every FROM target WHERE removed IS NULL";
         let rows: Vec<(String, i64, i64, i64)> = sqlx::query_as(query).fetch_all(&self.pool).await?;
@@ -172,7 +172,7 @@ impl Store {
     /// Since when the oldest message waits that nobody has taken, also while it waits for its next attempt.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn oldest_unsent(&self) -> Result<Option<Moment>, StoreFailure> {
         let statement = "SELECT min(created) FROM outbox WHERE delivered IS NULL";
         let oldest: Option<i64> = sqlx::query_scalar(statement).fetch_one(&self.pool).await?;
@@ -182,7 +182,7 @@ impl Store {
     /// For how long a page has waited that nobody has taken, if that is longer than its channels are given.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn overdue_page(&self, now: Moment) -> Result<Option<Duration>, StoreFailure> {
         let oldest = self.oldest_unsent_page().await?;
         Ok(oldest.map(|oldest| now.since(oldest)).filter(|waited| *waited > OVERDUE))
@@ -191,7 +191,7 @@ impl Store {
     /// Since when the oldest page waits that nobody has taken. Ends and reminders are none: somebody was told.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn oldest_unsent_page(&self) -> Result<Option<Moment>, StoreFailure> {
         let statement = "SELECT min(outbox.created) FROM outbox JOIN incident ON incident.id = outbox.incident \
              WHERE outbox.delivered IS NULL AND outbox.kind IN ('trigger', 'update', 'escalation') AND incident.severity <> 'notify'";
@@ -203,7 +203,7 @@ impl Store {
     /// waited for so long.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn silent_regions(&self, now: Moment) -> Result<Vec<String>, StoreFailure> {
         let statement = "SELECT schedule.region, schedule.due, target.every, target.state FROM schedule \
              JOIN target ON target.name = schedule.target WHERE target.removed IS NULL";
@@ -226,7 +226,7 @@ impl Store {
     /// For how long the most belated of the due probes waits.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn oldest_due(&self, now: Moment) -> Result<Option<Moment>, StoreFailure> {
         let query = "SELECT min(due) FROM schedule WHERE due <= $1 AND lease_until <= $1";
         let oldest: Option<i64> = sqlx::query_scalar(query).bind(now.0).fetch_one(&self.pool).await?;
@@ -236,7 +236,7 @@ impl Store {
     /// How often the contract changed, by level.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn contract_changes_by_level(&self) -> Result<Vec<(String, String, i64)>, StoreFailure> {
         let query = "SELECT target, level, count(*) FROM contract_change GROUP BY target, level";
         Ok(sqlx::query_as(query).fetch_all(&self.pool).await?)
@@ -245,7 +245,7 @@ impl Store {
     /// When the certificate of each target ends, as far as that is known.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn certificates(&self) -> Result<BTreeMap<String, Moment>, StoreFailure> {
         let rows: Vec<(String, String)> =
             sqlx::query_as("SELECT name, state FROM target WHERE removed IS NULL").fetch_all(&self.pool).await?;

@@ -40,17 +40,15 @@ impl Silence {
         let flaw = |problem, remedy| Some(Flaw { problem, remedy });
         let patterns = || self.names.iter().chain(&self.tags);
         match () {
-            () if patterns().next().is_none() => {
-                flaw("the silence matches no targets", "give a pattern for names or tags; `*` matches all")
-            }
+            () if patterns().next().is_none() => flaw("the silence matches no targets", "add a pattern for names or tags; `*` matches all"),
             () if patterns().any(|pattern| pattern.is_empty() || pattern.chars().count() > LONGEST)
                 || patterns().count() > MOST_PATTERNS =>
             {
-                flaw("a pattern is empty, or there is too much of them", "use up to 50 patterns of up to 500 characters")
+                flaw("a pattern is empty, or there are too many", "use up to 50 patterns of up to 500 characters")
             }
-            () if self.reason.trim().is_empty() => flaw("the reason is missing", "say why the alerts are silenced"),
+            () if self.reason.trim().is_empty() => flaw("the reason is missing", "add the reason for the silence"),
             () if self.reason.chars().count() > LONGEST => flaw("the reason is too long", "use up to 500 characters"),
-            () if self.ends <= self.starts => flaw("it ends before it begins", "let it last a minute at least"),
+            () if self.ends <= self.starts => flaw("the end is before the start", "use at least one minute"),
             () => None,
         }
     }
@@ -89,7 +87,7 @@ impl Store {
     /// Returns its id.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn silence(&self, silence: &Silence, now: Moment) -> Result<String, StoreFailure> {
         let id = ids::new(NoContext, now);
         let list = |names: &[String]| serde_json::Value::from(names.to_vec()).to_string();
@@ -109,7 +107,7 @@ impl Store {
     /// Ends a silence now. False if there is none.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn end_silence(&self, id: &str, now: Moment) -> Result<bool, StoreFailure> {
         let query = "UPDATE silence SET ends = $1 WHERE id = $2 AND ends > $1";
         Ok(sqlx::query(query).bind(now.0).bind(id).execute(&self.writer).await?.rows_affected() > 0)
@@ -118,7 +116,7 @@ impl Store {
     /// Those that are not over, the first to end first.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn silences(&self, now: Moment) -> Result<Vec<SilenceRow>, StoreFailure> {
         type Columns = (String, String, String, String, String, i64, i64);
         let query = "SELECT id, names, tags, author, reason, starts, ends FROM silence WHERE ends > $1 ORDER BY ends, id LIMIT 1000";
@@ -173,8 +171,8 @@ mod tests {
         for (bad, problem) in [
             (Silence { names: Vec::new(), ..good.clone() }, "the silence matches no targets"),
             (Silence { reason: " ".into(), ..good.clone() }, "the reason is missing"),
-            (Silence { ends: Moment(1), ..good.clone() }, "it ends before it begins"),
-            (Silence { tags: vec![String::new()], ..good.clone() }, "a pattern is empty, or there is too much of them"),
+            (Silence { ends: Moment(1), ..good.clone() }, "the end is before the start"),
+            (Silence { tags: vec![String::new()], ..good.clone() }, "a pattern is empty, or there are too many"),
         ] {
             assert_eq!(bad.flaw().unwrap().problem, problem);
         }

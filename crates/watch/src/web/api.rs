@@ -29,12 +29,7 @@ impl Refusal {
     }
 
     pub(super) fn not_found(what: &str) -> Self {
-        Self::new(
-            StatusCode::NOT_FOUND,
-            "not-found",
-            format!("there is no such {what}"),
-            format!("list what there is, and check the {what}"),
-        )
+        Self::new(StatusCode::NOT_FOUND, "not-found", format!("unknown {what}"), format!("list the existing ones, and check the {what}"))
     }
 
     pub(super) fn invalid(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
@@ -56,8 +51,8 @@ impl IntoResponse for Refusal {
 
 impl From<StoreFailure> for Refusal {
     fn from(failure: StoreFailure) -> Self {
-        let problem = format!("the database does not answer: {failure}");
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "database", problem, "try again later; `/healthz` tells when it does")
+        let problem = format!("the database does not respond: {failure}");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "database", problem, "try again later; `/healthz` shows when it does")
     }
 }
 
@@ -75,7 +70,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         match Json::<T>::from_request(request, state).await {
             Ok(Json(value)) => Ok(Self(value)),
             Err(rejection) => {
-                let remedy = "send JSON as docs/guide/monitoring-api.md describes it, with `content-type: application/json`";
+                let remedy = "send JSON as described in docs/guide/monitoring-api.md, with `content-type: application/json`";
                 Err(Refusal::new(rejection.status(), "invalid", rejection.body_text(), remedy))
             }
         }
@@ -92,7 +87,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
         match Query::<T>::from_request_parts(parts, state).await {
             Ok(Query(value)) => Ok(Self(value)),
             Err(rejection) => {
-                let remedy = "use the parameters that docs/guide/monitoring-api.md describes";
+                let remedy = "use the parameters that are described in docs/guide/monitoring-api.md";
                 Err(Refusal::new(rejection.status(), "invalid", rejection.body_text(), remedy))
             }
         }
@@ -125,6 +120,6 @@ pub(super) async fn nothing() -> Refusal {
 
 /// A path of ours, and nothing that is done there.
 pub(super) async fn other_method(method: Method) -> Refusal {
-    let problem = format!("there is no {method} here");
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method", problem, "use one of those in the header `Allow`")
+    let problem = format!("{method} is not allowed here");
+    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method", problem, "use one of the methods in the `Allow` header")
 }

@@ -50,7 +50,7 @@ pub(super) async fn answer(
     let room = Arc::new(Semaphore::new(limits.all));
     let guests = Guests::default();
     loop {
-        let permit = room.clone().acquire_owned().await.expect("nobody closes it");
+        let permit = room.clone().acquire_owned().await.expect("the semaphore is never closed");
         while connections.try_join_next().is_some() {}
         let (stream, peer) = match listener.accept().await {
             Ok((stream, address)) => (stream, Peer(address)),
@@ -105,7 +105,7 @@ struct Seat {
 impl Guests {
     /// None if `most` are here already.
     fn admit(&self, household: IpAddr, most: usize) -> Option<Seat> {
-        let mut all = self.0.lock().expect("nobody panics with it");
+        let mut all = self.0.lock().expect("no thread panics while it holds the lock");
         let here = all.entry(household).or_default();
         if *here >= most {
             return None;
@@ -117,7 +117,7 @@ impl Guests {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut all = self.guests.0.lock().expect("nobody panics with it");
+        let mut all = self.guests.0.lock().expect("no thread panics while it holds the lock");
         if let Some(here) = all.get_mut(&self.household) {
             *here -= 1;
             if *here == 0 {

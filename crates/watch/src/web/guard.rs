@@ -61,7 +61,7 @@ pub(super) struct Refusals(Mutex<(i64, HashMap<IpAddr, u32>)>);
 impl Refusals {
     /// Counts one more, and says whether that is too many.
     pub(super) fn count(&self, peer: Option<Peer>, now: Moment) -> bool {
-        let mut refusals = self.0.lock().expect("nobody panics with it");
+        let mut refusals = self.0.lock().expect("no thread panics while it holds the lock");
         let (minute, counts) = &mut *refusals;
         if *minute != now.0.div_euclid(60_000) {
             *minute = now.0.div_euclid(60_000);
@@ -140,7 +140,7 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
     };
     let Some(Known { name, role, by }) = known else {
         if bearer(request.headers()).is_some() && state.inner.refusals.count(peer, state.now()) {
-            let (problem, remedy) = ("too many wrong tokens", "wait for a minute, or send a token that is known");
+            let (problem, remedy) = ("too many wrong tokens", "wait a minute, or send a valid token");
             return super::api::refuse(StatusCode::TOO_MANY_REQUESTS, "too-many", problem, remedy);
         }
         if api {
@@ -166,9 +166,9 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
     let is_reading = matches!(*request.method(), Method::GET | Method::HEAD);
     let needed = needed(&matched, is_reading);
     if role < needed {
-        let problem = format!("this needs the role `{needed}`, and {} has the role `{role}`", super::shown::plain(&name));
+        let problem = format!("this requires the role `{needed}`, but {} has the role `{role}`", super::shown::plain(&name));
         return if api {
-            super::api::refuse(StatusCode::FORBIDDEN, "forbidden", &problem, "ask somebody who has it, or use their token")
+            super::api::refuse(StatusCode::FORBIDDEN, "forbidden", &problem, "use a token with that role")
         } else {
             super::pages::Fault::Refused(StatusCode::FORBIDDEN, problem).into_response()
         };
@@ -331,7 +331,7 @@ async fn recognize(state: &State, config: &Config, headers: &HeaderMap, peer: Op
             return match role {
                 Some(role) => Ok(Some(Known { name: name.to_owned(), role, by: By::Proxy })),
                 None => {
-                    let why = format!("nobody has given {} a role here", super::shown::plain(name));
+                    let why = format!("{} has no role here", super::shown::plain(name));
                     Err(super::pages::Fault::Refused(StatusCode::FORBIDDEN, why).into_response())
                 }
             };
@@ -378,7 +378,7 @@ fn refuse_host(config: &Config, headers: &HeaderMap, api: bool) -> Option<Respon
     if is_loopback_name(name) || own.as_deref() == Some(name) {
         return None;
     }
-    let (problem, remedy) = ("without a login only loopback names are served", "open http://127.0.0.1, or set `public_url` or `login`");
+    let (problem, remedy) = ("without `login`, only loopback names are served", "open http://127.0.0.1, or set `public_url` or `login`");
     let status = StatusCode::MISDIRECTED_REQUEST;
     Some(if api {
         super::api::refuse(status, "misdirected", problem, remedy)
@@ -407,9 +407,9 @@ fn public_host(config: &Config) -> Option<String> {
 async fn vouched(request: Request, config: &Config, by: By, seal: &str) -> Result<(Request, Option<String>), Response> {
     let (parts, body) = request.into_parts();
     let refused = |status, problem: &str| {
-        let remedy = "load the page again, then repeat it";
+        let remedy = "reload the page and try again";
         if parts.uri.path().starts_with("/api/") {
-            super::api::refuse(status, "refused", problem, "send it from our own page, or with `Authorization: Bearer TOKEN`")
+            super::api::refuse(status, "refused", problem, "send it from the dashboard, or with `Authorization: Bearer TOKEN`")
         } else {
             super::pages::Fault::Refused(status, format!("{problem}: {remedy}")).into_response()
         }
@@ -420,7 +420,7 @@ async fn vouched(request: Request, config: &Config, by: By, seal: &str) -> Resul
     let read = tokio::time::timeout(BODY, axum::body::to_bytes(body, LARGEST_BODY)).await;
     let body: Bytes = match read {
         Ok(Ok(body)) => body,
-        Ok(Err(_)) => return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large, or broke off")),
+        Ok(Err(_)) => return Err(refused(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large or incomplete")),
         Err(_) => return Err(refused(StatusCode::REQUEST_TIMEOUT, "the body took too long")),
     };
     if by != By::Bearer {
@@ -428,12 +428,12 @@ async fn vouched(request: Request, config: &Config, by: By, seal: &str) -> Resul
         if parts.uri.path().starts_with("/api/") {
             // No other site can make a browser send this without asking us first.
             if !kind.starts_with("application/json") && parts.method != Method::DELETE {
-                let (status, problem) = (StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is not said to be JSON");
+                let (status, problem) = (StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body is not declared as JSON");
                 let remedy = "send it with `content-type: application/json`, or with `Authorization: Bearer TOKEN`";
                 return Err(super::api::refuse(status, "refused", problem, remedy));
             }
         } else if !url::form_urlencoded::parse(&body).any(|(name, value)| name == "seal" && same(value.as_bytes(), seal.as_bytes())) {
-            return Err(refused(StatusCode::FORBIDDEN, "the form is not from this page, or too old"));
+            return Err(refused(StatusCode::FORBIDDEN, "the form is from another page, or too old"));
         }
     }
     let said = named(&parts.headers, &body);

@@ -67,19 +67,19 @@ pub(super) async fn take(
         Ok(call) => call,
         Err(refusal) => {
             if refusal == Refusal::Unsigned && state.inner.refusals.count(peer.map(|Extension(peer)| peer), now) {
-                return (StatusCode::TOO_MANY_REQUESTS, "too many wrong signatures: wait for a minute\n").into_response();
+                return (StatusCode::TOO_MANY_REQUESTS, "too many wrong signatures: wait a minute\n").into_response();
             }
             let (status, text) = match refusal {
-                Refusal::Unsigned => (StatusCode::UNAUTHORIZED, "no channel of this name has a secret that signs this\n"),
-                Refusal::Old => (StatusCode::UNAUTHORIZED, "the signature is too old, or its clock is wrong\n"),
-                Refusal::Strange => (StatusCode::BAD_REQUEST, "the body is not what the service is known to send\n"),
+                Refusal::Unsigned => (StatusCode::UNAUTHORIZED, "no channel of this name has the secret of this signature\n"),
+                Refusal::Old => (StatusCode::UNAUTHORIZED, "the signature is too old, or the clock of the sender is wrong\n"),
+                Refusal::Strange => (StatusCode::BAD_REQUEST, "unknown body format\n"),
             };
             return (status, text).into_response();
         }
     };
     match take_once(&state, &channel, &call, now).await {
         Ok(response) => response,
-        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the database does not take it: send it again\n").into_response(),
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the database does not accept it: send it again\n").into_response(),
     }
 }
 
@@ -91,7 +91,7 @@ async fn take_once(state: &State, channel: &str, call: &Call, now: Moment) -> Re
     };
     let id = format!("{} {channel} {}", call.via, call.id);
     if !state.store.take_call(&id, now).await? {
-        return Ok((StatusCode::CONFLICT, "this was told before\n").into_response());
+        return Ok((StatusCode::CONFLICT, "already received\n").into_response());
     }
     let done = acknowledge(state, call.via, incident, who, now).await;
     if done.is_err() {
@@ -100,13 +100,13 @@ async fn take_once(state: &State, channel: &str, call: &Call, now: Moment) -> Re
     }
     let is_new = done?;
     let _ = state.bell.send(row.subject);
-    Ok(if is_new { "acknowledged\n" } else { "it is over, or was acknowledged before\n" }.into_response())
+    Ok(if is_new { "acknowledged\n" } else { "it is resolved or already acknowledged\n" }.into_response())
 }
 
 async fn acknowledge(state: &State, via: &'static str, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
     let entry = state.store.write_down(&Deed { who, via, deed: "acknowledge", subject: incident }, now).await?;
     let is_new = incidents::acknowledge(&state.store, incident, &format!("{who} ({via})"), now).await?;
-    let outcome = if is_new { "done" } else { "refused: it is over, or was acknowledged before" };
+    let outcome = if is_new { "done" } else { "refused: it is resolved or already acknowledged" };
     // That somebody tried is written down already.
     let _ = state.store.write_outcome(&entry, outcome).await;
     Ok(is_new)
@@ -177,5 +177,5 @@ fn is_signed(secret: &Secret, parts: &[&[u8]], hex: &str) -> bool {
 
 /// As it is shown and written down.
 fn name(given: Option<&str>) -> String {
-    given.map_or_else(|| "somebody".to_owned(), |name| mcproof_report::escape_line(name, LONGEST_NAME))
+    given.map_or_else(|| "unknown".to_owned(), |name| mcproof_report::escape_line(name, LONGEST_NAME))
 }

@@ -142,12 +142,12 @@ pub(super) async fn health(Shared(state): Shared<State>) -> Response {
 }
 
 fn unanswered(why: &str) -> String {
-    format!("the database does not answer: {}", super::shown::plain(why))
+    format!("the database does not respond: {}", super::shown::plain(why))
 }
 
 async fn ailment(state: &State) -> Option<String> {
     if let Some(trouble) = state.pulse.vitals().trouble {
-        return Some(format!("no result can be written: {}", super::shown::plain(&trouble.why)));
+        return Some(format!("results cannot be written: {}", super::shown::plain(&trouble.why)));
     }
     let targets = match state.store.freshness().await {
         Ok(targets) => targets,
@@ -157,7 +157,7 @@ async fn ailment(state: &State) -> Option<String> {
     let patience = Duration::from_millis(u64::try_from(shortest.saturating_mul(INTERVALS)).unwrap_or(0)) + GRACE;
     match state.store.overdue_page(state.now()).await {
         Ok(None) => {}
-        Ok(Some(waited)) => return Some(format!("no channel has taken a page for {}", super::shown::span(waited))),
+        Ok(Some(waited)) => return Some(format!("no channel has accepted a page for {}", super::shown::span(waited))),
         Err(failure) => return Some(unanswered(&failure.to_string())),
     }
     if let Some(why) = &*state.inner.unread.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -165,5 +165,5 @@ async fn ailment(state: &State) -> Option<String> {
     }
     // What is inconclusive says nothing about a target, but it was written.
     let silence = state.inner.news.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
-    (silence > patience).then(|| format!("no result was written for {}", super::shown::span(silence)))
+    (silence > patience).then(|| format!("no result has been written for {}", super::shown::span(silence)))
 }

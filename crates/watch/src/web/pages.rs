@@ -103,10 +103,10 @@ struct FaultPage {
 impl IntoResponse for Fault {
     fn into_response(self) -> Response {
         let (status, title, problem) = match self {
-            Self::NotFound(what) => (StatusCode::NOT_FOUND, "Not found".to_owned(), format!("There is no such {what}.")),
+            Self::NotFound(what) => (StatusCode::NOT_FOUND, "Not found".to_owned(), format!("Unknown {what}.")),
             Self::Refused(status, why) => (status, status.canonical_reason().unwrap_or("Refused").to_owned(), super::shown::plain(&why)),
             Self::Store(failure) => {
-                (StatusCode::SERVICE_UNAVAILABLE, "The database does not answer".to_owned(), super::shown::plain(&failure.to_string()))
+                (StatusCode::SERVICE_UNAVAILABLE, "The database does not respond".to_owned(), super::shown::plain(&failure.to_string()))
             }
         };
         let page = FaultPage { title, problem };

@@ -28,7 +28,7 @@ pub(super) async fn other(
         "fail" => Said::Failed,
         "0" => Said::Succeeded,
         code if code.parse::<u8>().is_ok() => Said::Failed,
-        _ => return (StatusCode::NOT_FOUND, "there are `/start`, `/fail` and the exit code of the job\n").into_response(),
+        _ => return (StatusCode::NOT_FOUND, "use `/start`, `/fail` or the exit code of the job\n").into_response(),
     };
     take(state, peer, &token, said, &body).await
 }
@@ -45,13 +45,13 @@ async fn take(Shared(state): Shared<State>, peer: Option<Extension<Peer>>, token
     }
     let Some(name) = found else {
         if state.inner.refusals.count(peer.map(|Extension(peer)| peer), state.now()) {
-            return (StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens: wait for a minute\n").into_response();
+            return (StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens: wait a minute\n").into_response();
         }
-        return (StatusCode::NOT_FOUND, "no job has this token\n").into_response();
+        return (StatusCode::NOT_FOUND, "unknown job token\n").into_response();
     };
     let message = String::from_utf8_lossy(body);
     match state.store.push(name, said, message.trim(), state.now()).await {
         Ok(()) => "ok\n".into_response(),
-        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the database does not take it: say it again\n").into_response(),
+        Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the database does not accept it: send it again\n").into_response(),
     }
 }

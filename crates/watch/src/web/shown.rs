@@ -47,7 +47,7 @@ pub(super) fn availability(state: Availability) -> Mark {
 pub(super) fn surface(state: Surface) -> Option<Mark> {
     let (class, shape, word) = match state {
         Surface::Unknown | Surface::Ok => return None,
-        Surface::Suspect => ("warn", "◐", "contract looks different"),
+        Surface::Suspect => ("warn", "◐", "contract differs"),
         Surface::Changed => ("warn", "▲", "contract changed"),
         Surface::Mixed => ("warn", "▲", "mixed fleet"),
     };

@@ -58,7 +58,7 @@ impl Pulse {
         for task in [Task::Lease, Task::Commit] {
             let waits = vitals.asked[task as usize].is_some_and(|since| since.elapsed() > LONGEST_ANSWER);
             if waits && vitals.trouble.is_none() {
-                let hint = Some("look whether another program has locked it, or whether its machine is overloaded");
+                let hint = Some("check whether another program has locked it, or its machine is overloaded");
                 vitals.trouble = Some(Trouble { why: "the database does not answer".into(), hint, task });
             }
         }

@@ -67,7 +67,7 @@ fn chosen(config: &Config, named: &[String]) -> Result<Vec<(String, ChannelSpec)
     }
     for name in named {
         if !config.channels.contains_key(name) {
-            let failure = Failure::bad_input("unknown-channel", format!("there is no channel `{name}`"));
+            let failure = Failure::bad_input("unknown-channel", format!("unknown channel `{name}`"));
             return Err(failure.hint(suggest::hint(name, &all).unwrap_or_else(|| format!("known: {}", all.join(", ")))));
         }
     }
@@ -117,8 +117,8 @@ fn message(config: &Config, channel: &str, kind: Kind, since: Moment, now: Momen
         detail: Detail {
             layer: Some("none".into()),
             reason: Some("test-alert".into()),
-            message: "nothing is wrong: somebody ran `mcproof watch test-alert`".into(),
-            hint: Some("there is nothing to do".into()),
+            message: "nothing is wrong: this alert was sent by `mcproof watch test-alert`".into(),
+            hint: Some("nothing to do".into()),
             ..Detail::default()
         },
         since,

@@ -201,7 +201,7 @@ pub(super) fn unsilence(arguments: &UnsilenceArguments) -> Result<Exit, Failure>
                 Ok(Exit::Passed)
             }
             false => {
-                let failure = Failure::bad_input("no-such-silence", format!("there is no active silence `{silence}`"));
+                let failure = Failure::bad_input("no-such-silence", format!("no active silence `{silence}`"));
                 Err(failure.hint("`mcproof watch silences` lists active silences"))
             }
         }
@@ -210,7 +210,7 @@ pub(super) fn unsilence(arguments: &UnsilenceArguments) -> Result<Exit, Failure>
 
 /// Whoever has this command line.
 fn user() -> String {
-    settings::variable("USER").filter(|user| !user.is_empty()).unwrap_or_else(|| "somebody".into())
+    settings::variable("USER").filter(|user| !user.is_empty()).unwrap_or_else(|| "unknown".into())
 }
 
 /// For the audit log. Whoever can write the database can be anybody.

@@ -140,7 +140,7 @@ impl House {
             self.log.say(
                 Level::Error,
                 "not-told",
-                &[("why", "no channel has taken a page"), ("hint", "it is tried again with the next run")],
+                &[("why", "no channel has accepted a page"), ("hint", "it is tried again with the next run")],
             );
             exit = Exit::Failed;
         }

@@ -25,7 +25,7 @@ pub(super) enum Cause {
     Incident { id: String, target: String },
 }
 
-/// For the probe of a target that was added over the API, and for its result to be written.
+/// For the probe of a target that was added through the API, and for its result to be written.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A result may be so much later than its interval says.
 const GRACE: Duration = Duration::from_secs(60);
@@ -186,7 +186,7 @@ pub(super) async fn is_released(
     let found = sqlx::query("SELECT detail FROM incident WHERE id = $1").bind(untold.id).fetch_one(&mut **transaction).await?;
     explain(transaction, untold.id, None, &found, None).await?;
     let text = match (&cause, ended) {
-        (Some(cause), Some(_)) => format!("{cause} is up again, and this is still down"),
+        (Some(cause), Some(_)) => format!("{cause} is up again, but this is still down"),
         (Some(cause), None) => format!("{cause} no longer explains it"),
         (None, _) => "the incident that it belonged to is gone".to_owned(),
     };

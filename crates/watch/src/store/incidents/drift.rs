@@ -28,19 +28,19 @@ pub(super) async fn weigh(transaction: &mut Transaction<'_, Any>, scene: &Scene<
         let changes = found.as_ref().map_or(&[][..], |found| found.changes.as_slice());
         let target = &turn.target;
         let title = match (drift.is_mixed, weight) {
-            (true, _) => format!("{target} shows two contracts by turns: its instances are not the same"),
-            (false, Weight::Breaking) => format!("the contract of {target} changed in a way that breaks callers"),
+            (true, _) => format!("{target} alternates between two contracts: its instances differ"),
+            (false, Weight::Breaking) => format!("the contract of {target} has a breaking change"),
             (false, Weight::Suspicious) if breaks(changes) => {
-                format!("the contract of {target} changed in a way that breaks callers, and so did texts that models read")
+                format!("the contract of {target} has a breaking change, and texts that models read have changed")
             }
             (false, Weight::Suspicious) => format!("the texts of {target} that models read have changed"),
-            (false, Weight::Compatible | Weight::Cosmetic) => format!("the contract of {target} changed, nothing that worked breaks"),
+            (false, Weight::Compatible | Weight::Cosmetic) => format!("the contract of {target} changed, without a breaking change"),
         };
         let class = if drift.is_mixed { Class::MixedFleet } else { Class::Contract };
         let hint = if drift.is_mixed {
-            "if a deployment is going on, announce it; otherwise one of the instances was left behind"
+            "if a deployment is in progress, announce it; otherwise one of the instances was not updated"
         } else {
-            "if this is meant, acknowledge it; announce the next deployment and it will be quiet"
+            "if this is intended, acknowledge it; announce the next deployment to avoid the alert"
         };
         let detail = Detail { layer: Some("contract".into()), message: told(changes), hint: Some(hint.into()), ..Detail::default() };
         opened.push(Effect::Open { class, severity: weight.severity(), title, detail, since: scene.now });
@@ -144,7 +144,7 @@ fn breaks(changes: &[ContractChange]) -> bool {
 /// The worst ones first.
 fn told(changes: &[ContractChange]) -> String {
     if changes.is_empty() {
-        return "what changed cannot be told: one of the two contracts is not kept any more".into();
+        return "the changes are unknown: one of the two contracts is no longer stored".into();
     }
     let mut worst: Vec<&ContractChange> = changes.iter().collect();
     worst.sort_by_key(|change| std::cmp::Reverse(Weight::of_change(change)));

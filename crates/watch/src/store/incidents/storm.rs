@@ -14,7 +14,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 use uuid::ContextV7;
 
-/// How much it matters.
+/// Severity.
 const SEVERITY: Severity = Severity::Page;
 /// What begins so much later than a storm is no part of it, or an interval where targets are probed less often. And so long after
 /// one of its targets works again, the others are waited for.
@@ -94,16 +94,18 @@ pub(super) async fn of(
             return Ok(Some(storm.clone()));
         }
         if let Some(older) = older {
-            scene.end_storm(transaction, older, "more targets fail at once: that is another storm, with what is left of this one").await?;
+            scene
+                .end_storm(transaction, older, "more targets fail at once: another storm, which includes what is left of this one")
+                .await?;
             tags.extend(parts.iter().map(|(_, subject)| subject.tags.clone()));
         }
         let (count, hosts) = (failing.len(), hosts(&failing));
         let members: Vec<String> = failing.into_iter().map(|(name, _)| name).take(MOST_NAMES).collect();
         let what = if class == Class::Blind { "are not seen any more" } else { "fail at once" };
         let (title, hint) = match place {
-            Place::Host(host) => (format!("{count} targets on {host} {what}"), format!("look at {host}, not at the single servers")),
+            Place::Host(host) => (format!("{count} targets on {host} {what}"), format!("check {host} before the single servers")),
             Place::Region(region) => {
-                (format!("{count} targets on {hosts} hosts {what}, probed from {region}"), format!("look at the network of {region} first"))
+                (format!("{count} targets on {hosts} hosts {what}, probed from {region}"), format!("check the network of {region} first"))
             }
         };
         let detail = Detail { message: title.clone(), hint: Some(hint), members, ..Detail::default() };
@@ -223,7 +225,7 @@ pub async fn end_storms(store: &Store, config: &Config, now: Moment) -> Result<b
             continue;
         }
         is_any = true;
-        let reason = format!("{} of its targets still fail, and are told on their own", parts.len());
+        let reason = format!("{} of its targets still fail and are alerted separately", parts.len());
         if !scene.end_storm(&mut transaction, storm, &reason).await? {
             continue;
         }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use uuid::ContextV7;
 
-const REASON: &str = "the monitor could not read that it had told this, and has told it anew";
+const REASON: &str = "the monitor could not read whether this had been sent, and sent it again";
 
 /// What is open in memory.
 struct Told {

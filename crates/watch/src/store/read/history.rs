@@ -133,7 +133,7 @@ impl Store {
     /// The results of a target with slots from `from` on and before `until`, the newest first.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn results(&self, target: &str, from: Moment, until: Moment, limit: i64) -> Result<Vec<ResultRow>, StoreFailure> {
         let query = format!(
             "SELECT {RESULT} FROM result r WHERE r.target = $1 AND r.slot >= $2 AND r.slot < $3 \
@@ -152,7 +152,7 @@ impl Store {
     /// The last result of each target. `CROSS JOIN`, here and for strips, keeps SQLite from beginning with the larger table.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn newest_results(&self) -> Result<BTreeMap<String, ResultRow>, StoreFailure> {
         let query = format!(
             "SELECT {RESULT} FROM target t CROSS JOIN result r \
@@ -165,7 +165,7 @@ impl Store {
     /// The results of some targets with slots from `from` on, the oldest first.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn results_since(&self, targets: &[String], from: Moment) -> Result<Vec<ResultRow>, StoreFailure> {
         let mut found = Vec::new();
         for some in targets.chunks(50) {
@@ -186,7 +186,7 @@ impl Store {
     /// The rollups of one width, the oldest first.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn rollups(&self, target: &str, width: Duration, from: Moment) -> Result<Vec<Bucket>, StoreFailure> {
         let query = "SELECT start, good, bad, inconclusive, missed, histogram FROM rollup \
                      WHERE target = $1 AND width = $2 AND start >= $3 ORDER BY start";
@@ -198,7 +198,7 @@ impl Store {
     /// rolled up yet.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn history(&self, target: &str, width: Duration, from: Moment, now: Moment) -> Result<Vec<Bucket>, StoreFailure> {
         let mut known = Vec::new();
         let mut next = from;
@@ -221,7 +221,7 @@ impl Store {
     /// The rollups of one width of all targets, by name.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn strips(&self, width: Duration, from: Moment) -> Result<BTreeMap<String, Strip>, StoreFailure> {
         let query = "SELECT t.name, r.start, r.good, r.bad, r.inconclusive, r.missed, r.histogram FROM target t \
              CROSS JOIN rollup r WHERE r.target = t.name AND r.width = $1 AND r.start >= $2 AND t.removed IS NULL \
@@ -233,7 +233,7 @@ impl Store {
     /// The rollups of one width of some targets, by name.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn strips_of(&self, names: &[&str], width: Duration, from: Moment) -> Result<BTreeMap<String, Strip>, StoreFailure> {
         if names.is_empty() {
             return Ok(BTreeMap::new());
@@ -248,10 +248,10 @@ impl Store {
         Ok(by_name(rows.iter().map(StripColumns::from_row).collect::<Result<_, _>>()?))
     }
 
-    /// Changes of the contract of a target, the newest first.
+    /// Contract changes of a target, the newest first.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn changes(&self, target: &str, limit: i64) -> Result<Vec<ChangeRow>, StoreFailure> {
         let query = "SELECT id, target, at, old_hash, new_hash, level, announced FROM contract_change WHERE target = $1 \
                      ORDER BY at DESC, id DESC LIMIT $2";
@@ -262,7 +262,7 @@ impl Store {
     /// One change, and what it is in words. The difference is missing if it cannot be read.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn change(&self, id: &str) -> Result<Option<(ChangeRow, Option<ContractDiff>)>, StoreFailure> {
         let query = "SELECT id, target, at, old_hash, new_hash, level, announced FROM contract_change WHERE id = $1";
         let Some(row) = sqlx::query_as::<_, ChangeColumns>(query).bind(id).fetch_optional(&self.pool).await? else { return Ok(None) };
@@ -273,7 +273,7 @@ impl Store {
     /// The JSON of an evidence, as it was written.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn kept_evidence(&self, id: &str) -> Result<Option<(String, Moment, Box<RawValue>)>, StoreFailure> {
         let row: Option<(String, i64, Vec<u8>)> =
             sqlx::query_as("SELECT target, at, body FROM evidence WHERE id = $1").bind(id).fetch_optional(&self.pool).await?;

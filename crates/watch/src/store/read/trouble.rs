@@ -131,7 +131,7 @@ impl Store {
     /// How many incidents are open, by class and severity.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn open_incidents(&self) -> Result<BTreeMap<(Class, Severity), i64>, StoreFailure> {
         let query = "SELECT class, severity, count(*) FROM incident WHERE resolved IS NULL GROUP BY class, severity";
         let rows: Vec<(String, String, i64)> = sqlx::query_as(query).fetch_all(&self.pool).await?;
@@ -143,7 +143,7 @@ impl Store {
     /// The newest first; with a place, those that come after it.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn incidents(&self, which: Which, after: Option<&Place>, limit: i64) -> Result<Vec<IncidentRow>, StoreFailure> {
         let only = match which {
             Which::Open => " AND resolved IS NULL",
@@ -162,7 +162,7 @@ impl Store {
     /// Of one target, the newest first.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn incidents_of(&self, subject: &str, limit: i64) -> Result<Vec<IncidentRow>, StoreFailure> {
         let query = format!("SELECT {COLUMNS} FROM incident WHERE subject = $1 ORDER BY opened DESC, id DESC LIMIT $2");
         let rows: Vec<Columns> =
@@ -171,7 +171,7 @@ impl Store {
     }
 
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn incident(&self, id: &str) -> Result<Option<IncidentRow>, StoreFailure> {
         Ok(incident(&self.pool, id).await?)
     }
@@ -179,7 +179,7 @@ impl Store {
     /// What is a part of an incident, or is explained by it, in the order in which it was opened.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn parts(&self, id: &str) -> Result<Vec<IncidentRow>, StoreFailure> {
         let query = format!("SELECT {COLUMNS} FROM incident WHERE parent = $1 ORDER BY opened, id LIMIT 1000");
         let rows: Vec<Columns> = sqlx::query_as(sqlx::AssertSqlSafe(query)).bind(id).fetch_all(&self.pool).await?;
@@ -189,7 +189,7 @@ impl Store {
     /// Of these targets, those that are down because of another one, with the name of that, and whether that is public.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn causes(&self, targets: &[&str]) -> Result<BTreeMap<String, (String, bool)>, StoreFailure> {
         if targets.is_empty() {
             return Ok(BTreeMap::new());
@@ -208,7 +208,7 @@ impl Store {
     /// In the order in which they happened.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn incident_events(&self, id: &str) -> Result<Vec<EventRow>, StoreFailure> {
         let query = "SELECT at, kind, text FROM incident_event WHERE incident = $1 \
                      ORDER BY at, CASE kind WHEN 'opened' THEN 0 WHEN 'resolved' THEN 2 ELSE 1 END LIMIT 1000";
@@ -219,7 +219,7 @@ impl Store {
     /// In the order in which they were written.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn deliveries(&self, incident: &str) -> Result<Vec<Delivery>, StoreFailure> {
         let query = "SELECT kind, created, attempts, delivered, delivered_by, last_error FROM outbox WHERE incident = $1 \
                      ORDER BY id LIMIT 1000";
@@ -241,7 +241,7 @@ impl Store {
     /// What was announced over the API or the dashboard and is not over, the next first.
     ///
     /// # Errors
-    /// The database does not answer.
+    /// The database does not respond.
     pub async fn maintenance(&self, now: Moment) -> Result<Vec<MaintenanceRow>, StoreFailure> {
         let query = "SELECT id, name, targets, tags, starts, ends FROM maintenance WHERE ends > $1 ORDER BY starts, id LIMIT 1000";
         let rows: Vec<(String, String, String, String, i64, i64)> = sqlx::query_as(query).bind(now.0).fetch_all(&self.pool).await?;

@@ -38,7 +38,7 @@ fn minutes(minutes: u32) -> Result<Duration, Refusal> {
     if (1..=LONGEST).contains(&minutes) {
         return Ok(Duration::from_secs(u64::from(minutes) * 60));
     }
-    Err(Refusal::invalid(format!("`minutes` is {minutes}"), format!("use 1 to {LONGEST} minutes")))
+    Err(Refusal::invalid(format!("`minutes` is out of range: {minutes}"), format!("use 1 to {LONGEST} minutes")))
 }
 
 pub(in crate::web) async fn deploy(
@@ -89,11 +89,11 @@ pub(in crate::web) async fn incidents(Shared(state): Shared<State>, Asked(look):
     let which = match look.state.as_str() {
         "" | "open" => Which::Open,
         "all" => Which::All,
-        _ => return Err(Refusal::invalid("`state` is neither `open` nor `all`", "use one of them")),
+        _ => return Err(Refusal::invalid("`state` is not `open` or `all`", "use one of them")),
     };
     let before = look.before.as_deref().map(str::parse::<Place>).transpose();
-    let before =
-        before.map_err(|_| Refusal::invalid("`before` is no place in the list", "use `next` of the answer before, or leave it out"))?;
+    let before = before
+        .map_err(|_| Refusal::invalid("`before` is not a position in the list", "use `next` of the previous response, or omit it"))?;
     let limit = look.limit.unwrap_or(100).clamp(1, MOST);
     let incidents = state.store.incidents(which, before.as_ref(), limit).await?;
     let next = Place::after(&incidents, limit).map(|place| place.to_string());
@@ -151,8 +151,8 @@ pub(in crate::web) async fn acknowledge(
 ) -> Result<Response, Refusal> {
     let incident = state.store.incident(&id).await?.ok_or_else(|| Refusal::not_found("incident"))?;
     if !incidents::acknowledge(&state.store, &id, &visitor.name, state.now()).await? {
-        let problem = "it is over, or was acknowledged already";
-        return Err(Refusal::new(StatusCode::CONFLICT, "conflict", problem, "nothing has to be done"));
+        let problem = "it is resolved or already acknowledged";
+        return Err(Refusal::new(StatusCode::CONFLICT, "conflict", problem, "nothing to do"));
     }
     let _ = state.bell.send(incident.subject);
     Ok(answer(StatusCode::OK, json!({ "id": id, "acknowledged_by": visitor.name })))
@@ -177,11 +177,11 @@ pub(in crate::web) struct Announce {
 pub(in crate::web) async fn announce(Shared(state): Shared<State>, Body(body): Body<Announce>) -> Result<Response, Refusal> {
     let now = state.now();
     if body.name.trim().is_empty() {
-        return Err(Refusal::invalid("`name` is empty", "say what is being done"));
+        return Err(Refusal::invalid("`name` is empty", "describe the work"));
     }
     for target in &body.targets {
         if state.store.target(target).await?.is_none() {
-            return Err(Refusal::invalid(format!("there is no target `{target}`"), "check the names in `targets`"));
+            return Err(Refusal::invalid(format!("unknown target `{target}`"), "check the names in `targets`"));
         }
     }
     let starts = body.starts.map_or(now, |starts| Moment(starts.as_millisecond()));

@@ -48,7 +48,7 @@ pub(in crate::web) async fn add(
 ) -> Result<Response, Refusal> {
     let now = state.now();
     if !(1..=LONGEST).contains(&body.minutes) {
-        return Err(Refusal::invalid(format!("`minutes` is {}", body.minutes), format!("use 1 to {LONGEST} minutes")));
+        return Err(Refusal::invalid(format!("`minutes` is out of range: {}", body.minutes), format!("use 1 to {LONGEST} minutes")));
     }
     let starts = body.starts.map_or(now, |starts| Moment(starts.as_millisecond()));
     let ends = starts + Duration::from_secs(u64::from(body.minutes) * 60);

@@ -45,7 +45,7 @@ pub(in crate::web) async fn add(
     Body(body): Body<Definition>,
 ) -> Result<Response, Refusal> {
     if state.store.target(&name).await?.is_some() {
-        let problem = format!("there is a target `{name}` already");
+        let problem = format!("target `{name}` already exists");
         return Err(Refusal::new(StatusCode::CONFLICT, "conflict", problem, "use PUT to replace it, or another name"));
     }
     put(&state, &name, &body).await?;
@@ -73,8 +73,8 @@ pub(in crate::web) async fn remove(Shared(state): Shared<State>, Named(name): Na
 async fn own(state: &State, name: &str) -> Result<(), Refusal> {
     let row = state.store.target(name).await?.ok_or_else(|| Refusal::not_found("target"))?;
     if row.source != "api" {
-        let problem = format!("`{name}` stands in the configuration file");
-        return Err(Refusal::new(StatusCode::CONFLICT, "conflict", problem, "change it there; it is read again when it changes"));
+        let problem = format!("`{name}` is defined in the configuration file");
+        return Err(Refusal::new(StatusCode::CONFLICT, "conflict", problem, "change it there; the file is reloaded when it changes"));
     }
     Ok(())
 }
@@ -82,7 +82,7 @@ async fn own(state: &State, name: &str) -> Result<(), Refusal> {
 async fn put(state: &State, name: &str, definition: &Definition) -> Result<(), Refusal> {
     let config = state.config();
     if config.targets.contains_key(name) {
-        let problem = format!("`{name}` stands in the configuration file");
+        let problem = format!("`{name}` is defined in the configuration file");
         return Err(Refusal::new(StatusCode::CONFLICT, "conflict", problem, "use another name"));
     }
     let destinations = crate::api_target::allowed(&config);
@@ -91,7 +91,7 @@ async fn put(state: &State, name: &str, definition: &Definition) -> Result<(), R
     check_regions(state, &definition.regions).await?;
     definition.look_up(destinations).await.map_err(refusal)?;
     let Some(key) = &config.seal else {
-        let problem = "there is no key to seal what is kept of a target";
+        let problem = "there is no key to encrypt the stored target";
         return Err(Refusal::new(
             StatusCode::CONFLICT,
             "no-key",
@@ -116,7 +116,7 @@ async fn check_regions(state: &State, regions: &[String]) -> Result<(), Refusal>
     known.extend(config.targets.values().flat_map(|target| target.regions.iter().cloned()));
     let Some(unknown) = regions.iter().find(|region| !known.contains(*region)) else { return Ok(()) };
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    let problem = format!("nobody probes from the region `{unknown}`");
+    let problem = format!("no worker probes from the region `{unknown}`");
     Err(Refusal::invalid(problem, format!("use one of {}, or start a worker with `--region {unknown}` first", listed(known.into_iter()))))
 }
 

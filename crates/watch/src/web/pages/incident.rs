@@ -44,7 +44,7 @@ pub(in crate::web) async fn list(
     let all = look.state == "all";
     let which = if all { Which::All } else { Which::Open };
     let before = look.before.as_deref().map(str::parse::<Place>).transpose();
-    let before = before.map_err(|_| Fault::Refused(StatusCode::BAD_REQUEST, "`before` is no place in the list".to_owned()))?;
+    let before = before.map_err(|_| Fault::Refused(StatusCode::BAD_REQUEST, "`before` is not a position in the list".to_owned()))?;
     let incidents = state.store.incidents(which, before.as_ref(), PAGE).await?;
     let page = List {
         chrome: Chrome::new(&state, &visitor, "incidents", "Incidents").following("*"),
@@ -159,9 +159,9 @@ fn page_of(
     } = incident;
     let lasted = shown::span(resolved.unwrap_or(now).since(since));
     let told = match (resolved, acknowledged) {
-        (Some(_), _) => format!("It is over, and lasted {lasted}."),
-        (None, Some(_)) => format!("It has lasted {lasted}, and somebody is looking after it."),
-        (None, None) => format!("It has lasted {lasted}, and nobody has acknowledged it."),
+        (Some(_), _) => format!("Resolved after {lasted}."),
+        (None, Some(_)) => format!("Open for {lasted}, acknowledged."),
+        (None, None) => format!("Open for {lasted}, not acknowledged."),
     };
     let (diagnoses, proof) = proof.map_or((Vec::new(), None), |(diagnoses, proof)| (diagnoses, Some(proof)));
     let optional = |text: Option<String>| text.map(|text| shown::plain(&text)).unwrap_or_default();

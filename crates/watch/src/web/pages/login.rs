@@ -69,11 +69,11 @@ pub(in crate::web) async fn enter(
             Ok(([(header::SET_COOKIE, cookie)], Redirect::to(own(&form.next))).into_response())
         }
         None if state.inner.refusals.count(peer.map(|Extension(peer)| peer), now) => {
-            let why = "too many wrong tokens: wait for a minute, or use the right one";
+            let why = "too many wrong tokens: wait a minute, or use a valid one";
             Err(Fault::Refused(StatusCode::TOO_MANY_REQUESTS, why.to_owned()))
         }
         None => {
-            let page = show(&state, &stranger, &form.next, "This token opens nothing here.");
+            let page = show(&state, &stranger, &form.next, "This token is not valid.");
             Ok((StatusCode::FORBIDDEN, page).into_response())
         }
     }

@@ -103,12 +103,12 @@ pub(in crate::web) async fn announce(Shared(state): Shared<State>, Form(form): F
     let starts = if form.starts.trim().is_empty() {
         now
     } else {
-        let civil: jiff::civil::DateTime = form.starts.trim().parse().map_err(|_| refuse("the start is no date and time"))?;
+        let civil: jiff::civil::DateTime = form.starts.trim().parse().map_err(|_| refuse("the start is not a date and time"))?;
         let zoned = civil.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| refuse("the start is out of range"))?;
         Moment(zoned.timestamp().as_millisecond())
     };
     if form.minutes == 0 || form.name.trim().is_empty() {
-        return Err(refuse("planned work has a name, and lasts a minute at least"));
+        return Err(refuse("planned work requires a name and a duration of at least a minute"));
     }
     let list = |text: &str| text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect::<Vec<_>>();
     let work = Announcement {
@@ -120,7 +120,7 @@ pub(in crate::web) async fn announce(Shared(state): Shared<State>, Form(form): F
     };
     for target in &work.targets {
         if state.store.target(target).await?.is_none() {
-            return Err(Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, format!("there is no target `{target}`")));
+            return Err(Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, format!("unknown target `{target}`")));
         }
     }
     state.store.announce(&work, now).await?;

@@ -119,9 +119,9 @@ pub(in crate::web) async fn page(
             format!("{} of {} shown", shown::thousands(rows.len()), shown::thousands(total))
         },
         empty: if total == 0 {
-            "No targets yet: add them to the configuration file, or over the API.".to_owned()
+            "No targets yet: add them to the configuration file or through the API.".to_owned()
         } else {
-            "No target fits the filter.".to_owned()
+            "No target matches the filter.".to_owned()
         },
         rows,
     };
@@ -139,10 +139,10 @@ pub(in crate::web) async fn rows(Shared(state): Shared<State>, Query(filter): Qu
 /// What is wrong with the monitor, not with its targets.
 async fn alarm(state: &State) -> Result<String, Fault> {
     if let Some(trouble) = state.pulse.vitals().trouble {
-        return Ok(format!("No result can be written: {}.", shown::plain(&trouble.why)));
+        return Ok(format!("Results cannot be written: {}.", shown::plain(&trouble.why)));
     }
     let overdue = state.store.overdue_page(state.now()).await?;
-    Ok(overdue.map(|waited| format!("No channel has taken a page for {}.", shown::span(waited))).unwrap_or_default())
+    Ok(overdue.map(|waited| format!("No channel has accepted a page for {}.", shown::span(waited))).unwrap_or_default())
 }
 
 struct Known {
@@ -165,7 +165,7 @@ async fn known(state: &State) -> Result<Known, Fault> {
 
 /// The last 24 hours of all targets.
 async fn hours(state: &State, now: Moment) -> Result<Arc<BTreeMap<String, Strip>>, Fault> {
-    if let Some((at, hours)) = &state.inner.glance.lock().expect("nobody panics with it").hours
+    if let Some((at, hours)) = &state.inner.glance.lock().expect("no thread panics while it holds the lock").hours
         && now.since(*at) < FRESH
         && now >= *at
     {
@@ -173,7 +173,7 @@ async fn hours(state: &State, now: Moment) -> Result<Arc<BTreeMap<String, Strip>
     }
     let from = Axis::until(now, HOUR, 24).from;
     let hours = Arc::new(state.store.strips(HOUR, from).await?);
-    state.inner.glance.lock().expect("nobody panics with it").hours = Some((now, hours.clone()));
+    state.inner.glance.lock().expect("no thread panics while it holds the lock").hours = Some((now, hours.clone()));
     Ok(hours)
 }
 
@@ -268,16 +268,16 @@ fn answer(targets: &[TargetRow], now: Moment) -> Answer {
             more.push(format!("{} {text}", shown::thousands(number)));
         }
     };
-    also(checking.len(), "being looked at again");
+    also(checking.len(), "being probed again");
     also(waiting.len(), "without a result yet");
     also(changed, "with another contract than before");
     also(muted, "muted");
     let (class, shape, sentence) = match () {
-        () if all == 0 => ("idle", "○", "Nothing is watched yet.".to_owned()),
+        () if all == 0 => ("idle", "○", "No targets are monitored yet.".to_owned()),
         () if !down.is_empty() => {
             ("bad", "■", format!("{} of {} down: {}.", shown::thousands(down.len()), shown::count(all, "target"), names(&down)))
         }
-        () if blind.len() == all => ("idle", "◌", "Nothing is known: no results are coming in.".to_owned()),
+        () if blind.len() == all => ("idle", "◌", "Unknown: no results are coming in.".to_owned()),
         () if !blind.is_empty() => {
             ("idle", "◌", format!("No results from {} of {}.", shown::thousands(blind.len()), shown::count(all, "target")))
         }

@@ -118,7 +118,7 @@ async fn made(state: &State, title: &str, states: &[PublicState], targets: &[Tar
         let sentence = match causes.get(&target.name) {
             Some((cause, true)) => format!("It is down because of {}.", shown::plain(cause)),
             // One that is not public is not named.
-            Some((_, false)) => "It is down because of something that it depends on.".to_owned(),
+            Some((_, false)) => "It is down because of a dependency.".to_owned(),
             None => entry.sentence,
         };
         entries.push(Entry { sentence, ..entry });
@@ -128,7 +128,7 @@ async fn made(state: &State, title: &str, states: &[PublicState], targets: &[Tar
     let one = is_one || (pages == 1 && entries.len() == 1);
     let (chrome, updated) = (Chrome::public(state, "", title), shown::at(now));
     let page = Page { chrome, class, shape, sentence, one, targets: entries, updated, number, pages };
-    page.render().map_err(|_| Fault::Refused(StatusCode::INTERNAL_SERVER_ERROR, "this page cannot be shown".to_owned()))
+    page.render().map_err(|_| Fault::Refused(StatusCode::INTERNAL_SERVER_ERROR, "this page cannot be displayed".to_owned()))
 }
 
 /// 90 days of some targets; the day that is not over is made from its hours.
@@ -149,13 +149,13 @@ async fn days(state: &State, targets: &[TargetRow], now: Moment) -> Result<BTree
 /// How many tools its contract has.
 async fn tools(state: &State, target: &TargetRow) -> Result<Option<usize>, Fault> {
     let Some(hash) = &target.contract else { return Ok(None) };
-    if let Some(known) = state.inner.glance.lock().expect("nobody panics with it").tools.get(hash) {
+    if let Some(known) = state.inner.glance.lock().expect("no thread panics while it holds the lock").tools.get(hash) {
         return Ok(Some(*known));
     }
     let Some(count) = state.store.contract(&target.name, hash).await?.and_then(|contract| contract.tools).map(|tools| tools.len()) else {
         return Ok(None);
     };
-    let mut glance = state.inner.glance.lock().expect("nobody panics with it");
+    let mut glance = state.inner.glance.lock().expect("no thread panics while it holds the lock");
     if glance.tools.len() >= REMEMBERED {
         glance.tools.clear();
     }
@@ -195,23 +195,23 @@ fn answer(states: &[PublicState]) -> (&'static str, &'static str, String) {
     match () {
         () if all == 0 => ("idle", "○", "No target is public.".to_owned()),
         () if bad > 0 => ("bad", "■", format!("{} down.", of_all(bad))),
-        () if back > 0 && all == 1 => ("warn", "◑", "It is coming back.".to_owned()),
-        () if back > 0 => ("warn", "◑", format!("{} coming back.", of_all(back))),
-        () if blind == all => ("idle", "◌", "Nothing is known right now.".to_owned()),
-        () if blind > 0 => ("idle", "◌", format!("Nothing is down, and nothing is known of {}.", shown::thousands(blind))),
-        () => ("good", "●", "Everything works.".to_owned()),
+        () if back > 0 && all == 1 => ("warn", "◑", "It is recovering.".to_owned()),
+        () if back > 0 => ("warn", "◑", format!("{} recovering.", of_all(back))),
+        () if blind == all => ("idle", "◌", "The current state is unknown.".to_owned()),
+        () if blind > 0 => ("idle", "◌", format!("Nothing is down; the state of {} is unknown.", shown::thousands(blind))),
+        () => ("good", "●", "All systems operational.".to_owned()),
     }
 }
 
 fn sentence(availability: Availability) -> &'static str {
     match availability {
-        Availability::Ok => "It works.",
+        Availability::Ok => "It is up.",
         // What is not confirmed is not announced.
-        Availability::Suspect => "It works; the last probe is being repeated.",
+        Availability::Suspect => "It is up; the last probe is being repeated.",
         Availability::Down => "It is down.",
-        Availability::Recovering => "It is coming back.",
-        Availability::Flapping => "It goes down and up again.",
-        Availability::Blind | Availability::Unknown => "Nothing is known right now.",
+        Availability::Recovering => "It is recovering.",
+        Availability::Flapping => "It is flapping.",
+        Availability::Blind | Availability::Unknown => "The current state is unknown.",
     }
 }
 

@@ -171,15 +171,15 @@ fn sentence(target: &TargetRow, incidents: &[IncidentRow], now: Moment) -> Strin
         Availability::Unknown => "Waiting for the first result.".to_owned(),
         Availability::Ok if open(Class::Partial).is_some() => "It is up, but not from everywhere.".to_owned(),
         Availability::Ok => "It is up.".to_owned(),
-        Availability::Suspect => "The last probe failed; it is being looked at again.".to_owned(),
+        Availability::Suspect => "The last probe failed; it is being probed again.".to_owned(),
         Availability::Down => {
             let cause = since.and_then(|incident| incident.detail.because_of.as_deref());
             let because = cause.map(|cause| format!(" because of {}", shown::plain(cause))).unwrap_or_default();
             format!("It has been down{lasting}{because}.")
         }
-        Availability::Recovering => "It answers again; one more good probe makes it up.".to_owned(),
-        Availability::Flapping => "It goes down and up again and again.".to_owned(),
-        Availability::Blind => "No results are coming in: it may be up or down.".to_owned(),
+        Availability::Recovering => "It responds again; one more successful probe and it is up.".to_owned(),
+        Availability::Flapping => "It is flapping.".to_owned(),
+        Availability::Blind => "No results are coming in: its state is unknown.".to_owned(),
     }
 }
 
@@ -194,9 +194,9 @@ fn facts(state: &State, target: &TargetRow, last: Option<&ResultRow>, now: Momen
     facts.push(Fact { name: "probed every", value: text(&shown::span(Duration::from_millis(u64::try_from(target.every).unwrap_or(0)))) });
     let kind = match state.config().targets.get(&target.name).map(|spec| &spec.kind) {
         Some(TargetKind::Monitor(_)) => "another monitor",
-        Some(TargetKind::Push { .. }) => "a job that reports in",
+        Some(TargetKind::Push { .. }) => "a job that reports its runs",
         Some(TargetKind::Server(_)) => "from the configuration",
-        None if target.source == "api" => "added over the API",
+        None if target.source == "api" => "added through the API",
         None => "",
     };
     if !kind.is_empty() {

@@ -65,13 +65,13 @@ pub(in crate::web) async fn add(
 ) -> Result<Response, Fault> {
     let refuse = |why: &str| Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, why.to_owned());
     let name = form.name.trim();
-    let role = Role::of_word(&form.role).ok_or_else(|| refuse("the role is `viewer`, `operator` or `admin`"))?;
+    let role = Role::of_word(&form.role).ok_or_else(|| refuse("the role must be `viewer`, `operator` or `admin`"))?;
     if name.is_empty() || name.len() > 100 {
-        return Err(refuse("a token has a name of 100 bytes at most"));
+        return Err(refuse("the name of a token must have 1 to 100 bytes"));
     }
     let secret = format!("mcproof_{}", URL_SAFE_NO_PAD.encode(guard::random::<32>()));
     if !state.store.add_token(name, &secret, role, state.now()).await? {
-        return Err(refuse("there is a token of this name"));
+        return Err(refuse("a token with this name already exists"));
     }
     show(&state, &visitor, Some(secret)).await
 }
