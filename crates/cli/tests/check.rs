@@ -298,7 +298,7 @@ fn the_last_words_of_a_server_are_its_error_and_say_what_to_set() {
     let (code, stdout, _) = said(mcproof(folder.path(), &["check", "--", "sh", "-c", script]));
     assert_eq!(code, Some(1), "{stdout}");
     assert!(
-        stdout.contains("its last words: Error: API_KEY is not set") && stdout.contains("set `API_KEY` in the environment"),
+        stdout.contains("its last output: Error: API_KEY is not set") && stdout.contains("set `API_KEY` in the environment"),
         "{stdout}"
     );
 }

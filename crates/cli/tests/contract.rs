@@ -324,7 +324,7 @@ fn two_sides_of_any_kind_are_compared() {
     check(at, &["diff", "shop.lock", "c.json", "--deny", "any"], 0, &["no changes"]);
     check(at, &["diff", "c.json", "--deny", "breaking", "--", MCPROOF, "demo", "tracker"], 1, &["tool-removed"]);
     check(at, &["ping", "--trace", "p.json", "--", MCPROOF, "demo", "shop"], 0, &[]);
-    check(at, &["diff", "shop.lock", "p.json"], 2, &["trace p.json has no whole list"]);
+    check(at, &["diff", "shop.lock", "p.json"], 2, &["trace p.json has no complete list"]);
     check(at, &["diff", "shop.lock"], 2, &["missing side to compare"]);
     check(at, &["diff", "shop.lock", "shop.lock", "--new", "shop.lock"], 2, &["more than two sides"]);
     check(at, &["diff", "--old", "'", "--new", "shop"], 2, &["has an unclosed quote"]);

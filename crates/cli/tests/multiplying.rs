@@ -12,7 +12,7 @@ const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
 /// What a process may take for its data, in KiB, before it is refused more.
 const MEMORY: usize = 380 << 10;
 /// A debug build on a busy machine; a release build takes less than two seconds.
-const TIME: Duration = Duration::from_secs(20);
+const TIME: Duration = Duration::from_secs(90);
 const OWN: &str = "server: { stdio: mcproof demo shop }\ntests: [{ name: a, steps: [ping] }]\n";
 
 fn plan(folder: &Path) -> Output {
