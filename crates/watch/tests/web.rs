@@ -165,7 +165,7 @@ fn every_page_shows_what_it_is_for_and_no_server_writes_markup() {
     for (path, parts) in [
         (
             "/",
-            vec!["3 of 13 targets down", "svc-0001", "connection refused", "waiting", "contract changed", "mixed fleet", "1 being looked"],
+            vec!["3 of 13 targets down", "svc-0001", "connection refused", "waiting", "contract changed", "mixed fleet", "1 being probed"],
         ),
         ("/?state=down", vec!["svc-0001", "2 of 13 shown"]),
         ("/?tag=billing&q=svc-0003", vec!["svc-0003", "1 of 13 shown"]),
@@ -182,7 +182,7 @@ fn every_page_shows_what_it_is_for_and_no_server_writes_markup() {
         ("/evidence/evidence-1", vec!["handshake-failed", "needle", "x-evil"]),
         ("/changes/change-1", vec!["1 breaking, 1 compatible, 1 cosmetic", "is required now", "suspicious", "only for modern/minimal"]),
         ("/maintenance", vec!["Nothing is planned"]),
-        ("/tokens", vec!["There are none"]),
+        ("/tokens", vec!["None."]),
         ("/status", vec!["down", "90 days ago", "3 tools"]),
         ("/status/svc-0005", vec!["svc-0005"]),
     ] {
@@ -401,7 +401,7 @@ fn a_token_opens_the_dashboard_until_it_is_left() {
     };
     assert_eq!(enter("open sesame", "forged").status, 403);
     let wrong = enter("wrong", &seal);
-    assert!(wrong.status == 403 && wrong.body.contains("opens nothing") && wrong.header("set-cookie").is_none());
+    assert!(wrong.status == 403 && wrong.body.contains("not valid") && wrong.header("set-cookie").is_none());
     let entered = enter("open sesame", &seal);
     assert_eq!((entered.status, entered.header("location")), (303, Some("/targets/svc-0001")));
     let cookie = entered.header("set-cookie").unwrap();
@@ -616,7 +616,7 @@ fn silences_are_made_and_ended(dashboard: &Dashboard) {
     for (body, error) in [
         (json!({ "names": ["*"], "reason": "", "minutes": 5 }), "the reason is missing"),
         (json!({ "reason": "x", "minutes": 5 }), "the silence matches no targets"),
-        (json!({ "names": ["*"], "reason": "x", "minutes": 0 }), "`minutes` is 0"),
+        (json!({ "names": ["*"], "reason": "x", "minutes": 0 }), "`minutes` is out of range: 0"),
     ] {
         let (status, answer) = dashboard.json("POST", "/api/silences", "token-of-oscar", &body);
         assert_eq!((status, answer["problem"].as_str()), (422, Some(error)));
@@ -750,7 +750,7 @@ fn a_target_that_is_coming_back_is_not_up_yet() {
     dashboard.runtime.block_on(dashboard.data.run("UPDATE target SET removed = 1 WHERE name NOT IN ('svc-0005', 'svc-0009')"));
     for (statement, overview, status) in [
         ("UPDATE target SET availability = 'ok'", "All 2 targets are up.", "All systems operational."),
-        ("UPDATE target SET availability = 'recovering' WHERE name = 'svc-0005'", "Nothing is down.", "1 of 2 targets coming back."),
+        ("UPDATE target SET availability = 'recovering' WHERE name = 'svc-0005'", "Nothing is down.", "1 of 2 targets recovering."),
         ("UPDATE target SET removed = 1 WHERE name = 'svc-0009'", "Nothing is down.", "It is recovering."),
         ("UPDATE target SET availability = 'suspect'", "Nothing is down.", "All systems operational."),
         ("UPDATE target SET availability = 'ok'", "The only target is up.", "All systems operational."),
@@ -972,7 +972,7 @@ fn machines_learn(dashboard: &Dashboard) {
     }
     dashboard.runtime.block_on(dashboard.data.run("ALTER TABLE target RENAME TO gone"));
     let ill = dashboard.get("/healthz");
-    assert!(ill.status == 503 && ill.body.contains("the database does not answer"), "{}", ill.body);
+    assert!(ill.status == 503 && ill.body.contains("the database does not respond"), "{}", ill.body);
 }
 
 #[test]
@@ -998,7 +998,7 @@ fn targets_of_the_api_are_sealed_and_lead_nowhere_inside() {
         ("http://[fd00::1]/mcp", "fd00::1 is not a public address"),
         ("http://169.254.169.254/latest", "169.254.169.254 is not a public address"),
         ("http://localhost:9/mcp", "which is not a public address"),
-        ("ftp://mcp.example/", "neither http nor https"),
+        ("ftp://mcp.example/", "not an http or https URL"),
     ] {
         let (status, answer) = ask("POST", "/api/targets/new", json!({ "url": url }));
         assert_eq!(status, 422, "{url}: {answer}");
