@@ -83,13 +83,7 @@ pub fn missing(schema: &Value, valid: &Value) -> Vec<Variant> {
 pub fn mistyped(schema: &Value, valid: &Value) -> Vec<Variant> {
     let Ok(judged) = Schema::of(schema) else { return Vec::new() };
     let wrong = [json!({ "mcproof": ["wrong type"] }), json!(["mcproof", ["wrong type"]]), json!(42)];
-    let with = |property: String| {
-        wrong.iter().find_map(|wrong| {
-            let mut arguments = valid.clone();
-            arguments.as_object_mut()?.insert(property.clone(), wrong.clone());
-            (judged.is_valid(&arguments) == Ok(false)).then(|| Variant { property: property.clone(), arguments })
-        })
-    };
+    let with = |property: String| wrong.iter().find_map(|wrong| invalid_with(&judged, valid, &property, wrong.clone()));
     properties(schema, valid).into_iter().take(MOST_PROPERTIES).filter_map(with).collect()
 }
 
@@ -99,14 +93,21 @@ pub fn out_of_range(schema: &Value, valid: &Value) -> Vec<Variant> {
     let Ok(judged) = Schema::of(schema) else { return Vec::new() };
     let with = |property: String| -> Vec<Variant> {
         let outside = property_schema(schema, &property).map(just_outside).unwrap_or_default();
-        let variant = |value: Value| {
-            let mut arguments = valid.clone();
-            arguments.as_object_mut()?.insert(property.clone(), value);
-            (judged.is_valid(&arguments) == Ok(false)).then(|| Variant { property: property.clone(), arguments })
-        };
-        outside.into_iter().filter_map(variant).collect()
+        outside.into_iter().filter_map(|value| invalid_with(&judged, valid, &property, value)).collect()
     };
     properties(schema, valid).into_iter().take(MOST_PROPERTIES).flat_map(with).collect()
+}
+
+/// Valid arguments with another value for a property.
+fn with_value(valid: &Value, property: &str, value: Value) -> Option<Variant> {
+    let mut arguments = valid.clone();
+    arguments.as_object_mut()?.insert(property.to_owned(), value);
+    Some(Variant { property: property.to_owned(), arguments })
+}
+
+/// The same; `None` if the schema allows it.
+fn invalid_with(schema: &Schema, valid: &Value, property: &str, value: Value) -> Option<Variant> {
+    with_value(valid, property, value).filter(|variant| schema.is_valid(&variant.arguments) == Ok(false))
 }
 
 /// Values that miss a bound of a schema by one.
@@ -136,12 +137,7 @@ fn just_outside(schema: &Value) -> Vec<Value> {
 
 /// Valid arguments with something unusual; none if there is no place for it.
 pub fn unusual(schema: &Value, valid: &Value, what: Unusual) -> Vec<Variant> {
-    let set = |property: Option<String>, value: Value| {
-        let property = property?;
-        let mut arguments = valid.clone();
-        arguments.as_object_mut()?.insert(property.clone(), value);
-        Some(Variant { property, arguments })
-    };
+    let set = |property: Option<String>, value: Value| with_value(valid, &property?, value);
     let all = || properties(schema, valid).into_iter();
     let text = || all().find(|property| property_schema(schema, property).is_some_and(takes_any_text));
     let variants = match what {

@@ -139,14 +139,14 @@ impl Answer<'_> {
         }
     }
 
-    /// In a few words: `a result`, `error -32601`, `status 404`, `no answer`.
+    /// In a few words: `a result`, `error -32601`, `status 404`, `no response`.
     pub fn describe(&self) -> String {
         match self {
             Self::Result { value, .. } if value.get("isError") == Some(&Value::Bool(true)) => "a result with `isError`".into(),
             Self::Result { .. } => "a result".into(),
             Self::Error { .. } => self.code().map_or_else(|| "an error without a code".into(), |code| format!("error {code}")),
             Self::Status { status, .. } => format!("status {status}"),
-            Self::Silence => "no answer".into(),
+            Self::Silence => "no response".into(),
             Self::Gone => "the end of the connection".into(),
             Self::None => "nothing".into(),
         }
@@ -334,9 +334,14 @@ impl<'a> ConversationView<'a> {
         self.conversation.probes.iter().find(|probed| probed.probe == probe).map(|probed| self.asked(probed))
     }
 
+    /// Whether a frame was recorded during one of these probes.
+    pub fn is_within(&self, frame: FrameId, probes: &[&str]) -> bool {
+        self.conversation.probes.iter().any(|probed| probes.contains(&probed.probe.as_str()) && probed.contains(frame))
+    }
+
     /// What went out and came back for a probe.
     pub fn asked<'c>(&'c self, probed: &'a Probed) -> Asked<'a, 'c> {
-        let within = |frame: &Frame| probed.first <= frame.id && frame.id < probed.end;
+        let within = |frame: &Frame| probed.contains(frame.id);
         let request = self.from_client().find(|said| within(said.frame));
         let http = self.exchanges.values().find(|exchange| within(exchange.request));
         let answer = match request.and_then(|request| self.answer_to(request)) {

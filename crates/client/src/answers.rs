@@ -7,6 +7,7 @@ mod callback;
 pub use callback::{Callback, CallbackResponse};
 
 use crate::jsonrpc::RpcError;
+use mcproof_protocol::error_code::METHOD_NOT_FOUND;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -59,7 +60,6 @@ pub enum Sampling {
 
 /// "User rejected sampling request" (client/sampling, error handling).
 const REJECTED: i64 = -1;
-pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 
 impl Answers {
     /// These, and where they say nothing, the others.

@@ -8,6 +8,7 @@ use super::hash::{canonical, full_hash, sort, text, tools_hash};
 use super::profile::{Profile, Visitor};
 use futures_util::future::try_join_all;
 use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, Handshake, ListFailure, Session, Tap, Target, Unanswered, open_session};
+use mcproof_protocol::error_code::METHOD_NOT_FOUND;
 use mcproof_protocol::{Era, Revision, Transport};
 use mcproof_record::{Contract, ContractHashes};
 use serde_json::{Map, Value};
@@ -34,8 +35,6 @@ pub enum CaptureFailure {
 const ANNOUNCEMENT: Duration = Duration::from_millis(400);
 /// How often lists are read again after a notification that they have changed.
 const MOST_READINGS: usize = 5;
-
-const METHOD_NOT_FOUND: i64 = -32601;
 
 /// The lists: method, key of the items, capability, what tells of a change, and what items are sorted by.
 const LISTS: [(&str, &str, &str, &str, &str); 4] = [

@@ -1,6 +1,7 @@
 //! What all crates speak of: the revisions of the protocol in their order, its eras, and the transports. Names and facts of the
 //! specification only; no messages, no I/O.
 
+pub mod error_code;
 mod revision;
 mod transport;
 

@@ -96,6 +96,13 @@ pub struct Probed {
     pub outcome: ProbeOutcome,
 }
 
+impl Probed {
+    /// Whether a frame was recorded while this was tried.
+    pub fn contains(&self, frame: FrameId) -> bool {
+        self.first <= frame && frame < self.end
+    }
+}
+
 /// What ended the wait for a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -7,6 +7,7 @@ use mcproof_analysis::is_error_response;
 use mcproof_analysis::probes::POSTED;
 use mcproof_analysis::wording::shortened;
 use mcproof_analysis::{ConversationView, HttpExchange, Said, read_json};
+use mcproof_protocol::error_code::METHOD_NOT_FOUND;
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -242,8 +243,8 @@ impl Guess<'_, '_, '_> {
             return Meaning::Excused;
         }
         let before = |frame: FrameId| frame < reply.frame;
-        // What we sent may have been read in ways that we do not see, id and all. Over HTTP, only this very request counts.
-        let is_unreadable = match exchange.filter(|_| self.conversation.is_over("http")) {
+        // What we sent may have been read in ways that we do not see, id and all. The response to a POST rests on that POST alone.
+        let is_unreadable = match exchange.filter(|exchange| self.conversation.is_over("http") && exchange.method == "POST") {
             Some(exchange) => self.is_unreadable(exchange),
             None => self.unreadable.is_some_and(before),
         };
@@ -292,9 +293,8 @@ impl Guess<'_, '_, '_> {
 impl Guess<'_, '_, '_> {
     /// Whether a server may fail to find the id in the body of a request.
     fn is_unreadable(&self, exchange: &HttpExchange<'_>) -> bool {
-        let mut probes = self.conversation.conversation.probes.iter().filter(|probed| UNREADABLE.contains(&probed.probe.as_str()));
         serde_json::from_slice::<IgnoredAny>(exchange.request_body).is_err()
-            || probes.any(|probed| probed.first <= exchange.request.id && exchange.request.id < probed.end)
+            || self.conversation.is_within(exchange.request.id, &UNREADABLE)
     }
 
     /// Whether a refusal shows that the request was read, so that its id is known: in the modern era 404 and -32601 mean that the
@@ -305,8 +305,6 @@ impl Guess<'_, '_, '_> {
         self.conversation.is_modern() && exchange.status() == Some(404) && code == Some(METHOD_NOT_FOUND) && endpoint == Some(exchange.url)
     }
 }
-
-const METHOD_NOT_FOUND: i64 = -32601;
 
 /// The first message that was sent and that a server may fail to read: it cannot give back an id that it has not found.
 fn first_unreadable(conversation: &ConversationView<'_>) -> Option<FrameId> {

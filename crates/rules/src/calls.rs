@@ -11,6 +11,7 @@ use mcproof_analysis::differences::{OutputFlaw, output_flaw};
 use mcproof_analysis::json_schema::Schema;
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{Answer, Asked, Said};
+use mcproof_protocol::error_code::{HEADER_MISMATCH, INVALID_PARAMS};
 use mcproof_record::{FrameId, ProbeOutcome};
 use serde_json::{Value, json};
 
@@ -20,8 +21,6 @@ const SURVIVAL: &[RequirementSource] =
     &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "server/tools#security-considerations" }];
 const ERRORS: &[RequirementSource] =
     &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools#error-handling" }];
-const INVALID_PARAMS: i64 = -32602;
-const HEADER_MISMATCH: i64 = -32020;
 
 /// The rules that a call with something unusual leaves a server alive differ in what is unusual only.
 macro_rules! survival {
@@ -193,7 +192,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a call with a value outside of the bounds or the enumeration in the tool's schema gets an error",
         sources: VALIDATION,
         on: On::Any,
-        tolerance: Some("a MUST of the specification, and a warning by default because many tools use the nearest allowed value instead"),
+        tolerance: Some("many tools use the nearest allowed value instead"),
         judge: Judge::Together(|all| invalid_is_refused(all, "call-out-of-range-argument", "declares a bound of an argument")),
         why: "a model that asks for 1,000 items and gets 100 takes them for all that there are",
         remedy: "validate the arguments with `inputSchema` before the tool runs, or remove bounds that the tool does not have",
@@ -361,19 +360,23 @@ fn unknown_tool_is_refused(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn listed_is_callable(all: &[&ConversationView<'_>]) -> Judgment {
-    let (mut seen, mut flaws) = (0, Vec::new());
+    let (mut answered, mut seen, mut flaws) = (0, 0, Vec::new());
     let unknown: Vec<Asked<'_, '_>> = all.iter().filter_map(|conversation| conversation.probe("unknown-tool")).collect();
+    let is_quoted = unknown.iter().any(|unknown| refusal_text(&unknown.answer).is_some_and(|text| text.contains(unknown.subject())));
     for (position, conversation) in all.iter().enumerate() {
         for asked in conversation.probes("call").filter(|asked| asked.answer.frame().is_some()) {
-            seen += 1;
+            answered += 1;
+            // A refusal says something only beside that of an unknown tool.
+            seen += usize::from(is_quoted || !asked.answer.is_refusal());
             if unknown.iter().any(|unknown| is_refused_as_unknown(&asked, unknown)) {
                 let detail = "a call is refused as one of a tool that does not exist".to_owned();
                 flaws.push(Flaw { subject: asked.subject().to_owned(), detail, frames: asked.frames(), conversation: position });
             }
         }
     }
-    match seen {
-        0 => nothing_called(all, "is callable"),
+    match (answered, seen) {
+        (0, _) => nothing_called(all, "is callable"),
+        (_, 0) => Judgment::Untestable("all calls were refused, and the error for an unknown tool does not name it".into()),
         _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
 }

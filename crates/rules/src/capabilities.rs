@@ -2,46 +2,21 @@
 //! Source: basic/lifecycle, capability negotiation; server/*, capabilities; server/utilities/logging.
 
 use super::modern::key_of;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use super::{Answer, Asked, ConversationView, Said};
 use mcproof_protocol::Revision;
 use mcproof_record::FrameId;
 use serde_json::Value;
 
-const OFTEN_BROKEN: Option<&str> =
-    Some("a MUST of the specification, and a warning by default because several well-known servers break it");
+const OFTEN_BROKEN: Option<&str> = Some("several well-known servers break it");
 
 /// Both parties keep to what was negotiated.
-const NEGOTIATED: &[RequirementSource] = &[
-    RequirementSource {
-        revisions: Revision::V2024_11_05..=Revision::V2025_03_26,
-        level: RequirementLevel::Should,
-        source: "basic/lifecycle#operation",
-    },
-    RequirementSource {
-        revisions: Revision::V2025_06_18..=Revision::V2025_11_25,
-        level: RequirementLevel::Must,
-        source: "basic/lifecycle#operation",
-    },
-    RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/tools#capabilities" },
-];
+const NEGOTIATED: &[RequirementSource] = &negotiated("server/tools#capabilities");
 
 /// What a modern server may send is told by each subscription and each request: that is `listen-filter-is-honored` and
 /// `logs-only-when-requested`.
 /// That a modern server logs is told by its capabilities all the same.
-const NEGOTIATED_BY_HANDSHAKE: &[RequirementSource] = &[
-    RequirementSource {
-        revisions: Revision::V2024_11_05..=Revision::V2025_03_26,
-        level: RequirementLevel::Should,
-        source: "basic/lifecycle#operation",
-    },
-    RequirementSource {
-        revisions: Revision::V2025_06_18..=Revision::V2025_11_25,
-        level: RequirementLevel::Must,
-        source: "basic/lifecycle#operation",
-    },
-    RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/utilities/logging#capabilities" },
-];
+const NEGOTIATED_BY_HANDSHAKE: &[RequirementSource] = &negotiated("server/utilities/logging#capabilities");
 
 pub(super) const RULES: &[Rule] = &[
     Rule {

@@ -8,6 +8,7 @@ use super::jsonrpc::RESPONSES;
 use super::rule_definition::{Area, Judge, Judgment, On, Rule, Violation};
 use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
 use mcproof_analysis::probes::PARALLEL_TOKEN;
+use mcproof_protocol::error_code::INTERNAL_ERROR;
 use mcproof_record::{Finding, FrameBody, FrameId, Judged, Opened, ProbeOutcome, RuleResult, Severity};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -58,8 +59,6 @@ const ORDINARY: [&str; 7] =
 
 const HANDSHAKES: [&str; 2] = ["initialize", "server/discover"];
 
-const INTERNAL_ERROR: i64 = -32603;
-
 /// In which way requests fail.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Failure {
@@ -104,7 +103,7 @@ fn outcomes<'c>(conversation: &'c ConversationView<'_>) -> Vec<Outcome<'c>> {
         let reply = pairing.answer_to(request);
         let response = said.exchange.and_then(|id| conversation.exchanges.get(&id)?.response);
         let frames = [Some(said.frame.id), response.map(|response| response.frame.id), reply.map(|reply| reply.frame)];
-        let probed = conversation.conversation.probes.iter().find(|probed| probed.first <= said.frame.id && said.frame.id < probed.end);
+        let probed = conversation.conversation.probes.iter().find(|probed| probed.contains(said.frame.id));
         let failure = match (reply, response) {
             (_, Some(response)) if response.status >= 500 => Some(Failure::Status(response.status)),
             (Some(reply), _) if code(reply.value) == Some(INTERNAL_ERROR) => Some(Failure::InternalError),

@@ -220,12 +220,8 @@ const SILENCE: Duration = Duration::from_secs(2);
 /// itself, although the server responded to what was posted later.
 pub(super) fn unanswered_posts<'c, 'a>(conversation: &'c ConversationView<'a>) -> Vec<(&'c HttpExchange<'a>, String)> {
     let Some(last) = conversation.frames().last() else { return Vec::new() };
-    let is_left = |exchange: &HttpExchange<'_>| {
-        let mut left = conversation.conversation.probes.iter().filter(|probed| ["abort", UNKNOWN_STREAM].contains(&probed.probe.as_str()));
-        left.any(|probed| probed.first <= exchange.request.id && exchange.request.id < probed.end)
-    };
     let unanswered = |exchange: &'c HttpExchange<'a>| {
-        if exchange.method != "POST" || exchange.response.is_some() || exchange.end.is_some() || is_left(exchange) {
+        if exchange.method != "POST" || exchange.response.is_some() || exchange.end.is_some() || is_abandoned(conversation, exchange) {
             return None;
         }
         let said = conversation.from_client().find(|said| said.exchange == Some(exchange.id))?;
@@ -234,11 +230,20 @@ pub(super) fn unanswered_posts<'c, 'a>(conversation: &'c ConversationView<'a>) -
             (true, false) => return None,
             (false, _) => exchange.request.id,
         };
-        let mut later = conversation.exchanges.values().filter(|later| later.request.id > exchange.request.id);
-        let is_overdue = conversation.elapsed(since, last.id)? >= SILENCE && later.any(|later| later.response.is_some());
+        let is_overdue = conversation.elapsed(since, last.id)? >= SILENCE && is_responded_later(conversation, exchange);
         is_overdue.then(|| Some((exchange, said.method()?.to_owned())))?
     };
     conversation.exchanges.values().filter_map(unanswered).collect()
+}
+
+/// Whether the client did not wait for the response.
+pub(super) fn is_abandoned(conversation: &ConversationView<'_>, exchange: &HttpExchange<'_>) -> bool {
+    conversation.is_within(exchange.request.id, &["abort", UNKNOWN_STREAM])
+}
+
+/// Whether a later HTTP request got a response, so that the server was there.
+pub(super) fn is_responded_later(conversation: &ConversationView<'_>, exchange: &HttpExchange<'_>) -> bool {
+    conversation.exchanges.values().any(|later| later.request.id > exchange.request.id && later.response.is_some())
 }
 
 fn body_is_framed_well(conversation: &ConversationView<'_>) -> Judgment {
@@ -281,11 +286,7 @@ fn waited(conversation: &ConversationView<'_>, from: FrameId, to: FrameId) -> Op
 
 fn problem_of_body(conversation: &ConversationView<'_>, exchange: &HttpExchange<'_>) -> Option<String> {
     let is_events = exchange.media_type().as_deref() == Some("text/event-stream");
-    let is_ours = conversation
-        .conversation
-        .probes
-        .iter()
-        .any(|probed| probed.probe == "abort" && probed.first <= exchange.request.id && exchange.request.id < probed.end);
+    let is_ours = conversation.is_within(exchange.request.id, &["abort"]);
     // Whoever refuses a body that is too large may close the connection while it is still sent (RFC 9110, 15.5.14).
     let may_close = exchange.status() == Some(413);
     if let Some((_, Some(reason))) = exchange.end {
@@ -323,7 +324,7 @@ fn framing_evidence(exchange: &HttpExchange<'_>) -> Vec<FrameId> {
 
 fn connection_is_kept(conversation: &ConversationView<'_>) -> Judgment {
     let Some(asked) = conversation.probe("kept-connection") else { return Judgment::NotTried("it was not tried".into()) };
-    let within = |exchange: &&HttpExchange<'_>| asked.probed.first <= exchange.request.id && exchange.request.id < asked.probed.end;
+    let within = |exchange: &&HttpExchange<'_>| asked.probed.contains(exchange.request.id);
     let exchanges: Vec<&HttpExchange<'_>> = conversation.exchanges.values().filter(within).collect();
     let says_close =
         |exchange: &HttpExchange<'_>| exchange.header("connection").is_some_and(|value| value.to_ascii_lowercase().contains("close"));

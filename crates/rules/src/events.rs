@@ -711,8 +711,7 @@ fn post_is_accepted(conversation: &ConversationView<'_>) -> Judgment {
 /// Whether a POST is not what any client of the protocol would send.
 fn is_odd(conversation: &ConversationView<'_>, exchange: &HttpExchange<'_>) -> bool {
     const ALSO_USUAL: [&str; 4] = ["plain", LEGAL_FORM, "call-slow", "after-cancel"];
-    let probe =
-        conversation.conversation.probes.iter().find(|probed| probed.first <= exchange.request.id && exchange.request.id < probed.end);
+    let probe = conversation.conversation.probes.iter().find(|probed| probed.contains(exchange.request.id));
     let is_usual = match probe {
         Some(probed) => USUAL_PROBES.iter().chain(&ALSO_USUAL).any(|probe| probed.probe == *probe),
         // The handshake.

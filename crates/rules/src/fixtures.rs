@@ -469,7 +469,7 @@ fn enough(count: usize, who: &str, what: &str) -> Result<(), String> {
 
 /// What the server asked of the client while a fixture was asked.
 fn asked_back<'c, 'a>(conversation: &'c ConversationView<'a>, asked: &Asked<'_, '_>, method: &str) -> Option<&'c Said<'a>> {
-    let is_within = |id: FrameId| asked.probed.first <= id && id < asked.probed.end;
+    let is_within = |id: FrameId| asked.probed.contains(id);
     conversation.from_server().find(|said| said.is_request() && said.method() == Some(method) && is_within(said.frame.id))
 }
 
@@ -689,7 +689,7 @@ fn list_change_is_told(conversation: &ConversationView<'_>) -> Judgment {
     let names = TOOLS.map(|(tool, ..)| tool);
     let (mut seen, mut violations) = (0, Vec::new());
     for probed in conversation.conversation.probes.iter().filter(|probed| probed.probe == "fixture-change") {
-        let within = |said: &&Said<'_>| probed.first <= said.frame.id && said.frame.id < probed.end;
+        let within = |said: &&Said<'_>| probed.contains(said.frame.id);
         let Some(call) = conversation.from_client().filter(within).find(|said| said.method() == Some("tools/call")) else { continue };
         let answer = conversation.answer_to(call);
         if answer.is_none_or(|answer| answer.value.get("result").is_none()) {

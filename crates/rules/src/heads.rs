@@ -1,9 +1,9 @@
 //! Responses as HTTP itself wants them: a head that can be read, with each header once.
 //! Source: RFC 9112 (HTTP/1.1), RFC 9110 (HTTP semantics).
 
+use super::connections::{is_abandoned, is_responded_later};
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, HttpExchange};
-use mcproof_analysis::probes::UNKNOWN_STREAM;
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::transport::NOT_HTTP;
 use std::collections::BTreeMap;
@@ -129,27 +129,22 @@ fn responses_are_http(conversation: &ConversationView<'_>) -> Judgment {
 /// How long the head of a response may take that nothing has to be worked out for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Probes in which the client does not wait for a response.
-const LEFT_BY_CLIENT: [&str; 2] = ["abort", UNKNOWN_STREAM];
-
 /// Why a GET without a head counts one step less.
 const HEAD_WITH_FIRST_EVENT: &str = "some servers send the head of a stream together with its first event, and clients do not wait for it";
 
 /// POSTs are judged by the messages in them.
 fn requests_get_responses(conversation: &ConversationView<'_>) -> Judgment {
     let Some(last) = conversation.frames().last() else { return Judgment::Untestable(NO_RESPONSE.into()) };
-    let abandoned = |exchange: &HttpExchange<'_>| {
-        let mut probes = conversation.conversation.probes.iter().filter(|probed| LEFT_BY_CLIENT.contains(&probed.probe.as_str()));
-        probes.any(|probed| probed.first <= exchange.request.id && exchange.request.id < probed.end)
-    };
     let (mut seen, mut wrong) = (0, BTreeMap::<&str, Violation>::new());
-    for exchange in conversation.exchanges.values().filter(|exchange| exchange.method != "POST" && !abandoned(exchange)) {
+    for exchange in conversation.exchanges.values() {
+        if exchange.method == "POST" || is_abandoned(conversation, exchange) {
+            continue;
+        }
         seen += usize::from(exchange.response.is_some());
-        let mut later = conversation.exchanges.values().filter(|later| later.request.id > exchange.request.id);
         let is_overdue = exchange.response.is_none()
             && exchange.end.is_none()
             && conversation.elapsed(exchange.request.id, last.id).is_some_and(|elapsed| elapsed >= PATIENCE)
-            && later.any(|later| later.response.is_some());
+            && is_responded_later(conversation, exchange);
         if is_overdue {
             wrong.entry(exchange.method).or_insert_with(|| {
                 let violation = Violation::new(format!("a {} got no response", excerpt(exchange.method)), [exchange.request.id]);
@@ -191,8 +186,8 @@ fn headers_come_once(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 /// Headers whose value is a list of tokens (RFC 9110, 5.6.1 and 5.6.2).
-const LISTS_OF_TOKENS: [&str; 6] =
-    ["access-control-allow-headers", "access-control-allow-methods", "access-control-expose-headers", "allow", "transfer-encoding", "vary"];
+const LISTS_OF_TOKENS: [&str; 5] =
+    ["access-control-allow-headers", "access-control-allow-methods", "access-control-expose-headers", "allow", "vary"];
 
 /// The transfer codings that have a name (RFC 9112, 7).
 const TRANSFER_CODINGS: [&str; 6] = ["chunked", "compress", "deflate", "gzip", "x-compress", "x-gzip"];

@@ -577,7 +577,7 @@ fn legal_requests_are_served(conversation: &ConversationView<'_>) -> Judgment {
 
 /// Whether the answer came with an id that is not the request's.
 fn is_misnamed(conversation: &ConversationView<'_>, asked: &Asked<'_, '_>) -> bool {
-    let within = |frame: FrameId| asked.probed.first <= frame && frame < asked.probed.end;
+    let within = |frame: FrameId| asked.probed.contains(frame);
     conversation.from_server().any(|said| said.is_answer() && within(said.frame.id))
 }
 

@@ -272,6 +272,7 @@ mod tests {
     }
 
     const HTTP: (&str, &str) = ("http", "2025-11-25");
+    const STDIO: (&str, &str) = ("stdio", "2025-11-25");
 
     #[test]
     fn a_server_that_limits_how_often_it_is_asked_breaks_no_law() {
@@ -370,6 +371,66 @@ mod tests {
         let text = r#"< {"jsonrpc":"2.0","id":109,"result":{}}"#;
         check("response-belongs-to-a-request", ("stdio", "2025-11-25"), 0, text, "broken");
         check("response-belongs-to-a-request", ("stdio", "2025-11-25"), 7, text, "untestable");
+    }
+
+    #[test]
+    fn a_response_without_a_request_is_found_on_the_stream_of_a_get() {
+        let stray = r#"> POST /mcp
+                       > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+                       < 200 content-type: application/json
+                       < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+                       > GET /mcp accept: text/event-stream
+                       < 200 content-type: text/event-stream
+                       < data: {"jsonrpc":"2.0","id":109,"result":{}}"#;
+        check("response-belongs-to-a-request", HTTP, 0, stray, "broken");
+    }
+
+    #[test]
+    fn a_rule_passes_only_on_what_it_has_seen() {
+        let completion = |completion: &str| {
+            format!(
+                r#"@ complete name
+                   > {{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{{}}}}
+                   < {{"jsonrpc":"2.0","id":1,"result":{{"completion":{completion}}}}}"#
+            )
+        };
+        let rule = "completion-total-is-consistent";
+        check(rule, STDIO, 0, &completion(r#"{"values":["Ada"]}"#), "not applicable");
+        check(rule, STDIO, 0, &completion(r#"{"values":["Ada"],"total":1}"#), "pass");
+        check(rule, STDIO, 0, &completion(r#"{"values":["Ada"],"total":0}"#), "broken");
+
+        let called = |unknown: &str, called: &str| {
+            format!(
+                r#"@ unknown-tool none
+                   > {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"none"}}}}
+                   < {{"jsonrpc":"2.0","id":1,"error":{{"code":-32602,"message":"{unknown}"}}}}
+                   @ call echo
+                   > {{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"echo"}}}}
+                   < {{"jsonrpc":"2.0","id":2,{called}}}"#
+            )
+        };
+        let refused = |message: &str| format!(r#""error":{{"code":-32602,"message":"{message}"}}"#);
+        let rule = "listed-tool-is-callable";
+        check(rule, STDIO, 0, &called("failed", &refused("failed")), "untestable");
+        check(rule, STDIO, 0, &called("failed", r#""result":{"content":[]}"#), "pass");
+        check(rule, STDIO, 0, &called("no tool none", &refused("text is missing")), "pass");
+        check(rule, STDIO, 0, &called("no tool none", &refused("no tool echo")), "broken");
+    }
+
+    #[test]
+    fn any_date_can_be_a_supported_version() {
+        let refused = |supported: &str| {
+            format!(
+                r#"@ unsupported-version 1900-01-01
+                   > {{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"1900-01-01"}}}}}}
+                   < {{"jsonrpc":"2.0","id":1,"error":{{"code":-32022,"message":"no","data":{{"supported":["2026-07-28",{supported}],"requested":"1900-01-01"}}}}}}"#
+            )
+        };
+        for (supported, expected) in
+            [("\"2024-10-07\"", "pass"), ("\"2027-01-01\"", "pass"), ("\"DRAFT-2026\"", "pass"), ("\"1.0\"", "broken")]
+        {
+            check("unsupported-version-error-names-versions", ("stdio", "2026-07-28"), 0, &refused(supported), expected);
+        }
     }
 
     #[test]

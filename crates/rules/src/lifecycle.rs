@@ -5,11 +5,12 @@ use super::ConversationView;
 use super::answers::{Heard, Meaning, Pairing, death, died_of_abuse, first_abuse, garbled, gathered, how_it_exited, messages, shown};
 use super::jsonrpc::RESPONSES;
 use super::modern::supports_legacy;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use mcproof_analysis::diagnosis::missing_piece;
 use mcproof_analysis::probes::{LEGAL_FORM, PARALLEL_TOKEN};
 use mcproof_analysis::wording::shortened;
 use mcproof_analysis::{Answer, Said, USUAL_PROBES};
+use mcproof_protocol::error_code::HEADER_MISMATCH;
 use mcproof_protocol::{Era, Revision};
 use mcproof_record::{FrameBody, FrameId, Opened, ProbeOutcome};
 use serde_json::Value;
@@ -199,19 +200,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "client-capabilities-are-respected",
         area: Area::Lifecycle,
         requirement: "a server sends only requests that the client has declared to support",
-        sources: &[
-            RequirementSource {
-                revisions: Revision::V2024_11_05..=Revision::V2025_03_26,
-                level: RequirementLevel::Should,
-                source: "basic/lifecycle#operation",
-            },
-            RequirementSource {
-                revisions: Revision::V2025_06_18..=Revision::V2025_11_25,
-                level: RequirementLevel::Must,
-                source: "basic/lifecycle#operation",
-            },
-            RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#meta" },
-        ],
+        sources: &negotiated("basic#meta"),
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(capabilities_are_respected),
@@ -283,7 +272,7 @@ fn last_words(conversation: &ConversationView<'_>) -> String {
 
 /// The handshake that opened the conversation; those of probes have laws of their own.
 fn handshake<'c, 'a>(conversation: &'c ConversationView<'a>) -> Option<&'c Said<'a>> {
-    let in_probe = |frame: FrameId| conversation.conversation.probes.iter().any(|probed| probed.first <= frame && frame < probed.end);
+    let in_probe = |frame: FrameId| conversation.conversation.probes.iter().any(|probed| probed.contains(frame));
     conversation.from_client().rfind(|said| said.method() == Some("initialize") && said.is_request() && !in_probe(said.frame.id))
 }
 
@@ -326,14 +315,13 @@ fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
         _ if conversation.frames().iter().any(|frame| matches!(frame.body, FrameBody::Exited { .. })) && !outlived(conversation) => {
             Judgment::Untestable("the process ended before that".into())
         }
-        _ => broken(format!("no answer{}", last_words(conversation)), None),
+        _ => broken(format!("no response{}", last_words(conversation)), None),
     }
 }
 
 /// Whether an error is for a header that no `initialize` has, or names the revisions that a server supports, and none of them
 /// has an `initialize`.
 fn is_modern_only(error: &Value) -> bool {
-    const HEADER_MISMATCH: i64 = -32020;
     if error.get("code").and_then(Value::as_i64) == Some(HEADER_MISMATCH) {
         return true;
     }

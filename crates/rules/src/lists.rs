@@ -229,7 +229,7 @@ impl<'c> Walk<'c> {
         let mut walk = Self { method: "tools/list", pages: Vec::new(), is_complete: false, refused: None };
         let probes: Vec<_> = conversation.conversation.probes.iter().filter(|probed| probed.probe == probe).collect();
         for (request, answer) in conversation.requests().filter(|(request, _)| request.method() == Some(walk.method)) {
-            let is_within = probes.iter().any(|probed| probed.first <= request.frame.id && request.frame.id < probed.end);
+            let is_within = probes.iter().any(|probed| probed.contains(request.frame.id));
             let Some(answer) = answer.filter(|_| is_within) else { continue };
             let items = answer.value.pointer("/result/tools").and_then(Value::as_array)?;
             let next = answer.value.pointer("/result/nextCursor").filter(|cursor| !cursor.is_null());
@@ -352,8 +352,7 @@ fn unknown_cursor_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     Judgment::of(violations, answered.len(), "no list was requested with an unknown cursor")
 }
 
-const CURSORS_ARE_IGNORED: &str =
-    "a SHOULD of the specification, and a note by default because nearly all servers without pages ignore cursors";
+const CURSORS_ARE_IGNORED: &str = "nearly all servers without pages ignore cursors";
 
 /// The lists that were walked twice, both times to the end.
 fn twice<'c>(conversation: &'c ConversationView<'_>) -> Vec<(Walk<'c>, Walk<'c>)> {

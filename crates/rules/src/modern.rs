@@ -4,7 +4,7 @@
 use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Answer, Asked, ConversationView, Said};
 use mcproof_analysis::wording::excerpt;
-use mcproof_protocol::Revision;
+use mcproof_protocol::error_code::METHOD_NOT_FOUND;
 use mcproof_record::FrameId;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -617,9 +617,7 @@ fn unsupported_version_flaw(requested: Option<&Value>, data: Option<&Value>) -> 
     if requested.is_some_and(|requested| versions.contains(requested)) {
         return Some("lists the refused version as supported".into());
     }
-    if let Some(unknown) =
-        versions.iter().filter_map(Value::as_str).find(|version| version.parse::<Revision>().is_err() && !is_draft(version))
-    {
+    if let Some(unknown) = versions.iter().filter_map(Value::as_str).find(|version| !is_version(version)) {
         return Some(format!("lists {} as supported, which is not a version of the protocol", excerpt(unknown)));
     }
     match named {
@@ -629,12 +627,10 @@ fn unsupported_version_flaw(requested: Option<&Value>, data: Option<&Value>) -> 
     }
 }
 
-/// Whether a version may be one of a draft, or newer than this program: a name, or a date after the last known one.
-fn is_draft(version: &str) -> bool {
-    version.starts_with("DRAFT") || version > Revision::MODERN.as_str() && version.len() == Revision::MODERN.as_str().len()
+/// A date, be it of a revision that was never released or is newer than this program, or the name of a draft.
+fn is_version(version: &str) -> bool {
+    version.starts_with("DRAFT") || version.parse::<jiff::civil::Date>().is_ok()
 }
-
-const METHOD_NOT_FOUND: i64 = -32601;
 
 fn removed_methods_are_refused(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.probe("unknown-method").is_some_and(|asked| matches!(asked.answer, Answer::Result { .. })) {
@@ -671,7 +667,7 @@ fn errors_have_their_status(conversation: &ConversationView<'_>) -> Judgment {
     let is_of_other_rule = |frame: FrameId| {
         let mut probes =
             conversation.conversation.probes.iter().filter(|probed| OF_OTHER_RULES.iter().any(|start| probed.probe.starts_with(start)));
-        probes.any(|probed| probed.first <= frame && frame < probed.end)
+        probes.any(|probed| probed.contains(frame))
     };
     let (mut seen, mut violations) = (0, Vec::new());
     for (request, answer) in conversation.requests().filter(|(request, _)| !is_of_other_rule(request.frame.id)) {

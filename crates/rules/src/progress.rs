@@ -340,7 +340,7 @@ fn is_cut_short(conversation: &ConversationView<'_>, answer: &Value) -> bool {
 
 /// Whether a cancellation came when the same call, the last one made before, was far from its end.
 fn in_midst(conversation: &ConversationView<'_>, cancellation: FrameId) -> bool {
-    let within = |probed: &Probed| probed.first <= cancellation && cancellation < probed.end;
+    let within = |probed: &Probed| probed.contains(cancellation);
     let Some(cancelled) = conversation.probes("cancel").find(|asked| within(asked.probed)) else { return false };
     let took = |asked: Asked<'_, '_>| conversation.elapsed(asked.request?.frame.id, asked.answer.frame()?);
     let usual = conversation.probes("call-slow").last().and_then(took);

@@ -151,7 +151,7 @@ pub(super) const RULES: &[Rule] = &[
             source: "server/utilities/completion#error-handling",
         }],
         on: On::Any,
-        tolerance: Some("a SHOULD of the specification, and a note by default because most servers return an empty list"),
+        tolerance: Some("most servers return an empty list"),
         judge: Judge::Each(unknown_reference_is_refused),
         why: "a client with a misspelled name sees an empty list instead of an error",
         remedy: "respond with -32602 if the reference names no existing prompt or template",
@@ -248,25 +248,26 @@ fn completion_has_at_most_100(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn completion_total_is_consistent(conversation: &ConversationView<'_>) -> Judgment {
-    let (mut seen, mut violations) = (0, Vec::new());
+    let (mut answered, mut seen, mut violations) = (0, 0, Vec::new());
     for asked in conversation.probes("complete") {
         let Answer::Result { value, .. } = asked.answer else { continue };
+        answered += 1;
         let member = |name: &str| value.get("completion").and_then(|completion| completion.get(name));
         let Some(count) = member("values").and_then(Value::as_array).map(Vec::len) else { continue };
+        let Some(total) = member("total").and_then(Value::as_u64) else { continue };
         seen += 1;
-        let total = member("total").and_then(Value::as_u64);
-        let has_more = member("hasMore").and_then(Value::as_bool);
         let count = count as u64;
-        let flaw = match (total, has_more) {
-            (Some(total), _) if total < count => format!("{count} values, but a `total` of {total}"),
-            (Some(total), Some(false)) if total > count => format!("{count} of {total} values, but `hasMore` is false"),
-            (Some(total), Some(true)) if total == count => format!("all {total} values, but `hasMore` is true"),
+        let flaw = match member("hasMore").and_then(Value::as_bool) {
+            _ if total < count => format!("{count} values, but a `total` of {total}"),
+            Some(false) if total > count => format!("{count} of {total} values, but `hasMore` is false"),
+            Some(true) if total == count => format!("all {total} values, but `hasMore` is true"),
             _ => continue,
         };
         violations.push(Violation::new(format!("the completion of `{}` has {flaw}", asked.subject()), asked.frames()));
     }
-    match (seen, crate::rule_definition::unless_declared(conversation, "completions")) {
-        (0, Some(judgment)) => judgment,
+    match (answered, seen, crate::rule_definition::unless_declared(conversation, "completions")) {
+        (0, _, Some(judgment)) => judgment,
+        (1.., 0, _) => Judgment::NotApplicable("no completion has a `total`".into()),
         _ => Judgment::of(violations, seen, "no completion got a result"),
     }
 }

@@ -1,11 +1,10 @@
 //! Resources and their templates: listed resources are readable, others are refused.
 //! Source: server/resources.
 
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use super::{Answer, Asked, ConversationView};
 use iri_string::template::UriTemplateStr;
 use mcproof_analysis::named;
-use mcproof_protocol::Revision;
 use mcproof_record::FrameId;
 use serde_json::Value;
 use url::Url;
@@ -137,19 +136,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "resource-subscription-works",
         area: Area::Resources,
         requirement: "if `subscribe` is declared, clients can subscribe to listed resources and unsubscribe from them",
-        sources: &[
-            RequirementSource {
-                revisions: Revision::V2024_11_05..=Revision::V2025_03_26,
-                level: RequirementLevel::Should,
-                source: "basic/lifecycle#operation",
-            },
-            RequirementSource {
-                revisions: Revision::V2025_06_18..=Revision::V2025_11_25,
-                level: RequirementLevel::Must,
-                source: "basic/lifecycle#operation",
-            },
-            RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/resources#subscriptions" },
-        ],
+        sources: &negotiated("server/resources#subscriptions"),
         on: On::Any,
         tolerance: None,
         judge: Judge::Each(subscription_works),

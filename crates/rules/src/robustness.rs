@@ -91,9 +91,7 @@ pub(super) const RULES: &[Rule] = &[
             source: "basic#batching",
         }],
         on: On::Any,
-        tolerance: Some(
-            "a MUST of the specification, and a warning by default because most servers of that revision do not accept batches",
-        ),
+        tolerance: Some("most servers of that revision do not accept batches"),
         judge: Judge::Each(batch_gets_response),
         why: "a client of this revision may put several requests into one array, and waits for their responses",
         remedy: "handle each message of an array, and respond to the requests among them; or support only later revisions, which have no batches",
@@ -375,7 +373,7 @@ fn survives_in(conversation: &ConversationView<'_>, probe: &str, what: &str) -> 
         Answer::Silence | Answer::Gone if garbled(conversation).is_some() || Pairing::of(conversation).is_off() => {
             Judgment::Untestable("the output of the server could not be read".into())
         }
-        Answer::Silence => Judgment::Broken(vec![Violation::new(format!("after {what} `{method}` got no answer"), frames(None))]),
+        Answer::Silence => Judgment::Broken(vec![Violation::new(format!("after {what} `{method}` got no response"), frames(None))]),
         Answer::Gone => {
             let death = death(conversation);
             let how = death.as_ref().map_or_else(|| "the connection ended".to_owned(), |death| death.how.clone());

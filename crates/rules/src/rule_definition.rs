@@ -155,6 +155,17 @@ pub struct RequirementSource {
     pub source: &'static str,
 }
 
+/// The sources of a requirement that both sides hold to what was negotiated: SHOULD in the first two revisions, MUST since, with
+/// another place in the modern era, which negotiates nothing.
+pub(super) const fn negotiated(modern: &'static str) -> [RequirementSource; 3] {
+    const OPERATION: &str = "basic/lifecycle#operation";
+    [
+        RequirementSource { revisions: Revision::V2024_11_05..=Revision::V2025_03_26, level: RequirementLevel::Should, source: OPERATION },
+        RequirementSource { revisions: Revision::V2025_06_18..=Revision::V2025_11_25, level: RequirementLevel::Must, source: OPERATION },
+        RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: modern },
+    ]
+}
+
 /// The transports on which a law can be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum On {

@@ -93,8 +93,7 @@ fn judge(
 
 /// Whether a request uses a method that its revision removed.
 fn removed(conversation: &ConversationView<'_>, request: &Said<'_>) -> bool {
-    let mut probes = conversation.conversation.probes.iter().filter(|probed| probed.probe == "removed-method");
-    probes.any(|probed| probed.first <= request.frame.id && request.frame.id < probed.end)
+    conversation.is_within(request.frame.id, &["removed-method"])
 }
 
 fn matches_schema(all: &[&ConversationView<'_>]) -> Judgment {

@@ -30,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a request with a foreign `Origin` gets status 403",
         sources: WARNING,
         on: On::Web,
-        tolerance: Some("a MUST of the specification, but most deployed servers do not comply"),
+        tolerance: Some("most deployed servers do not comply"),
         judge: Judge::Each(origin_is_validated),
         why: "with DNS rebinding, a web page in any browser on the machine calls the tools of a local server and reads the responses",
         remedy: "compare `Origin`, if present, with the expected origins, and respond to others (including `null`) with 403",

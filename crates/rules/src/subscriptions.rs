@@ -188,7 +188,7 @@ fn is_acknowledged_first(conversation: &ConversationView<'_>) -> Judgment {
         let asked = subscription.request.frame.id;
         let was_silent = || {
             let probes = conversation.conversation.probes.iter();
-            probes.filter(|probed| probed.first <= asked && asked < probed.end).any(|probed| probed.outcome == ProbeOutcome::Silent)
+            probes.filter(|probed| probed.contains(asked)).any(|probed| probed.outcome == ProbeOutcome::Silent)
         };
         let status = subscription.request.exchange.and_then(|id| conversation.exchanges.get(&id)?.status());
         if let Some(status) = status.filter(|status| ![200, 401, 403, 429].contains(status)) {

@@ -8,17 +8,14 @@ use mcproof_analysis::probes::{MISLED, RELATED};
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{Answer, Asked, ConversationView, Said};
 use mcproof_protocol::Revision;
+use mcproof_protocol::error_code::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
 use mcproof_record::{ExchangeId, FrameId};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 const REVISION: Revisions = Revision::V2025_11_25..=Revision::V2025_11_25;
 /// Why a MUST is a warning for tools that have to be called as a task.
-const REFUSED_IN_RESULT: Option<&str> =
-    Some("a MUST of the specification, and a warning by default if the call is refused with an `isError` result, as by the TypeScript SDK");
-const INVALID_PARAMS: i64 = -32602;
-const METHOD_NOT_FOUND: i64 = -32601;
-const INVALID_REQUEST: i64 = -32600;
+const REFUSED_IN_RESULT: Option<&str> = Some("the call is refused all the same, with an `isError` result, as by the TypeScript SDK");
 
 /// The fields that these rules have in common.
 const OF_TASKS: Rule = Rule {
@@ -769,7 +766,7 @@ fn list_has_each(conversation: &ConversationView<'_>) -> Judgment {
     let pages: Vec<&Said<'_>> = conversation
         .requests()
         .filter(|(request, _)| request.method() == Some("tasks/list"))
-        .filter(|(request, _)| asked.probed.first <= request.frame.id && request.frame.id < asked.probed.end)
+        .filter(|(request, _)| asked.probed.contains(request.frame.id))
         .filter_map(|(_, answer)| answer)
         .collect();
     let is_whole = pages.last().is_some_and(|page| page.value.get("result").is_some_and(|result| result.get("nextCursor").is_none()));

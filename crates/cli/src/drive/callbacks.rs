@@ -6,6 +6,7 @@ use super::outlet::Outlet;
 use super::redaction::Redaction;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{Answers, Callback, CallbackResponse, Elicitation, Sampling};
+use mcproof_protocol::error_code::INTERNAL_ERROR;
 use mcproof_record::drive::{AskedOfDriver, DriveAnswers};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -13,8 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
-
-const INTERNAL_ERROR: i64 = -32603;
 
 /// The server requests that were sent to the driver. Clones share them.
 #[derive(Clone)]

@@ -1,6 +1,7 @@
 //! Converts between lines of the driver protocol and JSON-RPC messages. Knows no methods.
 
 use mcproof_client::jsonrpc::RpcError;
+use mcproof_protocol::error_code::{INVALID_REQUEST, PARSE_ERROR};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -14,9 +15,6 @@ pub(super) enum Incoming<'a> {
     Response { id: String, answer: Result<Value, RpcError> },
     Wrong { id: Value, code: i64, message: String },
 }
-
-pub(super) const PARSE_ERROR: i64 = -32700;
-pub(super) const INVALID_REQUEST: i64 = -32600;
 
 #[derive(Deserialize)]
 struct Envelope<'a> {

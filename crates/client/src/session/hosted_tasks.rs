@@ -4,10 +4,11 @@
 
 use super::dispatcher::ServerRequest;
 use super::responder::relate;
-use crate::answers::{Answers, HostedTasks, METHOD_NOT_FOUND};
+use crate::answers::{Answers, HostedTasks};
 use crate::auth::random_text;
 use crate::jsonrpc::{RequestId, RpcError};
 use jiff::Timestamp;
+use mcproof_protocol::error_code::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
 use serde_json::{Map, Value, json};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -16,8 +17,6 @@ use tokio::time::Instant;
 const MAX_TASKS: usize = 100;
 /// Longer than any session, and short enough to be added to a time.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
-const INVALID_PARAMS: i64 = -32602;
-const INTERNAL_ERROR: i64 = -32603;
 
 #[derive(Clone, Copy)]
 pub(super) struct CurrentTime {

@@ -15,6 +15,7 @@ use crate::transport::{
     Process, Resume, ShutdownTimeouts, SseConnection, SseFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited,
     listening_addresses,
 };
+use mcproof_protocol::error_code::METHOD_NOT_FOUND;
 use mcproof_protocol::{Era, EraChoice, Revision, Transport};
 use serde_json::json;
 use std::pin::pin;
@@ -98,7 +99,6 @@ const DISCOVER: &str = "server/discover";
 
 /// Errors by which a modern server shows that it is one (2026-07-28, basic, error codes).
 const MODERN_ERRORS: [i64; 3] = [-32020, -32021, -32022];
-const METHOD_NOT_FOUND: i64 = -32601;
 
 pub(super) struct Opening<'a> {
     options: &'a ConnectOptions,
