@@ -364,10 +364,8 @@ fn restrict(restriction: &Restriction, target: &mut Target, network: &mut Networ
 const PORT: &str = "${port}";
 
 fn free_port() -> Result<String, Failure> {
-    let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0));
-    let address = listener.and_then(|listener| listener.local_addr());
-    address
-        .map(|address| address.port().to_string())
+    mcproof_client::free_port()
+        .map(|port| port.to_string())
         .map_err(|error| Failure::bad_input("no-port", format!("no free port: {error}")).hint("replace `${port}` with a port"))
 }
 

@@ -55,6 +55,23 @@ fn a_server_that_dies_is_told_with_its_last_words() {
 }
 
 #[test]
+fn a_late_response_to_a_canceled_request_is_ignored_and_a_second_one_is_not() {
+    let message = |id: u32, result: &str| format!(r#"printf '{{"jsonrpc":"2.0","id":{id},"result":{result}}}\n'"#);
+    let initialized = message(1, r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}"#);
+    let late = message(2, r#"{"content":[]}"#);
+    // Reads `notifications/initialized`, the call, its cancellation and `tools/list`.
+    let server = |late: &str| {
+        let lines = "read -r l; ".repeat(4);
+        shell(
+            &format!("read -r l; {initialized}; {lines}{late}; {}; cat >/dev/null", message(3, r#"{"tools":[]}"#)),
+            "{ cancel: { call: slow, after: 5ms } }, tools",
+        )
+    };
+    check(&server(&late), &["--era", "legacy"], 0, &["1 passed"]);
+    check(&server(&format!("{late}; {late}")), &["--era", "legacy"], 1, &["another response with id 2, whose request is complete"]);
+}
+
+#[test]
 fn noise_on_stdout_fails_a_case_that_would_pass() {
     let noisy = shell(&format!("echo 'Server ready'; exec {} demo tracker", env!("CARGO_BIN_EXE_mcproof")), "tools");
     check(&noisy, &[], 1, &["not an MCP message", "`Server ready`", "write only messages to stdout"]);

@@ -4,6 +4,7 @@
 mod answers;
 pub mod auth;
 pub mod jsonrpc;
+mod ports;
 pub mod redaction;
 mod secrets;
 pub mod session;
@@ -12,6 +13,7 @@ pub mod transport;
 
 pub use answers::{Answers, Callback, CallbackResponse, Elicitation, HostedTasks, Sampling};
 
+pub use ports::free_port;
 pub use secrets::inherited_secrets;
 pub use session::{
     CallFailure, Called, Canceler, Cancellation, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Fault, Handshake, Headers,

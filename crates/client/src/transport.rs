@@ -206,7 +206,7 @@ pub enum ViolationKind {
     UnknownId(RequestId),
     #[error("a response with id \"{0}\", a string, where the request had the number {0}")]
     TextForNumber(i64),
-    #[error("another response with id {0}, whose request is complete or abandoned")]
+    #[error("another response with id {0}, whose request is complete")]
     NotWaitedFor(RequestId),
     #[error("a response without an id: {0}")]
     NoId(String),

@@ -2,11 +2,10 @@
 
 use crate::client::{Client, endpoint, explain};
 use crate::failure::Failure;
-use mcproof_client::{ConnectOptions, Endpoint, Launch, Session, Tap, TapBounds, Target, open_bare};
+use mcproof_client::{ConnectOptions, Endpoint, Launch, Session, Tap, TapBounds, Target, free_port, open_bare};
 use mcproof_protocol::{Revision, Transport};
 use mcproof_record::Diagnostic;
 use mcproof_suite::run::locate_by;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 
 /// A program, and how to start it for each transport.
@@ -88,7 +87,7 @@ impl Program {
             return Err(wrong(format!("this program is not reached over {transport}")));
         };
         let port = match self.port_from {
-            None => free_port()?.to_string(),
+            None => free_port().map_err(|error| wrong(format!("no free port: {error}")))?.to_string(),
             // Found in what it prints; until then the URL counts for nothing.
             Some(_) => "1".to_owned(),
         };
@@ -151,11 +150,6 @@ impl Server {
     pub async fn stop(self) {
         self.holder.close().await;
     }
-}
-
-fn free_port() -> Result<u16, Failure> {
-    let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    address.map(|address| address.port()).map_err(|error| wrong(format!("no free port: {error}")))
 }
 
 /// What the test said of a program cannot be used.

@@ -12,7 +12,6 @@ mod group;
 mod leaks;
 mod locate;
 mod parity;
-mod ports;
 mod queue;
 mod resilience;
 mod selection;
@@ -21,6 +20,7 @@ mod shard;
 pub mod snapshot;
 mod step;
 mod subscriptions;
+mod turns;
 mod warm;
 
 use crate::NO_EXPECTATION;
@@ -38,7 +38,6 @@ use mcproof_client::{Guardian, Launch, Network, ShutdownTimeouts, Startup};
 use mcproof_protocol::EraChoice;
 use mcproof_record::{CaseOutcome, Diagnostic, Event, FORMAT_VERSION, Place, Severity, Summary, Verdict, fold};
 use parity::Wires;
-use ports::Addresses;
 use queue::Queue;
 pub use selection::{Order, Pick, Plan, Selection, plan};
 pub use sessions::target_of;
@@ -49,6 +48,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::task::{JoinError, JoinSet};
+use turns::Turns;
 
 /// How to run.
 #[derive(Clone)]
@@ -138,7 +138,7 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
     let most_ending = if jobs == 1 { 1 } else { jobs * ENDING_PER_JOB };
     let start = if jobs == 1 { Start::Cold } else { options.start };
     let audits = Audits::new(options.began);
-    let world = RunContext { options: Arc::new(options), addresses: Addresses::default(), groups: Groups::of(plan.cases.iter()), audits };
+    let world = RunContext { options: Arc::new(options), turns: Turns::default(), groups: Groups::of(plan.cases.iter()), audits };
     let mut queue = Queue::of(plan.in_order());
     let mut wires = Wires::of(&recorder.summary.planned);
     let mut running: JoinSet<Finished> = JoinSet::new();

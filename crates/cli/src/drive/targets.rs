@@ -4,13 +4,11 @@ use super::error::DriveError;
 use crate::failure::Failure;
 use crate::network::NetworkArgs;
 use crate::target::{self, Resolved, TargetArgs, Words};
-use mcproof_client::{Guardian, Reading, Target};
+use mcproof_client::{Guardian, Reading, Target, free_port};
 use mcproof_protocol::EraChoice;
 use mcproof_record::drive::{DriveTarget, Timeouts};
 use mcproof_suite::run::locate_by;
-use std::cell::RefCell;
-use std::collections::{BTreeMap, HashSet};
-use std::net::{Ipv4Addr, TcpListener};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// What all targets have in common.
@@ -18,8 +16,6 @@ pub(super) struct Targets {
     plain: TargetArgs,
     guardian: Guardian,
     reach: Reach,
-    /// Ports that were given to servers: the system may offer one again before its server listens.
-    given: RefCell<HashSet<u16>>,
 }
 
 /// Which servers there can be.
@@ -39,12 +35,12 @@ impl Targets {
     pub(super) fn new(network: &NetworkArgs, guardian: Guardian) -> Result<Self, Failure> {
         // Unreadable files are reported before any request.
         network.network()?;
-        Ok(Self { plain: TargetArgs::of_network(network), guardian, reach: Reach::Any, given: RefCell::default() })
+        Ok(Self { plain: TargetArgs::of_network(network), guardian, reach: Reach::Any })
     }
 
     /// Those of a drive that has no process of its own.
     pub(super) fn relays_only() -> Self {
-        Self { plain: TargetArgs::of_no_words(), guardian: Guardian::default(), reach: Reach::Relays, given: RefCell::default() }
+        Self { plain: TargetArgs::of_no_words(), guardian: Guardian::default(), reach: Reach::Relays }
     }
 
     /// The server that a target names; `spawned` is the address of the one that it names by `spawned`.
@@ -129,28 +125,14 @@ impl Targets {
     fn filled(&self, command: &[String], env: &BTreeMap<String, String>, url: &str) -> Result<Filled, DriveError> {
         let mentions = |text: &String| text.contains(PORT);
         let port = if url.contains(PORT) || command.iter().chain(env.values()).any(mentions) {
-            self.free_port()?.to_string()
+            let port = free_port().map_err(|error| DriveError::bad("no-port", format!("no free port: {error}")))?;
+            port.to_string()
         } else {
             String::new()
         };
         let fill = |text: &String| text.replace(PORT, &port);
         let env = env.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
         Ok(Filled { command: command.iter().map(fill).collect(), env, url: url.replace(PORT, &port) })
-    }
-
-    /// A port that no other server of this driver was given.
-    fn free_port(&self) -> Result<u16, DriveError> {
-        let failed = |error: std::io::Error| DriveError::bad("no-port", format!("no free port: {error}"));
-        // Kept until a new one is found, so that the system does not offer the same one again.
-        let mut tried = Vec::new();
-        loop {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
-            let port = listener.local_addr().map_err(failed)?.port();
-            tried.push(listener);
-            if self.given.borrow_mut().insert(port) {
-                return Ok(port);
-            }
-        }
     }
 }
 

@@ -66,7 +66,7 @@ struct DispatcherState {
     unawaited: Unawaited,
     /// Ids that were not ours, of what was sent as it stood.
     given: HashSet<RequestId>,
-    /// Requests that were given up: their responses are late, and no others'.
+    /// Requests that were canceled or timed out, and whose response may still come.
     given_up: HashSet<RequestId>,
 }
 
@@ -210,7 +210,7 @@ impl Drop for Waiting {
         // What was answered is forgotten already.
         if !self.answer.is_terminated() {
             let mut state = self.dispatcher.state();
-            if state.pending.remove(&self.id).is_some() && self.dispatcher.misled.is_some() {
+            if state.pending.remove(&self.id).is_some() {
                 state.given_up.insert(self.id.clone());
             }
         }
@@ -316,8 +316,8 @@ impl Dispatcher {
     }
 
     /// A response came that fits no request that is open.
-    fn stray(&self, state: &mut DispatcherState, id: &RequestId) {
-        if self.misled.is_none() || state.given_up.remove(id) {
+    fn stray(&self, state: &mut DispatcherState) {
+        if self.misled.is_none() {
             return;
         }
         state.pending.values_mut().for_each(|pending| pending.strays += 1);
@@ -446,10 +446,12 @@ impl Inbox for Dispatcher {
                     return pending.take(answer, false, frame, head);
                 }
                 let Some(pending) = state.pending.remove(&id) else {
-                    if state.unawaited.ids.remove(&id) {
+                    // Whoever cancels a request or stops waiting ignores its response, which may have been on its way (2025-11-25,
+                    // cancellation, behavior requirements). A second one is a violation all the same.
+                    if state.unawaited.ids.remove(&id) || state.given_up.remove(&id) {
                         return;
                     }
-                    self.stray(&mut state, &id);
+                    self.stray(&mut state);
                     let known = matches!(id, RequestId::Number(number) if (1..=state.next).contains(&number)) || state.given.contains(&id);
                     drop(state);
                     return self.fault(frame, if known { ViolationKind::NotWaitedFor(id) } else { ViolationKind::UnknownId(id) });

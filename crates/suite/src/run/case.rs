@@ -6,9 +6,9 @@ use super::expand::{GroupKey, Work, binding};
 use super::group::{GroupState, Groups, Last};
 use super::leaks::LeakCheck;
 use super::parity::Wire;
-use super::ports::Addresses;
 use super::sessions::{Open, Sessions};
 use super::step::{StepRun, run_step};
+use super::turns::Turns;
 use super::warm::Warm;
 use super::{RunOptions, Transcripts, snapshot};
 use crate::interpolate_text;
@@ -65,7 +65,7 @@ impl OpenSessions {
 #[derive(Clone)]
 pub(super) struct RunContext {
     pub(super) options: Arc<RunOptions>,
-    pub(super) addresses: Addresses,
+    pub(super) turns: Turns,
     pub(super) groups: Groups,
     pub(super) audits: Audits,
 }

@@ -5,10 +5,10 @@ use super::audit::{Audits, rewrite};
 use super::case::RunContext;
 use super::expand::{Work, binding};
 use super::locate::locate;
-use super::ports::{Addresses, Turn};
 use super::resilience::RetryState;
 use super::step::Outputs;
 use super::subscriptions::Subscriptions;
+use super::turns::{Turn, Turns};
 use super::warm::Warm;
 use crate::plan::{self, Action, BESIDE, Binding, Inherited, Isolation, Server, Step};
 use crate::{TMP, interpolate_text};
@@ -97,7 +97,7 @@ pub(super) fn injected(injector: Option<&FaultInjector>) -> u64 {
 pub(super) struct Sessions<'a> {
     pub(super) work: &'a Work,
     pub(super) options: &'a RunOptions,
-    pub(super) addresses: Addresses,
+    pub(super) turns: Turns,
     pub(super) open: BTreeMap<String, Open>,
     /// Sessions that did not open, or are over.
     pub(super) past: Vec<EndedSession>,
@@ -122,10 +122,10 @@ impl<'a> Sessions<'a> {
         tmp: Option<Arc<TempDir>>,
         warm: Option<Warm>,
     ) -> Self {
-        let (options, addresses, audits) = (&world.options, world.addresses.clone(), world.audits.clone());
+        let (options, turns, audits) = (&world.options, world.turns.clone(), world.audits.clone());
         let (past, injectors) = (Vec::new(), BTreeMap::new());
         let keeper = Tap::with(TapBounds::default(), options.secrets.clone(), None);
-        Self { work, options, addresses, open, past, tmp, warm, audits, injects: true, injectors, keeper }
+        Self { work, options, turns, open, past, tmp, warm, audits, injects: true, injectors, keeper }
     }
 
     pub(super) async fn of(&mut self, name: &str) -> Result<&Open, Box<Diagnostic>> {
@@ -409,13 +409,13 @@ impl<'a> Sessions<'a> {
     async fn target(&self, binding: &Binding) -> Result<(Target, Option<Turn>), Diagnostic> {
         let mut scope = self.builtins();
         if binding.port_from.is_none() && needs_port(binding) {
-            scope.insert("port".into(), json!(free_port(&self.addresses)?));
+            scope.insert("port".into(), json!(free_port()?));
         }
         let launch = binding.launch.as_ref().map(|launch| self.launch(launch, &scope)).transpose()?;
         let target = reached(binding, launch, &scope)?;
         let turn = match &target {
             Target::Http { endpoint, .. } if is_fixed(binding) => {
-                Some(self.addresses.turn(&endpoint.url[url::Position::BeforeHost..url::Position::AfterPort]).await)
+                Some(self.turns.at(&endpoint.url[url::Position::BeforeHost..url::Position::AfterPort]).await)
             }
             _ => None,
         };
@@ -450,14 +450,14 @@ fn reached(binding: &Binding, launch: Option<Launch>, scope: &Map<String, Value>
 pub fn target_of(binding: &Binding, own_binary: Option<&Path>) -> Result<Target, Diagnostic> {
     let mut scope = Map::new();
     if binding.port_from.is_none() && needs_port(binding) {
-        scope.insert("port".into(), json!(free_port(&Addresses::default())?));
+        scope.insert("port".into(), json!(free_port()?));
     }
     let launch = binding.launch.as_ref().map(|launch| fill_launch(launch, own_binary, &scope)).transpose()?;
     reached(binding, launch, &scope)
 }
 
-fn free_port(addresses: &Addresses) -> Result<u16, Diagnostic> {
-    addresses.free_port().map_err(|error| Diagnostic::error("no-free-port", format!("no free port on 127.0.0.1: {error}")))
+fn free_port() -> Result<u16, Diagnostic> {
+    mcproof_client::free_port().map_err(|error| Diagnostic::error("no-free-port", format!("no free port on 127.0.0.1: {error}")))
 }
 
 /// The command with its variables filled in.
