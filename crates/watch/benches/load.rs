@@ -33,7 +33,7 @@ use mcproof_watch::latency::Latency;
 use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor::{Monitor, Role};
 use mcproof_watch::store::{Store, sqlite};
-use mcproof_watch::worker::Vitals;
+use mcproof_watch::worker::HealthReport;
 use postgres::{Cluster, Durability};
 use serde::{Deserialize, Serialize};
 use server::{Mood, Moods, converse, serve};
@@ -188,13 +188,13 @@ async fn probe(task: &Task) -> Figures {
     let measured = async {
         while start.2 < task.warm_up {
             tokio::time::sleep(Duration::from_millis(20)).await;
-            start = (cpu(), Instant::now(), monitor.pulse.vitals().results);
+            start = (cpu(), Instant::now(), monitor.worker_health.report().results);
         }
         tokio::time::sleep(task.lasts).await;
     };
     monitor.run(Role::Serve, &Clock::of_machine(SystemTime::now), measured).await;
     let (before, began, warmed) = start;
-    let Vitals { results, dropped, missed, lag, trouble, .. } = monitor.pulse.vitals();
+    let HealthReport { results, dropped, missed, lag, trouble, .. } = monitor.worker_health.report();
     Figures {
         elapsed: began.elapsed().as_secs_f64(),
         cpu: cpu() - before,

@@ -18,7 +18,7 @@ mod server;
 
 use fixtures::{config, over_http, reach};
 use mcproof_client::Network;
-use mcproof_watch::channel::Carrier;
+use mcproof_watch::channel::DeliveryClient;
 use mcproof_watch::config::{ChannelSpec, Config, Retention, Route, Secret, TargetSpec};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor::Monitor;
@@ -142,7 +142,7 @@ async fn soak(targets: u32, days: i64) {
     let file = folder.path().join("watch.db");
     let store = Store::open(&sqlite(&file)).await.unwrap();
     let monitor = Monitor::over(store.clone(), config.clone(), reach("soak"), BEGIN).await.unwrap();
-    let notifier = Notifier::new(store.clone(), monitor.plan(), Carrier::new(Network::default()));
+    let notifier = Notifier::new(store.clone(), monitor.plan(), DeliveryClient::new(Network::default()));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let dashboard = listener.local_addr().unwrap();
     let config = Arc::new(config);
@@ -172,7 +172,7 @@ async fn soak(targets: u32, days: i64) {
         if hour > told {
             told = hour;
             let size = |name: &str| std::fs::metadata(folder.path().join(name)).map_or(0, |about| about.len() >> 10);
-            let results = monitor.pulse.vitals().results;
+            let results = monitor.worker_health.report().results;
             let seconds = began.elapsed().as_secs();
             println!("{hour},{},{},{},{results},{sent},{seconds}", resident(), size("watch.db"), size("watch.db-wal"));
         }

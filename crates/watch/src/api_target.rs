@@ -60,13 +60,13 @@ fn ten_seconds() -> u64 {
 /// Why a definition is refused, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
-pub struct Refusal {
+pub struct InvalidDefinition {
     pub problem: String,
     pub remedy: &'static str,
 }
 
-fn refuse(problem: impl Into<String>, remedy: &'static str) -> Refusal {
-    Refusal { problem: problem.into(), remedy }
+fn refuse(problem: impl Into<String>, remedy: &'static str) -> InvalidDefinition {
+    InvalidDefinition { problem: problem.into(), remedy }
 }
 
 const INSIDE: &str = "use a public address, or set `allow_private: true` in the configuration";
@@ -76,7 +76,7 @@ impl Definition {
     ///
     /// # Errors
     /// Something in it is not allowed.
-    pub fn spec(&self, name: &str, destinations: Destinations) -> Result<TargetSpec, Refusal> {
+    pub fn spec(&self, name: &str, destinations: Destinations) -> Result<TargetSpec, InvalidDefinition> {
         if !is_name(name) {
             return Err(refuse("this is not a valid target name", NAMES));
         }
@@ -146,7 +146,7 @@ impl Definition {
         })
     }
 
-    fn address(&self) -> Result<Url, Refusal> {
+    fn address(&self) -> Result<Url, InvalidDefinition> {
         let url = Url::parse(&self.url)
             .map_err(|error| refuse(format!("`url` is not a valid URL: {error}"), "use a URL such as https://mcp.example/mcp"))?;
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
@@ -165,7 +165,7 @@ impl Definition {
     ///
     /// # Errors
     /// One of them is not, or there is none.
-    pub async fn look_up(&self, destinations: Destinations) -> Result<(), Refusal> {
+    pub async fn look_up(&self, destinations: Destinations) -> Result<(), InvalidDefinition> {
         let url = self.address()?;
         if destinations == Destinations::Any || literal(&url).is_some() {
             return Ok(());

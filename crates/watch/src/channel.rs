@@ -1,8 +1,8 @@
-//! The services that tell people. A message becomes what a service wants by a pure function; the carrier brings it there.
+//! The services that tell people. A message becomes what a service wants by a pure function; the delivery_client brings it there.
 //! Knows nothing of who is to be told, nor of what happens if that fails.
 
 mod alertmanager;
-mod carrier;
+mod delivery;
 mod discord;
 mod google_chat;
 mod grafana_oncall;
@@ -22,7 +22,7 @@ pub(crate) mod template;
 mod webex;
 mod webhook;
 
-pub use carrier::{Carrier, Setback};
+pub use delivery::{DeliveryClient, DeliveryFailure};
 pub use mail::Mail;
 pub use message::{Kind, Message};
 pub use slack::ACKNOWLEDGE;
@@ -35,7 +35,7 @@ use url::Url;
 
 /// What is brought to a service.
 #[derive(Clone, Debug)]
-pub enum Parcel {
+pub enum Payload {
     Post(Post),
     Mail(Box<Mail>),
     /// The service has no such message.
@@ -65,7 +65,7 @@ impl Post {
         self
     }
 
-    /// The text without what this parcel keeps secret, should a service repeat it.
+    /// The text without what this payload keeps secret, should a service repeat it.
     fn redacted(&self, text: &str) -> String {
         let path = Url::parse(&self.url.0).map(|url| url[url::Position::BeforePath..].to_owned()).unwrap_or_default();
         let headers = self.headers.iter().flat_map(|(_, value)| value.0.split(' '));
@@ -82,28 +82,28 @@ const SHORTEST_SECRET: usize = 6;
 ///
 /// # Errors
 /// Says why the channel can never take it: a configuration that was never read, or an address that is none.
-pub fn pack(channel: &ChannelSpec, message: &Message) -> Result<Parcel, String> {
+pub fn pack(channel: &ChannelSpec, message: &Message) -> Result<Payload, String> {
     Ok(match channel {
-        ChannelSpec::PagerDuty { routing_key, url, .. } => Parcel::Post(pagerduty::pack(url, routing_key, message)),
-        ChannelSpec::Jira { url, api_key } => Parcel::Post(jira::pack(url, api_key, message)?),
-        ChannelSpec::Alertmanager { url } => alertmanager::pack(url, message)?.map_or(Parcel::Nothing, Parcel::Post),
+        ChannelSpec::PagerDuty { routing_key, url, .. } => Payload::Post(pagerduty::pack(url, routing_key, message)),
+        ChannelSpec::Jira { url, api_key } => Payload::Post(jira::pack(url, api_key, message)?),
+        ChannelSpec::Alertmanager { url } => alertmanager::pack(url, message)?.map_or(Payload::Nothing, Payload::Post),
         ChannelSpec::Slack { url, signing_secret } => {
             let button = if signing_secret.is_some() { slack::Button::Shown } else { slack::Button::Left };
-            Parcel::Post(slack::pack(url, message, button))
+            Payload::Post(slack::pack(url, message, button))
         }
-        ChannelSpec::Discord { url } => Parcel::Post(discord::pack(url, message)),
-        ChannelSpec::Teams { url } => Parcel::Post(teams::pack(url, message)),
-        ChannelSpec::Smtp { url, from, to } => Parcel::Mail(Box::new(mail::pack(url, from, to, message)?)),
-        ChannelSpec::Webhook { url, secret } => Parcel::Post(webhook::pack(url, secret.as_ref(), message)),
-        ChannelSpec::Ntfy { url, topic, token } => Parcel::Post(ntfy::pack(url, topic, token.as_ref(), message)),
-        ChannelSpec::Telegram { url, token, chat } => Parcel::Post(telegram::pack(url, token, chat, message)),
-        ChannelSpec::Matrix { url, token, room } => Parcel::Post(matrix::pack(url, token, room, message)?),
-        ChannelSpec::Pushover { url, token, user } => Parcel::Post(pushover::pack(url, token, user, message)),
-        ChannelSpec::GoogleChat { url } => Parcel::Post(google_chat::pack(url, message)?),
-        ChannelSpec::Webex { url } => Parcel::Post(webex::pack(url, message)),
-        ChannelSpec::IncidentIo { url, token } => incident_io::pack(url, token, message).map_or(Parcel::Nothing, Parcel::Post),
-        ChannelSpec::GrafanaOncall { url } => grafana_oncall::pack(url, message).map_or(Parcel::Nothing, Parcel::Post),
-        ChannelSpec::SplunkOncall { url } => Parcel::Post(splunk_oncall::pack(url, message)),
+        ChannelSpec::Discord { url } => Payload::Post(discord::pack(url, message)),
+        ChannelSpec::Teams { url } => Payload::Post(teams::pack(url, message)),
+        ChannelSpec::Smtp { url, from, to } => Payload::Mail(Box::new(mail::pack(url, from, to, message)?)),
+        ChannelSpec::Webhook { url, secret } => Payload::Post(webhook::pack(url, secret.as_ref(), message)),
+        ChannelSpec::Ntfy { url, topic, token } => Payload::Post(ntfy::pack(url, topic, token.as_ref(), message)),
+        ChannelSpec::Telegram { url, token, chat } => Payload::Post(telegram::pack(url, token, chat, message)),
+        ChannelSpec::Matrix { url, token, room } => Payload::Post(matrix::pack(url, token, room, message)?),
+        ChannelSpec::Pushover { url, token, user } => Payload::Post(pushover::pack(url, token, user, message)),
+        ChannelSpec::GoogleChat { url } => Payload::Post(google_chat::pack(url, message)?),
+        ChannelSpec::Webex { url } => Payload::Post(webex::pack(url, message)),
+        ChannelSpec::IncidentIo { url, token } => incident_io::pack(url, token, message).map_or(Payload::Nothing, Payload::Post),
+        ChannelSpec::GrafanaOncall { url } => grafana_oncall::pack(url, message).map_or(Payload::Nothing, Payload::Post),
+        ChannelSpec::SplunkOncall { url } => Payload::Post(splunk_oncall::pack(url, message)),
     })
 }
 

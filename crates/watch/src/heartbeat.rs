@@ -2,10 +2,10 @@
 //! What is written by nobody, or says nothing about any server, keeps it silent, in each region; and so does a page that no channel
 //! takes.
 
-use crate::channel::Carrier;
+use crate::channel::DeliveryClient;
 use crate::moment::{Moment, span};
 use crate::store::{Store, StoreFailure};
-use crate::worker::{Plan, Pulse};
+use crate::worker::{Plan, WorkerHealth};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -15,17 +15,17 @@ const RETRY: Duration = Duration::from_secs(10);
 
 /// Clones share what they know.
 #[derive(Clone, Debug)]
-pub struct Heart {
+pub struct HeartbeatSender {
     store: Store,
     plan: watch::Receiver<Arc<Plan>>,
-    carrier: Carrier,
-    pulse: Pulse,
+    delivery_client: DeliveryClient,
+    worker_health: WorkerHealth,
     next: Arc<Mutex<Moment>>,
 }
 
 /// What a pass did.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Beat {
+pub enum HeartbeatOutcome {
     /// It was not time, or there is no heartbeat.
     Waited,
     Fetched,
@@ -34,39 +34,39 @@ pub enum Beat {
     Failed(String),
 }
 
-impl Heart {
-    /// `pulse` is that of the worker of this process.
-    pub fn new(store: Store, plan: watch::Receiver<Arc<Plan>>, carrier: Carrier, pulse: Pulse) -> Self {
-        Self { store, plan, carrier, pulse, next: Arc::default() }
+impl HeartbeatSender {
+    /// `worker_health` is that of the worker of this process.
+    pub fn new(store: Store, plan: watch::Receiver<Arc<Plan>>, delivery_client: DeliveryClient, worker_health: WorkerHealth) -> Self {
+        Self { store, plan, delivery_client, worker_health, next: Arc::default() }
     }
 
     /// Fetches the URL if it is time, results came lately from everywhere, and pages are taken. Says when it is time again.
     ///
     /// # Errors
     /// The database refused.
-    pub async fn pass(&self, now: Moment) -> Result<(Beat, Option<Moment>), StoreFailure> {
+    pub async fn pass(&self, now: Moment) -> Result<(HeartbeatOutcome, Option<Moment>), StoreFailure> {
         let plan = Arc::clone(&self.plan.borrow());
-        let Some(heartbeat) = &plan.config.heartbeat else { return Ok((Beat::Waited, None)) };
+        let Some(heartbeat) = &plan.config.heartbeat else { return Ok((HeartbeatOutcome::Waited, None)) };
         let due = *self.lock();
         // A clock that was set back does not silence it for longer.
         if now < due && due <= now + heartbeat.every {
-            return Ok((Beat::Waited, Some(due)));
+            return Ok((HeartbeatOutcome::Waited, Some(due)));
         }
         let beat = match self.ailment(now).await? {
-            Some(why) => Beat::Silent(why),
-            None => match self.carrier.fetch(&heartbeat.url).await {
-                Ok(_) => Beat::Fetched,
-                Err(why) => Beat::Failed(why),
+            Some(why) => HeartbeatOutcome::Silent(why),
+            None => match self.delivery_client.fetch(&heartbeat.url).await {
+                Ok(_) => HeartbeatOutcome::Fetched,
+                Err(why) => HeartbeatOutcome::Failed(why),
             },
         };
-        let next = now + if beat == Beat::Fetched { heartbeat.every } else { RETRY.min(heartbeat.every) };
+        let next = now + if beat == HeartbeatOutcome::Fetched { heartbeat.every } else { RETRY.min(heartbeat.every) };
         *self.lock() = next;
         Ok((beat, Some(next)))
     }
 
     /// Why nobody outside is to be told that all is well.
     async fn ailment(&self, now: Moment) -> Result<Option<String>, StoreFailure> {
-        if let Some(trouble) = self.pulse.vitals().trouble {
+        if let Some(trouble) = self.worker_health.report().trouble {
             return Ok(Some(format!("results cannot be written: {}", trouble.why)));
         }
         if self.plan.borrow().targets.is_empty() {

@@ -8,7 +8,7 @@ use crate::config::{Config, TargetSpec};
 use crate::moment::Moment;
 use crate::prober::Prober;
 use crate::store::{Store, StoreFailure, Synced};
-use crate::worker::{Plan, Pulse, Worker};
+use crate::worker::{Plan, Worker, WorkerHealth};
 use mcproof_client::{Guardian, Network};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ pub struct Monitor {
     pub chores: Chores,
     /// Notified when there may be something to be told.
     pub stirred: Arc<Notify>,
-    pub pulse: Pulse,
+    pub worker_health: WorkerHealth,
     plan: Arc<watch::Sender<Arc<Plan>>>,
     given: Arc<Mutex<Given>>,
 }
@@ -91,7 +91,7 @@ impl Monitor {
         let region = config.region.clone();
         let prober = Prober::new(network, guardian, own_binary, config.canaries.clone()).with_variables(variables);
         let (plan, shown) = watch::channel(Arc::new(Plan { config: Arc::new(config.clone()), targets: BTreeMap::new() }));
-        let (stirred, pulse) = (Arc::new(Notify::new()), Pulse::default());
+        let (stirred, worker_health) = (Arc::new(Notify::new()), WorkerHealth::default());
         let worker = Worker {
             store: store.clone(),
             prober,
@@ -100,7 +100,7 @@ impl Monitor {
             permits: PERMITS,
             plan: shown.clone(),
             stirred: Arc::clone(&stirred),
-            pulse: pulse.clone(),
+            worker_health: worker_health.clone(),
         };
         let chores = Chores {
             store: store.clone(),
@@ -111,7 +111,7 @@ impl Monitor {
             longest_raw: Duration::MAX,
             stirred: Arc::clone(&stirred),
         };
-        let monitor = Self { store, worker, chores, stirred, pulse, plan: Arc::new(plan), given: Arc::default() };
+        let monitor = Self { store, worker, chores, stirred, worker_health, plan: Arc::new(plan), given: Arc::default() };
         monitor.reload(config, now).await?;
         Ok(monitor)
     }

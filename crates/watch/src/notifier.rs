@@ -7,12 +7,12 @@
 
 mod plan;
 
-use crate::channel::{Carrier, Kind, Message, Setback, pack};
+use crate::channel::{DeliveryClient, DeliveryFailure, Kind, Message, pack};
 use crate::config::{ChannelSpec, Config};
 use crate::incident::{Class, Severity};
 use crate::maintenance::{self, Planned};
 use crate::moment::Moment;
-use crate::store::outbox::{Leased, Rows, Unanswered};
+use crate::store::outbox::{LeasedDelivery, Rows, Unacknowledged};
 use crate::store::{Store, incidents};
 use crate::worker::Plan;
 use futures_util::future::join_all;
@@ -36,7 +36,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(60);
 pub struct Notifier {
     store: Store,
     plan: watch::Receiver<Arc<Plan>>,
-    carrier: Carrier,
+    delivery_client: DeliveryClient,
     guard: Guard,
     lease: Duration,
 }
@@ -68,14 +68,14 @@ pub struct Round {
 }
 
 impl Notifier {
-    pub fn new(store: Store, plan: watch::Receiver<Arc<Plan>>, carrier: Carrier) -> Self {
-        Self { store, plan, carrier, guard: Guard::Up, lease: LEASE }
+    pub fn new(store: Store, plan: watch::Receiver<Arc<Plan>>, delivery_client: DeliveryClient) -> Self {
+        Self { store, plan, delivery_client, guard: Guard::Up, lease: LEASE }
     }
 
     /// With another lease than 30 s, and with a third of it for each message.
     #[must_use]
     pub fn leasing(self, lease: Duration) -> Self {
-        Self { lease, carrier: self.carrier.within(lease / 3), ..self }
+        Self { lease, delivery_client: self.delivery_client.within(lease / 3), ..self }
     }
 
     #[must_use]
@@ -111,7 +111,7 @@ impl Notifier {
     }
 
     /// Sends one message. Nothing if there was nothing to send, or no right to.
-    async fn send(&self, row: &Leased, begin: Moment, began: Instant) -> Result<Option<Sent>, sqlx::Error> {
+    async fn send(&self, row: &LeasedDelivery, begin: Moment, began: Instant) -> Result<Option<Sent>, sqlx::Error> {
         if row.kind == Kind::Resolve && row.tried_since.is_none() {
             if !self.store.spread_resolve(row, begin).await? {
                 self.store.give_up(row, "no notification of its start was sent", begin).await?;
@@ -126,7 +126,7 @@ impl Notifier {
         let known = config.channels.get(channel);
         let outcome = match known {
             Some(spec) => self.deliver(row, spec, begin, began).await,
-            None => Err(Setback::Refused(format!("unknown channel `{channel}`"))),
+            None => Err(DeliveryFailure::Refused(format!("unknown channel `{channel}`"))),
         };
         let now = begin + began.elapsed();
         let report = |outcome| Some(Sent { incident: row.incident.id.clone(), kind: row.kind, channel: channel.to_owned(), outcome });
@@ -139,16 +139,16 @@ impl Notifier {
                 Ok(report(Ok(said)).filter(|_| is_ours))
             }
             // Somebody else has it, or will have it.
-            Err(Setback::TooLate) => Ok(None),
-            Err(setback) => {
-                let (Setback::Passing { why, .. } | Setback::Refused(why)) = &setback else { return Ok(None) };
-                self.fail(row, channel, known, &setback, why, now).await?;
+            Err(DeliveryFailure::TooLate) => Ok(None),
+            Err(delivery_failure) => {
+                let (DeliveryFailure::Passing { why, .. } | DeliveryFailure::Refused(why)) = &delivery_failure else { return Ok(None) };
+                self.fail(row, channel, known, &delivery_failure, why, now).await?;
                 Ok(report(Err(why.clone())))
             }
         }
     }
 
-    async fn deliver(&self, row: &Leased, spec: &ChannelSpec, begin: Moment, began: Instant) -> Result<String, Setback> {
+    async fn deliver(&self, row: &LeasedDelivery, spec: &ChannelSpec, begin: Moment, began: Instant) -> Result<String, DeliveryFailure> {
         let mut message = self.message(row, begin + began.elapsed());
         if matches!(row.kind, Kind::Reminder | Kind::Escalation) {
             // Without it people are told what was so when it began, and that is better than nothing.
@@ -160,33 +160,33 @@ impl Notifier {
         }
         let now = begin + began.elapsed();
         message.now = now;
-        let parcel = pack(spec, &message).map_err(Setback::Refused)?;
+        let payload = pack(spec, &message).map_err(DeliveryFailure::Refused)?;
         let may_send = || began.elapsed() < self.lease / 2 || self.guard == Guard::Down;
-        self.carrier.deliver(&parcel, now, &may_send).await
+        self.delivery_client.deliver(&payload, now, &may_send).await
     }
 
     async fn fail(
         &self,
-        row: &Leased,
+        row: &LeasedDelivery,
         channel: &str,
         spec: Option<&ChannelSpec>,
-        setback: &Setback,
+        delivery_failure: &DeliveryFailure,
         why: &str,
         now: Moment,
     ) -> Result<(), sqlx::Error> {
-        let Leased { kind, created, hop, attempts, .. } = *row;
+        let LeasedDelivery { kind, created, hop, attempts, .. } = *row;
         let tried_since = row.tried_since.unwrap_or(now);
         let route = self.widened(row);
         let tried = Tried { kind, created, channels: route.len(), hop, attempts, tried_since };
-        let retry = match after(&tried, setback, now) {
+        let retry = match after(&tried, delivery_failure, now) {
             Next::GiveUp => return self.store.give_up(row, why, now).await.map(drop),
             Next::Again(retry) => retry,
         };
         let mut events = Vec::new();
-        let maybe_taken = matches!(setback, Setback::Passing { maybe_taken: true, .. });
+        let maybe_taken = matches!(delivery_failure, DeliveryFailure::Passing { maybe_taken: true, .. });
         let moves = retry.hop != hop && route.len() > 1;
         if moves {
-            let next = Leased { hop: retry.hop, route: route.clone(), ..row.clone() };
+            let next = LeasedDelivery { hop: retry.hop, route: route.clone(), ..row.clone() };
             let next = next.channel().unwrap_or_default();
             events.push(("failed-over", format!("{channel} did not accept the {kind} ({why}); trying {next}")));
         }
@@ -199,7 +199,7 @@ impl Notifier {
     }
 
     /// The route of a message. A page that the last of its channels is offered goes on to all others that there are.
-    fn widened(&self, row: &Leased) -> Vec<String> {
+    fn widened(&self, row: &LeasedDelivery) -> Vec<String> {
         let mut route = row.route.clone();
         let is_page =
             matches!(row.kind, Kind::Trigger | Kind::Update | Kind::Escalation) && row.incident.severity > Severity::Notify && !row.repeats;
@@ -268,7 +268,7 @@ impl Notifier {
     }
 
     /// Whether nobody is to be told of it now.
-    async fn is_quiet(&self, config: &Config, planned: &[Planned], unanswered: &Unanswered, now: Moment) -> Result<bool, sqlx::Error> {
+    async fn is_quiet(&self, config: &Config, planned: &[Planned], unanswered: &Unacknowledged, now: Moment) -> Result<bool, sqlx::Error> {
         match unanswered.class {
             Class::Group => incidents::is_group_quiet(&self.store, config, planned, &unanswered.incident, now).await,
             _ => Ok(unanswered.muted_until > now || maintenance::covers(config, planned, &unanswered.subject, &unanswered.tags, now)),
@@ -285,7 +285,7 @@ impl Notifier {
         Arc::clone(&self.plan.borrow().config)
     }
 
-    fn message(&self, row: &Leased, now: Moment) -> Message {
+    fn message(&self, row: &LeasedDelivery, now: Moment) -> Message {
         let incident = row.incident.clone();
         Message {
             id: row.id.clone(),
@@ -307,7 +307,7 @@ impl Notifier {
     }
 }
 
-impl Leased {
+impl LeasedDelivery {
     /// Whose turn it is.
     fn channel(&self) -> Option<&str> {
         let count = i64::try_from(self.route.len()).ok().filter(|count| *count > 0)?;

@@ -1,8 +1,8 @@
 //! One probe of a target, and what it says about the target: facts for the state machines, evidence for people. What a probe is,
 //! only the engine knows; here is decided whose fault a failure is.
 
-mod kept;
 mod ours;
+mod sessions;
 mod suite;
 
 use crate::config::{TargetKind, TargetSpec};
@@ -10,7 +10,6 @@ use crate::moment::Moment;
 use crate::push::Judgment;
 use crate::state::{Observation, Policy, ProcessFacts, Verdict};
 use crate::store::{Finished, Lease, ProbeEvidence, SeenContract};
-use kept::{Earlier, Kept};
 use mcproof_analysis::diagnosis::Audience;
 use mcproof_client::{
     ConnectOptions, Endpoint, Guardian, Network, RawHttpRequest, ShutdownTimeouts, Tap, TapBounds, Target, inherited_secrets,
@@ -22,6 +21,7 @@ use mcproof_record::{Diagnostic, Phase, ProbeReport, ProbeVerdict, Severity};
 use mcproof_suite::plan::{Binding, Server};
 use mcproof_suite::run::target_of;
 use ours::Canaries;
+use sessions::{Earlier, KeptSessions};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,7 +47,7 @@ pub struct Prober {
     prepared: Arc<Mutex<BTreeMap<String, Arc<Prepared>>>>,
     /// The contract of each target that was written last.
     written: Arc<Mutex<BTreeMap<String, String>>>,
-    kept: Arc<Kept>,
+    kept: Arc<KeptSessions>,
     /// For suites, which may name them.
     variables: Arc<BTreeMap<String, String>>,
 }

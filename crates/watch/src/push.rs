@@ -10,7 +10,7 @@ use std::time::Duration;
 /// When a job has to report in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expectation {
-    pub rhythm: Rhythm,
+    pub rhythm: PushSchedule,
     /// It may be so much later.
     pub grace: Duration,
     /// It may take so long once it has said that it began; for ever if missing.
@@ -18,7 +18,7 @@ pub struct Expectation {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rhythm {
+pub enum PushSchedule {
     /// So long after the last success.
     Every(Duration),
     /// At the times of a cron expression, in a time zone of IANA.
@@ -99,8 +99,8 @@ impl Expectation {
     /// The last time at which it should have reported a success, and did not before; whether that is the first one of all.
     fn due(&self, succeeded: Option<Moment>, known: Moment, now: Moment) -> Option<(Moment, bool)> {
         match &self.rhythm {
-            Rhythm::Every(every) => Some((succeeded.unwrap_or(known) + *every, succeeded.is_none())),
-            Rhythm::Cron { expression, zone } => {
+            PushSchedule::Every(every) => Some((succeeded.unwrap_or(known) + *every, succeeded.is_none())),
+            PushSchedule::Cron { expression, zone } => {
                 // The last time whose grace is over; what came since then may still come.
                 let until = Timestamp::from_millisecond((now - self.grace).0).ok()?.to_zoned(TimeZone::get(zone).ok()?);
                 let last = Cron::from_str(expression).ok()?.find_previous_occurrence(&until, true).ok()?;
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_job_that_runs_now_and_then_reports_in_time() {
-        let job = Expectation { rhythm: Rhythm::Every(Duration::from_secs(3_600)), grace: Duration::from_secs(600), lasts: None };
+        let job = Expectation { rhythm: PushSchedule::Every(Duration::from_secs(3_600)), grace: Duration::from_secs(600), lasts: None };
         let never = Reported::default();
         let good = Reported { succeeded: at(100), ..never.clone() };
         let bad = Reported { failed: at(101), message: "disk full".into(), ..good.clone() };
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_job_of_the_night_reports_after_each_night() {
-        let cron = Rhythm::Cron { expression: "0 3 * * *".into(), zone: "Europe/Vienna".into() };
+        let cron = PushSchedule::Cron { expression: "0 3 * * *".into(), zone: "Europe/Vienna".into() };
         let job = Expectation { rhythm: cron, grace: Duration::from_secs(1_800), lasts: Some(Duration::from_secs(7_200)) };
         let midnight = "2026-11-21T00:00:00Z".parse::<Timestamp>().unwrap().as_millisecond();
         let hours = |tenths: i64| midnight + tenths * HOUR / 10;

@@ -1,7 +1,7 @@
 //! What goes on while the database takes nothing: targets are probed and people are told out of a database in memory. It begins with
 //! what can still be read of the real one; what it knows by the end is written there as soon as that takes it.
 
-use crate::channel::Carrier;
+use crate::channel::DeliveryClient;
 use crate::chores::{Chores, Presence};
 use crate::clock::Clock;
 use crate::config::TargetSpec;
@@ -9,7 +9,7 @@ use crate::moment::Moment;
 use crate::monitor::{Monitor, keep_passing};
 use crate::notifier::{Notifier, Sent};
 use crate::store::{Reading, Store, StoreFailure};
-use crate::worker::{Pulse, Worker};
+use crate::worker::{Worker, WorkerHealth};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub struct Standby {
     monitor: Monitor,
-    carrier: Carrier,
+    delivery_client: DeliveryClient,
 }
 
 /// What there is to be logged.
@@ -44,8 +44,8 @@ pub enum News {
 }
 
 impl Standby {
-    pub fn new(monitor: Monitor, carrier: Carrier) -> Self {
-        Self { monitor, carrier }
+    pub fn new(monitor: Monitor, delivery_client: DeliveryClient) -> Self {
+        Self { monitor, delivery_client }
     }
 
     /// Watches the database until `stop` resolves, and stands in for it while it takes nothing. What was not written by then is lost.
@@ -53,14 +53,14 @@ impl Standby {
         let watching = async {
             loop {
                 self.until_needed().await;
-                self.monitor.pulse.replace();
+                self.monitor.worker_health.replace();
                 tell(News::Began);
                 // Without a database in memory there is nobody to stand in.
                 if let Ok((memory, knows_states)) = self.begin(clock, &tell).await {
                     self.stand_in(&memory, knows_states, clock, &tell).await;
                     tell(News::Ended);
                 }
-                self.monitor.pulse.recovered();
+                self.monitor.worker_health.recovered();
                 // What came of it may be waiting to be told.
                 self.monitor.stirred.notify_one();
             }
@@ -75,7 +75,7 @@ impl Standby {
     async fn until_needed(&self) {
         let mut since: Option<Instant> = None;
         loop {
-            since = self.monitor.pulse.vitals().trouble.and(since.or_else(|| Some(Instant::now())));
+            since = self.monitor.worker_health.report().trouble.and(since.or_else(|| Some(Instant::now())));
             if since.is_some_and(|since| since.elapsed() >= PATIENCE) {
                 return;
             }
@@ -102,10 +102,10 @@ impl Standby {
     /// Probes and tells until everything is in the database.
     async fn stand_in(&self, memory: &Store, knows_states: bool, clock: &Clock, tell: &impl Fn(News)) {
         let stirred = Arc::new(Notify::new());
-        let pulse = Pulse::default();
-        let worker = Worker { store: memory.clone(), pulse, stirred: Arc::clone(&stirred), ..self.monitor.worker.clone() };
+        let worker_health = WorkerHealth::default();
+        let worker = Worker { store: memory.clone(), worker_health, stirred: Arc::clone(&stirred), ..self.monitor.worker.clone() };
         let chores = in_memory(&self.monitor.chores, memory, &stirred, clock.now());
-        let notifier = Notifier::new(memory.clone(), self.monitor.plan(), self.carrier.clone());
+        let notifier = Notifier::new(memory.clone(), self.monitor.plan(), self.delivery_client.clone());
         let mut rest = Duration::ZERO;
         loop {
             let (ended, _) = watch::channel(false);

@@ -17,7 +17,6 @@ pub use words::{Availability, Surface};
 
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::Moment;
-use availability::Course;
 use mcproof_record::ChangeLevel;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -27,12 +26,13 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TargetState {
-    course: Course,
-    surface: surface::Course,
-    certificate: certificate::Course,
-    latency: latency::Course,
-    objective: objective::Course,
-    process: process::Course,
+    #[serde(rename = "course")]
+    availability: availability::Tracker,
+    surface: surface::Tracker,
+    certificate: certificate::Tracker,
+    latency: latency::Tracker,
+    objective: objective::Tracker,
+    process: process::Tracker,
     /// The last result of each region, so that none counts twice.
     last: BTreeMap<String, (Moment, u32)>,
 }
@@ -89,7 +89,7 @@ pub enum Effect {
 
 impl TargetState {
     pub fn availability(&self) -> Availability {
-        self.course.shown()
+        self.availability.shown()
     }
 
     pub fn surface(&self) -> Surface {
@@ -108,7 +108,7 @@ impl TargetState {
 
     /// When the last result from this region came that says anything about the target.
     pub fn heard_from(&self, region: &str) -> Option<Moment> {
-        self.course.heard_from(region)
+        self.availability.heard_from(region)
     }
 
     /// A change of the contract was looked at. What does not break anybody is told, and forgotten after a day.
@@ -119,7 +119,7 @@ impl TargetState {
     /// The clock was set back: what is remembered of times that have not come yet is forgotten.
     pub fn set_back(&mut self, now: Moment) {
         self.last.retain(|_, (slot, _)| *slot <= now);
-        self.course.set_back(now);
+        self.availability.set_back(now);
         self.surface.set_back(now);
         self.latency.set_back(now);
         self.objective.set_back(now);
@@ -128,7 +128,7 @@ impl TargetState {
 
     /// The clock was set forward by so much: what waits to be confirmed began as much later.
     pub fn set_forward(&mut self, by: Duration) {
-        self.course.set_forward(by);
+        self.availability.set_forward(by);
     }
 
     /// Takes from another state what these incidents came from, and says of which classes nothing of its own is left.
@@ -142,7 +142,7 @@ impl TargetState {
             is_taken
         };
         if take(&[Class::Availability, Class::Partial, Class::Flapping, Class::Blind]) {
-            self.course = other.course;
+            self.availability = other.availability;
         }
         if take(&[Class::Contract, Class::MixedFleet]) {
             self.surface = other.surface;
@@ -186,14 +186,14 @@ pub fn observe(
         return Vec::new();
     }
     state.last.insert(observation.region.clone(), this);
-    let mut effects = state.course.fold(policy, observation, now);
+    let mut effects = state.availability.fold(policy, observation, now);
     if observation.verdict == Verdict::Inconclusive {
         return effects;
     }
     effects.extend(state.surface.fold(policy, observation, announcement, now));
     effects.extend(state.certificate.fold(observation, now));
     effects.extend(state.latency.fold(observation, now));
-    let is_told = state.course.is_told();
+    let is_told = state.availability.is_told();
     effects.extend(state.objective.fold(policy, observation, is_told, now));
     effects.extend(state.process.fold(observation, now));
     effects
@@ -201,7 +201,7 @@ pub fn observe(
 
 /// There has been no result for too long.
 pub fn go_blind(state: &mut TargetState, target: &str, last_result: Moment, now: Moment) -> Vec<Effect> {
-    state.course.go_blind(target, last_result, now)
+    state.availability.go_blind(target, last_result, now)
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ mod commit;
 mod contracts;
 mod copy;
 mod days;
-pub mod desk;
 mod ids;
 pub mod incidents;
 mod layout;
+pub mod operations;
 pub(crate) mod outbox;
 pub(crate) mod packed;
 mod pushes;
@@ -90,17 +90,17 @@ impl StoreFailure {
     /// What to do about it, where that is known.
     pub fn hint(&self) -> Option<&'static str> {
         let Self::Database(error) = self else { return None };
-        Ailment::of(error).map(|ailment| ailment.hint)
+        DatabaseProblem::of(error).map(|ailment| ailment.hint)
     }
 }
 
 /// What is wrong with a database, in words for those who have never seen its messages.
-struct Ailment {
+struct DatabaseProblem {
     name: &'static str,
     hint: &'static str,
 }
 
-impl Ailment {
+impl DatabaseProblem {
     /// By the primary result code of SQLite, <https://sqlite.org/rescode.html>, which is shorter than the codes of Postgres.
     fn of(error: &sqlx::Error) -> Option<Self> {
         const FULL: u32 = 13;
@@ -128,7 +128,7 @@ impl Ailment {
 }
 
 fn prefix(error: &sqlx::Error) -> String {
-    Ailment::of(error).map(|ailment| format!("{}: ", ailment.name)).unwrap_or_default()
+    DatabaseProblem::of(error).map(|ailment| format!("{}: ", ailment.name)).unwrap_or_default()
 }
 
 impl Store {

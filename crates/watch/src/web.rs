@@ -20,7 +20,7 @@ use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::moment::Moment;
 use crate::store::Store;
-use crate::worker::Pulse;
+use crate::worker::WorkerHealth;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -55,7 +55,7 @@ pub struct State {
     /// Rung when the API added, changed or removed a target.
     pub targets_changed: Arc<Notify>,
     /// How the worker of this process is, if it has one.
-    pub pulse: Pulse,
+    pub worker_health: WorkerHealth,
     /// The way to a collector of OTLP.
     pub network: Network,
     /// What the collector knows this process by.
@@ -72,7 +72,7 @@ struct Inner {
     /// Signs what forms carry.
     key: ring::hmac::Key,
     assets: assets::Assets,
-    glance: Mutex<pages::Glance>,
+    glance: Mutex<pages::Overview>,
     rendered: rendered::Rendered,
     spans: crate::otlp::Queue,
     refusals: guard::Refusals,
@@ -90,7 +90,7 @@ impl Peer {
     }
 
     /// What is counted as one: an address, or with IPv6 the 64 bits of the network, of which one house has all addresses.
-    fn household(self) -> IpAddr {
+    fn client_network(self) -> IpAddr {
         match self.address() {
             IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
             address => address,
@@ -136,7 +136,7 @@ impl State {
             bell,
             metrics: Arc::default(),
             targets_changed: Arc::default(),
-            pulse: Pulse::default(),
+            worker_health: WorkerHealth::default(),
             network: Network::default(),
             instance: "local".into(),
             inner: Arc::new(inner),
@@ -159,16 +159,16 @@ pub fn router(state: State) -> Router {
             "/api/targets/{name}",
             get(api::targets::one).post(api::targets::add).put(api::targets::replace).delete(api::targets::remove),
         )
-        .route("/api/targets/{name}/deploys", post(api::desk::deploy))
-        .route("/api/targets/{name}/mute", post(api::desk::mute))
-        .route("/api/incidents", get(api::desk::incidents))
-        .route("/api/incidents/{id}/acknowledge", post(api::desk::acknowledge))
-        .route("/api/maintenance", get(api::desk::maintenance).post(api::desk::announce))
-        .route("/api/maintenance/{id}", delete(api::desk::end))
+        .route("/api/targets/{name}/deploys", post(api::operations::deploy))
+        .route("/api/targets/{name}/mute", post(api::operations::mute))
+        .route("/api/incidents", get(api::operations::incidents))
+        .route("/api/incidents/{id}/acknowledge", post(api::operations::acknowledge))
+        .route("/api/maintenance", get(api::operations::maintenance).post(api::operations::announce))
+        .route("/api/maintenance/{id}", delete(api::operations::end))
         .route("/api/silences", get(api::silences::list).post(api::silences::add))
         .route("/api/silences/{id}", delete(api::silences::end))
-        .route("/api/audit", get(api::desk::audit))
-        .route("/api/results", get(api::desk::results))
+        .route("/api/audit", get(api::operations::audit))
+        .route("/api/results", get(api::operations::results))
         .route("/api/", any(api::nothing))
         .route("/api/{*rest}", any(api::nothing))
         .method_not_allowed_fallback(api::other_method);
@@ -209,7 +209,7 @@ pub fn router(state: State) -> Router {
         .route("/assets/{file}", get(assets::file))
         .layer(from_fn_with_state(state.clone(), guard::greet));
     // Quick rather than small: probes wait for the same thread. Event streams are left as they are. What forms are sealed with
-    // is worth no guessing by sizes: other sites cannot have a page that holds the seal of a visitor (`SameSite=Strict`).
+    // is worth no guessing by sizes: other sites cannot have a page that holds the seal of a identity (`SameSite=Strict`).
     let compression = CompressionLayer::new().quality(CompressionLevel::Fastest);
     private
         .merge(public)
@@ -265,7 +265,7 @@ mod tests {
             ("[2001:db8:1:2::1]:80", "2001:db8:1:2::"),
             ("[2001:db8:1:3::1]:80", "2001:db8:1:3::"),
         ] {
-            assert_eq!(Peer(address.parse().unwrap()).household(), expected.parse::<IpAddr>().unwrap(), "{address}");
+            assert_eq!(Peer(address.parse().unwrap()).client_network(), expected.parse::<IpAddr>().unwrap(), "{address}");
         }
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! [`Worker::pass`] does that once and is what tests drive; [`Worker::run`] goes on while slow probes are on their way.
 
-mod pulse;
-mod steady;
+mod health;
+mod runtime;
 
-pub use pulse::{Pulse, Trouble, Vitals};
+pub use health::{HealthReport, Trouble, WorkerHealth};
 
 use crate::clock::{Clock, TOLERANCE};
 use crate::config::{Config, TargetKind, TargetSpec};
@@ -14,11 +14,11 @@ use crate::prober::Prober;
 use crate::state::Verdict;
 use crate::store::{Finished, Lease, Store, StoreFailure};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
-use pulse::Task;
+use health::Task;
+use runtime::{RuntimeMonitor, Watchdog};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use steady::{Steadiness, Watchdog};
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -54,7 +54,7 @@ pub struct Worker {
     pub plan: watch::Receiver<Arc<Plan>>,
     /// Notified when a commit left something to be told.
     pub stirred: Arc<Notify>,
-    pub pulse: Pulse,
+    pub worker_health: WorkerHealth,
 }
 
 /// Asks a server how it is, or looks what a job has said.
@@ -88,11 +88,17 @@ impl Worker {
     pub async fn run(&self, clock: &Clock, stop: impl Future<Output = ()>) {
         let (results, arrivals) = mpsc::channel(COMMITTED_AT_ONCE);
         let watchdog = Watchdog::start();
-        tokio::join!(self.probe_all(clock, results, watchdog.steadiness(), stop), self.commit_all(clock, arrivals));
+        tokio::join!(self.probe_all(clock, results, watchdog.runtime_monitor(), stop), self.commit_all(clock, arrivals));
     }
 
     /// Ends when all probes have ended; dropping the sender then ends the other half.
-    async fn probe_all(&self, clock: &Clock, results: mpsc::Sender<Finished>, steadiness: Steadiness, stop: impl Future<Output = ()>) {
+    async fn probe_all(
+        &self,
+        clock: &Clock,
+        results: mpsc::Sender<Finished>,
+        runtime_monitor: RuntimeMonitor,
+        stop: impl Future<Output = ()>,
+    ) {
         let mut stop = std::pin::pin!(stop);
         let permits = Arc::new(Semaphore::new(self.permits));
         let mut probes = JoinSet::new();
@@ -105,26 +111,26 @@ impl Worker {
             if now + TOLERANCE < before
                 && let Err(failure) = self.store.recover_from_set_back(now).await
             {
-                self.pulse.ill(Task::Lease, &failure);
+                self.worker_health.ill(Task::Lease, &failure);
             }
             if now > expected + TOLERANCE
                 && let Err(failure) = self.store.keep_confirmations_apart(now.since(expected), now).await
             {
-                self.pulse.ill(Task::Lease, &failure);
+                self.worker_health.ill(Task::Lease, &failure);
             }
             before = now;
             while probes.try_join_next().is_some() {}
             let rest = match permits.available_permits() {
                 0 => SHORTEST_REST,
-                _ if self.pulse.vitals().is_replaced => LONGEST_REST,
+                _ if self.worker_health.report().is_replaced => LONGEST_REST,
                 free => {
                     let (leases, rest) = self.take(free, clock.now()).await;
                     for (spec, lease) in leases {
                         let permit = Arc::clone(&permits).try_acquire_owned().expect("no more is leased than there are permits");
-                        let (prober, results, steadiness) = (self.prober.clone(), results.clone(), steadiness.clone());
+                        let (prober, results, runtime_monitor) = (self.prober.clone(), results.clone(), runtime_monitor.clone());
                         let (clock, store) = (clock.clone(), self.store.clone());
                         probes.spawn(async move {
-                            let steady = steadiness.begin(&clock);
+                            let steady = runtime_monitor.begin(&clock);
                             let mut finished = probe(&prober, &store, &spec, &lease, clock.now()).await;
                             if let Some(reason) = steady.broken() {
                                 finished.observation.verdict = Verdict::Inconclusive;
@@ -151,7 +157,7 @@ impl Worker {
 
     /// Turns that are due, and how long to wait until the next look. A database that fails is asked again, less often.
     async fn take(&self, free: usize, now: Moment) -> (Vec<(Arc<TargetSpec>, Lease)>, Duration) {
-        self.pulse.ask(Task::Lease);
+        self.worker_health.ask(Task::Lease);
         let taken = async {
             let leases = self.lease(free, now).await?;
             let next = if leases.is_empty() { self.store.next_due(&self.region, now).await? } else { Some(now) };
@@ -159,12 +165,12 @@ impl Worker {
         };
         match taken.await {
             Ok((leases, next)) => {
-                self.pulse.well(now);
+                self.worker_health.well(now);
                 let rest = next.map_or(LONGEST_REST, |next| next.since(now));
                 (leases, rest.clamp(SHORTEST_REST, LONGEST_REST))
             }
             Err(failure) => {
-                self.pulse.ill(Task::Lease, &failure);
+                self.worker_health.ill(Task::Lease, &failure);
                 (Vec::new(), LONGEST_REST)
             }
         }
@@ -181,7 +187,7 @@ impl Worker {
                 // A target that this process was not told of yet waits for one that was.
                 let Some(spec) = plan.targets.get(&lease.target) else { continue };
                 let turn = lease.turn.taken(spec.grid(), now);
-                self.pulse.leased(lease.turn, turn, spec.grid(), now);
+                self.worker_health.leased(lease.turn, turn, spec.grid(), now);
                 taken.push((Arc::clone(spec), Lease { turn, ..lease }));
             }
             if is_last {
@@ -215,7 +221,7 @@ impl Worker {
             let mut left = Vec::new();
             for part in before.as_deref().unwrap_or(batch).chunks(size) {
                 if let Err(failure) = self.commit(part, clock.now()).await {
-                    self.pulse.ill(Task::Commit, &failure);
+                    self.worker_health.ill(Task::Commit, &failure);
                     left.extend_from_slice(part);
                 }
             }
@@ -234,13 +240,13 @@ impl Worker {
 
     async fn commit(&self, finished: &[Finished], now: Moment) -> Result<(), StoreFailure> {
         let config = Arc::clone(&self.plan.borrow().config);
-        self.pulse.ask(Task::Commit);
+        self.worker_health.ask(Task::Commit);
         let committed = self.store.commit(finished, &config, now).await?;
         // Of what was dropped nothing was written.
         if committed.dropped == 0 {
             finished.iter().for_each(|one| self.prober.remember(one));
         }
-        self.pulse.committed(&committed, now);
+        self.worker_health.committed(&committed, now);
         if committed.stirred {
             self.stirred.notify_waiters();
             self.stirred.notify_one();

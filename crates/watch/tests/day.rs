@@ -14,7 +14,7 @@ use authority::Authority;
 use mcproof_client::{Guardian, Network};
 use mcproof_demo::DemoName::{Shop, Tracker};
 use mcproof_suite::Environment;
-use mcproof_watch::channel::Carrier;
+use mcproof_watch::channel::DeliveryClient;
 use mcproof_watch::config::{self, Config};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor::{Monitor, Reach};
@@ -183,7 +183,7 @@ async fn a_day_in_a_minute() {
         name: "a day".into(),
     };
     let monitor = Monitor::over(store.clone(), config, reach, begin).await.unwrap();
-    let notifier = Notifier::new(store.clone(), monitor.plan(), Carrier::new(Network::default()));
+    let notifier = Notifier::new(store.clone(), monitor.plan(), DeliveryClient::new(Network::default()));
     let mut is_announced = false;
     let mut now = begin;
     while now.0 < begin.0 + DAY {

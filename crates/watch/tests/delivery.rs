@@ -19,14 +19,14 @@ use guard::*;
 use libtest_mimic::Arguments;
 use mcproof_client::Network;
 use mcproof_suite::Environment;
-use mcproof_watch::channel::{Carrier, Kind};
+use mcproof_watch::channel::{DeliveryClient, Kind};
 use mcproof_watch::config::{Config, Secret, load};
-use mcproof_watch::heartbeat::{Beat, Heart};
+use mcproof_watch::heartbeat::{HeartbeatOutcome, HeartbeatSender};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::notifier::{Notifier, Sent};
 use mcproof_watch::store::Store;
-use mcproof_watch::worker::{Plan, Pulse};
-use receiver::{Deed, Receiver};
+use mcproof_watch::worker::{Plan, WorkerHealth};
+use receiver::{AuditEvent, Receiver};
 use serde_json::{Value, json};
 use sqlx::{AnyPool, Row as _};
 use std::collections::BTreeMap;
@@ -108,7 +108,7 @@ impl World {
             sqlx::query(table).execute(&rows).await.unwrap();
         }
         let (_, plan) = watch::channel(Arc::new(Plan { config: Arc::new(config), targets: BTreeMap::new() }));
-        let notifier = Notifier::new(store.clone(), plan, Carrier::new(Network::default()));
+        let notifier = Notifier::new(store.clone(), plan, DeliveryClient::new(Network::default()));
         let world = Self { rows, store, notifier, now: BEGIN, written: 0 };
         let statement = "INSERT INTO incident (id, subject, class, severity, title, detail, since, opened, evidence) \
                          VALUES ($1, 'shop', 'availability', 'page', 'shop is down', '{\"message\":\"connection refused\"}', $2, $2, 'ev-1')";
@@ -203,11 +203,11 @@ async fn a_message_is_told_once_and_in_its_order(address: String) {
 
 async fn a_failure_that_may_pass_is_tried_again_under_the_same_key(address: String) {
     for (deed, count) in [
-        (Deed::Answer(500, ""), 2),
-        (Deed::Answer(429, "retry-after: 40\r\n"), 2),
-        (Deed::Answer(408, ""), 2),
-        (Deed::Drop, 2),
-        (Deed::Hang, 2),
+        (AuditEvent::Answer(500, ""), 2),
+        (AuditEvent::Answer(429, "retry-after: 40\r\n"), 2),
+        (AuditEvent::Answer(408, ""), 2),
+        (AuditEvent::Drop, 2),
+        (AuditEvent::Hang, 2),
     ] {
         let chat = Receiver::http().await;
         chat.will([deed.clone()]);
@@ -217,7 +217,7 @@ async fn a_failure_that_may_pass_is_tried_again_under_the_same_key(address: Stri
         assert_eq!(chat.heard().len(), 1, "{deed:?}");
         assert_eq!(world.open().await, 1, "{deed:?}");
         let wait = next.unwrap().since(world.now);
-        let expected = if matches!(deed, Deed::Answer(429, _)) { seconds(40)..seconds(41) } else { seconds(1)..seconds(15) };
+        let expected = if matches!(deed, AuditEvent::Answer(429, _)) { seconds(40)..seconds(41) } else { seconds(1)..seconds(15) };
         assert!(expected.contains(&wait), "{deed:?}: {wait:?}");
         // Whoever has nothing to tell yet, waits for it.
         world.write(Kind::Resolve, &["chat"]).await;
@@ -250,8 +250,8 @@ async fn the_next_channel_is_told_after_two_minutes_and_its_end_goes_where_the_b
 
 async fn a_refusal_goes_to_the_next_channel_at_once_and_a_page_is_never_given_up(address: String) {
     let (pager, chat) = (Receiver::http().await, Receiver::http().await);
-    pager.will(vec![Deed::Answer(400, ""); 50]);
-    chat.will(vec![Deed::Answer(404, ""); 3]);
+    pager.will(vec![AuditEvent::Answer(400, ""); 50]);
+    chat.will(vec![AuditEvent::Answer(404, ""); 3]);
     let mut world = World::new(&address, &hooks(&[("pager", &pager), ("chat", &chat)])).await;
     world.write(Kind::Trigger, &["pager", "nobody", "chat"]).await;
     let sent = world.until(BEGIN + seconds(25)).await;
@@ -267,7 +267,7 @@ async fn a_refusal_goes_to_the_next_channel_at_once_and_a_page_is_never_given_up
 
 async fn alerts_that_may_be_open_somewhere_are_closed_there_too(address: String) {
     let (pager, chat) = (Receiver::http().await, Receiver::http().await);
-    pager.will(vec![Deed::Drop; 100]);
+    pager.will(vec![AuditEvent::Drop; 100]);
     let config = format!(
         "channels:\n  pager: {{ pagerduty: {{ routing_key: r0uting-key, url: \"{}\" }} }}\n  chat: {{ webhook: \"{}\" }}\n",
         pager.url("/v2/enqueue"),
@@ -369,7 +369,7 @@ async fn an_escalation_that_nobody_took_is_dropped_once_somebody_takes_care(addr
     let channels = hooks(&[("chat", &chat), ("lead", &lead), ("boss", &boss)]);
     let mut world = World::new(&address, &format!("{channels}routes: [{{ channels: chat, {STEPS} }}]\n")).await;
     world.write(Kind::Trigger, &["chat"]).await;
-    lead.will(vec![Deed::Answer(500, ""); 100]);
+    lead.will(vec![AuditEvent::Answer(500, ""); 100]);
     world.until(BEGIN + seconds(610)).await;
     assert!(world.open().await == 1 && !lead.heard().is_empty());
     let heard = lead.heard().len();
@@ -557,7 +557,7 @@ async fn a_message_of_an_incident_that_is_gone_holds_nothing_up(address: String)
 
 async fn who_lost_the_row_while_sending_writes_nothing(address: String) {
     let chat = Receiver::http().await;
-    chat.will([Deed::Hang]);
+    chat.will([AuditEvent::Hang]);
     let mut world = World::new(&address, &hooks(&[("chat", &chat)])).await;
     world.write(Kind::Trigger, &["chat"]).await;
     let slow = world.notifier.clone();
@@ -641,7 +641,7 @@ async fn mail_goes_out_and_what_a_server_refuses_for_good_is_refused(address: St
     let config = format!(
         "channels: {{ mail: {{ smtp: {{ url: \"smtp://ann%40x:pa%3Ass@{relay}?tls=none\", from: watch@example.com, to: [bob@example.com] }} }} }}\n"
     );
-    mail.will([Deed::Answer(451, ""), Deed::Drop, Deed::Answer(554, "")]);
+    mail.will([AuditEvent::Answer(451, ""), AuditEvent::Drop, AuditEvent::Answer(554, "")]);
     let mut world = World::new(&address, &config).await;
     world.write(Kind::Trigger, &["mail"]).await;
     let sent = world.until(BEGIN + seconds(600)).await;
@@ -665,16 +665,16 @@ async fn mail_goes_out_and_what_a_server_refuses_for_good_is_refused(address: St
 }
 
 async fn nothing_is_sent_once_the_right_to_it_is_gone(_: String) {
-    use mcproof_watch::channel::{Parcel, Post, Setback};
+    use mcproof_watch::channel::{DeliveryFailure, Payload, Post};
     let chat = Receiver::http().await;
-    let carrier = Carrier::new(Network::default());
+    let delivery_client = DeliveryClient::new(Network::default());
     let post = Post { method: "POST", url: Secret(chat.url("/")), headers: Vec::new(), body: b"{}".to_vec(), hidden: Vec::new() };
-    assert_eq!(carrier.deliver(&Parcel::Post(post), BEGIN, &|| false).await, Err(Setback::TooLate));
+    assert_eq!(delivery_client.deliver(&Payload::Post(post), BEGIN, &|| false).await, Err(DeliveryFailure::TooLate));
     assert!(chat.heard().is_empty());
 }
 
 /// A world with a heartbeat that is fetched from outside, every 30 s, for a target that is probed every 10 s.
-async fn with_heart(address: &str, target: &str) -> (World, Heart, Receiver) {
+async fn with_heart(address: &str, target: &str) -> (World, HeartbeatSender, Receiver) {
     let outside = Receiver::http().await;
     let config =
         format!("heartbeat: {{ url: \"{}\", every: 30s }}\ntargets: {{ shop: {{ {target}, every: 10s }} }}\n", outside.url("/ping"));
@@ -684,8 +684,9 @@ async fn with_heart(address: &str, target: &str) -> (World, Heart, Receiver) {
     let specs: Vec<_> = loaded.targets.values().collect();
     world.store.sync_targets(&specs, "local", BEGIN).await.unwrap();
     let (_, plan) = watch::channel(Arc::new(Plan { config: Arc::new(loaded.clone()), targets }));
-    let heart = Heart::new(world.store.clone(), plan, Carrier::new(Network::default()), Pulse::default());
-    (world, heart, outside)
+    let heartbeat_sender =
+        HeartbeatSender::new(world.store.clone(), plan, DeliveryClient::new(Network::default()), WorkerHealth::default());
+    (world, heartbeat_sender, outside)
 }
 
 impl World {
@@ -702,47 +703,47 @@ impl World {
 }
 
 async fn the_heart_beats_only_while_results_come_in(address: String) {
-    let (world, heart, outside) = with_heart(&address, "stdio: x").await;
-    let silent = || Beat::Silent("no recent results from local".to_owned());
-    assert_eq!(heart.pass(BEGIN).await.unwrap(), (silent(), Some(BEGIN + seconds(10))));
+    let (world, heartbeat_sender, outside) = with_heart(&address, "stdio: x").await;
+    let silent = || HeartbeatOutcome::Silent("no recent results from local".to_owned());
+    assert_eq!(heartbeat_sender.pass(BEGIN).await.unwrap(), (silent(), Some(BEGIN + seconds(10))));
     world.heard(BEGIN, &["local"]).await;
-    assert_eq!(heart.pass(BEGIN + seconds(9)).await.unwrap(), (Beat::Waited, Some(BEGIN + seconds(10))));
-    assert_eq!(heart.pass(BEGIN + seconds(10)).await.unwrap(), (Beat::Fetched, Some(BEGIN + seconds(40))));
+    assert_eq!(heartbeat_sender.pass(BEGIN + seconds(9)).await.unwrap(), (HeartbeatOutcome::Waited, Some(BEGIN + seconds(10))));
+    assert_eq!(heartbeat_sender.pass(BEGIN + seconds(10)).await.unwrap(), (HeartbeatOutcome::Fetched, Some(BEGIN + seconds(40))));
     assert_eq!(outside.heard().len(), 1);
-    outside.will([Deed::Answer(500, "")]);
-    let failed = Beat::Failed("status 500".into());
-    assert_eq!(heart.pass(BEGIN + seconds(40)).await.unwrap(), (failed, Some(BEGIN + seconds(50))));
-    assert_eq!(heart.pass(BEGIN + seconds(50)).await.unwrap().0, Beat::Fetched);
+    outside.will([AuditEvent::Answer(500, "")]);
+    let failed = HeartbeatOutcome::Failed("status 500".into());
+    assert_eq!(heartbeat_sender.pass(BEGIN + seconds(40)).await.unwrap(), (failed, Some(BEGIN + seconds(50))));
+    assert_eq!(heartbeat_sender.pass(BEGIN + seconds(50)).await.unwrap().0, HeartbeatOutcome::Fetched);
     // Three intervals and a minute after the last result, something is wrong.
-    assert_eq!(heart.pass(BEGIN + seconds(80)).await.unwrap().0, Beat::Fetched);
-    assert_eq!(heart.pass(BEGIN + seconds(110)).await.unwrap().0, silent());
+    assert_eq!(heartbeat_sender.pass(BEGIN + seconds(80)).await.unwrap().0, HeartbeatOutcome::Fetched);
+    assert_eq!(heartbeat_sender.pass(BEGIN + seconds(110)).await.unwrap().0, silent());
     assert_eq!(outside.heard().len(), 4);
     // A clock that was set back makes no result new.
     world.heard(BEGIN + seconds(3600), &["local"]).await;
-    assert_eq!(heart.pass(BEGIN + seconds(120)).await.unwrap().0, silent());
+    assert_eq!(heartbeat_sender.pass(BEGIN + seconds(120)).await.unwrap().0, silent());
 }
 
 async fn the_heart_needs_every_region(address: String) {
-    let (world, heart, _outside) = with_heart(&address, "stdio: x, regions: [eu, us]").await;
+    let (world, heartbeat_sender, _outside) = with_heart(&address, "stdio: x, regions: [eu, us]").await;
     world.heard(BEGIN, &["eu", "us"]).await;
-    assert_eq!(heart.pass(BEGIN).await.unwrap().0, Beat::Fetched);
+    assert_eq!(heartbeat_sender.pass(BEGIN).await.unwrap().0, HeartbeatOutcome::Fetched);
     let now = BEGIN + seconds(300);
     world.heard(now, &["eu"]).await;
-    assert_eq!(heart.pass(now).await.unwrap().0, Beat::Silent("no recent results from us".to_owned()));
+    assert_eq!(heartbeat_sender.pass(now).await.unwrap().0, HeartbeatOutcome::Silent("no recent results from us".to_owned()));
     // It probes, and learns nothing: its own network does not work.
     world.run("UPDATE schedule SET due = $1 + 300000").await;
-    assert_eq!(heart.pass(now + seconds(10)).await.unwrap().0, Beat::Silent("no recent results from us".to_owned()));
+    assert_eq!(heartbeat_sender.pass(now + seconds(10)).await.unwrap().0, HeartbeatOutcome::Silent("no recent results from us".to_owned()));
     world.heard(now, &["eu", "us"]).await;
-    assert_eq!(heart.pass(now + seconds(20)).await.unwrap().0, Beat::Fetched);
+    assert_eq!(heartbeat_sender.pass(now + seconds(20)).await.unwrap().0, HeartbeatOutcome::Fetched);
 }
 
 async fn a_page_that_no_channel_takes_silences_the_heart_and_has_an_age(address: String) {
-    let (mut world, heart, _outside) = with_heart(&address, "stdio: x").await;
+    let (mut world, heartbeat_sender, _outside) = with_heart(&address, "stdio: x").await;
     let chat = Receiver::http().await;
-    chat.will(vec![Deed::Answer(404, ""); 100]);
+    chat.will(vec![AuditEvent::Answer(404, ""); 100]);
     let config = load("w.yaml", &hooks(&[("chat", &chat)]), Path::new("/"), &Environment::default()).unwrap().config;
     let (_, plan) = watch::channel(Arc::new(Plan { config: Arc::new(config), targets: BTreeMap::new() }));
-    world.notifier = Notifier::new(world.store.clone(), plan, Carrier::new(Network::default()));
+    world.notifier = Notifier::new(world.store.clone(), plan, DeliveryClient::new(Network::default()));
     world.write(Kind::Trigger, &["chat"]).await;
     world.until(BEGIN + seconds(240)).await;
     // It waits for its next attempt.
@@ -750,14 +751,17 @@ async fn a_page_that_no_channel_takes_silences_the_heart_and_has_an_age(address:
     assert_eq!(world.store.overdue_page(BEGIN + seconds(100)).await.unwrap(), None, "its channels have that long");
     assert_eq!(world.store.overdue_page(world.now).await.unwrap(), Some(seconds(240)));
     world.heard(world.now, &["local"]).await;
-    assert_eq!(heart.pass(world.now).await.unwrap().0, Beat::Silent("no channel has accepted a page for 4 min 0 s".to_owned()));
+    assert_eq!(
+        heartbeat_sender.pass(world.now).await.unwrap().0,
+        HeartbeatOutcome::Silent("no channel has accepted a page for 4 min 0 s".to_owned())
+    );
     world.run("UPDATE outbox SET delivered = $1").await;
-    assert_eq!(heart.pass(world.now + seconds(20)).await.unwrap().0, Beat::Fetched);
+    assert_eq!(heartbeat_sender.pass(world.now + seconds(20)).await.unwrap().0, HeartbeatOutcome::Fetched);
 }
 
 async fn a_page_that_its_route_does_not_take_goes_to_the_other_channels(address: String) {
     let (pager, chat) = (Receiver::http().await, Receiver::http().await);
-    pager.will(vec![Deed::Answer(403, ""); 100]);
+    pager.will(vec![AuditEvent::Answer(403, ""); 100]);
     let mut world = World::new(&address, &hooks(&[("chat", &chat), ("pager", &pager)])).await;
     world.write(Kind::Trigger, &["pager"]).await;
     world.until(BEGIN + seconds(5)).await;

@@ -16,7 +16,7 @@ use mcproof_suite::Environment;
 use mcproof_watch::api_target;
 use mcproof_watch::config::{Config, Login, Proxy, Secret, TargetKind, TargetSpec, User, When, Window, load};
 use mcproof_watch::moment::Moment;
-use mcproof_watch::push::{Expectation, Rhythm};
+use mcproof_watch::push::{Expectation, PushSchedule};
 use mcproof_watch::role::Role;
 use mcproof_watch::seal::SealKey;
 use mcproof_watch::store::{Store, sqlite};
@@ -634,7 +634,8 @@ fn a_job_reports_in_by_its_token_and_by_no_other() {
 
 fn with_jobs() -> Config {
     let job = |name: &str, token: &str| {
-        let expectation = Expectation { rhythm: Rhythm::Every(Duration::from_secs(3_600)), grace: Duration::from_secs(60), lasts: None };
+        let expectation =
+            Expectation { rhythm: PushSchedule::Every(Duration::from_secs(3_600)), grace: Duration::from_secs(60), lasts: None };
         let kind = TargetKind::Push { token: Secret(token.to_owned()), expectation };
         let text = "targets: { NAME: { monitor: 'http://127.0.0.1:9/' } }".replace("NAME", name);
         let loaded = load("w.yaml", &text, std::path::Path::new("/"), &Environment::default()).unwrap();

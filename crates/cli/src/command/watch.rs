@@ -2,9 +2,9 @@
 //! from inside.
 
 mod alert;
-mod desk;
 mod log;
 mod look;
+mod operations;
 mod reading;
 mod serve;
 mod shown;
@@ -99,17 +99,17 @@ enum Action {
     /// Send a test alert to each channel and resolve it
     TestAlert(AlertArguments),
     /// Announce a deployment: expect contract changes for some time
-    Deploy(desk::DeployArguments),
+    Deploy(operations::DeployArguments),
     /// Mute alerts for a target
-    Mute(desk::MuteArguments),
+    Mute(operations::MuteArguments),
     /// Silence alerts for targets by name or tag
-    Silence(desk::SilenceArguments),
+    Silence(operations::SilenceArguments),
     /// End a silence
-    Unsilence(desk::UnsilenceArguments),
+    Unsilence(operations::UnsilenceArguments),
     /// List silences
     Silences(look::SilencesArguments),
     /// Acknowledge an incident
-    Ack(desk::AckArguments),
+    Ack(operations::AckArguments),
     /// Show the state of each target; exits with 0 if all are up, else 1
     Status(look::StatusArguments),
     /// List incidents, newest first
@@ -133,12 +133,12 @@ pub(crate) struct AlertArguments {
 pub(crate) fn run(arguments: &Arguments, _watching: Watching) -> Result<Exit, Failure> {
     match (&arguments.action, &arguments.config) {
         (Some(Action::TestAlert(alert)), _) => alert::run(alert),
-        (Some(Action::Deploy(deploy)), _) => desk::deploy(deploy),
-        (Some(Action::Mute(mute)), _) => desk::mute(mute),
-        (Some(Action::Silence(silence)), _) => desk::silence(silence),
-        (Some(Action::Unsilence(unsilence)), _) => desk::unsilence(unsilence),
+        (Some(Action::Deploy(deploy)), _) => operations::deploy(deploy),
+        (Some(Action::Mute(mute)), _) => operations::mute(mute),
+        (Some(Action::Silence(silence)), _) => operations::silence(silence),
+        (Some(Action::Unsilence(unsilence)), _) => operations::unsilence(unsilence),
         (Some(Action::Silences(silences)), _) => look::silences(silences),
-        (Some(Action::Ack(ack)), _) => desk::acknowledge(ack),
+        (Some(Action::Ack(ack)), _) => operations::acknowledge(ack),
         (Some(Action::Status(status)), _) => look::status(status),
         (Some(Action::Incidents(incidents)), _) => look::incidents(incidents),
         (None, Some(path)) => {

@@ -46,7 +46,7 @@ pub struct Templates {
 
 /// What is wrong with a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mistake {
+pub(crate) struct TemplateError {
     /// Of the template, from 1 on; where it is known.
     pub(crate) line: Option<usize>,
     pub(crate) what: String,
@@ -54,8 +54,8 @@ pub(crate) struct Mistake {
 }
 
 /// Looks through a template without anything to tell: its grammar, its names, and whether it can be made of these examples.
-pub(crate) fn check(source: &str, examples: &[Json]) -> Result<(), Mistake> {
-    let mistake = |line, what: String, hint: &str| Err(Mistake { line, what, hint: Some(hint.to_owned()) });
+pub(crate) fn check(source: &str, examples: &[Json]) -> Result<(), TemplateError> {
+    let mistake = |line, what: String, hint: &str| Err(TemplateError { line, what, hint: Some(hint.to_owned()) });
     if source.len() > LONGEST_SOURCE {
         return mistake(None, format!("the template is too long: {} bytes", source.len()), "use up to 4096 bytes");
     }
@@ -92,7 +92,7 @@ pub(crate) fn check(source: &str, examples: &[Json]) -> Result<(), Mistake> {
 }
 
 /// What comes out of a template.
-pub(crate) fn render(source: &str, values: &Json) -> Result<String, Mistake> {
+pub(crate) fn render(source: &str, values: &Json) -> Result<String, TemplateError> {
     let environment = environment();
     let template = environment.template_from_named_str("template", source).map_err(told)?;
     let mut page = Page(Vec::new());
@@ -155,14 +155,14 @@ fn tags(source: &str) -> impl Iterator<Item = (usize, char, &str)> {
     })
 }
 
-fn told(error: Error) -> Mistake {
+fn told(error: Error) -> TemplateError {
     let what = match error.kind() {
         ErrorKind::OutOfFuel => "the template takes too many steps".to_owned(),
         ErrorKind::WriteFailure => format!("the text is longer than {LONGEST} bytes"),
         _ => error.detail().map_or_else(|| error.kind().to_string(), str::to_owned),
     };
     let hint = (error.kind() == ErrorKind::UnknownFilter).then(|| format!("filters are {FILTERS}"));
-    Mistake { line: error.line(), what, hint }
+    TemplateError { line: error.line(), what, hint }
 }
 
 /// Takes no more than it may.

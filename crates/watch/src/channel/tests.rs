@@ -76,11 +76,11 @@ fn message(kind: Kind) -> Message {
 }
 
 /// As it goes over the wire, without what a library invents.
-fn shown(parcel: &Parcel) -> String {
-    match parcel {
-        Parcel::Nothing => "nothing".to_owned(),
-        Parcel::Mail(mail) => format!("{:?}\n{}", mail.envelope, String::from_utf8(mail.letter.clone()).unwrap().replace('\r', "")),
-        Parcel::Post(post) => {
+fn shown(payload: &Payload) -> String {
+    match payload {
+        Payload::Nothing => "nothing".to_owned(),
+        Payload::Mail(mail) => format!("{:?}\n{}", mail.envelope, String::from_utf8(mail.letter.clone()).unwrap().replace('\r', "")),
+        Payload::Post(post) => {
             let headers: String = post.headers.iter().map(|(name, value)| format!("{name}: {}\n", value.0)).collect();
             let body: Value = serde_json::from_slice(&post.body).unwrap();
             format!("{} {}\n{headers}{body:#}", post.method, post.url.0)
@@ -103,8 +103,8 @@ fn each_service_gets_what_it_documents() {
 #[test]
 fn nothing_that_a_server_said_is_markup() {
     for channel in channels() {
-        let parcel = pack(&channel, &message(Kind::Trigger)).unwrap();
-        let text = shown(&parcel);
+        let payload = pack(&channel, &message(Kind::Trigger)).unwrap();
+        let text = shown(&payload);
         assert!(!text.contains('\u{1b}'), "{text}");
         let forbidden: &[&str] = match channel {
             // There it stands in plain text, or nobody looks for markup.
@@ -137,7 +137,7 @@ fn no_text_is_longer_than_its_service_takes() {
     message.detail.members = vec![long; 300];
     let length = |value: &Value| value.as_str().unwrap().chars().count();
     for channel in channels() {
-        let Parcel::Post(post) = pack(&channel, &message).unwrap() else { continue };
+        let Payload::Post(post) = pack(&channel, &message).unwrap() else { continue };
         let body: Value = serde_json::from_slice(&post.body).unwrap();
         match channel {
             ChannelSpec::PagerDuty { .. } => {
@@ -324,9 +324,9 @@ fn what_is_sent_fits_what_the_services_document() {
         let of_bare = Kind::ALL.map(|kind| Message { kind, ..bare.clone() });
         for message in Kind::ALL.map(message).iter().chain(&of_kind).chain(&of_bare) {
             let post = match pack(&channel, message).unwrap() {
-                Parcel::Post(post) => post,
+                Payload::Post(post) => post,
                 // It has no such message.
-                Parcel::Nothing if message.kind == Kind::Acknowledge => continue,
+                Payload::Nothing if message.kind == Kind::Acknowledge => continue,
                 other => panic!("{other:?}"),
             };
             let body: Value = serde_json::from_slice(&post.body).unwrap();
@@ -357,7 +357,7 @@ fn what_is_sent_fits_what_the_services_document() {
 #[test]
 fn where_and_how_it_is_sent_is_as_documented() {
     let post = |channel: &ChannelSpec| match pack(channel, &message(Kind::Trigger)).unwrap() {
-        Parcel::Post(post) => post,
+        Payload::Post(post) => post,
         _ => panic!(),
     };
     let found = |service: &str| post(channels().iter().find(|channel| channel.service() == service).unwrap());
@@ -374,7 +374,7 @@ fn where_and_how_it_is_sent_is_as_documented() {
     assert_eq!((found("ntfy").method, found("ntfy").url.0.as_str()), ("POST", "https://ntfy.example.com/"));
     assert!(found("google_chat").url.0.ends_with("/x?key=1&messageReplyOption=REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD"));
     let chat = |kind| match pack(&ChannelSpec::GoogleChat { url: secret("https://chat/x") }, &message(kind)).unwrap() {
-        Parcel::Post(post) => serde_json::from_slice::<Value>(&post.body).unwrap()["thread"].clone(),
+        Payload::Post(post) => serde_json::from_slice::<Value>(&post.body).unwrap()["thread"].clone(),
         _ => panic!(),
     };
     assert_eq!(chat(Kind::Trigger), chat(Kind::Resolve), "an incident is one thread");
@@ -407,7 +407,7 @@ fn spans_are_told_in_their_two_largest_units() {
 #[test]
 fn what_a_service_repeats_of_our_secrets_is_not_told() {
     let check = |channel: &ChannelSpec, said: &str, expected: &str| {
-        let Parcel::Post(post) = pack(channel, &message(Kind::Trigger)).unwrap() else { panic!() };
+        let Payload::Post(post) = pack(channel, &message(Kind::Trigger)).unwrap() else { panic!() };
         assert_eq!(post.redacted(said), expected);
     };
     let pagerduty = ChannelSpec::PagerDuty {
@@ -419,7 +419,7 @@ fn what_a_service_repeats_of_our_secrets_is_not_told() {
     check(&ChannelSpec::Jira { url: "https://x.example/v2".into(), api_key: secret("api-key") }, "no api-key", "no ***");
     let slack = ChannelSpec::Slack { url: secret("https://hooks.example.com/services/T0/B1?x=2"), signing_secret: None };
     for channel in channels().iter().filter(|channel| documented(channel.service()).is_some()) {
-        let Parcel::Post(post) = pack(channel, &message(Kind::Trigger)).unwrap() else { panic!() };
+        let Payload::Post(post) = pack(channel, &message(Kind::Trigger)).unwrap() else { panic!() };
         for part in ["tk_secret", "123:telegram", "syt_secret", "app-token", "user-key"] {
             let told = post.redacted(&format!("what is {part}?"));
             let sent = String::from_utf8_lossy(&post.body).contains(part)

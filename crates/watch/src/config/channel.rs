@@ -1,6 +1,6 @@
 //! Reads `channels:`: the services that tell people.
 
-use super::leaves::{Openness, Read, one_of, optional, read_secret, read_secret_url, read_url, required};
+use super::leaves::{Read, Secrecy, one_of, optional, read_secret, read_secret_url, read_url, required};
 use super::{ChannelSpec, Secret};
 use crate::channel::{Kind as MessageKind, Message, Templates, template};
 use crate::incident::{Class, Detail, Severity};
@@ -45,7 +45,7 @@ pub(super) static CHANNEL: Object<ChannelDraft> = Object {
             },
         ),
         one_of("alertmanager", "the root of a Prometheus Alertmanager", Shape::Text, |reader, node, draft| {
-            let url = read_secret_url(reader, node, Openness::Public)?;
+            let url = read_secret_url(reader, node, Secrecy::Public)?;
             fill(draft, Some(ChannelSpec::Alertmanager { url }))
         }),
         one_of("slack", "an incoming webhook of Slack: its URL, or a map", Shape::ObjectOrText(&SLACK), |reader, node, draft| {
@@ -57,11 +57,11 @@ pub(super) static CHANNEL: Object<ChannelDraft> = Object {
             fill(draft, found.url.map(|url| ChannelSpec::Slack { url, signing_secret: found.signing_secret }))
         }),
         url_key("discord", "a webhook of Discord", |reader, node, draft| {
-            let url = read_secret_url(reader, node, Openness::Secret)?;
+            let url = read_secret_url(reader, node, Secrecy::Secret)?;
             fill(draft, Some(ChannelSpec::Discord { url }))
         }),
         url_key("teams", "the URL of a workflow of Teams that posts what it gets", |reader, node, draft| {
-            let url = read_secret_url(reader, node, Openness::Secret)?;
+            let url = read_secret_url(reader, node, Secrecy::Secret)?;
             fill(draft, Some(ChannelSpec::Teams { url }))
         }),
         one_of("smtp", "mail", Shape::Object(&SMTP), |reader, node, draft| {
@@ -103,7 +103,7 @@ pub(super) static CHANNEL: Object<ChannelDraft> = Object {
             fill(draft, found.token.zip(found.user).map(|(token, user)| ChannelSpec::Pushover { url, token, user }))
         }),
         url_key("google_chat", "a webhook of Google Chat", |reader, node, draft| {
-            let url = read_secret_url(reader, node, Openness::Secret)?;
+            let url = read_secret_url(reader, node, Secrecy::Secret)?;
             fill(draft, Some(ChannelSpec::GoogleChat { url }))
         }),
         one_of("incident_io", "alert events of incident.io, from an HTTP source", Shape::Object(&INCIDENT_IO), |reader, node, draft| {
@@ -111,11 +111,11 @@ pub(super) static CHANNEL: Object<ChannelDraft> = Object {
             fill(draft, found.url.zip(found.token).map(|(url, token)| ChannelSpec::IncidentIo { url, token }))
         }),
         url_key("grafana_oncall", "a formatted webhook of Grafana IRM or OnCall", |reader, node, draft| {
-            let url = read_secret_url(reader, node, Openness::Secret)?;
+            let url = read_secret_url(reader, node, Secrecy::Secret)?;
             fill(draft, Some(ChannelSpec::GrafanaOncall { url }))
         }),
         url_key("splunk_oncall", "the REST endpoint of Splunk On-Call, with the routing key", |reader, node, draft| {
-            let url = read_secret_url(reader, node, Openness::Secret)?;
+            let url = read_secret_url(reader, node, Secrecy::Secret)?;
             fill(draft, Some(ChannelSpec::SplunkOncall { url }))
         }),
         optional("title", TITLE_DOC, Shape::Text, |reader, node, draft| {
@@ -129,7 +129,7 @@ pub(super) static CHANNEL: Object<ChannelDraft> = Object {
             Ok(())
         }),
         url_key("webex", "an incoming webhook of Webex", |reader, node, draft| {
-            let url = read_secret_url(reader, node, Openness::Secret)?;
+            let url = read_secret_url(reader, node, Secrecy::Secret)?;
             fill(draft, Some(ChannelSpec::Webex { url }))
         }),
     ],
@@ -230,7 +230,7 @@ static PAGERDUTY: Object<Keyed> = Object {
             "the secret of a V3 webhook subscription to `/hooks/CHANNEL`: who acknowledges in PagerDuty acknowledges here",
             Shape::Text,
             |reader, node, draft| {
-                draft.webhook_secret = Some(read_secret(reader, node, Openness::Secret)?);
+                draft.webhook_secret = Some(read_secret(reader, node, Secrecy::Secret)?);
                 Ok(())
             },
         ),
@@ -248,7 +248,7 @@ static SLACK: Object<Signed> = Object {
     name: "`slack`",
     keys: &[
         required("url", "the incoming webhook", Shape::Text, |reader, node, draft| {
-            draft.url = Some(read_secret_url(reader, node, Openness::Secret)?);
+            draft.url = Some(read_secret_url(reader, node, Secrecy::Secret)?);
             Ok(())
         }),
         optional(
@@ -256,7 +256,7 @@ static SLACK: Object<Signed> = Object {
             "the signing secret of the app, whose interactivity goes to `/hooks/CHANNEL`: messages have a button to acknowledge",
             Shape::Text,
             |reader, node, draft| {
-                draft.signing_secret = Some(read_secret(reader, node, Openness::Secret)?);
+                draft.signing_secret = Some(read_secret(reader, node, Secrecy::Secret)?);
                 Ok(())
             },
         ),
@@ -274,7 +274,7 @@ static JIRA: Object<Keyed> = Object {
 };
 
 fn read_key(reader: &mut Reader<'_>, node: &Node, draft: &mut Keyed) -> Result<(), Fault> {
-    draft.secret = Some(read_secret(reader, node, Openness::Secret)?);
+    draft.secret = Some(read_secret(reader, node, Secrecy::Secret)?);
     Ok(())
 }
 
@@ -326,11 +326,11 @@ static WEBHOOK: Object<Hook> = Object {
     name: "`webhook`",
     keys: &[
         required("url", "what each message is posted to", Shape::Text, |reader, node, draft| {
-            draft.url = Some(read_secret_url(reader, node, Openness::Public)?);
+            draft.url = Some(read_secret_url(reader, node, Secrecy::Public)?);
             Ok(())
         }),
         optional("secret", "signs the body, so that the service knows who sent it", Shape::Text, |reader, node, draft| {
-            draft.secret = Some(read_secret(reader, node, Openness::Secret)?);
+            draft.secret = Some(read_secret(reader, node, Secrecy::Secret)?);
             Ok(())
         }),
     ],
@@ -349,7 +349,7 @@ static NTFY: Object<Topic> = Object {
     keys: &[
         required("url", "the URL of the topic, such as https://ntfy.sh/my-topic", Shape::Text, |reader, node, draft| {
             // Whoever knows the name of a topic can read it.
-            let url = read_secret_url(reader, node, Openness::Public)?;
+            let url = read_secret_url(reader, node, Secrecy::Public)?;
             let parsed = Url::parse(&url.0).map_err(|_| Fault::Shape)?;
             let path = parsed.path().trim_matches('/');
             let (folder, topic) = path.rsplit_once('/').unwrap_or(("", path));
@@ -366,7 +366,7 @@ static NTFY: Object<Topic> = Object {
             Ok(())
         }),
         optional("token", "an access token of the server", Shape::Text, |reader, node, draft| {
-            draft.token = Some(read_secret(reader, node, Openness::Secret)?);
+            draft.token = Some(read_secret(reader, node, Secrecy::Secret)?);
             Ok(())
         }),
     ],
@@ -388,7 +388,7 @@ fn read_account(reader: &mut Reader<'_>, node: &Node, object: &Object<Account>) 
 }
 
 fn read_account_token(reader: &mut Reader<'_>, node: &Node, draft: &mut Account) -> Result<(), Fault> {
-    draft.token = Some(read_secret(reader, node, Openness::Secret)?);
+    draft.token = Some(read_secret(reader, node, Secrecy::Secret)?);
     Ok(())
 }
 
@@ -454,7 +454,7 @@ static PUSHOVER: Object<Account> = Object {
     keys: &[
         required("token", "the token of the application", Shape::Text, read_account_token),
         required("user", "the key of the user or group that is notified", Shape::Text, |reader, node, draft| {
-            draft.user = Some(read_secret(reader, node, Openness::Secret)?);
+            draft.user = Some(read_secret(reader, node, Secrecy::Secret)?);
             Ok(())
         }),
         optional("url", "where messages are sent", Shape::Text, read_account_url),
@@ -505,7 +505,7 @@ fn read_smtp_url(reader: &mut Reader<'_>, node: &Node) -> Result<Secret, Fault> 
     // Only a password makes it a secret.
     let written = reader.text(node)?;
     let has_password = Url::parse(&written).is_ok_and(|url| url.password().is_some());
-    let secret = read_secret(reader, node, if has_password { Openness::Secret } else { Openness::Public })?;
+    let secret = read_secret(reader, node, if has_password { Secrecy::Secret } else { Secrecy::Public })?;
     let parsed = Url::parse(&secret.0);
     if let Ok(url) = &parsed
         && let Some((key, value)) = url.query_pairs().find(|(key, value)| key != "tls" || !matches!(&**value, "required" | "none"))

@@ -29,7 +29,7 @@ pub(super) const fn one_of<T>(name: &'static str, doc: &'static str, shape: Shap
 
 /// Whether a value that is written in full gives something away.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Openness {
+pub(super) enum Secrecy {
     /// It does.
     Secret,
     /// It may stand in the file.
@@ -37,7 +37,7 @@ pub(super) enum Openness {
 }
 
 /// `env:NAME`, `file:PATH`, a text with `${env.NAME}`, or the secret itself, of which one is warned.
-pub(super) fn read_secret(reader: &mut Reader<'_>, node: &Node, openness: Openness) -> Result<Secret, Fault> {
+pub(super) fn read_secret(reader: &mut Reader<'_>, node: &Node, secrecy: Secrecy) -> Result<Secret, Fault> {
     let written = reader.text(node)?;
     let (secret, is_literal) = match written.split_once(':') {
         Some(("env", name)) => (variable(reader, node, name)?, false),
@@ -48,7 +48,7 @@ pub(super) fn read_secret(reader: &mut Reader<'_>, node: &Node, openness: Openne
         reader.error("empty-secret", "this secret is empty", node.span);
         return Err(Fault::Reported);
     }
-    if is_literal && openness == Openness::Secret {
+    if is_literal && secrecy == Secrecy::Secret {
         let warning = Diagnostic::warning("literal-secret", "this file contains a secret in plain text");
         reader.report(warning.hint("write `env:NAME` and set NAME in the environment of mcproof, or write `file:PATH`"), reader.key);
     }
@@ -116,12 +116,12 @@ pub(super) fn read_url(reader: &mut Reader<'_>, node: &Node) -> Result<String, F
     Ok(url)
 }
 
-pub(super) fn read_secret_url(reader: &mut Reader<'_>, node: &Node, openness: Openness) -> Result<Secret, Fault> {
-    let url = read_secret(reader, node, openness)?;
+pub(super) fn read_secret_url(reader: &mut Reader<'_>, node: &Node, secrecy: Secrecy) -> Result<Secret, Fault> {
+    let url = read_secret(reader, node, secrecy)?;
     let parsed = check_url(reader, node, &url.0)?;
     let is_literal = matches!(&node.kind, Kind::Text(text) if *text == url.0);
-    if is_literal && openness == Openness::Public && parsed.password().is_some() {
-        return read_secret(reader, node, Openness::Secret);
+    if is_literal && secrecy == Secrecy::Public && parsed.password().is_some() {
+        return read_secret(reader, node, Secrecy::Secret);
     }
     Ok(url)
 }

@@ -1,6 +1,6 @@
 //! Reads `login:`: who can open the dashboard, and what they may do.
 
-use super::leaves::{Openness, choose, optional, read_secret, read_texts, required};
+use super::leaves::{Secrecy, choose, optional, read_secret, read_texts, required};
 use super::reader::entries;
 use super::{Login, Proxy, Secret, User};
 use crate::role::Role;
@@ -113,7 +113,7 @@ static PROXY: Object<Proxy> = Object {
 
 fn read_token(reader: &mut Reader<'_>, node: &Node) -> Result<Secret, Fault> {
     const SHORTEST: usize = 16;
-    let token = read_secret(reader, node, Openness::Secret)?;
+    let token = read_secret(reader, node, Secrecy::Secret)?;
     if token.0.len() < SHORTEST {
         let diagnostic = Diagnostic::error("short-token", format!("this token is shorter than {SHORTEST} characters"));
         reader.report(diagnostic.hint("generate one with `openssl rand -hex 32`"), node.span);

@@ -1,9 +1,9 @@
 //! Reads `push:`: when a job has to report in.
 
-use super::leaves::{Openness, optional, read_at_least, read_secret, required};
+use super::leaves::{Secrecy, optional, read_at_least, read_secret, required};
 use super::window::{read_cron, read_zone};
 use super::{Secret, TargetKind};
-use crate::push::{Expectation, Rhythm};
+use crate::push::{Expectation, PushSchedule};
 use mcproof_record::Diagnostic;
 use mcproof_suite::document::Node;
 use mcproof_suite::format::{Fault, Object, Shape};
@@ -28,7 +28,7 @@ pub(super) static PUSH: Object<PushDraft> = Object {
     name: "`push`",
     keys: &[
         required("token", "token of the job, at least 16 characters", Shape::Text, |reader, node, draft| {
-            let token = read_secret(reader, node, Openness::Secret)?;
+            let token = read_secret(reader, node, Secrecy::Secret)?;
             let is_segment = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
             if token.0.len() < SHORTEST_TOKEN || !token.0.bytes().all(is_segment) {
                 let diagnostic = Diagnostic::error("bad-token", "this is not a valid job token");
@@ -74,8 +74,8 @@ pub(super) fn read_push(reader: &mut Reader<'_>, node: &Node) -> Result<TargetKi
         return Err(Fault::Reported);
     }
     let rhythm = match (draft.within, draft.cron, draft.zone) {
-        (Some(within), None, None) => Rhythm::Every(within),
-        (None, Some(expression), zone) => Rhythm::Cron { expression, zone: zone.map_or_else(|| "UTC".to_owned(), |(zone, _)| zone) },
+        (Some(within), None, None) => PushSchedule::Every(within),
+        (None, Some(expression), zone) => PushSchedule::Cron { expression, zone: zone.map_or_else(|| "UTC".to_owned(), |(zone, _)| zone) },
         (Some(_), None, Some((_, key))) => {
             reader.error("meaningless-key", "`zone` requires `cron`", key);
             return Err(Fault::Reported);

@@ -5,12 +5,12 @@ use super::channel::{CHANNEL, read_channel};
 use super::dependency;
 use super::import::read_import;
 use super::leaves::{
-    Openness, optional, read_at_least, read_count, read_period, read_secret, read_secret_url, read_texts, read_url, required,
+    Secrecy, optional, read_at_least, read_count, read_period, read_secret, read_secret_url, read_texts, read_url, required,
 };
 use super::limits::Limits;
 use super::login::LOGIN;
 use super::route::{ROUTE, read_route};
-use super::target::{DEFAULTS, Habits, TARGET, imported, read_target};
+use super::target::{DEFAULTS, TARGET, TargetDefaults, imported, read_target};
 use super::window::{WINDOW, read_window};
 use super::{Config, Heartbeat, Login, Retention, Route, STORM, Secret, TargetSpec, Window};
 use crate::incident;
@@ -199,7 +199,7 @@ static CONFIG: Object<ConfigDraft> = Object {
             "key that encrypts secrets in the database: 32 bytes in hexadecimal or Base64",
             Shape::Text,
             |reader, node, draft| {
-                let secret = read_secret(reader, node, Openness::Secret)?;
+                let secret = read_secret(reader, node, Secrecy::Secret)?;
                 draft.seal = Some(SealKey::parse(&secret.0).map_err(|failure| {
                     let diagnostic = Diagnostic::error("bad-key", format!("this is not a valid key: {failure}"));
                     reader.report(diagnostic.hint("generate one with `openssl rand -hex 32`"), node.span);
@@ -232,7 +232,7 @@ static HEARTBEAT: Object<HeartbeatDraft> = Object {
     name: "`heartbeat`",
     keys: &[
         required("url", "what is fetched", Shape::Text, |reader, node, draft| {
-            draft.url = Some(read_secret_url(reader, node, Openness::Public)?);
+            draft.url = Some(read_secret_url(reader, node, Secrecy::Public)?);
             Ok(())
         }),
         optional("every", "interval; default 60s", Shape::Duration, |reader, node, draft| {
@@ -274,7 +274,7 @@ struct ConfigDraft {
     listen: Option<(SocketAddr, Span)>,
     public_url: Option<String>,
     region: Option<String>,
-    defaults: Habits,
+    defaults: TargetDefaults,
     targets: Option<Node>,
     imports: Vec<Node>,
     channels: Option<Node>,
@@ -459,7 +459,7 @@ fn warn_of_gaps(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTreeMap
 fn read_database(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
     let written = reader.text(node)?;
     let has_password = url::Url::parse(&written).is_ok_and(|url| url.password().is_some());
-    let Secret(address) = read_secret(reader, node, if has_password { Openness::Secret } else { Openness::Public })?;
+    let Secret(address) = read_secret(reader, node, if has_password { Secrecy::Secret } else { Secrecy::Public })?;
     match address.split_once(':') {
         Some(("sqlite", path)) if !path.trim_start_matches('/').is_empty() => {
             Ok(format!("sqlite:{}", reader.folder.join(path.trim_start_matches("//")).display()))
@@ -485,7 +485,7 @@ fn read_address(reader: &mut Reader<'_>, node: &Node) -> Result<SocketAddr, Faul
 fn read_heartbeat(reader: &mut Reader<'_>, node: &Node) -> Result<Heartbeat, Fault> {
     let mut draft = HeartbeatDraft::default();
     match &node.kind {
-        Kind::Text(_) => draft.url = Some(read_secret_url(reader, node, Openness::Public)?),
+        Kind::Text(_) => draft.url = Some(read_secret_url(reader, node, Secrecy::Public)?),
         _ if !HEARTBEAT.read(reader, node, &mut draft) => return Err(Fault::Reported),
         _ => {}
     }

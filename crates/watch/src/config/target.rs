@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// What may stand in `defaults:` as well.
 #[derive(Clone, Default)]
-pub(super) struct Habits {
+pub(super) struct TargetDefaults {
     every: Option<Duration>,
     timeout: Option<(Duration, Span)>,
     regions: Option<Vec<String>>,
@@ -50,7 +50,7 @@ const STRICT_DOC: &str = "`true` to count messages that some clients reject as a
 const PUBLIC_DOC: &str = "`true` to show it on the public status page";
 
 /// `defaults:`
-pub(super) static DEFAULTS: Object<Habits> = Object {
+pub(super) static DEFAULTS: Object<TargetDefaults> = Object {
     name: "`defaults`",
     keys: &[
         optional("every", EVERY_DOC, Shape::Duration, every),
@@ -118,27 +118,29 @@ pub(super) static TARGET: Object<TargetDraft> = Object {
         of_server("proxy", PROXY_DOC, Shape::Text, |_, node, draft| draft.put("proxy", node)),
         of_server("auth", AUTH_DOC, Shape::Object(&AUTH), |_, node, draft| draft.put("auth", node)),
         of_server("limits", LIMITS_DOC, Shape::Object(&LIMITS), |_, node, draft| draft.put("limits", node)),
-        optional("every", EVERY_DOC, Shape::Duration, |reader, node, draft| every(reader, node, &mut draft.habits)),
-        optional("timeout", TIMEOUT_DOC, Shape::Duration, |reader, node, draft| timeout(reader, node, &mut draft.habits)),
-        optional("regions", REGIONS_DOC, Shape::TextOrTexts, |reader, node, draft| regions(reader, node, &mut draft.habits)),
-        optional("tags", TAGS_DOC, Shape::TextOrTexts, |reader, node, draft| tags(reader, node, &mut draft.habits)),
-        optional("objective", OBJECTIVE_DOC, Shape::Percentage, |reader, node, draft| objective(reader, node, &mut draft.habits)),
+        optional("every", EVERY_DOC, Shape::Duration, |reader, node, draft| every(reader, node, &mut draft.target_defaults)),
+        optional("timeout", TIMEOUT_DOC, Shape::Duration, |reader, node, draft| timeout(reader, node, &mut draft.target_defaults)),
+        optional("regions", REGIONS_DOC, Shape::TextOrTexts, |reader, node, draft| regions(reader, node, &mut draft.target_defaults)),
+        optional("tags", TAGS_DOC, Shape::TextOrTexts, |reader, node, draft| tags(reader, node, &mut draft.target_defaults)),
+        optional("objective", OBJECTIVE_DOC, Shape::Percentage, |reader, node, draft| objective(reader, node, &mut draft.target_defaults)),
         optional("keep", KEEP_DOC, Shape::Flag, |reader, node, draft| {
             draft.keep_key = Some(reader.key);
-            keep(reader, node, &mut draft.habits)
+            keep(reader, node, &mut draft.target_defaults)
         }),
         optional("strict", STRICT_DOC, Shape::Flag, |reader, node, draft| {
             draft.of_server.push(("strict", reader.key));
-            strict(reader, node, &mut draft.habits)
+            strict(reader, node, &mut draft.target_defaults)
         }),
-        optional("public", PUBLIC_DOC, Shape::Flag, |reader, node, draft| public(reader, node, &mut draft.habits)),
-        optional("failures", FAILURES_DOC, Shape::Count, |reader, node, draft| failures(reader, node, &mut draft.habits.limits)),
+        optional("public", PUBLIC_DOC, Shape::Flag, |reader, node, draft| public(reader, node, &mut draft.target_defaults)),
+        optional("failures", FAILURES_DOC, Shape::Count, |reader, node, draft| failures(reader, node, &mut draft.target_defaults.limits)),
         optional("confirmations", CONFIRMATIONS_DOC, Shape::TextOrTexts, |reader, node, draft| {
-            confirmations(reader, node, &mut draft.habits.limits)
+            confirmations(reader, node, &mut draft.target_defaults.limits)
         }),
-        optional("recoveries", RECOVERIES_DOC, Shape::Count, |reader, node, draft| recoveries(reader, node, &mut draft.habits.limits)),
+        optional("recoveries", RECOVERIES_DOC, Shape::Count, |reader, node, draft| {
+            recoveries(reader, node, &mut draft.target_defaults.limits)
+        }),
         optional("flapping", FLAPPING_DOC, Shape::Object(&FLAPPING), |reader, node, draft| {
-            flapping(reader, node, &mut draft.habits.limits)
+            flapping(reader, node, &mut draft.target_defaults.limits)
         }),
         optional("depends_on", DEPENDS_ON_DOC, Shape::TextOrTexts, |reader, node, draft| {
             draft.depends_on = read_items(reader, node)?;
@@ -179,7 +181,7 @@ pub(super) struct TargetDraft {
     server: Vec<(&'static str, Node)>,
     monitor: Option<(String, Span)>,
     push: Option<(TargetKind, Span)>,
-    habits: Habits,
+    target_defaults: TargetDefaults,
     keep_key: Option<Span>,
     depends_on: Vec<(String, Node)>,
     lock: Option<PathBuf>,
@@ -195,42 +197,42 @@ impl TargetDraft {
     }
 }
 
-fn every(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
+fn every(reader: &mut Reader<'_>, node: &Node, draft: &mut TargetDefaults) -> Result<(), Fault> {
     draft.every = Some(read_at_least(reader, node, LEAST)?);
     Ok(())
 }
 
-fn timeout(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
+fn timeout(reader: &mut Reader<'_>, node: &Node, draft: &mut TargetDefaults) -> Result<(), Fault> {
     draft.timeout = Some((reader.duration(node)?, reader.key));
     Ok(())
 }
 
-fn regions(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
+fn regions(reader: &mut Reader<'_>, node: &Node, draft: &mut TargetDefaults) -> Result<(), Fault> {
     draft.regions = Some(read_texts(reader, node)?);
     Ok(())
 }
 
-fn tags(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
+fn tags(reader: &mut Reader<'_>, node: &Node, draft: &mut TargetDefaults) -> Result<(), Fault> {
     draft.tags = Some(read_texts(reader, node)?);
     Ok(())
 }
 
-fn objective(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
+fn objective(reader: &mut Reader<'_>, node: &Node, draft: &mut TargetDefaults) -> Result<(), Fault> {
     draft.objective = Some(read_percentage(reader, node)?);
     Ok(())
 }
 
-fn keep(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
+fn keep(reader: &mut Reader<'_>, node: &Node, draft: &mut TargetDefaults) -> Result<(), Fault> {
     draft.keep = Some(reader.flag(node)?);
     Ok(())
 }
 
-fn strict(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
+fn strict(reader: &mut Reader<'_>, node: &Node, draft: &mut TargetDefaults) -> Result<(), Fault> {
     draft.strict = Some(reader.flag(node)?);
     Ok(())
 }
 
-fn public(reader: &mut Reader<'_>, node: &Node, draft: &mut Habits) -> Result<(), Fault> {
+fn public(reader: &mut Reader<'_>, node: &Node, draft: &mut TargetDefaults) -> Result<(), Fault> {
     draft.public = Some(reader.flag(node)?);
     Ok(())
 }
@@ -240,7 +242,7 @@ pub(super) fn read_target(
     reader: &mut Reader<'_>,
     key: &Written,
     node: &Node,
-    defaults: &Habits,
+    defaults: &TargetDefaults,
 ) -> Option<(TargetSpec, Vec<(String, Node)>)> {
     let before = reader.mistakes();
     check_name(reader, key);
@@ -313,10 +315,10 @@ fn check_suite(reader: &mut Reader<'_>, server: &Server, path: &Path, span: Span
     }
 }
 
-fn spec(reader: &mut Reader<'_>, name: &str, kind: TargetKind, draft: TargetDraft, defaults: &Habits) -> TargetSpec {
-    let TargetDraft { habits, lock, suite, keep_key, .. } = draft;
-    let every = habits.every.or(defaults.every).unwrap_or(EVERY);
-    let chosen = habits.timeout.or(defaults.timeout);
+fn spec(reader: &mut Reader<'_>, name: &str, kind: TargetKind, draft: TargetDraft, defaults: &TargetDefaults) -> TargetSpec {
+    let TargetDraft { target_defaults, lock, suite, keep_key, .. } = draft;
+    let every = target_defaults.every.or(defaults.every).unwrap_or(EVERY);
+    let chosen = target_defaults.timeout.or(defaults.timeout);
     if let Some((timeout, span)) = chosen
         && timeout > every
     {
@@ -325,7 +327,7 @@ fn spec(reader: &mut Reader<'_>, name: &str, kind: TargetKind, draft: TargetDraf
     }
     let over_stdio = matches!(&kind, TargetKind::Server(server) if server.bindings.iter().all(|binding| binding.launch.is_some()));
     let is_server = matches!(kind, TargetKind::Server(_));
-    if let Some(key) = keep_key.filter(|_| habits.keep == Some(true) && is_server && !over_stdio) {
+    if let Some(key) = keep_key.filter(|_| target_defaults.keep == Some(true) && is_server && !over_stdio) {
         reader.error("meaningless-key", "`keep` requires a target that starts a process", key);
     }
     TargetSpec {
@@ -333,15 +335,15 @@ fn spec(reader: &mut Reader<'_>, name: &str, kind: TargetKind, draft: TargetDraf
         kind,
         every,
         timeout: chosen.map_or(TIMEOUT, |(timeout, _)| timeout).min(every),
-        regions: habits.regions.or_else(|| defaults.regions.clone()).unwrap_or_default(),
-        tags: habits.tags.or_else(|| defaults.tags.clone()).unwrap_or_default(),
+        regions: target_defaults.regions.or_else(|| defaults.regions.clone()).unwrap_or_default(),
+        tags: target_defaults.tags.or_else(|| defaults.tags.clone()).unwrap_or_default(),
         lock,
         suite: suite.map(|(path, _)| path),
-        objective: habits.objective.or(defaults.objective),
-        keep: over_stdio && habits.keep.or(defaults.keep).unwrap_or(false),
-        oddities: oddities(habits.strict.or(defaults.strict)),
-        public: habits.public.or(defaults.public).unwrap_or(false),
-        thresholds: habits.limits.over(&defaults.limits),
+        objective: target_defaults.objective.or(defaults.objective),
+        keep: over_stdio && target_defaults.keep.or(defaults.keep).unwrap_or(false),
+        oddities: oddities(target_defaults.strict.or(defaults.strict)),
+        public: target_defaults.public.or(defaults.public).unwrap_or(false),
+        thresholds: target_defaults.limits.over(&defaults.limits),
         depends_on: Dependencies::default(),
     }
 }
@@ -351,7 +353,7 @@ fn oddities(strict: Option<bool>) -> Oddities {
 }
 
 /// A server that another file names, with what `defaults:` says.
-pub(super) fn imported(name: &str, server: Server, defaults: &Habits) -> TargetSpec {
+pub(super) fn imported(name: &str, server: Server, defaults: &TargetDefaults) -> TargetSpec {
     let every = defaults.every.unwrap_or(EVERY);
     let over_stdio = server.bindings.iter().all(|binding| binding.launch.is_some());
     TargetSpec {

@@ -1,6 +1,6 @@
 //! When and where a message is tried again that was not taken. Pure, but for the jitter.
 
-use crate::channel::{Kind, Setback};
+use crate::channel::{DeliveryFailure, Kind};
 use crate::moment::Moment;
 use crate::store::outbox::Retry;
 use backon::{BackoffBuilder as _, ExponentialBuilder};
@@ -37,11 +37,11 @@ pub(super) enum Next {
 }
 
 /// What follows from an attempt that failed. Pages are never given up: after the last channel the first one is tried again.
-pub(super) fn after(tried: &Tried, setback: &Setback, now: Moment) -> Next {
+pub(super) fn after(tried: &Tried, delivery_failure: &DeliveryFailure, now: Moment) -> Next {
     let Tried { kind, created, hop, attempts, tried_since, .. } = *tried;
     let age = now.since(created);
-    let is_over = match (kind, setback) {
-        (Kind::Resolve, Setback::Refused(_)) => age > RESOLVE_LASTS,
+    let is_over = match (kind, delivery_failure) {
+        (Kind::Resolve, DeliveryFailure::Refused(_)) => age > RESOLVE_LASTS,
         (Kind::Acknowledge, _) => age > ACKNOWLEDGE_LASTS,
         _ => false,
     };
@@ -52,13 +52,13 @@ pub(super) fn after(tried: &Tried, setback: &Setback, now: Moment) -> Next {
     let round = hop / channels;
     let is_last = (hop + 1) % channels == 0;
     // Where there is another channel, nobody waits for one that wants to be left alone.
-    let wanted = match setback {
-        Setback::Passing { after: Some(after), .. } if channels == 1 => *after,
+    let wanted = match delivery_failure {
+        DeliveryFailure::Passing { after: Some(after), .. } if channels == 1 => *after,
         _ => Duration::ZERO,
     };
     let moved = |due: Moment| Next::Again(Retry { due, hop: hop + 1, attempts: 0, tried_since: due });
-    match setback {
-        Setback::Passing { after, .. } if round == 0 => {
+    match delivery_failure {
+        DeliveryFailure::Passing { after, .. } if round == 0 => {
             let delay = delay(attempts).max(after.unwrap_or(Duration::ZERO));
             let end = tried_since + PATIENCE;
             if now + delay < end {
@@ -93,12 +93,12 @@ mod tests {
         Duration::from_secs(count)
     }
 
-    fn passing() -> Setback {
-        Setback::Passing { why: "status 500".into(), after: None, maybe_taken: true }
+    fn passing() -> DeliveryFailure {
+        DeliveryFailure::Passing { why: "status 500".into(), after: None, maybe_taken: true }
     }
 
     /// Lets every attempt fail, and gives when (in seconds) and on which channel each of them was.
-    fn course(channels: usize, setback: &Setback, until: Duration) -> Vec<(u64, usize)> {
+    fn tracker(channels: usize, delivery_failure: &DeliveryFailure, until: Duration) -> Vec<(u64, usize)> {
         let mut row = Retry { due: BEGIN, hop: 0, attempts: 0, tried_since: BEGIN };
         let mut attempts = Vec::new();
         while row.due < BEGIN + until {
@@ -106,7 +106,7 @@ mod tests {
             attempts.push((now.since(BEGIN).as_secs(), usize::try_from(row.hop).unwrap() % channels));
             let Retry { hop, attempts, tried_since, .. } = row;
             let tried = Tried { kind: Kind::Trigger, created: BEGIN, channels, hop, attempts, tried_since };
-            let Next::Again(next) = after(&tried, setback, now) else { panic!("a page was given up") };
+            let Next::Again(next) = after(&tried, delivery_failure, now) else { panic!("a page was given up") };
             row = next;
         }
         attempts
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_next_channel_is_tried_after_two_minutes_and_then_all_of_them_for_ever() {
-        let attempts = course(2, &passing(), seconds(3600));
+        let attempts = tracker(2, &passing(), seconds(3600));
         let first = |channel: usize, from: u64| attempts.iter().find(|(at, on)| *on == channel && *at >= from).unwrap().0;
         assert_eq!(attempts[0], (0, 0));
         assert_eq!(first(1, 0), 120);
@@ -131,28 +131,28 @@ mod tests {
 
     #[test]
     fn a_refusal_moves_on_at_once() {
-        let attempts = course(3, &Setback::Refused("status 404".into()), seconds(100));
+        let attempts = tracker(3, &DeliveryFailure::Refused("status 404".into()), seconds(100));
         assert_eq!(attempts, [(0, 0), (0, 1), (0, 2), (30, 0), (30, 1), (30, 2), (60, 0), (60, 1), (60, 2)]);
     }
 
     #[test]
     fn a_single_channel_is_tried_for_ever() {
-        let attempts = course(1, &passing(), seconds(1200));
+        let attempts = tracker(1, &passing(), seconds(1200));
         assert!(attempts.iter().all(|(_, channel)| *channel == 0));
         assert!(attempts.iter().any(|(at, _)| *at == 120));
-        let attempts = course(1, &Setback::Refused("status 400".into()), seconds(1200));
+        let attempts = tracker(1, &DeliveryFailure::Refused("status 400".into()), seconds(1200));
         assert_eq!(attempts.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [0, 30, 60, 120, 240, 480, 780, 1080]);
     }
 
     #[test]
     fn a_service_is_left_alone_as_long_as_it_wants_unless_another_one_waits_for_its_turn() {
         let check = |channels: usize, hop: i64, wait: u64, (due, next): (u64, i64)| {
-            let setback = Setback::Passing { why: "status 429".into(), after: Some(seconds(wait)), maybe_taken: false };
+            let delivery_failure = DeliveryFailure::Passing { why: "status 429".into(), after: Some(seconds(wait)), maybe_taken: false };
             let tried = Tried { kind: Kind::Trigger, created: BEGIN, channels, hop, attempts: 0, tried_since: BEGIN };
             let due = BEGIN + seconds(due);
             let (attempts, tried_since) = if next == hop { (1, BEGIN) } else { (0, due) };
             let expected = Retry { due, hop: next, attempts, tried_since };
-            assert_eq!(after(&tried, &setback, BEGIN), Next::Again(expected), "{channels} {hop} {wait}");
+            assert_eq!(after(&tried, &delivery_failure, BEGIN), Next::Again(expected), "{channels} {hop} {wait}");
         };
         check(2, 0, 40, (40, 0));
         check(2, 0, 600, (120, 1));
@@ -166,12 +166,12 @@ mod tests {
 
     #[test]
     fn only_what_no_longer_matters_is_given_up() {
-        let check = |kind: Kind, setback: &Setback, hours: u64, given_up: bool| {
+        let check = |kind: Kind, delivery_failure: &DeliveryFailure, hours: u64, given_up: bool| {
             let tried = Tried { kind, created: BEGIN, channels: 1, hop: 9, attempts: 0, tried_since: BEGIN };
-            let next = after(&tried, setback, BEGIN + seconds(hours * 3600 + 1));
-            assert_eq!(next == Next::GiveUp, given_up, "{kind} {setback:?} {hours}");
+            let next = after(&tried, delivery_failure, BEGIN + seconds(hours * 3600 + 1));
+            assert_eq!(next == Next::GiveUp, given_up, "{kind} {delivery_failure:?} {hours}");
         };
-        let refused = Setback::Refused(String::new());
+        let refused = DeliveryFailure::Refused(String::new());
         check(Kind::Trigger, &refused, 24 * 365, false);
         check(Kind::Trigger, &passing(), 24 * 365, false);
         check(Kind::Reminder, &refused, 24 * 365, false);

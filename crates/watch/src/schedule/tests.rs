@@ -89,12 +89,12 @@ fn happenings() -> impl Strategy<Value = Vec<Happening>> {
 
 proptest! {
     #[test]
-    fn slots_only_grow_and_no_result_comes_twice(start in 0..10_000_000i64, every in 1_000..120_000u64, spread in 0..60u64, course in happenings()) {
+    fn slots_only_grow_and_no_result_comes_twice(start in 0..10_000_000i64, every in 1_000..120_000u64, spread in 0..60u64, tracker in happenings()) {
         let mut grid = Grid::new("target", Duration::from_millis(every));
         let mut now = Moment(start);
         let mut turn = Turn::first(grid, now, Duration::from_secs(spread));
         let mut last = (Moment(i64::MIN), 0);
-        for happening in course {
+        for happening in tracker {
             match happening {
                 Happening::Waits { millis } => now = Moment(now.0 + millis),
                 Happening::Interval { millis } => {

@@ -22,7 +22,7 @@ const FRESH_MARGIN: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Course {
+pub(super) struct Tracker {
     stage: Stage,
     /// The newest conclusive result of each region.
     votes: BTreeMap<String, Vote>,
@@ -96,7 +96,7 @@ struct Flapping {
     failing_since: Option<Moment>,
 }
 
-impl Course {
+impl Tracker {
     /// Confirmations count from the first failure.
     pub(super) fn set_forward(&mut self, by: Duration) {
         if let Stage::Suspect { since, .. } = &mut self.stage {

@@ -11,14 +11,14 @@ const STEPS: [(i64, Severity); 3] = [(21, Severity::Notify), (7, Severity::Page)
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Course {
+pub(super) struct Tracker {
     /// How many of the steps were told.
     told: usize,
     /// As it was seen last.
     pub(super) ends: Option<Moment>,
 }
 
-impl Course {
+impl Tracker {
     pub(super) fn fold(&mut self, observation: &Observation, now: Moment) -> Option<Effect> {
         let ends = observation.certificate_ends?;
         self.ends = Some(ends);

@@ -23,7 +23,7 @@ const ADOPTION: Duration = Duration::from_secs(86_400);
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Course {
+pub(super) struct Tracker {
     /// Milliseconds.
     usual: f64,
     learned: u32,
@@ -31,7 +31,7 @@ pub(super) struct Course {
     slow_since: Option<Moment>,
 }
 
-impl Course {
+impl Tracker {
     pub(super) fn fold(&mut self, observation: &Observation, now: Moment) -> Option<Effect> {
         if !observation.verdict.is_up() || observation.attempt > 0 {
             return None;

@@ -21,11 +21,12 @@ const LEAST_SHARE: f64 = 0.5;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Course {
+pub(super) struct Tracker {
     /// Start, good, bad; the oldest first.
     buckets: VecDeque<(i64, u32, u32)>,
     /// Of them, by start: failures since nobody was told that the target is down. An outage is paged for once.
-    untold: BTreeMap<i64, u32>,
+    #[serde(rename = "untold")]
+    unsent: BTreeMap<i64, u32>,
     is_burning: bool,
 }
 
@@ -34,15 +35,15 @@ pub(super) struct Course {
 struct Count {
     good: u32,
     bad: u32,
-    untold: u32,
+    unsent: u32,
 }
 
-impl Course {
+impl Tracker {
     /// `is_told`: people know already that the target is down.
     pub(super) fn fold(&mut self, policy: &Policy, observation: &Observation, is_told: bool, now: Moment) -> Option<Effect> {
         let objective = policy.objective?;
         if is_told {
-            self.untold.clear();
+            self.unsent.clear();
         }
         // What confirms a failure is no further failure.
         if observation.attempt > 0 {
@@ -56,13 +57,13 @@ impl Course {
             *(if observation.verdict.is_up() { good } else { bad }) += 1;
         }
         if !observation.verdict.is_up() && !is_told {
-            *self.untold.entry(start).or_default() += 1;
+            *self.unsent.entry(start).or_default() += 1;
         }
         let horizon = start - BUCKET * i64::try_from(BUCKETS).unwrap_or(i64::MAX);
         while self.buckets.front().is_some_and(|(at, ..)| *at <= horizon) {
             self.buckets.pop_front();
         }
-        self.untold.retain(|at, _| *at > horizon);
+        self.unsent.retain(|at, _| *at > horizon);
         let budget = (100.0 - objective) / 100.0;
         // What goes on is measured by all failures; what is told, by those that nobody was paged for.
         if self.is_burning {
@@ -76,8 +77,8 @@ impl Course {
         }
         let (rate, long) = WINDOWS.iter().find_map(|(buckets, short, least)| {
             let (long, short) = (self.count(start, *buckets), self.count(start, *short));
-            let (rate, recent) = (long.rate(long.untold, budget), short.rate(short.untold, budget));
-            let is_fast = long.untold >= LEAST_FAILURES && rate >= *least && recent >= *least;
+            let (rate, recent) = (long.rate(long.unsent, budget), short.rate(short.unsent, budget));
+            let is_fast = long.unsent >= LEAST_FAILURES && rate >= *least && recent >= *least;
             (is_fast && long.covers(*buckets, policy)).then_some((rate, *buckets))
         })?;
         self.is_burning = true;
@@ -90,15 +91,15 @@ impl Course {
 
     pub(super) fn set_back(&mut self, now: Moment) {
         self.buckets.retain(|(start, ..)| *start <= now.0);
-        self.untold.retain(|start, _| *start <= now.0);
+        self.unsent.retain(|start, _| *start <= now.0);
     }
 
     /// Over the last so many buckets.
     fn count(&self, newest: i64, buckets: usize) -> Count {
         let from = newest - BUCKET * (i64::try_from(buckets).unwrap_or(i64::MAX) - 1);
         let within = self.buckets.iter().filter(|(at, ..)| *at >= from);
-        let untold = self.untold.range(from..).map(|(_, failures)| failures).sum();
-        within.fold(Count { untold, ..Count::default() }, |count, (_, good, bad)| Count {
+        let unsent = self.unsent.range(from..).map(|(_, failures)| failures).sum();
+        within.fold(Count { unsent, ..Count::default() }, |count, (_, good, bad)| Count {
             good: count.good + good,
             bad: count.bad + bad,
             ..count

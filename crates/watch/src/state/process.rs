@@ -20,7 +20,7 @@ const CYCLE: Duration = Duration::from_secs(900);
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Course {
+pub(super) struct Tracker {
     /// Bytes.
     memory: VecDeque<u64>,
     has_grown: bool,
@@ -28,7 +28,7 @@ pub(super) struct Course {
     is_cycling: bool,
 }
 
-impl Course {
+impl Tracker {
     pub(super) fn fold(&mut self, observation: &Observation, now: Moment) -> Vec<Effect> {
         let Some(facts) = observation.process else { return Vec::new() };
         let target = &observation.target;

@@ -20,7 +20,7 @@ const NOTICE: Duration = Duration::from_secs(86_400);
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Course {
+pub(super) struct Tracker {
     accepted: Option<String>,
     /// Seen once.
     candidate: Option<String>,
@@ -54,7 +54,7 @@ pub struct Drift {
     pub is_announced: bool,
 }
 
-impl Course {
+impl Tracker {
     pub(super) fn shown(&self) -> Surface {
         match self {
             Self { accepted: None, .. } => Surface::Unknown,

@@ -6,22 +6,22 @@ const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 
 /// What a probe at this time would show.
-type Weather<'a> = &'a dyn Fn(i64, &mut Observation);
+type Conditions<'a> = &'a dyn Fn(i64, &mut Observation);
 
 /// Runs a target on a timer, with the confirmations that it asks for, and tells what people would hear of: minute (or `m:ss`)
 /// and effect.
-struct Sky {
+struct Simulation {
     policy: Policy,
     state: TargetState,
     heard: Vec<String>,
 }
 
-impl Sky {
+impl Simulation {
     fn new(policy: Policy) -> Self {
         Self { policy: Policy { every: Duration::from_secs(60), ..policy }, state: TargetState::default(), heard: Vec::new() }
     }
 
-    fn run(&mut self, until: i64, announced: impl Fn(i64) -> Option<Announcement>, weather: Weather<'_>) {
+    fn run(&mut self, until: i64, announced: impl Fn(i64) -> Option<Announcement>, weather: Conditions<'_>) {
         let regions = if self.policy.regions.is_empty() { vec!["here".to_owned()] } else { self.policy.regions.clone() };
         let mut due: BTreeSet<(i64, String, i64, u32)> = regions.iter().map(|region| (0, region.clone(), 0, 0)).collect();
         let mut attempts = 0;
@@ -82,8 +82,8 @@ fn observation(region: &str, slot: i64, attempt: u32, at: i64) -> Observation {
     }
 }
 
-fn check(policy: Policy, until: i64, weather: Weather<'_>, expected: &[&str]) {
-    let mut sky = Sky::new(policy);
+fn check(policy: Policy, until: i64, weather: Conditions<'_>, expected: &[&str]) {
+    let mut sky = Simulation::new(policy);
     sky.run(until, |_| None, weather);
     assert_eq!(sky.heard, expected);
 }
@@ -138,7 +138,7 @@ fn how_many_outages_are_flapping_may_be_set() {
         ..Policy::default()
     };
     let count = |policy: Policy| {
-        let mut sky = Sky::new(policy);
+        let mut sky = Simulation::new(policy);
         sky.run(60 * MINUTE, |_| None, &minutes("..x...x...x...x......"));
         sky.heard
     };
@@ -206,7 +206,7 @@ fn regions_vote_by_strict_majority() {
         check(policy(regions), 10 * MINUTE, &down_in(&["eu"]), &["1:15 notify partial"]);
     }
     for places in [&["eu", "us"][..], &["eu", "us", "ap"]] {
-        let mut sky = Sky::new(policy(&["ap", "eu", "us"]));
+        let mut sky = Simulation::new(policy(&["ap", "eu", "us"]));
         sky.run(10 * MINUTE, |_| None, &down_in(places));
         assert_eq!(sky.heard.len(), 1, "{:?}", sky.heard);
         assert!(sky.heard[0].ends_with("page availability") && sky.heard[0].starts_with("1:"), "{:?}", sky.heard);
@@ -259,7 +259,7 @@ fn a_blip_that_only_one_region_sees_is_nothing() {
     check(policy(), 10 * MINUTE, &blip, &[]);
     // A second region is told as what changed about the first.
     let policy = Policy { regions: ["a", "b", "c", "d", "e"].map(str::to_owned).to_vec(), ..Policy::default() };
-    let mut sky = Sky::new(policy);
+    let mut sky = Simulation::new(policy);
     sky.run(10 * MINUTE, |_| None, &places(&[".", "a", "a", "ab"]));
     assert_eq!(sky.heard.len(), 2, "{:?}", sky.heard);
     assert!(sky.heard[0].ends_with("notify partial") && sky.heard[1].ends_with("notify more partial"), "{:?}", sky.heard);
@@ -316,14 +316,14 @@ fn who_goes_up_and_down_all_the_time_is_told_of_once() {
             observation.verdict = Verdict::Down;
         }
     };
-    let mut sky = Sky::new(Policy::default());
+    let mut sky = Simulation::new(Policy::default());
     sky.run(2 * HOUR, |_| None, &weather);
     assert_eq!(sky.heard[5..], ["31:00 page availability", "31:00 end flapping", "60:05 end availability"], "{:?}", sky.heard);
 }
 
 #[test]
 fn blindness_is_told_and_hides_what_was_known_until_there_are_results_again() {
-    let mut sky = Sky::new(Policy::default());
+    let mut sky = Simulation::new(Policy::default());
     sky.run(5 * MINUTE, |_| None, &minutes("x"));
     assert_eq!(sky.state.availability(), Availability::Down);
     let told = go_blind(&mut sky.state, "shop", Moment(4 * MINUTE), Moment(8 * MINUTE));
@@ -392,11 +392,11 @@ fn a_fleet_with_two_contracts_is_mixed_until_it_agrees() {
 #[test]
 fn a_change_that_a_deployment_announced_is_quiet() {
     let deployed = |at: i64| (3 * MINUTE..10 * MINUTE).contains(&at).then(|| Announcement { expected: Some("b".into()) });
-    let mut sky = Sky::new(Policy::default());
+    let mut sky = Simulation::new(Policy::default());
     sky.run(20 * MINUTE, deployed, &contracts("aaaababababbbbbbb"));
     assert_eq!(sky.heard, ["7:05 changed as announced a>b"]);
     // Another one than it announced is a surprise.
-    let mut sky = Sky::new(Policy::default());
+    let mut sky = Simulation::new(Policy::default());
     sky.run(20 * MINUTE, deployed, &contracts("aaaaccccc"));
     assert_eq!(sky.heard, ["4:05 changed a>c"]);
     assert_eq!(sky.state.surface(), Surface::Changed);
@@ -406,7 +406,7 @@ fn a_change_that_a_deployment_announced_is_quiet() {
 
 #[test]
 fn what_breaks_nobody_is_over_after_a_day() {
-    let mut sky = Sky::new(Policy::default());
+    let mut sky = Simulation::new(Policy::default());
     let weather = contracts("aab");
     sky.run(5 * MINUTE, |_| None, &weather);
     sky.state.weigh(ChangeLevel::Compatible, false, Moment(5 * MINUTE));
@@ -472,7 +472,7 @@ fn failures_that_use_up_the_budget_are_told_once() {
             observation.verdict = Verdict::Down;
         }
     };
-    let mut sky = Sky::new(policy());
+    let mut sky = Simulation::new(policy());
     sky.run(10 * HOUR, |_| None, &weather);
     assert_eq!(sky.heard.len(), 2, "{:?}", sky.heard);
     assert!(sky.heard[0].ends_with("page objective") && sky.heard[1].ends_with("end objective"), "{:?}", sky.heard);
@@ -492,7 +492,7 @@ fn failures_that_use_up_the_budget_are_told_once() {
             observation.verdict = Verdict::Down;
         }
     };
-    let mut sky = Sky::new(nines());
+    let mut sky = Simulation::new(nines());
     sky.run(3 * HOUR, |_| None, &frayed);
     assert_eq!(sky.heard, [once[0], once[1], "148:00 page objective"]);
     // What began to be watched a minute ago has no rate yet.
@@ -548,14 +548,14 @@ fn a_state_of_version_1_is_read_by_every_later_reader() {
 #[test]
 fn a_clock_that_was_set_back_hides_no_outage() {
     for minutes_lived in [10, 60 * 24] {
-        let mut sky = Sky::new(Policy { objective: Some(99.0), ..Policy::default() });
+        let mut sky = Simulation::new(Policy { objective: Some(99.0), ..Policy::default() });
         sky.run(minutes_lived * MINUTE, |_| None, &minutes("."));
         sky.state.set_back(Moment(0));
         sky.run(10 * MINUTE, |_| None, &minutes(".xxx."));
         assert_eq!(sky.heard, ["1:15 page availability", "4:05 end availability"], "after {minutes_lived} minutes");
     }
     // Outages that are still to come are no flapping, and what is open ends.
-    let mut sky = Sky::new(Policy::default());
+    let mut sky = Simulation::new(Policy::default());
     sky.run(20 * MINUTE, |_| None, &minutes(".........x..x.......x"));
     sky.heard.clear();
     sky.state.set_back(Moment(0));

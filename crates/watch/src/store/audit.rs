@@ -6,7 +6,7 @@ use uuid::NoContext;
 
 /// What somebody is about to do.
 #[derive(Clone, Copy, Debug)]
-pub struct Deed<'a> {
+pub struct AuditEvent<'a> {
     pub who: &'a str,
     /// How they were recognized: `login`, `token`, `proxy`, `local`, `command line`, or by the service that told us: `pagerduty`, `slack`.
     pub via: &'a str,
@@ -35,7 +35,7 @@ impl Store {
     ///
     /// # Errors
     /// The database does not respond.
-    pub async fn write_down(&self, deed: &Deed<'_>, now: Moment) -> Result<String, StoreFailure> {
+    pub async fn write_down(&self, deed: &AuditEvent<'_>, now: Moment) -> Result<String, StoreFailure> {
         let id = ids::new(NoContext, now);
         let short = |text: &str| text.chars().take(LONGEST).collect::<String>();
         sqlx::query("INSERT INTO audit (id, at, who, via, deed, subject) VALUES ($1, $2, $3, $4, $5, $6)")

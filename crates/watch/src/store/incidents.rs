@@ -45,7 +45,7 @@ pub struct Turn {
 }
 
 /// What the incidents of one transaction have in common.
-struct Scene<'a> {
+struct IncidentContext<'a> {
     config: &'a Config,
     now: Moment,
     ids: Mutex<ContextV7>,
@@ -53,7 +53,7 @@ struct Scene<'a> {
 }
 
 /// An incident that nobody was told of.
-struct Untold<'a> {
+struct UnsentIncident<'a> {
     id: &'a str,
     target: &'a str,
     class: Class,
@@ -77,13 +77,13 @@ struct Subject {
 /// # Errors
 /// The database refused.
 pub async fn apply(transaction: &mut Transaction<'_, Any>, config: &Config, turns: &mut [Turn], now: Moment) -> Result<(), sqlx::Error> {
-    let mut scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
+    let mut context = IncidentContext { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
     if turns.iter().any(|turn| turn.effects.iter().any(is_followed)) {
-        scene.planned = maintenance::announced(transaction, now).await?;
+        context.planned = maintenance::announced(transaction, now).await?;
     }
     let mut drifts = Vec::new();
     for turn in &mut *turns {
-        drifts.push(drift::weigh(transaction, &scene, turn).await?);
+        drifts.push(drift::weigh(transaction, &context, turn).await?);
     }
     write_states(transaction, turns, now).await?;
     for (turn, drifts) in turns.iter().zip(drifts) {
@@ -91,9 +91,9 @@ pub async fn apply(transaction: &mut Transaction<'_, Any>, config: &Config, turn
         if effects.is_empty() {
             continue;
         }
-        let Some(subject) = scene.subject(transaction, &turn.target).await? else { continue };
+        let Some(subject) = context.subject(transaction, &turn.target).await? else { continue };
         for effect in effects {
-            scene.follow(transaction, turn, &subject, effect).await?;
+            context.follow(transaction, turn, &subject, effect).await?;
         }
     }
     Ok(())
@@ -140,7 +140,7 @@ struct Opening<'a> {
     evidence: Option<&'a str>,
 }
 
-impl Scene<'_> {
+impl IncidentContext<'_> {
     async fn subject(&self, transaction: &mut Transaction<'_, Any>, target: &str) -> Result<Option<Subject>, sqlx::Error> {
         let row = sqlx::query("SELECT host, tags, every, muted_until FROM target WHERE name = $1")
             .bind(target)
@@ -179,8 +179,8 @@ impl Scene<'_> {
                         let text = "no alerts are sent during maintenance, or while it is muted or silenced";
                         self.note(transaction, &incident, "suppressed", text).await?;
                     } else {
-                        let untold = Untold { id: &incident, target: &turn.target, class, severity, since, opened: self.now };
-                        self.tell(transaction, &untold, subject).await?;
+                        let unsent = UnsentIncident { id: &incident, target: &turn.target, class, severity, since, opened: self.now };
+                        self.tell(transaction, &unsent, subject).await?;
                     }
                 }
             }
@@ -198,8 +198,9 @@ impl Scene<'_> {
                         self.send(transaction, &incident, "update", &route).await?;
                     } else {
                         let (since, opened) = (Moment(row.try_get("since")?), Moment(row.try_get("opened")?));
-                        let untold = Untold { id: &incident, target: &turn.target, class: *class, severity: *severity, since, opened };
-                        self.tell(transaction, &untold, subject).await?;
+                        let unsent =
+                            UnsentIncident { id: &incident, target: &turn.target, class: *class, severity: *severity, since, opened };
+                        self.tell(transaction, &unsent, subject).await?;
                     }
                 }
             }
@@ -212,21 +213,26 @@ impl Scene<'_> {
 
     /// Tells people of an incident that nobody was told of: on its own, or together with others of its group. While it is down because
     /// of something else, nobody is told, and [`tell_what_is_owed`] looks again. False if nobody was told.
-    async fn tell(&self, transaction: &mut Transaction<'_, Any>, untold: &Untold<'_>, subject: &Subject) -> Result<bool, sqlx::Error> {
-        let Some(route) = self.config.route(untold.severity, &subject.tags).filter(|route| !route.channels.is_empty()) else {
+    async fn tell(
+        &self,
+        transaction: &mut Transaction<'_, Any>,
+        unsent: &UnsentIncident<'_>,
+        subject: &Subject,
+    ) -> Result<bool, sqlx::Error> {
+        let Some(route) = self.config.route(unsent.severity, &subject.tags).filter(|route| !route.channels.is_empty()) else {
             return Ok(false);
         };
-        match dependency::of(transaction, self, untold).await? {
+        match dependency::of(transaction, self, unsent).await? {
             dependency::Cause::Unknown => return Ok(false),
             dependency::Cause::Incident { id, target } => {
-                dependency::hold(transaction, self, untold.id, &id, &target).await?;
+                dependency::hold(transaction, self, unsent.id, &id, &target).await?;
                 return Ok(false);
             }
             dependency::Cause::None => {}
         }
         match route.group(&subject.tags) {
-            Some(tag) => group::join(transaction, self, untold, &subject.tags, route, tag).await?,
-            None => self.send(transaction, untold.id, "trigger", &in_json(&route.channels)).await?,
+            Some(tag) => group::join(transaction, self, unsent, &subject.tags, route, tag).await?,
+            None => self.send(transaction, unsent.id, "trigger", &in_json(&route.channels)).await?,
         }
         Ok(true)
     }
@@ -350,9 +356,9 @@ pub(super) async fn end_all(transaction: &mut Transaction<'_, Any>, subject: &st
     let classes: Vec<String> = query.bind(subject).fetch_all(&mut **transaction).await?;
     // The end goes the way that the begin has gone, whatever routes there are.
     let config = Config::default();
-    let scene = Scene { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
+    let context = IncidentContext { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
     for class in classes.iter().filter_map(|class| Class::of_word(class)) {
-        scene.resolve(transaction, subject, class, reason).await?;
+        context.resolve(transaction, subject, class, reason).await?;
     }
     Ok(())
 }
@@ -377,7 +383,7 @@ pub(super) async fn note(
 /// The database refused.
 pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> Result<bool, sqlx::Error> {
     let mut transaction = store.begin().await?;
-    let mut scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
+    let mut context = IncidentContext { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
     // Of what is a part of a storm or of a group nobody is told as long as that is open.
     let statement = "SELECT incident.id, incident.subject, incident.class, incident.severity, incident.since, incident.opened, \
                      incident.parent, whole.class AS whole_class, whole.subject AS whole_subject, whole.resolved AS whole_resolved, \
@@ -391,20 +397,20 @@ pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> R
     if owed.is_empty() {
         return Ok(false);
     }
-    scene.planned = maintenance::announced(&mut transaction, now).await?;
+    context.planned = maintenance::announced(&mut transaction, now).await?;
     let mut is_any = false;
     for row in owed {
         let name: String = row.try_get("subject")?;
-        let subject = scene.read_subject(&name, &row)?;
+        let subject = context.read_subject(&name, &row)?;
         let severity = Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(Severity::Page);
-        let (Some(_), false) = (scene.route(severity, &subject.tags), subject.is_quiet) else { continue };
+        let (Some(_), false) = (context.route(severity, &subject.tags), subject.is_quiet) else { continue };
         let id: String = row.try_get("id")?;
         // What a newer version wrote is told as the most common kind.
         let class = Class::of_word(&row.try_get::<String, _>("class")?).unwrap_or(Class::Availability);
         let (since, opened) = (Moment(row.try_get("since")?), Moment(row.try_get("opened")?));
-        let untold = Untold { id: &id, target: &name, class, severity, since, opened };
+        let unsent = UnsentIncident { id: &id, target: &name, class, severity, since, opened };
         if row.try_get::<Option<String>, _>("parent")?.is_some()
-            && !dependency::is_released(&mut transaction, &scene, &untold, &row).await?
+            && !dependency::is_released(&mut transaction, &context, &unsent, &row).await?
         {
             continue;
         }
@@ -412,7 +418,7 @@ pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> R
         let storm = match region {
             Some(region) => {
                 let failure = storm::Failure { region: &region, class, since };
-                storm::of(&mut transaction, &scene, &subject, &failure, Others::Known).await?
+                storm::of(&mut transaction, &context, &subject, &failure, Others::Known).await?
             }
             None => None,
         };
@@ -422,7 +428,7 @@ pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> R
                 sqlx::query(statement).bind(storm).bind(&id).execute(&mut *transaction).await?;
                 is_any = true;
             }
-            None => is_any |= scene.tell(&mut transaction, &untold, &subject).await?,
+            None => is_any |= context.tell(&mut transaction, &unsent, &subject).await?,
         }
     }
     transaction.commit().await?;
@@ -482,12 +488,12 @@ pub async fn acknowledge(store: &Store, incident: &str, who: &str, now: Moment) 
     let mut transaction = store.begin().await?;
     // Its end goes the way that its begin has gone.
     let config = Config::default();
-    let scene = Scene { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
+    let context = IncidentContext { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
     let statement = "UPDATE incident SET acknowledged = $1, acknowledged_by = $2 \
                      WHERE id = $3 AND acknowledged IS NULL AND resolved IS NULL RETURNING subject, class";
     let query = sqlx::query(statement).bind(now.0).bind(who).bind(incident);
     let Some(row) = query.fetch_optional(&mut *transaction).await? else { return Ok(false) };
-    scene.note(&mut transaction, incident, "acknowledged", &format!("by {who}")).await?;
+    context.note(&mut transaction, incident, "acknowledged", &format!("by {who}")).await?;
     if row.try_get::<String, _>("class")? == Class::Contract.word() {
         let target: String = row.try_get("subject")?;
         let locked = format!("SELECT state FROM target WHERE name = $1 {}", store.dialect.lock());
@@ -496,7 +502,7 @@ pub async fn acknowledge(store: &Store, incident: &str, who: &str, now: Moment) 
         state.agree();
         let turn = Turn { target, region: String::new(), state, effects: Vec::new(), last_slot: None, last_result: None, evidence: None };
         write_states(&mut transaction, std::slice::from_ref(&turn), now).await?;
-        scene.resolve(&mut transaction, &turn.target, Class::Contract, &format!("{who} accepted the current contract")).await?;
+        context.resolve(&mut transaction, &turn.target, Class::Contract, &format!("{who} accepted the current contract")).await?;
     }
     transaction.commit().await?;
     Ok(true)

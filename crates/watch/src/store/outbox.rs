@@ -19,7 +19,7 @@ pub(crate) const REPEAT: &str = "repeat";
 
 /// A row that this process has leased, with its incident.
 #[derive(Clone, Debug)]
-pub(crate) struct Leased {
+pub(crate) struct LeasedDelivery {
     pub(crate) id: String,
     pub(crate) incident: IncidentRow,
     pub(crate) kind: Kind,
@@ -47,7 +47,7 @@ pub(crate) struct Retry {
 
 /// An incident that nobody has acknowledged, and when people were told last, or first.
 #[derive(Clone, Debug)]
-pub(crate) struct Unanswered {
+pub(crate) struct Unacknowledged {
     pub(crate) incident: String,
     pub(crate) subject: String,
     pub(crate) class: Class,
@@ -110,7 +110,13 @@ const COLUMNS: &str = "outbox.id, outbox.incident, outbox.kind, outbox.route, ou
 
 impl Store {
     /// Leases what is due and not blocked, at most one row of each incident.
-    pub(crate) async fn lease_outbox(&self, which: Rows, now: Moment, lease: Duration, most: i64) -> Result<Vec<Leased>, sqlx::Error> {
+    pub(crate) async fn lease_outbox(
+        &self,
+        which: Rows,
+        now: Moment,
+        lease: Duration,
+        most: i64,
+    ) -> Result<Vec<LeasedDelivery>, sqlx::Error> {
         let waits = which.condition();
         let locked = self.dialect.skip_locked();
         let set_back = set_back(lease);
@@ -156,7 +162,7 @@ impl Store {
     /// It was taken. False if the row is somebody else's by now: then nothing is written.
     pub(crate) async fn mark_delivered(
         &self,
-        row: &Leased,
+        row: &LeasedDelivery,
         by: &str,
         said: &str,
         now: Moment,
@@ -198,7 +204,7 @@ impl Store {
     /// It was not taken, and is tried again on this route. `event` is for the history of the incident. False as above.
     pub(crate) async fn mark_failed(
         &self,
-        row: &Leased,
+        row: &LeasedDelivery,
         route: &[String],
         retry: &Retry,
         error: &str,
@@ -228,7 +234,7 @@ impl Store {
     }
 
     /// Nobody will take it any more. False as above.
-    pub(crate) async fn give_up(&self, row: &Leased, why: &str, now: Moment) -> Result<bool, sqlx::Error> {
+    pub(crate) async fn give_up(&self, row: &LeasedDelivery, why: &str, now: Moment) -> Result<bool, sqlx::Error> {
         let mut transaction = self.begin().await?;
         let statement =
             "UPDATE outbox SET delivered = $1, last_error = $2, lease_until = 0 WHERE id = $3 AND epoch = $4 AND delivered IS NULL";
@@ -243,7 +249,7 @@ impl Store {
 
     /// Gives a resolve one row for each channel that was told, or that may have been: `also` are those of a kind that has to be
     /// told then. The row itself is freed for the first of them. False if nobody was told.
-    pub(crate) async fn spread_resolve(&self, row: &Leased, now: Moment) -> Result<bool, sqlx::Error> {
+    pub(crate) async fn spread_resolve(&self, row: &LeasedDelivery, now: Moment) -> Result<bool, sqlx::Error> {
         let mut transaction = self.begin().await?;
         let told = "SELECT delivered_by FROM outbox WHERE incident = $1 AND delivered_by IS NOT NULL ORDER BY delivered, id";
         let told: Vec<String> = sqlx::query_scalar(told).bind(&row.incident.id).fetch_all(&mut *transaction).await?;
@@ -320,7 +326,7 @@ impl Store {
     }
 
     /// What nobody has acknowledged, and of which everything that was written has been told.
-    pub(crate) async fn unanswered(&self) -> Result<Vec<Unanswered>, sqlx::Error> {
+    pub(crate) async fn unanswered(&self) -> Result<Vec<Unacknowledged>, sqlx::Error> {
         let statement = "SELECT incident.id, incident.subject, incident.class, incident.detail, incident.severity, \
                          target.tags, target.muted_until, outbox.delivered, outbox.delivered_by FROM incident \
                          JOIN outbox ON outbox.incident = incident.id AND outbox.delivered_by IS NOT NULL \
@@ -334,7 +340,7 @@ impl Store {
     }
 
     /// What nobody has acknowledged, with the time of its first page, taken or not.
-    pub(crate) async fn unacknowledged(&self) -> Result<Vec<Unanswered>, sqlx::Error> {
+    pub(crate) async fn unacknowledged(&self) -> Result<Vec<Unacknowledged>, sqlx::Error> {
         let statement = "SELECT incident.id, incident.subject, incident.class, incident.detail, incident.severity, \
                          target.tags, target.muted_until, MIN(outbox.created) AS delivered, '' AS delivered_by FROM incident \
                          JOIN outbox ON outbox.incident = incident.id AND outbox.kind = 'trigger' \
@@ -346,7 +352,13 @@ impl Store {
     }
 
     /// Tells somebody else of what nobody has acknowledged. It is the same row whoever writes it.
-    pub(crate) async fn escalate(&self, unanswered: &Unanswered, due: Moment, route: &[String], now: Moment) -> Result<(), sqlx::Error> {
+    pub(crate) async fn escalate(
+        &self,
+        unanswered: &Unacknowledged,
+        due: Moment,
+        route: &[String],
+        now: Moment,
+    ) -> Result<(), sqlx::Error> {
         let id = ids::derived(due, &[&unanswered.incident, "escalation", &route.join("\n")]);
         let known: i64 = sqlx::query_scalar("SELECT count(*) FROM outbox WHERE id = $1").bind(&id).fetch_one(&self.pool).await?;
         if known > 0 {
@@ -367,7 +379,7 @@ impl Store {
     }
 
     /// Writes a reminder. It is the same row whoever writes it.
-    pub(crate) async fn remind(&self, unanswered: &Unanswered, route: &[String], now: Moment) -> Result<(), sqlx::Error> {
+    pub(crate) async fn remind(&self, unanswered: &Unacknowledged, route: &[String], now: Moment) -> Result<(), sqlx::Error> {
         let mut transaction = self.begin().await?;
         let told = unanswered.told.0.to_string();
         let statement =
@@ -397,10 +409,10 @@ fn in_json(names: &[&str]) -> String {
     serde_json::to_string(names).expect("names are text")
 }
 
-fn unanswered_row(row: &AnyRow) -> Result<Unanswered, sqlx::Error> {
+fn unanswered_row(row: &AnyRow) -> Result<Unacknowledged, sqlx::Error> {
     let tags: Option<String> = row.try_get("tags")?;
     let of_group = || serde_json::from_str::<Detail>(&row.try_get::<String, _>("detail").ok()?).ok().map(|detail| detail.tags);
-    Ok(Unanswered {
+    Ok(Unacknowledged {
         incident: row.try_get("id")?,
         subject: row.try_get("subject")?,
         severity: Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(Severity::Page),
@@ -412,9 +424,9 @@ fn unanswered_row(row: &AnyRow) -> Result<Unanswered, sqlx::Error> {
     })
 }
 
-fn leased_row(row: &AnyRow, incident: IncidentRow) -> Result<Leased, sqlx::Error> {
+fn leased_row(row: &AnyRow, incident: IncidentRow) -> Result<LeasedDelivery, sqlx::Error> {
     let kind: String = row.try_get("kind")?;
-    Ok(Leased {
+    Ok(LeasedDelivery {
         id: row.try_get("id")?,
         incident,
         repeats: kind == REPEAT,

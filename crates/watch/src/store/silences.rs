@@ -25,7 +25,7 @@ pub struct SilenceRow {
 
 /// Why a silence is refused, and what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flaw {
+pub struct InvalidSilence {
     pub problem: &'static str,
     pub remedy: &'static str,
 }
@@ -36,8 +36,8 @@ const MOST_PATTERNS: usize = 50;
 
 impl Silence {
     /// Why nobody should want this, if that is so.
-    pub fn flaw(&self) -> Option<Flaw> {
-        let flaw = |problem, remedy| Some(Flaw { problem, remedy });
+    pub fn flaw(&self) -> Option<InvalidSilence> {
+        let flaw = |problem, remedy| Some(InvalidSilence { problem, remedy });
         let patterns = || self.names.iter().chain(&self.tags);
         match () {
             () if patterns().next().is_none() => flaw("the silence matches no targets", "add a pattern for names or tags; `*` matches all"),

@@ -1,6 +1,6 @@
 //! The API: what the dashboard shows and does, for programs. A refusal says what is wrong and what to do about it.
 
-pub(super) mod desk;
+pub(super) mod operations;
 pub(super) mod silences;
 pub(super) mod targets;
 
@@ -16,14 +16,14 @@ use serde_json::json;
 
 /// Why something was not done.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct ApiError {
     status: StatusCode,
     error: &'static str,
     problem: String,
     remedy: String,
 }
 
-impl Refusal {
+impl ApiError {
     pub(super) fn new(status: StatusCode, error: &'static str, problem: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { status, error, problem: problem.into(), remedy: remedy.into() }
     }
@@ -37,7 +37,7 @@ impl Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let body = json!({ "error": self.error, "problem": self.problem, "remedy": self.remedy });
         let mut response = (self.status, Json(body)).into_response();
@@ -49,7 +49,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-impl From<StoreFailure> for Refusal {
+impl From<StoreFailure> for ApiError {
     fn from(failure: StoreFailure) -> Self {
         let problem = format!("the database does not respond: {failure}");
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "database", problem, "try again later; `/healthz` shows when it does")
@@ -57,54 +57,54 @@ impl From<StoreFailure> for Refusal {
 }
 
 pub(super) fn refuse(status: StatusCode, error: &'static str, problem: &str, remedy: &str) -> Response {
-    Refusal::new(status, error, problem, remedy).into_response()
+    ApiError::new(status, error, problem, remedy).into_response()
 }
 
 /// A body of JSON; what is wrong with it is told as any other refusal.
 pub(super) struct Body<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         match Json::<T>::from_request(request, state).await {
             Ok(Json(value)) => Ok(Self(value)),
             Err(rejection) => {
                 let remedy = "send JSON as described in docs/guide/monitoring-api.md, with `content-type: application/json`";
-                Err(Refusal::new(rejection.status(), "invalid", rejection.body_text(), remedy))
+                Err(ApiError::new(rejection.status(), "invalid", rejection.body_text(), remedy))
             }
         }
     }
 }
 
 /// Parameters behind the `?`.
-pub(super) struct Asked<T>(pub(super) T);
+pub(super) struct QueryParameters<T>(pub(super) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
-    type Rejection = Refusal;
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParameters<T> {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         match Query::<T>::from_request_parts(parts, state).await {
             Ok(Query(value)) => Ok(Self(value)),
             Err(rejection) => {
                 let remedy = "use the parameters that are described in docs/guide/monitoring-api.md";
-                Err(Refusal::new(rejection.status(), "invalid", rejection.body_text(), remedy))
+                Err(ApiError::new(rejection.status(), "invalid", rejection.body_text(), remedy))
             }
         }
     }
 }
 
 /// The name or id in the path.
-pub(super) struct Named(pub(super) String);
+pub(super) struct PathName(pub(super) String);
 
-impl<S: Send + Sync> FromRequestParts<S> for Named {
-    type Rejection = Refusal;
+impl<S: Send + Sync> FromRequestParts<S> for PathName {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         match Path::<String>::from_request_parts(parts, state).await {
             Ok(Path(name)) => Ok(Self(name)),
             Err(rejection) => {
-                Err(Refusal::new(rejection.status(), "invalid", rejection.body_text(), "write the name as UTF-8, percent-encoded"))
+                Err(ApiError::new(rejection.status(), "invalid", rejection.body_text(), "write the name as UTF-8, percent-encoded"))
             }
         }
     }
@@ -114,12 +114,12 @@ pub(super) fn answer(status: StatusCode, body: impl Serialize) -> Response {
     (status, Json(body)).into_response()
 }
 
-pub(super) async fn nothing() -> Refusal {
-    Refusal::not_found("path")
+pub(super) async fn nothing() -> ApiError {
+    ApiError::not_found("path")
 }
 
 /// A path of ours, and nothing that is done there.
-pub(super) async fn other_method(method: Method) -> Refusal {
+pub(super) async fn other_method(method: Method) -> ApiError {
     let problem = format!("{method} is not allowed here");
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method", problem, "use one of the methods in the `Allow` header")
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "method", problem, "use one of the methods in the `Allow` header")
 }

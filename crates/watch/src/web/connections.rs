@@ -1,4 +1,4 @@
-//! Takes connections, and ends those that are only held: bounds how many there are, in all and of each household, and how long
+//! Takes connections, and ends those that are only held: bounds how many there are, in all and of each client_network, and how long
 //! an answer may wait until it is read. Knows no page.
 
 mod pace;
@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 pub(super) struct Limits {
     /// Connections at a time; others wait.
     pub(super) all: usize,
-    /// The same of one household; others are closed at once.
+    /// The same of one client_network; others are closed at once.
     pub(super) of_one: usize,
     /// For the head of a request to come; without one for so long, a connection ends.
     pub(super) head: Duration,
@@ -48,7 +48,7 @@ pub(super) async fn answer(
     connections: &mut JoinSet<()>,
 ) {
     let room = Arc::new(Semaphore::new(limits.all));
-    let guests = Guests::default();
+    let counts = ConnectionCounts::default();
     loop {
         let permit = room.clone().acquire_owned().await.expect("the semaphore is never closed");
         while connections.try_join_next().is_some() {}
@@ -61,7 +61,7 @@ pub(super) async fn answer(
             }
         };
         let most = if is_proxy(peer.address()) { limits.all } else { limits.of_one };
-        let Some(seat) = guests.admit(peer.household(), most) else { continue };
+        let Some(seat) = counts.admit(peer.client_network(), most) else { continue };
         let connection = serve(stream, peer, router.clone(), limits, closing.clone());
         connections.spawn(async move {
             connection.await;
@@ -92,36 +92,36 @@ async fn serve(stream: TcpStream, peer: Peer, router: Router, limits: Limits, mu
     }
 }
 
-/// How many connections each household has.
+/// How many connections each client_network has.
 #[derive(Clone, Default)]
-struct Guests(Arc<Mutex<HashMap<IpAddr, usize>>>);
+struct ConnectionCounts(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
 /// Held by a connection for as long as it lives.
-struct Seat {
-    guests: Guests,
-    household: IpAddr,
+struct ConnectionPermit {
+    counts: ConnectionCounts,
+    client_network: IpAddr,
 }
 
-impl Guests {
+impl ConnectionCounts {
     /// None if `most` are here already.
-    fn admit(&self, household: IpAddr, most: usize) -> Option<Seat> {
+    fn admit(&self, client_network: IpAddr, most: usize) -> Option<ConnectionPermit> {
         let mut all = self.0.lock().expect("no thread panics while it holds the lock");
-        let here = all.entry(household).or_default();
+        let here = all.entry(client_network).or_default();
         if *here >= most {
             return None;
         }
         *here += 1;
-        Some(Seat { guests: self.clone(), household })
+        Some(ConnectionPermit { counts: self.clone(), client_network })
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut all = self.guests.0.lock().expect("no thread panics while it holds the lock");
-        if let Some(here) = all.get_mut(&self.household) {
+        let mut all = self.counts.0.lock().expect("no thread panics while it holds the lock");
+        if let Some(here) = all.get_mut(&self.client_network) {
             *here -= 1;
             if *here == 0 {
-                all.remove(&self.household);
+                all.remove(&self.client_network);
             }
         }
     }

@@ -5,7 +5,7 @@ use super::{Peer, State};
 use crate::config::{Config, Login, Secret};
 use crate::moment::Moment;
 use crate::role::Role;
-use crate::store::audit::Deed;
+use crate::store::audit::AuditEvent;
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State as Shared};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -26,7 +26,7 @@ const SESSION: Duration = Duration::from_secs(14 * 86_400);
 /// What a form or a request of the API may send, and how long it may take.
 const LARGEST_BODY: usize = 256 * 1024;
 const BODY: Duration = Duration::from_secs(10);
-/// Wrong tokens in a minute, of one household. A good token is not guessed, and always gets in; this tells who tries to.
+/// Wrong tokens in a minute, of one client_network. A good token is not guessed, and always gets in; this tells who tries to.
 const REFUSALS: u32 = 30;
 /// Households whose wrong tokens are counted. Those beyond have had their share.
 const COUNTED: usize = 10_000;
@@ -39,7 +39,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 /// Somebody who was let in.
 #[derive(Clone, Debug)]
-pub(crate) struct Visitor {
+pub(crate) struct Identity {
     pub(crate) name: String,
     pub(crate) role: Role,
     /// Goes into every form.
@@ -50,11 +50,11 @@ pub(crate) struct Visitor {
 
 /// What pages for everybody need to know.
 #[derive(Clone, Debug)]
-pub(crate) struct Stranger {
+pub(crate) struct Anonymous {
     pub(crate) seal: String,
 }
 
-/// Wrong tokens of this minute, by household.
+/// Wrong tokens of this minute, by client_network.
 #[derive(Default)]
 pub(super) struct Refusals(Mutex<(i64, HashMap<IpAddr, u32>)>);
 
@@ -67,11 +67,11 @@ impl Refusals {
             *minute = now.0.div_euclid(60_000);
             counts.clear();
         }
-        let household = peer.map_or(Ipv4Addr::UNSPECIFIED.into(), Peer::household);
-        if counts.len() >= COUNTED && !counts.contains_key(&household) {
+        let client_network = peer.map_or(Ipv4Addr::UNSPECIFIED.into(), Peer::client_network);
+        if counts.len() >= COUNTED && !counts.contains_key(&client_network) {
             return true;
         }
-        let count = counts.entry(household).or_default();
+        let count = counts.entry(client_network).or_default();
         *count = count.saturating_add(1);
         *count > REFUSALS
     }
@@ -182,14 +182,14 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
         request = vouched;
         let deed = deed(request.method(), &matched);
         let subject = subject(&matched, request.uri().path()).or(said).unwrap_or_default();
-        match state.store.write_down(&Deed { who: &name, via: by.word(), deed: &deed, subject: &subject }, state.now()).await {
+        match state.store.write_down(&AuditEvent { who: &name, via: by.word(), deed: &deed, subject: &subject }, state.now()).await {
             Ok(id) => entry = Some(id),
             // What nobody could look up later is not done.
-            Err(failure) if api => return super::api::Refusal::from(failure).into_response(),
+            Err(failure) if api => return super::api::ApiError::from(failure).into_response(),
             Err(failure) => return super::pages::Fault::from(failure).into_response(),
         }
     }
-    request.extensions_mut().insert(Visitor { name, role, seal, may_leave: by == By::Session });
+    request.extensions_mut().insert(Identity { name, role, seal, may_leave: by == By::Session });
     let mut response = next.run(request).await;
     if let Some(entry) = entry {
         let status = response.status();
@@ -259,7 +259,7 @@ pub(super) async fn greet(Shared(state): Shared<State>, request: Request, next: 
             Err(response) => return response,
         };
     }
-    request.extensions_mut().insert(Stranger { seal });
+    request.extensions_mut().insert(Anonymous { seal });
     let mut response = next.run(request).await;
     if new_visit && form {
         response.headers_mut().append(header::SET_COOKIE, cookie(&config, VISIT_COOKIE, &seed, SESSION));

@@ -6,7 +6,7 @@ use crate::channel::ACKNOWLEDGE;
 use crate::config::{ChannelSpec, Secret};
 use crate::moment::{DAY, Moment};
 use crate::store::StoreFailure;
-use crate::store::audit::Deed;
+use crate::store::audit::AuditEvent;
 use crate::store::incidents;
 use axum::body::Bytes;
 use axum::extract::{Extension, Path, State as Shared};
@@ -41,7 +41,7 @@ struct Acknowledgement {
 
 /// Why a call is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Refusal {
+enum HookRejection {
     Unsigned,
     Old,
     /// It is signed, and is nothing that the service is known to send.
@@ -61,18 +61,18 @@ pub(super) async fn take(
         Some(ChannelSpec::PagerDuty { webhook_secret: Some(secret), .. }) => of_pagerduty(secret, &headers, &body, now),
         Some(ChannelSpec::Slack { signing_secret: Some(secret), .. }) => of_slack(secret, &headers, &body, now),
         // Which channels there are is nobody's business.
-        _ => Err(Refusal::Unsigned),
+        _ => Err(HookRejection::Unsigned),
     };
     let call = match read {
         Ok(call) => call,
         Err(refusal) => {
-            if refusal == Refusal::Unsigned && state.inner.refusals.count(peer.map(|Extension(peer)| peer), now) {
+            if refusal == HookRejection::Unsigned && state.inner.refusals.count(peer.map(|Extension(peer)| peer), now) {
                 return (StatusCode::TOO_MANY_REQUESTS, "too many wrong signatures: wait a minute\n").into_response();
             }
             let (status, text) = match refusal {
-                Refusal::Unsigned => (StatusCode::UNAUTHORIZED, "no channel of this name has the secret of this signature\n"),
-                Refusal::Old => (StatusCode::UNAUTHORIZED, "the signature is too old, or the clock of the sender is wrong\n"),
-                Refusal::Strange => (StatusCode::BAD_REQUEST, "unknown body format\n"),
+                HookRejection::Unsigned => (StatusCode::UNAUTHORIZED, "no channel of this name has the secret of this signature\n"),
+                HookRejection::Old => (StatusCode::UNAUTHORIZED, "the signature is too old, or the clock of the sender is wrong\n"),
+                HookRejection::Strange => (StatusCode::BAD_REQUEST, "unknown body format\n"),
             };
             return (status, text).into_response();
         }
@@ -104,7 +104,7 @@ async fn take_once(state: &State, channel: &str, call: &Call, now: Moment) -> Re
 }
 
 async fn acknowledge(state: &State, via: &'static str, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
-    let entry = state.store.write_down(&Deed { who, via, deed: "acknowledge", subject: incident }, now).await?;
+    let entry = state.store.write_down(&AuditEvent { who, via, deed: "acknowledge", subject: incident }, now).await?;
     let is_new = incidents::acknowledge(&state.store, incident, &format!("{who} ({via})"), now).await?;
     let outcome = if is_new { "done" } else { "refused: it is resolved or already acknowledged" };
     // That somebody tried is written down already.
@@ -114,19 +114,19 @@ async fn acknowledge(state: &State, via: &'static str, incident: &str, who: &str
 
 /// A webhook of V3. While a secret is replaced there are several signatures of which one is right.
 /// <https://developer.pagerduty.com/docs/verifying-signatures>, <https://developer.pagerduty.com/docs/webhooks-overview>
-fn of_pagerduty(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Moment) -> Result<Call, Refusal> {
+fn of_pagerduty(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Moment) -> Result<Call, HookRejection> {
     let mut signatures = header(headers, "x-pagerduty-signature").split(',').filter_map(|one| one.trim().strip_prefix("v1="));
     if !signatures.any(|signature| is_signed(secret, &[body], signature)) {
-        return Err(Refusal::Unsigned);
+        return Err(HookRejection::Unsigned);
     }
-    let body: Value = serde_json::from_slice(body).map_err(|_| Refusal::Strange)?;
+    let body: Value = serde_json::from_slice(body).map_err(|_| HookRejection::Strange)?;
     let event = &body["event"];
-    let (Some(id), Some(kind)) = (event["id"].as_str(), event["event_type"].as_str()) else { return Err(Refusal::Strange) };
-    let occurred = event["occurred_at"].as_str().and_then(|at| at.parse::<jiff::Timestamp>().ok()).ok_or(Refusal::Strange)?;
+    let (Some(id), Some(kind)) = (event["id"].as_str(), event["event_type"].as_str()) else { return Err(HookRejection::Strange) };
+    let occurred = event["occurred_at"].as_str().and_then(|at| at.parse::<jiff::Timestamp>().ok()).ok_or(HookRejection::Strange)?;
     let occurred = Moment(occurred.as_millisecond());
     // PagerDuty tries again for some time. What is older than what is remembered could come twice.
     if now.since(occurred) > DAY || occurred > now + DAY {
-        return Err(Refusal::Old);
+        return Err(HookRejection::Old);
     }
     // What our own messages do there is done by a service, and nobody has acknowledged anything by that.
     let agent = &event["agent"];
@@ -141,19 +141,19 @@ fn of_pagerduty(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Moment) 
 
 /// A button of a message. <https://docs.slack.dev/authentication/verifying-requests-from-slack>,
 /// <https://docs.slack.dev/reference/interaction-payloads/block_actions-payload>
-fn of_slack(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Moment) -> Result<Call, Refusal> {
+fn of_slack(secret: &Secret, headers: &HeaderMap, body: &[u8], now: Moment) -> Result<Call, HookRejection> {
     let at = header(headers, "x-slack-request-timestamp");
     let signature = header(headers, "x-slack-signature");
-    let hex = signature.strip_prefix("v0=").ok_or(Refusal::Unsigned)?;
+    let hex = signature.strip_prefix("v0=").ok_or(HookRejection::Unsigned)?;
     if !is_signed(secret, &[b"v0:", at.as_bytes(), b":", body], hex) {
-        return Err(Refusal::Unsigned);
+        return Err(HookRejection::Unsigned);
     }
-    let at = at.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1_000)).map(Moment).ok_or(Refusal::Strange)?;
+    let at = at.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1_000)).map(Moment).ok_or(HookRejection::Strange)?;
     if now.since(at) > SLACK_TOLERANCE || at.since(now) > SLACK_TOLERANCE {
-        return Err(Refusal::Old);
+        return Err(HookRejection::Old);
     }
-    let payload = url::form_urlencoded::parse(body).find(|(name, _)| name == "payload").ok_or(Refusal::Strange)?.1;
-    let payload: Value = serde_json::from_str(&payload).map_err(|_| Refusal::Strange)?;
+    let payload = url::form_urlencoded::parse(body).find(|(name, _)| name == "payload").ok_or(HookRejection::Strange)?.1;
+    let payload: Value = serde_json::from_str(&payload).map_err(|_| HookRejection::Strange)?;
     let mut actions = payload["actions"].as_array().into_iter().flatten().filter(|_| payload["type"].as_str() == Some("block_actions"));
     let pressed = actions.find(|action| action["action_id"].as_str() == Some(ACKNOWLEDGE)).and_then(|action| action["value"].as_str());
     let user = &payload["user"];

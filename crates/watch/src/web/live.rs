@@ -146,7 +146,7 @@ fn unanswered(why: &str) -> String {
 }
 
 async fn ailment(state: &State) -> Option<String> {
-    if let Some(trouble) = state.pulse.vitals().trouble {
+    if let Some(trouble) = state.worker_health.report().trouble {
         return Some(format!("results cannot be written: {}", super::shown::plain(&trouble.why)));
     }
     let targets = match state.store.freshness().await {

@@ -1,4 +1,4 @@
-//! The pages: what a visitor asks for, read from the store and put into a template.
+//! The pages: what a identity asks for, read from the store and put into a template.
 
 pub(super) mod audit;
 pub(super) mod change;
@@ -13,7 +13,7 @@ pub(super) mod target;
 pub(super) mod tokens;
 
 use super::State;
-use super::guard::Visitor;
+use super::guard::Identity;
 use crate::moment::Moment;
 use crate::role::Role;
 use crate::store::StoreFailure;
@@ -44,15 +44,15 @@ pub(super) struct Chrome {
 }
 
 impl Chrome {
-    pub(super) fn new(state: &State, visitor: &Visitor, section: &'static str, title: impl Into<String>) -> Self {
+    pub(super) fn new(state: &State, identity: &Identity, section: &'static str, title: impl Into<String>) -> Self {
         Self {
             title: title.into(),
             section,
-            user: super::shown::plain(&visitor.name),
-            seal: visitor.seal.clone(),
-            may_write: visitor.role >= Role::Operator,
-            may_manage: visitor.role == Role::Admin,
-            may_leave: visitor.may_leave,
+            user: super::shown::plain(&identity.name),
+            seal: identity.seal.clone(),
+            may_write: identity.role >= Role::Operator,
+            may_manage: identity.role == Role::Admin,
+            may_leave: identity.may_leave,
             style: state.inner.assets.style.clone(),
             script: state.inner.assets.script.clone(),
             follows: String::new(),
@@ -66,14 +66,14 @@ impl Chrome {
 
     /// For pages that everybody may see.
     pub(super) fn public(state: &State, seal: &str, title: impl Into<String>) -> Self {
-        let visitor = Visitor { name: String::new(), role: Role::Viewer, seal: seal.to_owned(), may_leave: false };
-        Self::new(state, &visitor, "", title)
+        let identity = Identity { name: String::new(), role: Role::Viewer, seal: seal.to_owned(), may_leave: false };
+        Self::new(state, &identity, "", title)
     }
 }
 
 /// Hours of all targets, read again when they are a minute old.
 #[derive(Default)]
-pub(super) struct Glance {
+pub(super) struct Overview {
     hours: Option<(Moment, Arc<BTreeMap<String, Strip>>)>,
     /// Numbers of tools by hash of the contract.
     tools: BTreeMap<String, usize>,

@@ -19,12 +19,12 @@ const LARGEST: usize = 16 * 1024 * 1024;
 #[derive(Default)]
 pub(super) struct Rendered {
     /// The one that was asked for last is the last one.
-    kept: Mutex<VecDeque<Kept>>,
+    kept: Mutex<VecDeque<CachedPage>>,
     /// One page is made at a time: what that takes is taken once, however many wait for it.
     making: tokio::sync::Mutex<()>,
 }
 
-struct Kept {
+struct CachedPage {
     name: String,
     version: String,
     page: Page,
@@ -48,7 +48,7 @@ impl Rendered {
             return Ok(page);
         }
         let page = Page::new(make().await?);
-        self.keep(Kept { name: name.to_owned(), version: version.to_owned(), page: page.clone() });
+        self.keep(CachedPage { name: name.to_owned(), version: version.to_owned(), page: page.clone() });
         Ok(page)
     }
 
@@ -61,7 +61,7 @@ impl Rendered {
         Some(page)
     }
 
-    fn keep(&self, new: Kept) {
+    fn keep(&self, new: CachedPage) {
         let mut kept = self.lock();
         kept.retain(|kept| kept.name != new.name);
         kept.push_back(new);
@@ -70,7 +70,7 @@ impl Rendered {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Kept>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<CachedPage>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

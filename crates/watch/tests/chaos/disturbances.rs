@@ -5,7 +5,7 @@ use super::judge::Effect;
 use super::monitors::{Monitor, set_clock};
 use super::observer::Health;
 use super::postgres::Cluster;
-use super::scene::Scene;
+use super::scene::IncidentContext;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sqlx::{AnyConnection, Connection as _, Executor as _};
@@ -37,7 +37,7 @@ impl Database {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Deed {
+enum AuditEvent {
     Kill,
     KillAll,
     Freeze,
@@ -51,17 +51,18 @@ enum Deed {
     FreezeDatabase,
 }
 
-const ON_SQLITE: [(Deed, u8); 5] = [(Deed::KillAll, 7), (Deed::FreezeAll, 4), (Deed::SetClock, 3), (Deed::FillDisk, 3), (Deed::Lock, 3)];
-const ON_POSTGRES: [(Deed, u8); 9] = [
-    (Deed::Kill, 5),
-    (Deed::KillAll, 1),
-    (Deed::Freeze, 4),
-    (Deed::FreezeAll, 1),
-    (Deed::SetClock, 1),
-    (Deed::SetClockOfDatabase, 2),
-    (Deed::FillDisk, 2),
-    (Deed::KillDatabase, 3),
-    (Deed::FreezeDatabase, 2),
+const ON_SQLITE: [(AuditEvent, u8); 5] =
+    [(AuditEvent::KillAll, 7), (AuditEvent::FreezeAll, 4), (AuditEvent::SetClock, 3), (AuditEvent::FillDisk, 3), (AuditEvent::Lock, 3)];
+const ON_POSTGRES: [(AuditEvent, u8); 9] = [
+    (AuditEvent::Kill, 5),
+    (AuditEvent::KillAll, 1),
+    (AuditEvent::Freeze, 4),
+    (AuditEvent::FreezeAll, 1),
+    (AuditEvent::SetClock, 1),
+    (AuditEvent::SetClockOfDatabase, 2),
+    (AuditEvent::FillDisk, 2),
+    (AuditEvent::KillDatabase, 3),
+    (AuditEvent::FreezeDatabase, 2),
 ];
 
 /// What can be done on this machine.
@@ -73,7 +74,7 @@ pub(crate) struct Abilities {
 }
 
 pub(crate) struct Disturbances<'a> {
-    pub(crate) scene: &'a Scene,
+    pub(crate) scene: &'a IncidentContext,
     pub(crate) monitors: &'a Mutex<Vec<Monitor>>,
     pub(crate) health: Vec<Health>,
     pub(crate) database: Database,
@@ -99,54 +100,54 @@ impl Disturbances<'_> {
         }
     }
 
-    fn choose(&mut self) -> Deed {
+    fn choose(&mut self) -> AuditEvent {
         if self.long_freezes.first().is_some_and(|due| *due <= self.scene.timeline.now()) {
             self.long_freezes.remove(0);
-            return Deed::FreezeLong;
+            return AuditEvent::FreezeLong;
         }
-        let deeds: &[(Deed, u8)] = if self.database.is_postgres() { &ON_POSTGRES } else { &ON_SQLITE };
-        let can = |deed: &&(Deed, u8)| match deed.0 {
-            Deed::SetClock | Deed::SetClockOfDatabase => self.abilities.clocks,
-            Deed::FillDisk => self.abilities.disk,
+        let deeds: &[(AuditEvent, u8)] = if self.database.is_postgres() { &ON_POSTGRES } else { &ON_SQLITE };
+        let can = |deed: &&(AuditEvent, u8)| match deed.0 {
+            AuditEvent::SetClock | AuditEvent::SetClockOfDatabase => self.abilities.clocks,
+            AuditEvent::FillDisk => self.abilities.disk,
             _ => true,
         };
-        let deeds: Vec<(Deed, u8)> = deeds.iter().filter(can).copied().collect();
+        let deeds: Vec<(AuditEvent, u8)> = deeds.iter().filter(can).copied().collect();
         let mut ticket = self.random.u8(..deeds.iter().map(|(_, weight)| *weight).sum::<u8>());
         let chosen = deeds.iter().find(|(_, weight)| {
             let is_it = ticket < *weight;
             ticket = ticket.saturating_sub(*weight);
             is_it
         });
-        chosen.map_or(Deed::KillAll, |(deed, _)| *deed)
+        chosen.map_or(AuditEvent::KillAll, |(deed, _)| *deed)
     }
 
-    fn disturb(&mut self, deed: Deed) {
+    fn disturb(&mut self, deed: AuditEvent) {
         let count = self.monitors.lock().unwrap().len();
         let one = self.random.usize(..count);
         let (all, single): (Vec<usize>, Vec<usize>) = ((0..count).collect(), vec![one]);
         let of_several = if count > 1 { Effect::Slows } else { Effect::Halts };
         let aftermath = if count > 1 { LEASE } else { Duration::from_secs(2) };
         match deed {
-            Deed::Kill => self.kill("kill -9", &single, of_several, aftermath),
-            Deed::KillAll => self.kill("kill -9", &all, Effect::Halts, aftermath),
-            Deed::Freeze => self.freeze("freeze", &single, of_several, aftermath, 1_000..9_000),
-            Deed::FreezeAll => self.freeze("freeze", &all, Effect::Halts, aftermath, 1_000..9_000),
-            Deed::FreezeLong => self.freeze("freeze of most of a minute", &all, Effect::Halts, aftermath, 35_000..55_000),
-            Deed::SetClock => {
+            AuditEvent::Kill => self.kill("kill -9", &single, of_several, aftermath),
+            AuditEvent::KillAll => self.kill("kill -9", &all, Effect::Halts, aftermath),
+            AuditEvent::Freeze => self.freeze("freeze", &single, of_several, aftermath, 1_000..9_000),
+            AuditEvent::FreezeAll => self.freeze("freeze", &all, Effect::Halts, aftermath, 1_000..9_000),
+            AuditEvent::FreezeLong => self.freeze("freeze of most of a minute", &all, Effect::Halts, aftermath, 35_000..55_000),
+            AuditEvent::SetClock => {
                 let clock = self.monitors.lock().unwrap()[one].clock.clone();
                 self.set_clock("clock of a process set", &clock);
             }
-            Deed::SetClockOfDatabase => {
+            AuditEvent::SetClockOfDatabase => {
                 let clock = match &self.database {
                     Database::Postgres { clock, .. } => clock.clone(),
                     Database::Sqlite { .. } => return,
                 };
                 self.set_clock("clock of the database set", &clock);
             }
-            Deed::FillDisk => self.fill_disk(),
-            Deed::Lock => self.lock(),
-            Deed::KillDatabase => self.kill_database(),
-            Deed::FreezeDatabase => self.freeze_database(),
+            AuditEvent::FillDisk => self.fill_disk(),
+            AuditEvent::Lock => self.lock(),
+            AuditEvent::KillDatabase => self.kill_database(),
+            AuditEvent::FreezeDatabase => self.freeze_database(),
         }
     }
 

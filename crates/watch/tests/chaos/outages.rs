@@ -3,7 +3,7 @@
 
 use super::judge::{Effect, Outage, Reach, is_owed};
 use super::pager::{BAD_MANNERS, CHANNELS, Manner};
-use super::scene::{Active, SETTLED, Scene, Until};
+use super::scene::{Active, IncidentContext, SETTLED, Until};
 use super::servers::{AILMENTS, Mood};
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn between(random: &mut fastrand::Rng, least: u64, most: u64) -> Duration {
 }
 
 /// Until the scene is over; then everything is well.
-pub(crate) fn trouble_servers(scene: &Scene, mut random: fastrand::Rng) {
+pub(crate) fn trouble_servers(scene: &IncidentContext, mut random: fastrand::Rng) {
     let mut next = Duration::from_secs(8);
     let mut next_host = Duration::from_secs(40);
     let mut next_network = Duration::from_secs(130);
@@ -58,7 +58,7 @@ pub(crate) fn trouble_servers(scene: &Scene, mut random: fastrand::Rng) {
 }
 
 /// Everything fails at the same time, and works again at the same time.
-fn strike_all(scene: &Scene, random: &mut fastrand::Rng, active: &[Active]) {
+fn strike_all(scene: &IncidentContext, random: &mut fastrand::Rng, active: &[Active]) {
     scene.count("network down");
     let until = Until::Moment(scene.timeline.now() + between(random, 30_000, 50_000));
     let ailment = [Mood::Refuses, Mood::Hangs][random.usize(..2)];
@@ -75,7 +75,7 @@ fn strike_all(scene: &Scene, random: &mut fastrand::Rng, active: &[Active]) {
     scene.active.lock().unwrap().iter_mut().for_each(|one| one.until = until);
 }
 
-fn strike_one(scene: &Scene, random: &mut fastrand::Rng, active: &[Active]) {
+fn strike_one(scene: &IncidentContext, random: &mut fastrand::Rng, active: &[Active]) {
     let now = scene.timeline.now();
     let entries = scene.entries.lock().unwrap().clone();
     let is_free = |number: &usize| {
@@ -88,7 +88,7 @@ fn strike_one(scene: &Scene, random: &mut fastrand::Rng, active: &[Active]) {
     let place = entries[number].place;
     let ailment = AILMENTS[random.usize(..AILMENTS.len())];
     let many = active.iter().filter(|one| one.ailment.is_down()).count();
-    let is_long = many < MOST && random.u8(..100) < 55 && !Scene::has_had_enough(number, &entries[number]);
+    let is_long = many < MOST && random.u8(..100) < 55 && !IncidentContext::has_had_enough(number, &entries[number]);
     if is_long {
         noted(scene, place);
         let until = if random.bool() { Until::Told } else { Until::Moment(now + between(random, 12_000, 45_000)) };
@@ -102,19 +102,19 @@ fn strike_one(scene: &Scene, random: &mut fastrand::Rng, active: &[Active]) {
 }
 
 /// One more outage of those who are there.
-fn noted(scene: &Scene, place: usize) {
+fn noted(scene: &IncidentContext, place: usize) {
     scene.entries.lock().unwrap().iter_mut().filter(|entry| entry.place == place).for_each(|entry| entry.outages += 1);
 }
 
 /// Whether people still think that one who is there does not work.
-fn is_open(scene: &Scene, place: usize) -> bool {
+fn is_open(scene: &IncidentContext, place: usize) -> bool {
     let entries = scene.entries.lock().unwrap();
     let open = scene.pager.open_incidents();
     let mut there = entries.iter().filter(|entry| entry.place == place);
     there.any(|entry| open.iter().any(|(_, class, target)| *target == entry.name && !matches!(class.as_str(), "flapping" | "latency")))
 }
 
-fn end_what_is_over(scene: &Scene, random: &mut fastrand::Rng) {
+fn end_what_is_over(scene: &IncidentContext, random: &mut fastrand::Rng) {
     let now = scene.timeline.now();
     let active = scene.active.lock().unwrap().clone();
     for one in active {
@@ -144,13 +144,13 @@ fn end_what_is_over(scene: &Scene, random: &mut fastrand::Rng) {
     }
 }
 
-fn is_told(scene: &Scene, one: &Active) -> bool {
+fn is_told(scene: &IncidentContext, one: &Active) -> bool {
     let pages = scene.pager.pages();
     pages.iter().any(|page| page.kind == "trigger" && page.at >= one.began && one.targets.contains(&page.target))
 }
 
 /// Targets come and go; the monitors read the file by themselves, or are told to.
-pub(crate) fn change_targets(scene: &Scene, hang_up: &dyn Fn(), mut random: fastrand::Rng) {
+pub(crate) fn change_targets(scene: &IncidentContext, hang_up: &dyn Fn(), mut random: fastrand::Rng) {
     loop {
         scene.rest(between(&mut random, 4_000, 8_000));
         if scene.is_over() {
@@ -160,7 +160,7 @@ pub(crate) fn change_targets(scene: &Scene, hang_up: &dyn Fn(), mut random: fast
         let active = scene.active.lock().unwrap().clone();
         let is_ill = |place: usize| active.iter().any(|one| one.place == place);
         for (number, entry) in entries.iter().enumerate() {
-            let has_had_enough = Scene::has_had_enough(number, entry) && !is_ill(entry.place) && !is_open(scene, entry.place);
+            let has_had_enough = IncidentContext::has_had_enough(number, entry) && !is_ill(entry.place) && !is_open(scene, entry.place);
             // The neighbours go together.
             let goes = if entry.place == scene.shared() { has_had_enough } else { has_had_enough || random.u8(..100) == 0 };
             if !entry.is_watched {
@@ -181,7 +181,7 @@ pub(crate) fn change_targets(scene: &Scene, hang_up: &dyn Fn(), mut random: fast
 }
 
 /// Until the scene is over; then they take everything.
-pub(crate) fn trouble_receivers(scene: &Scene, mut random: fastrand::Rng) {
+pub(crate) fn trouble_receivers(scene: &IncidentContext, mut random: fastrand::Rng) {
     loop {
         scene.rest(between(&mut random, 800, 3_000));
         if scene.is_over() {

@@ -8,7 +8,7 @@ use super::outages::{change_targets, trouble_receivers, trouble_servers};
 use super::page::Figures;
 use super::pager::Pager;
 use super::postgres::Cluster;
-use super::scene::{NEIGHBOURS, Scene};
+use super::scene::{IncidentContext, NEIGHBOURS};
 use super::servers::Place;
 use super::timeline::Timeline;
 use nix::sys::signal::Signal;
@@ -76,7 +76,7 @@ pub(crate) fn run(plan: &Plan, name: &str) -> Figures {
     let runtime = Background::start();
     let seen = Seen::default();
     let (places, pager) = runtime.wait(open_world(timeline, if name == "postgres" { 2 } else { 1 }));
-    let scene = Scene::new(timeline, places, pager, folder.path().to_owned(), address.clone());
+    let scene = IncidentContext::new(timeline, places, pager, folder.path().to_owned(), address.clone());
     let roles: &[&str] = if name == "postgres" { &["serve", "serve", "worker"] } else { &["serve"] };
     let start = |(number, role): (usize, &&str)| Monitor::start(&format!("monitor-{number}"), &plan.program, folder.path(), role);
     let monitors: Vec<Monitor> = roles.iter().enumerate().map(start).collect();
@@ -177,7 +177,7 @@ async fn open_world(timeline: Timeline, network: u8) -> (Vec<Arc<Place>>, Arc<Pa
 }
 
 /// Until nobody thinks any more that something is wrong, and a little longer.
-fn wait_for_calm(scene: &Scene, disturbances: &mut Disturbances<'_>) {
+fn wait_for_calm(scene: &IncidentContext, disturbances: &mut Disturbances<'_>) {
     let timeline = scene.timeline;
     let until = timeline.now() + CALM;
     let is_calm = || scene.pager.open_incidents().iter().all(|(_, class, _)| matches!(class.as_str(), "flapping" | "latency"));

@@ -50,7 +50,7 @@ pub(crate) enum Until {
     Told,
 }
 
-pub(crate) struct Scene {
+pub(crate) struct IncidentContext {
     pub(crate) timeline: Timeline,
     /// The last one is that of the neighbours.
     pub(crate) places: Vec<Arc<Place>>,
@@ -65,7 +65,7 @@ pub(crate) struct Scene {
     database: String,
 }
 
-impl Scene {
+impl IncidentContext {
     pub(crate) fn new(timeline: Timeline, places: Vec<Arc<Place>>, pager: Arc<Pager>, folder: PathBuf, database: String) -> Self {
         let last = places.len() - 1;
         let of = (0..last).chain(std::iter::repeat_n(last, NEIGHBOURS));

@@ -4,9 +4,9 @@
 
 use super::{BEGIN, INCIDENT, World, hooks, seconds};
 use crate::frozen::{Freezable, breathe};
-use crate::receiver::{Deed, Heard, Receiver};
+use crate::receiver::{AuditEvent, Heard, Receiver};
 use mcproof_client::Network;
-use mcproof_watch::channel::{Carrier, Kind};
+use mcproof_watch::channel::{DeliveryClient, Kind};
 use mcproof_watch::config::{ChannelSpec, Config, Secret};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::notifier::{Guard, Notifier, Round};
@@ -80,7 +80,7 @@ struct Running {
 }
 
 /// One outage after the other, told by two notifiers.
-struct Scene {
+struct IncidentContext {
     world: World,
     pager: Receiver,
     guard: Guard,
@@ -101,13 +101,13 @@ async fn tell(address: &str, guard: Guard, seed: u64) -> Told {
     let world = World::new(address, &hooks(&[("pager", &pager)])).await;
     let mut random = fastrand::Rng::with_seed(seed);
     pager.will((0..1_000).map(|_| match random.u8(..10) {
-        0..5 => Deed::Conversation,
-        5..7 => Deed::Drop,
-        7..9 => Deed::Answer(500, ""),
-        _ => Deed::Hang,
+        0..5 => AuditEvent::Conversation,
+        5..7 => AuditEvent::Drop,
+        7..9 => AuditEvent::Answer(500, ""),
+        _ => AuditEvent::Hang,
     }));
     let began = Instant::now();
-    let mut scene = Scene { world, pager, guard, config: Config::default(), random, began, passes: Vec::new(), frozen: 0 };
+    let mut scene = IncidentContext { world, pager, guard, config: Config::default(), random, began, passes: Vec::new(), frozen: 0 };
     scene.play().await;
     let findings = scene.findings().await;
     drop(end);
@@ -116,7 +116,7 @@ async fn tell(address: &str, guard: Guard, seed: u64) -> Told {
     Told { findings, frozen: scene.frozen }
 }
 
-impl Scene {
+impl IncidentContext {
     async fn play(&mut self) {
         let mut messages = self.messages().await;
         let mut senders = [(); 2].map(|()| Sender { running: None, next: self.began });
@@ -212,7 +212,7 @@ impl Scene {
         let channel = ChannelSpec::Webhook { url: Secret(self.pager.url(&format!("/{number}"))), secret: None };
         let config = Config { channels: [("pager".to_owned(), channel)].into(), ..self.config.clone() };
         let (_, plan) = watch::channel(Arc::new(Plan { config: Arc::new(config), targets: BTreeMap::new() }));
-        let notifier = Notifier::new(self.world.store.clone(), plan, Carrier::new(Network::default())).guarded(self.guard);
+        let notifier = Notifier::new(self.world.store.clone(), plan, DeliveryClient::new(Network::default())).guarded(self.guard);
         let now = self.now();
         let after = self.random.usize(1..30);
         let fate = match self.random.u8(..6) {

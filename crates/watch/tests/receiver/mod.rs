@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 /// What becomes of a message.
 #[derive(Clone, Debug)]
-pub(crate) enum Deed {
+pub(crate) enum AuditEvent {
     Conversation,
     /// A status, and more header lines.
     Answer(u16, &'static str),
@@ -56,7 +56,7 @@ pub(crate) struct Receiver {
 #[derive(Default)]
 struct Shared {
     heard: Mutex<Vec<Heard>>,
-    deeds: Mutex<VecDeque<Deed>>,
+    deeds: Mutex<VecDeque<AuditEvent>>,
 }
 
 impl Receiver {
@@ -90,7 +90,7 @@ impl Receiver {
     }
 
     /// What is done with the next messages.
-    pub(crate) fn will(&self, deeds: impl IntoIterator<Item = Deed>) {
+    pub(crate) fn will(&self, deeds: impl IntoIterator<Item = AuditEvent>) {
         self.shared.deeds.lock().unwrap().extend(deeds);
     }
 
@@ -120,9 +120,9 @@ impl Drop for Receiver {
 }
 
 impl Shared {
-    fn take(&self, heard: Heard) -> Deed {
+    fn take(&self, heard: Heard) -> AuditEvent {
         self.heard.lock().unwrap().push(heard);
-        self.deeds.lock().unwrap().pop_front().unwrap_or(Deed::Conversation)
+        self.deeds.lock().unwrap().pop_front().unwrap_or(AuditEvent::Conversation)
     }
 }
 
@@ -146,10 +146,10 @@ async fn answer_http(stream: TcpStream, shared: &Shared) -> std::io::Result<()> 
     let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
     let deed = shared.take(Heard { at: Instant::now(), path, headers, body: String::from_utf8(body).unwrap() });
     let (status, more) = match deed {
-        Deed::Conversation => (202, ""),
-        Deed::Answer(status, more) => (status, more),
-        Deed::Drop => return Ok(()),
-        Deed::Hang => std::future::pending().await,
+        AuditEvent::Conversation => (202, ""),
+        AuditEvent::Answer(status, more) => (status, more),
+        AuditEvent::Drop => return Ok(()),
+        AuditEvent::Hang => std::future::pending().await,
     };
     let answer = format!("HTTP/1.1 {status} As Told\r\n{more}content-length: 2\r\nconnection: close\r\n\r\nok");
     stream.write_all(answer.as_bytes()).await?;
@@ -189,10 +189,10 @@ async fn answer_smtp(stream: TcpStream, shared: &Shared) -> std::io::Result<()> 
                     body.push_str(&line);
                 }
                 match shared.take(Heard { at: Instant::now(), path: String::new(), headers: std::mem::take(&mut envelope), body }) {
-                    Deed::Conversation => stream.write_all(b"250 queued\r\n").await?,
-                    Deed::Answer(code, _) => stream.write_all(format!("{code} as told\r\n").as_bytes()).await?,
-                    Deed::Drop => return Ok(()),
-                    Deed::Hang => std::future::pending().await,
+                    AuditEvent::Conversation => stream.write_all(b"250 queued\r\n").await?,
+                    AuditEvent::Answer(code, _) => stream.write_all(format!("{code} as told\r\n").as_bytes()).await?,
+                    AuditEvent::Drop => return Ok(()),
+                    AuditEvent::Hang => std::future::pending().await,
                 }
             }
             "QUIT" => return stream.write_all(b"221 bye\r\n").await,

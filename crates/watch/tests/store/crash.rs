@@ -11,7 +11,7 @@ use super::postgres::{Cluster, Durability};
 use super::server::{Mood, serve};
 use libtest_mimic::{Failed, Trial};
 use mcproof_client::Network;
-use mcproof_watch::channel::Carrier;
+use mcproof_watch::channel::DeliveryClient;
 use mcproof_watch::clock::Clock;
 use mcproof_watch::config::{ChannelSpec, Route, Secret, TargetSpec};
 use mcproof_watch::moment::Moment;
@@ -71,7 +71,7 @@ pub(crate) fn long(on_sqlite_kills: usize, on_postgres_kills: usize) -> ExitCode
 fn on_sqlite(kills: usize) -> Result<(), Failed> {
     let folder = tempfile::tempdir().unwrap();
     let address = sqlite(&folder.path().join("watch.db"));
-    let mut scene = Scene::new(address, None, 1, Fence::Up);
+    let mut scene = IncidentContext::new(address, None, 1, Fence::Up);
     scene.suffer_an_outage(kills, |number| if number % 8 == 5 { Fault::Freeze } else { Fault::Kill });
     scene.judge()
 }
@@ -79,7 +79,7 @@ fn on_sqlite(kills: usize) -> Result<(), Failed> {
 fn on_postgres(kills: usize) -> Result<(), Failed> {
     let cluster = Cluster::start(Durability::Full);
     let address = cluster.database("crash");
-    let mut scene = Scene::new(address, Some(cluster), 2, Fence::Up);
+    let mut scene = IncidentContext::new(address, Some(cluster), 2, Fence::Up);
     scene.suffer_an_outage(kills, |number| match number % 8 {
         2 => Fault::Freeze,
         5 => Fault::StopDatabase,
@@ -91,7 +91,7 @@ fn on_postgres(kills: usize) -> Result<(), Failed> {
 fn without_fence() -> Result<(), Failed> {
     let cluster = Cluster::start(Durability::Full);
     let address = cluster.database("crash");
-    let mut scene = Scene::new(address, Some(cluster), 2, Fence::Down);
+    let mut scene = IncidentContext::new(address, Some(cluster), 2, Fence::Down);
     for _ in 0..10 {
         scene.suffer(1, |_| Fault::Freeze);
         if !scene.rows("SELECT target FROM regress").is_empty() {
@@ -102,7 +102,7 @@ fn without_fence() -> Result<(), Failed> {
 }
 
 /// A database, the workers on it, and what was done to them.
-struct Scene {
+struct IncidentContext {
     address: String,
     cluster: Option<Cluster>,
     workers: Vec<Worker>,
@@ -135,7 +135,7 @@ impl Worker {
     }
 }
 
-impl Scene {
+impl IncidentContext {
     fn new(address: String, cluster: Option<Cluster>, workers: usize, fence: Fence) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let is_outage = Arc::new(AtomicBool::new(false));
@@ -382,7 +382,7 @@ pub(crate) fn work(words: &[&str]) -> ExitCode {
             tokio::time::sleep(Duration::from_millis(100)).await;
         };
         let clock = Clock::of_machine(clock);
-        let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), Carrier::new(Network::default()));
+        let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), DeliveryClient::new(Network::default()));
         let telling =
             keep_passing(async |now| notifier.pass(now).await.map(|round| round.next), &monitor.stirred, &clock, std::future::pending());
         tokio::join!(monitor.run(Role::Serve, &clock, std::future::pending()), telling);

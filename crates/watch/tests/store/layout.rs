@@ -4,7 +4,7 @@ use super::fixtures::*;
 use mcproof_watch::moment::Moment;
 use mcproof_watch::push::Said;
 use mcproof_watch::role::Role;
-use mcproof_watch::store::audit::Deed;
+use mcproof_watch::store::audit::AuditEvent;
 use mcproof_watch::store::read::Which;
 use mcproof_watch::store::silences::Silence;
 use mcproof_watch::store::{Store, StoreFailure};
@@ -69,7 +69,7 @@ pub(crate) async fn a_database_of_an_earlier_version_goes_on(address: String) {
     };
     store.silence(&silence, START).await.unwrap();
     assert_eq!(store.silences(START).await.unwrap()[0].silence, silence);
-    store.write_down(&Deed { who: "ann", via: "login", deed: "silence", subject: "" }, START).await.unwrap();
+    store.write_down(&AuditEvent { who: "ann", via: "login", deed: "silence", subject: "" }, START).await.unwrap();
     store.push("shop", Said::Succeeded, "", START).await.unwrap();
     assert_eq!(store.pushed("shop").await.unwrap().succeeded, Some(START));
     store.end_login("cookie", START).await.unwrap();

@@ -8,7 +8,7 @@ use mcproof_suite::plan::{Binding, Inherited, Launch, Reach};
 use mcproof_watch::clock::Clock;
 use mcproof_watch::config::{Secret, TargetKind, TargetSpec};
 use mcproof_watch::monitor::Monitor;
-use mcproof_watch::push::{Expectation, Rhythm, Said};
+use mcproof_watch::push::{Expectation, PushSchedule, Said};
 use mcproof_watch::store::Store;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub(crate) async fn small_server(is_well: Arc<AtomicBool>) -> String {
 }
 
 pub(crate) async fn a_job_is_down_when_it_does_not_report_in(address: String) {
-    let expectation = Expectation { rhythm: Rhythm::Every(MINUTE * 60), grace: MINUTE * 5, lasts: Some(MINUTE * 30) };
+    let expectation = Expectation { rhythm: PushSchedule::Every(MINUTE * 60), grace: MINUTE * 5, lasts: Some(MINUTE * 30) };
     let token = Secret("the-token-of-the-backup".into());
     let job = TargetSpec { kind: TargetKind::Push { token, expectation }, ..target("backup") };
     let monitor = monitor(&address, vec![job], Vec::new()).await;
@@ -157,14 +157,14 @@ pub(crate) async fn an_outage_is_confirmed_told_once_and_ended(address: String) 
     let url = small_server(Arc::clone(&is_well)).await;
     let monitor = monitor(&address, vec![over_http("small", &url)], Vec::new()).await;
     let mut now = START;
-    let mut course = Vec::new();
+    let mut tracker = Vec::new();
     for is_up in [true, true, false, false, false, false, true, true, true] {
         is_well.store(is_up, Ordering::Relaxed);
         now = monitor.store.next_due("here", now).await.unwrap().unwrap().max(now);
         monitor.worker.pass(now).await.unwrap();
-        course.push(rows(&address, "SELECT availability FROM target").await.remove(0).remove(0));
+        tracker.push(rows(&address, "SELECT availability FROM target").await.remove(0).remove(0));
     }
-    assert_eq!(course, ["ok", "ok", "suspect", "suspect", "down", "down", "recovering", "ok", "ok"]);
+    assert_eq!(tracker, ["ok", "ok", "suspect", "suspect", "down", "down", "recovering", "ok", "ok"]);
     let told = rows(&address, "SELECT class, CAST(resolved IS NOT NULL AS TEXT) FROM incident").await;
     assert_eq!((told.len(), told[0][0].as_str()), (1, "availability"));
     assert!(["1", "true"].contains(&told[0][1].as_str()), "{told:?}");

@@ -4,7 +4,7 @@ use super::fixtures::*;
 use super::probing::small_server;
 use crate::receiver::Receiver;
 use mcproof_client::Network;
-use mcproof_watch::channel::Carrier;
+use mcproof_watch::channel::DeliveryClient;
 use mcproof_watch::clock::Clock;
 use mcproof_watch::config::{ChannelSpec, Config, Route, Secret, TargetSpec};
 use mcproof_watch::monitor::{Monitor, Role, keep_passing};
@@ -35,9 +35,9 @@ pub(crate) async fn an_outage_is_told_while_the_database_takes_nothing(address: 
     let store = Store::open(&address).await.unwrap();
     clock.follow(&store).await.unwrap();
     let monitor = Monitor::over(store, config, reach("worker"), clock.now()).await.unwrap();
-    let carrier = Carrier::new(Network::default());
-    let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), carrier.clone());
-    let standby = Standby::new(monitor.clone(), carrier);
+    let delivery_client = DeliveryClient::new(Network::default());
+    let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), delivery_client.clone());
+    let standby = Standby::new(monitor.clone(), delivery_client);
     let has_ended = Cell::new(false);
     let tell = |news| has_ended.set(has_ended.get() || matches!(news, News::Ended));
     let telling = keep_passing(async |now| notifier.pass(now).await.map(|round| round.next), &monitor.stirred, &clock, pending());
@@ -85,9 +85,9 @@ pub(crate) async fn what_an_unread_standby_tells_anew_goes_on(address: String) {
     let store = Store::open(&address).await.unwrap();
     clock.follow(&store).await.unwrap();
     let monitor = Monitor::over(store, config, reach("worker"), clock.now()).await.unwrap();
-    let carrier = Carrier::new(Network::default());
-    let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), carrier.clone());
-    let standby = Standby::new(monitor.clone(), carrier);
+    let delivery_client = DeliveryClient::new(Network::default());
+    let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), delivery_client.clone());
+    let standby = Standby::new(monitor.clone(), delivery_client);
     let is_unread = Cell::new(false);
     let tell = |news| is_unread.set(is_unread.get() || matches!(news, News::Unread(_)));
     // It looks when it is told to, and never by itself.
@@ -130,7 +130,7 @@ pub(crate) async fn what_the_database_does_not_take_is_tried_again_later(address
     let store = Store::open(&address).await.unwrap();
     clock.follow(&store).await.unwrap();
     let monitor = Monitor::over(store, config, reach("worker"), clock.now()).await.unwrap();
-    let standby = Standby::new(monitor.clone(), Carrier::new(Network::default()));
+    let standby = Standby::new(monitor.clone(), DeliveryClient::new(Network::default()));
     let (has_begun, has_ended) = (Cell::new(false), Cell::new(false));
     let tell = |news| {
         has_begun.set(has_begun.get() || matches!(news, News::Began));

@@ -5,7 +5,7 @@ use super::fixtures::*;
 use super::receiver::Receiver;
 use mcproof_client::Network;
 use mcproof_suite::Environment;
-use mcproof_watch::channel::Carrier;
+use mcproof_watch::channel::DeliveryClient;
 use mcproof_watch::config::{Config, load};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::notifier::Notifier;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-struct Scene {
+struct IncidentContext {
     stores: Vec<Store>,
     config: Config,
     notifier: Notifier,
@@ -28,7 +28,7 @@ struct Scene {
     now: Moment,
 }
 
-impl Scene {
+impl IncidentContext {
     async fn new(address: &str, text: &str) -> Self {
         let chat = Receiver::http().await;
         let text = format!("{text}channels: {{ chat: {{ webhook: \"{}\" }} }}\n", chat.url("/"));
@@ -41,7 +41,7 @@ impl Scene {
             stores.push(Store::open(address).await.unwrap());
         }
         let (_, plan) = watch::channel(Arc::new(Plan { config: Arc::new(config.clone()), targets: BTreeMap::new() }));
-        let notifier = Notifier::new(stores[0].clone(), plan, Carrier::new(Network::default()));
+        let notifier = Notifier::new(stores[0].clone(), plan, DeliveryClient::new(Network::default()));
         Self { stores, config, notifier, chat, now: FIRST }
     }
 
@@ -96,7 +96,7 @@ const DEPENDENT: &str = "targets:
 ";
 
 pub(crate) async fn what_depends_on_what_is_down_is_told_only_if_it_outlasts_that(address: String) {
-    let mut scene = Scene::new(&address, DEPENDENT).await;
+    let mut scene = IncidentContext::new(&address, DEPENDENT).await;
     let both = [("db", DOWN), ("shop", DOWN)];
     scene.see(&both, Duration::ZERO).await;
     scene.confirm(&both).await;
@@ -132,7 +132,7 @@ routes: [{ channels: chat, group_by: blue }]
 ";
 
 pub(crate) async fn what_is_grouped_is_one_message_and_none_is_lost(address: String) {
-    let mut scene = Scene::new(&address, GROUPED).await;
+    let mut scene = IncidentContext::new(&address, GROUPED).await;
     let down = [("a", DOWN), ("b", DOWN), ("c", DOWN)];
     scene.see(&[("a", DOWN), ("b", DOWN), ("c", DOWN), ("d", UP)], Duration::ZERO).await;
     scene.confirm(&down).await;

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::{network, output, settings, suggest};
 use mcproof_client::Network;
 use mcproof_report::escape;
-use mcproof_watch::channel::{Carrier, Kind, Message, Parcel, Setback, pack};
+use mcproof_watch::channel::{DeliveryClient, DeliveryFailure, Kind, Message, Payload, pack};
 use mcproof_watch::config::{ChannelSpec, Config};
 use mcproof_watch::incident::{Class, Detail, Severity};
 use mcproof_watch::moment::Moment;
@@ -27,11 +27,11 @@ pub(super) fn run(arguments: &AlertArguments) -> Result<Exit, Failure> {
     let as_it_stands = Instead { listen: None, database: None, region: None };
     let Some(config) = reading::read(&arguments.config, &as_it_stands)?.or_tell() else { return Ok(Exit::BadInput) };
     let channels = chosen(&config, &arguments.channels)?;
-    let carrier = Carrier::new(Network { proxies: network::of_environment(), ..Network::default() });
+    let delivery_client = DeliveryClient::new(Network { proxies: network::of_environment(), ..Network::default() });
     let told = conversation::run(async {
         let mut interrupts = Interrupts::new()?;
         tokio::select! {
-            told = tell_all(&config, &channels, &carrier) => Ok(Ok(told)),
+            told = tell_all(&config, &channels, &delivery_client) => Ok(Ok(told)),
             exit = interrupts.next() => Ok(Err(exit)),
         }
     })??;
@@ -75,7 +75,7 @@ fn chosen(config: &Config, named: &[String]) -> Result<Vec<(String, ChannelSpec)
     Ok(config.channels.iter().filter(|(name, _)| is_chosen(name)).map(|(name, spec)| (name.clone(), spec.clone())).collect())
 }
 
-async fn tell_all(config: &Config, channels: &[(String, ChannelSpec)], carrier: &Carrier) -> Vec<Told> {
+async fn tell_all(config: &Config, channels: &[(String, ChannelSpec)], delivery_client: &DeliveryClient) -> Vec<Told> {
     let mut told = Vec::new();
     let since = Moment::from(settings::now());
     for (name, spec) in channels {
@@ -83,7 +83,7 @@ async fn tell_all(config: &Config, channels: &[(String, ChannelSpec)], carrier: 
             let began = Instant::now();
             let now = Moment::from(settings::now());
             let outcome = match pack(spec, &message(config, name, kind, since, now)) {
-                Ok(parcel) => deliver(carrier, &parcel, now).await,
+                Ok(payload) => deliver(delivery_client, &payload, now).await,
                 Err(why) => Err(why),
             };
             let is_over = outcome.is_err();
@@ -97,10 +97,10 @@ async fn tell_all(config: &Config, channels: &[(String, ChannelSpec)], carrier: 
     told
 }
 
-async fn deliver(carrier: &Carrier, parcel: &Parcel, now: Moment) -> Result<String, String> {
-    carrier.deliver(parcel, now, &|| true).await.map_err(|setback| match setback {
-        Setback::Passing { why, .. } | Setback::Refused(why) => why,
-        Setback::TooLate => "it was too late".to_owned(),
+async fn deliver(delivery_client: &DeliveryClient, payload: &Payload, now: Moment) -> Result<String, String> {
+    delivery_client.deliver(payload, now, &|| true).await.map_err(|delivery_failure| match delivery_failure {
+        DeliveryFailure::Passing { why, .. } | DeliveryFailure::Refused(why) => why,
+        DeliveryFailure::TooLate => "it was too late".to_owned(),
     })
 }
 

@@ -1,8 +1,8 @@
 //! `mcproof watch status`, `incidents` and `silences`: what the database of a monitor knows, for a terminal and for scripts. Reads, and
 //! changes nothing.
 
-use super::desk::{Kept, with_store};
 use super::of_store;
+use super::operations::{Kept, with_store};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;

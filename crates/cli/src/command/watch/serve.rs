@@ -11,10 +11,10 @@ use crate::{network, output, settings};
 use mcproof_client::{Guardian, Network};
 use mcproof_record::Diagnostic;
 use mcproof_report::{diagnostic, escape};
-use mcproof_watch::channel::Carrier;
+use mcproof_watch::channel::DeliveryClient;
 use mcproof_watch::clock::Clock;
 use mcproof_watch::config::Config;
-use mcproof_watch::heartbeat::{Beat, Heart};
+use mcproof_watch::heartbeat::{HeartbeatOutcome, HeartbeatSender};
 use mcproof_watch::metrics::Metrics;
 use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor::{Monitor, Reach, Role, keep_passing};
@@ -50,8 +50,8 @@ const LAST_MESSAGES: Duration = Duration::from_secs(60);
 struct House {
     monitor: Monitor,
     notifier: Notifier,
-    heart: Heart,
-    carrier: Carrier,
+    heartbeat_sender: HeartbeatSender,
+    delivery_client: DeliveryClient,
     clock: Clock,
     log: Form,
     /// What the database did not do the last time, by what it was asked for.
@@ -96,10 +96,11 @@ async fn open(config: Config, log: Form) -> Result<House, Failure> {
         name: format!("{}-{}", std::process::id(), clock.now().0),
     };
     let monitor = Monitor::open(config, reach, &clock).await.map_err(|failure| of_store(&failure))?;
-    let carrier = Carrier::new(network);
-    let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), carrier.clone());
-    let heart = Heart::new(monitor.store.clone(), monitor.plan(), carrier.clone(), monitor.pulse.clone());
-    Ok(House { monitor, notifier, heart, carrier, clock, log, complaints: Mutex::default() })
+    let delivery_client = DeliveryClient::new(network);
+    let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), delivery_client.clone());
+    let heartbeat_sender =
+        HeartbeatSender::new(monitor.store.clone(), monitor.plan(), delivery_client.clone(), monitor.worker_health.clone());
+    Ok(House { monitor, notifier, heartbeat_sender, delivery_client, clock, log, complaints: Mutex::default() })
 }
 
 impl House {
@@ -199,7 +200,7 @@ impl House {
         let probing = self.monitor.run(role, &self.clock, stopped());
         let standing_by = async {
             if role == Role::Serve {
-                let standby = Standby::new(self.monitor.clone(), self.carrier.clone());
+                let standby = Standby::new(self.monitor.clone(), self.delivery_client.clone());
                 standby.run(&self.clock, |news| self.tell_of_standby(&news), stopped()).await;
             }
         };
@@ -219,7 +220,7 @@ impl House {
         let mut state =
             web::State::new(self.monitor.store.clone(), Arc::new(move || Arc::clone(&plan.borrow().config)), move || clock.now(), bell);
         state.network.proxies = network::of_environment();
-        state.pulse = self.monitor.pulse.clone();
+        state.worker_health = self.monitor.worker_health.clone();
         state.instance = format!("{}/{}/{}", self.monitor.worker.region, settings::host_name(), std::process::id());
         let metrics = Arc::clone(&state.metrics);
         let mut stop = std::pin::pin!(stop);
@@ -284,7 +285,7 @@ impl House {
     }
 
     async fn notify(&self, now: Moment) -> Result<Option<Moment>, ()> {
-        if self.monitor.pulse.vitals().is_replaced {
+        if self.monitor.worker_health.report().is_replaced {
             return Ok(Some(now + POLL));
         }
         match self.notifier.pass(now).await {
@@ -311,8 +312,8 @@ impl House {
         }
     }
 
-    async fn beat(&self, now: Moment, last: &mut Option<Beat>) -> Result<Option<Moment>, ()> {
-        let (beat, next) = match self.heart.pass(now).await {
+    async fn beat(&self, now: Moment, last: &mut Option<HeartbeatOutcome>) -> Result<Option<Moment>, ()> {
+        let (beat, next) = match self.heartbeat_sender.pass(now).await {
             Ok(beaten) => {
                 self.works_again("heartbeat");
                 beaten
@@ -322,12 +323,12 @@ impl House {
                 return Err(());
             }
         };
-        if beat != Beat::Waited && last.as_ref() != Some(&beat) {
+        if beat != HeartbeatOutcome::Waited && last.as_ref() != Some(&beat) {
             match &beat {
-                Beat::Fetched => self.log.say(Level::Info, "heartbeat", &[]),
-                Beat::Silent(why) => self.log.say(Level::Warning, "heartbeat-silent", &[("why", why)]),
-                Beat::Failed(why) => self.log.say(Level::Warning, "heartbeat-failed", &[("why", why)]),
-                Beat::Waited => {}
+                HeartbeatOutcome::Fetched => self.log.say(Level::Info, "heartbeat", &[]),
+                HeartbeatOutcome::Silent(why) => self.log.say(Level::Warning, "heartbeat-silent", &[("why", why)]),
+                HeartbeatOutcome::Failed(why) => self.log.say(Level::Warning, "heartbeat-failed", &[("why", why)]),
+                HeartbeatOutcome::Waited => {}
             }
             *last = Some(beat);
         }
@@ -420,7 +421,7 @@ impl House {
                 () = &mut stop => return,
                 () = sleep(POLL) => {}
             }
-            let now = self.monitor.pulse.vitals().trouble;
+            let now = self.monitor.worker_health.report().trouble;
             if now != trouble {
                 match &now {
                     Some(Trouble { why, hint, .. }) => {

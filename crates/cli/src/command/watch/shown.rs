@@ -3,7 +3,7 @@
 use mcproof_analysis::oddities::Oddities;
 use mcproof_report::escape;
 use mcproof_watch::config::{Config, Route, TargetKind, TargetSpec, When};
-use mcproof_watch::push::Rhythm;
+use mcproof_watch::push::PushSchedule;
 use mcproof_watch::state::Thresholds;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -135,8 +135,8 @@ fn place(target: &TargetSpec) -> (String, String) {
         TargetKind::Push { expectation, .. } => {
             let lasts = expectation.lasts.map(|lasts| format!(", takes up to {}", span(lasts))).unwrap_or_default();
             let rhythm = match &expectation.rhythm {
-                Rhythm::Every(every) => format!("within {}", span(*every)),
-                Rhythm::Cron { expression, zone } => format!("at {expression} ({zone})"),
+                PushSchedule::Every(every) => format!("within {}", span(*every)),
+                PushSchedule::Cron { expression, zone } => format!("at {expression} ({zone})"),
             };
             ("push".to_owned(), format!("{rhythm}, grace {}{lasts}", span(expectation.grace)))
         }

@@ -2,7 +2,7 @@
 //! outlasts that. The incident of the other one is its parent. Decided from rows each time, so that a restart changes nothing; what is
 //! not clear yet is waited for, but never for ever.
 
-use super::{Scene, Untold};
+use super::{IncidentContext, UnsentIncident};
 use crate::config::Dependencies;
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::Moment;
@@ -39,9 +39,13 @@ fn is_explained(class: Class) -> bool {
 }
 
 /// Why a target does not work, as far as that can be known now.
-pub(super) async fn of(transaction: &mut Transaction<'_, Any>, scene: &Scene<'_>, untold: &Untold<'_>) -> Result<Cause, sqlx::Error> {
-    let names = match scene.config.targets.get(untold.target) {
-        Some(spec) if is_explained(untold.class) => names(transaction, untold.target, &spec.depends_on).await?,
+pub(super) async fn of(
+    transaction: &mut Transaction<'_, Any>,
+    context: &IncidentContext<'_>,
+    unsent: &UnsentIncident<'_>,
+) -> Result<Cause, sqlx::Error> {
+    let names = match context.config.targets.get(unsent.target) {
+        Some(spec) if is_explained(unsent.class) => names(transaction, unsent.target, &spec.depends_on).await?,
         _ => return Ok(Cause::None),
     };
     if names.is_empty() {
@@ -56,17 +60,17 @@ pub(super) async fn of(transaction: &mut Transaction<'_, Any>, scene: &Scene<'_>
     for row in &rows {
         let target: String = row.try_get("name")?;
         if let Some(id) = row.try_get::<Option<String>, _>("id")? {
-            if is_anybodys(transaction, scene, &id, untold.id).await? {
+            if is_anybodys(transaction, context, &id, unsent.id).await? {
                 return Ok(Cause::Incident { id, target });
             }
             continue;
         }
         let is_being_looked_at = match Availability::of_word(&row.try_get::<String, _>("availability")?) {
             Some(Availability::Suspect) => true,
-            Some(Availability::Ok) => Moment(row.try_get("last_result")?) < untold.since,
+            Some(Availability::Ok) => Moment(row.try_get("last_result")?) < unsent.since,
             _ => false,
         };
-        if is_being_looked_at && scene.now < untold.opened + patience(scene, &target) {
+        if is_being_looked_at && context.now < unsent.opened + patience(context, &target) {
             cause = Cause::Unknown;
         }
     }
@@ -74,8 +78,8 @@ pub(super) async fn of(transaction: &mut Transaction<'_, Any>, scene: &Scene<'_>
 }
 
 /// For what fails at the same time to be confirmed.
-fn patience(scene: &Scene<'_>, target: &str) -> Duration {
-    let spec = scene.config.targets.get(target);
+fn patience(context: &IncidentContext<'_>, target: &str) -> Duration {
+    let spec = context.config.targets.get(target);
     let usual = Thresholds::default();
     let confirmations = spec.map_or(&usual.confirmations, |spec| &spec.thresholds.confirmations);
     confirmations.last().copied().unwrap_or_default() + spec.map_or(PATIENCE, |spec| spec.deadline()) + PATIENCE
@@ -95,7 +99,12 @@ async fn names(transaction: &mut Transaction<'_, Any>, target: &str, all: &Depen
 
 /// Whether somebody is told of an incident, or of what it is a part of, or is deliberately told of nothing. What is told to nobody
 /// explains nothing: else nobody would ever be told.
-async fn is_anybodys(transaction: &mut Transaction<'_, Any>, scene: &Scene<'_>, incident: &str, own: &str) -> Result<bool, sqlx::Error> {
+async fn is_anybodys(
+    transaction: &mut Transaction<'_, Any>,
+    context: &IncidentContext<'_>,
+    incident: &str,
+    own: &str,
+) -> Result<bool, sqlx::Error> {
     let mut at = incident.to_owned();
     for _ in 0..LONGEST_CHAIN {
         // A configuration that was turned round: each would wait for the other one.
@@ -117,9 +126,9 @@ async fn is_anybodys(transaction: &mut Transaction<'_, Any>, scene: &Scene<'_>, 
         if row.try_get::<Option<String>, _>("host")?.is_none() {
             return Ok(false);
         }
-        let subject = scene.read_subject(&row.try_get::<String, _>("subject")?, &row)?;
+        let subject = context.read_subject(&row.try_get::<String, _>("subject")?, &row)?;
         let severity = Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(Severity::Page);
-        return Ok(subject.is_quiet || scene.route(severity, &subject.tags).is_some());
+        return Ok(subject.is_quiet || context.route(severity, &subject.tags).is_some());
     }
     Ok(false)
 }
@@ -127,7 +136,7 @@ async fn is_anybodys(transaction: &mut Transaction<'_, Any>, scene: &Scene<'_>, 
 /// Nobody is told of an incident as long as this other one is open.
 pub(super) async fn hold(
     transaction: &mut Transaction<'_, Any>,
-    scene: &Scene<'_>,
+    context: &IncidentContext<'_>,
     incident: &str,
     cause: &str,
     target: &str,
@@ -138,7 +147,7 @@ pub(super) async fn hold(
         return Ok(());
     }
     explain(transaction, incident, Some(cause), &row, Some(target)).await?;
-    scene.note(transaction, incident, "suppressed", &format!("alerts are held while {target}, which it depends on, is down")).await
+    context.note(transaction, incident, "suppressed", &format!("alerts are held while {target}, which it depends on, is down")).await
 }
 
 async fn explain(
@@ -159,14 +168,14 @@ async fn explain(
 /// first. `row` is that of [`super::tell_what_is_owed`].
 pub(super) async fn is_released(
     transaction: &mut Transaction<'_, Any>,
-    scene: &Scene<'_>,
-    untold: &Untold<'_>,
+    context: &IncidentContext<'_>,
+    unsent: &UnsentIncident<'_>,
     row: &AnyRow,
 ) -> Result<bool, sqlx::Error> {
-    match of(transaction, scene, untold).await? {
+    match of(transaction, context, unsent).await? {
         Cause::Unknown => return Ok(false),
         Cause::Incident { id, target } => {
-            hold(transaction, scene, untold.id, &id, &target).await?;
+            hold(transaction, context, unsent.id, &id, &target).await?;
             return Ok(false);
         }
         Cause::None => {}
@@ -179,31 +188,31 @@ pub(super) async fn is_released(
         let is_seen =
             Moment(row.try_get("last_result")?) > ended && !matches!(availability, Some(Availability::Recovering | Availability::Suspect));
         let every = Duration::from_millis(row.try_get::<i64, _>("every")?.unsigned_abs());
-        if !is_seen && scene.now < ended + every * BLIND_AFTER + GRACE {
+        if !is_seen && context.now < ended + every * BLIND_AFTER + GRACE {
             return Ok(false);
         }
     }
-    let found = sqlx::query("SELECT detail FROM incident WHERE id = $1").bind(untold.id).fetch_one(&mut **transaction).await?;
-    explain(transaction, untold.id, None, &found, None).await?;
+    let found = sqlx::query("SELECT detail FROM incident WHERE id = $1").bind(unsent.id).fetch_one(&mut **transaction).await?;
+    explain(transaction, unsent.id, None, &found, None).await?;
     let text = match (&cause, ended) {
         (Some(cause), Some(_)) => format!("{cause} is up again, but this is still down"),
         (Some(cause), None) => format!("{cause} no longer explains it"),
         (None, _) => "the incident that it belonged to is gone".to_owned(),
     };
-    scene.note(transaction, untold.id, "outlasted", &text).await?;
+    context.note(transaction, unsent.id, "outlasted", &text).await?;
     Ok(true)
 }
 
 /// Brings forward the probes of what a target depends on, so that both are known to fail at about the same time. Their slots stay
 /// what they are.
-pub(super) async fn ask(transaction: &mut Transaction<'_, Any>, scene: &Scene<'_>, target: &str) -> Result<(), sqlx::Error> {
-    let Some(spec) = scene.config.targets.get(target) else { return Ok(()) };
+pub(super) async fn ask(transaction: &mut Transaction<'_, Any>, context: &IncidentContext<'_>, target: &str) -> Result<(), sqlx::Error> {
+    let Some(spec) = context.config.targets.get(target) else { return Ok(()) };
     let names = names(transaction, target, &spec.depends_on).await?;
     for name in names {
         let statement = "UPDATE schedule SET slot = slot - (SELECT every FROM target WHERE target.name = schedule.target), attempt = $1, due = $2 \
              WHERE target = $3 AND attempt = 0 AND lease_until < $2 AND slot > $2 AND EXISTS (\
              SELECT 1 FROM target WHERE target.name = $3 AND removed IS NULL AND availability = 'ok')";
-        let query = sqlx::query(statement).bind(super::storm::OUT_OF_TURN).bind(scene.now.0).bind(&name);
+        let query = sqlx::query(statement).bind(super::storm::OUT_OF_TURN).bind(context.now.0).bind(&name);
         query.execute(&mut **transaction).await?;
     }
     Ok(())

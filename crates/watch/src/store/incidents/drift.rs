@@ -1,6 +1,6 @@
 //! What a change of a contract means for those who call the server, and how much that matters.
 
-use super::{Scene, Turn};
+use super::{IncidentContext, Turn};
 use crate::incident::{Class, Detail, Severity};
 use crate::state::{Drift, Effect};
 use crate::store::{contracts, packed};
@@ -13,18 +13,22 @@ use std::collections::BTreeMap;
 const MOST_TOLD: usize = 3;
 
 /// Looks at each change of the contract, keeps it, tells the state how much it matters, and says what to open.
-pub(super) async fn weigh(transaction: &mut Transaction<'_, Any>, scene: &Scene<'_>, turn: &mut Turn) -> Result<Vec<Effect>, sqlx::Error> {
+pub(super) async fn weigh(
+    transaction: &mut Transaction<'_, Any>,
+    context: &IncidentContext<'_>,
+    turn: &mut Turn,
+) -> Result<Vec<Effect>, sqlx::Error> {
     let drifts: Vec<Drift> =
         turn.effects.iter().filter_map(|effect| if let Effect::Drift(drift) = effect { Some(drift.clone()) } else { None }).collect();
     let mut opened = Vec::new();
     for drift in drifts {
         let found = compare(transaction, &turn.target, &drift).await?;
         let weight = Weight::of(found.as_ref());
-        keep(transaction, scene, &turn.target, &drift, weight, found.as_ref()).await?;
+        keep(transaction, context, &turn.target, &drift, weight, found.as_ref()).await?;
         if drift.is_announced {
             continue;
         }
-        turn.state.weigh(weight.level(), weight == Weight::Suspicious, scene.now);
+        turn.state.weigh(weight.level(), weight == Weight::Suspicious, context.now);
         let changes = found.as_ref().map_or(&[][..], |found| found.changes.as_slice());
         let target = &turn.target;
         let title = match (drift.is_mixed, weight) {
@@ -43,7 +47,7 @@ pub(super) async fn weigh(transaction: &mut Transaction<'_, Any>, scene: &Scene<
             "if this is intended, acknowledge it; announce the next deployment to avoid the alert"
         };
         let detail = Detail { layer: Some("contract".into()), message: told(changes), hint: Some(hint.into()), ..Detail::default() };
-        opened.push(Effect::Open { class, severity: weight.severity(), title, detail, since: scene.now });
+        opened.push(Effect::Open { class, severity: weight.severity(), title, detail, since: context.now });
     }
     Ok(opened)
 }
@@ -115,7 +119,7 @@ async fn compare(transaction: &mut Transaction<'_, Any>, target: &str, drift: &D
 
 async fn keep(
     transaction: &mut Transaction<'_, Any>,
-    scene: &Scene<'_>,
+    context: &IncidentContext<'_>,
     target: &str,
     drift: &Drift,
     weight: Weight,
@@ -124,9 +128,9 @@ async fn keep(
     let statement = "INSERT INTO contract_change (id, target, at, old_hash, new_hash, level, announced, diff) \
                      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
     sqlx::query(statement)
-        .bind(scene.id())
+        .bind(context.id())
         .bind(target)
-        .bind(scene.now.0)
+        .bind(context.now.0)
         .bind(&drift.old)
         .bind(&drift.new)
         .bind(if drift.is_mixed { "mixed-fleet" } else { weight.word() })

@@ -1,7 +1,7 @@
 //! Targets that share a tag by which their route groups them are told together: the first one opens an incident of the group, whose
 //! page waits a little for others, and whoever comes later updates it. Those of the single targets are its parts.
 
-use super::{Opening, Scene, Untold, in_json};
+use super::{IncidentContext, Opening, UnsentIncident, in_json};
 use crate::config::{Config, Route};
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::Moment;
@@ -30,8 +30,8 @@ pub(super) struct Part {
 /// be woken.
 pub(super) async fn join(
     transaction: &mut Transaction<'_, Any>,
-    scene: &Scene<'_>,
-    untold: &Untold<'_>,
+    context: &IncidentContext<'_>,
+    unsent: &UnsentIncident<'_>,
     tags: &[String],
     route: &Route,
     tag: &str,
@@ -41,40 +41,40 @@ pub(super) async fn join(
     let base = format!("group:{tag}@{}", route.channels[0]);
     for _ in 0..ATTEMPTS {
         if let Some((group, severity)) = open_group(transaction, &base).await? {
-            add(transaction, &group, untold.id).await?;
-            let parts = refresh(transaction, scene, &group, tag).await?;
-            let title = parts.iter().find(|part| part.subject == untold.target).map_or("", |part| part.title.as_str());
-            scene.note(transaction, &group, "joined", title).await?;
-            raise(transaction, &group, severity.max(untold.severity)).await?;
-            update(transaction, scene, &group, &channels, route).await?;
-            scene.note(transaction, untold.id, "grouped", &format!("grouped with other incidents of {tag}")).await?;
+            add(transaction, &group, unsent.id).await?;
+            let parts = refresh(transaction, context, &group, tag).await?;
+            let title = parts.iter().find(|part| part.subject == unsent.target).map_or("", |part| part.title.as_str());
+            context.note(transaction, &group, "joined", title).await?;
+            raise(transaction, &group, severity.max(unsent.severity)).await?;
+            update(transaction, context, &group, &channels, route).await?;
+            context.note(transaction, unsent.id, "grouped", &format!("grouped with other incidents of {tag}")).await?;
             return Ok(());
         }
-        let found = sqlx::query("SELECT title, detail, evidence FROM incident WHERE id = $1").bind(untold.id);
+        let found = sqlx::query("SELECT title, detail, evidence FROM incident WHERE id = $1").bind(unsent.id);
         let row = found.fetch_one(&mut **transaction).await?;
         let (title, evidence): (String, Option<String>) = (row.try_get("title")?, row.try_get("evidence")?);
         let mut detail: Detail = serde_json::from_str(&row.try_get::<String, _>("detail")?).unwrap_or_default();
-        detail.members = vec![untold.target.to_owned()];
+        detail.members = vec![unsent.target.to_owned()];
         detail.tags = tags.to_vec();
         let subject = free_name(transaction, &base).await?;
         let opening = Opening {
             subject: &subject,
             class: Class::Group,
-            severity: untold.severity,
+            severity: unsent.severity,
             title: &title,
             detail: &detail,
-            since: untold.since,
+            since: unsent.since,
             parent: None,
             evidence: evidence.as_deref(),
         };
-        if let Some(group) = scene.open(transaction, &opening).await? {
-            add(transaction, &group, untold.id).await?;
-            scene.note(transaction, untold.id, "grouped", &format!("grouped with other incidents of {tag}")).await?;
-            return scene.send_after(transaction, &group, "trigger", &channels, route.group_wait).await;
+        if let Some(group) = context.open(transaction, &opening).await? {
+            add(transaction, &group, unsent.id).await?;
+            context.note(transaction, unsent.id, "grouped", &format!("grouped with other incidents of {tag}")).await?;
+            return context.send_after(transaction, &group, "trigger", &channels, route.group_wait).await;
         }
     }
     // Nobody waits for a group that never is there.
-    scene.send(transaction, untold.id, "trigger", &channels).await
+    context.send(transaction, unsent.id, "trigger", &channels).await
 }
 
 /// Ends groups of which nothing is left: the last two parts may have ended at the same time. True if there were any.
@@ -90,11 +90,11 @@ pub async fn end_empty_groups(store: &Store, config: &Config, now: Moment) -> Re
         return Ok(false);
     }
     let mut transaction = store.begin().await?;
-    let scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
+    let context = IncidentContext { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
     for group in &empty {
         // Something may have joined it meanwhile; what joins it right now is told on its own.
         if parts_of(&mut transaction, group).await?.is_empty() {
-            scene.end_storm(&mut transaction, group, LAST).await?;
+            context.end_storm(&mut transaction, group, LAST).await?;
         }
     }
     transaction.commit().await?;
@@ -105,7 +105,7 @@ pub async fn end_empty_groups(store: &Store, config: &Config, now: Moment) -> Re
 /// group.
 pub(super) async fn changed(
     transaction: &mut Transaction<'_, Any>,
-    scene: &Scene<'_>,
+    context: &IncidentContext<'_>,
     group: &str,
     part: &str,
     severity: Severity,
@@ -119,24 +119,24 @@ pub(super) async fn changed(
     let channels: String = row.try_get("route")?;
     let subject: String = row.try_get("subject")?;
     // Who is told of it may be somebody else now: then it is told on its own.
-    let Some(route) = scene
+    let Some(route) = context
         .config
         .route(severity, &detail.tags)
         .filter(|route| first_of(&channels).as_deref() == route.channels.first().map(String::as_str))
     else {
         let query = sqlx::query("UPDATE incident SET parent = NULL WHERE id = $1").bind(part);
         query.execute(&mut **transaction).await?;
-        if let Some(route) = scene.route(severity, &detail.tags) {
-            scene.send(transaction, part, "trigger", &route).await?;
+        if let Some(route) = context.route(severity, &detail.tags) {
+            context.send(transaction, part, "trigger", &route).await?;
         }
         if parts_of(transaction, group).await?.is_empty() {
-            scene.end_storm(transaction, group, "its last incident is alerted separately").await?;
+            context.end_storm(transaction, group, "its last incident is alerted separately").await?;
         }
         return Ok(());
     };
-    refresh(transaction, scene, group, tag_of(&subject)).await?;
+    refresh(transaction, context, group, tag_of(&subject)).await?;
     raise(transaction, group, before.max(severity)).await?;
-    update(transaction, scene, group, &channels, route).await
+    update(transaction, context, group, &channels, route).await
 }
 
 fn first_of(route: &str) -> Option<String> {
@@ -196,7 +196,7 @@ async fn raise(transaction: &mut Transaction<'_, Any>, group: &str, severity: Se
 /// Tells of the group as it is now, unless a message that says so is about to be sent for the first time anyway.
 async fn update(
     transaction: &mut Transaction<'_, Any>,
-    scene: &Scene<'_>,
+    context: &IncidentContext<'_>,
     group: &str,
     channels: &str,
     route: &Route,
@@ -206,15 +206,20 @@ async fn update(
          AND attempts = 0 AND hop = 0 AND tried_since IS NULL {}",
         Dialect::of(transaction).lock()
     );
-    let waiting = sqlx::query(AssertSqlSafe(statement)).bind(group).bind(scene.now.0).fetch_all(&mut **transaction).await?;
+    let waiting = sqlx::query(AssertSqlSafe(statement)).bind(group).bind(context.now.0).fetch_all(&mut **transaction).await?;
     if waiting.is_empty() {
-        scene.send_after(transaction, group, "update", channels, route.group_wait).await?;
+        context.send_after(transaction, group, "update", channels, route.group_wait).await?;
     }
     Ok(())
 }
 
 /// Writes what is open of a group into its title and its message.
-async fn refresh(transaction: &mut Transaction<'_, Any>, scene: &Scene<'_>, group: &str, tag: &str) -> Result<Vec<Part>, sqlx::Error> {
+async fn refresh(
+    transaction: &mut Transaction<'_, Any>,
+    context: &IncidentContext<'_>,
+    group: &str,
+    tag: &str,
+) -> Result<Vec<Part>, sqlx::Error> {
     let parts = parts_of(transaction, group).await?;
     if let [_, _, ..] = parts.as_slice() {
         let detail: String =
@@ -224,7 +229,7 @@ async fn refresh(transaction: &mut Transaction<'_, Any>, scene: &Scene<'_>, grou
         let detail = Detail { message: told(&parts), members: members(&parts), tags, ..Detail::default() };
         let statement = "UPDATE incident SET title = $1, detail = $2, evidence = NULL WHERE id = $3 AND opened <= $4";
         let query = sqlx::query(statement).bind(title).bind(serde_json::to_string(&detail).expect("a detail has text keys only"));
-        query.bind(group).bind(scene.now.0).execute(&mut **transaction).await?;
+        query.bind(group).bind(context.now.0).execute(&mut **transaction).await?;
     }
     Ok(parts)
 }

@@ -1,7 +1,7 @@
 //! Whether a target fails alone. Many that share a host, or a place that they are probed from, fail for one reason: that is one
 //! incident, and one page.
 
-use super::{Opening, ROWS, Scene, Subject, Turn, Untold, dependency};
+use super::{IncidentContext, Opening, ROWS, Subject, Turn, UnsentIncident, dependency};
 use crate::config::Config;
 use crate::incident::{Class, Detail, Severity};
 use crate::maintenance;
@@ -47,7 +47,7 @@ pub(super) struct Failure<'a> {
 /// with it is a part, and only while there still is one.
 pub(super) async fn of(
     transaction: &mut Transaction<'_, Any>,
-    scene: &Scene<'_>,
+    context: &IncidentContext<'_>,
     subject: &Subject,
     failure: &Failure<'_>,
     others: Others,
@@ -59,42 +59,42 @@ pub(super) async fn of(
     }
     let states: &[&str] = if class == Class::Blind { &["blind"] } else { &["suspect", "down"] };
     let (began, working_since) = match others {
-        Others::SeenSince => (scene.now, scene.now - RECENT),
+        Others::SeenSince => (context.now, context.now - RECENT),
         Others::Known => (Moment(0), Moment(0)),
     };
     // What is not seen any more has begun when that was noticed.
-    let since = if class == Class::Blind { scene.now } else { failure.since };
+    let since = if class == Class::Blind { context.now } else { failure.since };
     let places = [Place::Host(&subject.host), Place::Region(region)];
     for place in places {
         let Some((storm, opened)) = open_storm(transaction, &place.subject()).await? else { continue };
-        let failing = failing(transaction, scene, place, states, opened).await?;
+        let failing = failing(transaction, context, place, states, opened).await?;
         let is_part = since <= opened + subject.every.max(WITHIN);
-        if is_part && is_storm(transaction, scene, place, &failing, working_since).await? {
-            tell_routes(transaction, scene, &storm, std::slice::from_ref(&subject.tags)).await?;
+        if is_part && is_storm(transaction, context, place, &failing, working_since).await? {
+            tell_routes(transaction, context, &storm, std::slice::from_ref(&subject.tags)).await?;
             return Ok(Some(storm));
         }
     }
     for place in places {
-        let mut failing = failing(transaction, scene, place, states, began).await?;
+        let mut failing = failing(transaction, context, place, states, began).await?;
         let open = open_storm(transaction, &place.subject()).await?;
         let is_earlier = |opened: Moment| since > opened + subject.every.max(WITHIN);
         let older = open.as_ref().filter(|(_, opened)| is_earlier(*opened)).map(|(storm, _)| storm.as_str());
         let parts = match older {
-            Some(older) => parts(transaction, scene, older).await?,
+            Some(older) => parts(transaction, context, older).await?,
             None => Vec::new(),
         };
         // What is known to fail since then is no part of another wave.
         failing.retain(|(name, _)| parts.iter().all(|(part, _)| part != name));
-        if !is_storm(transaction, scene, place, &failing, working_since).await? {
+        if !is_storm(transaction, context, place, &failing, working_since).await? {
             continue;
         }
         let mut tags: Vec<Vec<String>> = failing.iter().map(|(_, subject)| subject.tags.clone()).collect();
         if let (Some((storm, _)), None) = (&open, older) {
-            tell_routes(transaction, scene, storm, &tags).await?;
+            tell_routes(transaction, context, storm, &tags).await?;
             return Ok(Some(storm.clone()));
         }
         if let Some(older) = older {
-            scene
+            context
                 .end_storm(transaction, older, "more targets fail at once: another storm, which includes what is left of this one")
                 .await?;
             tags.extend(parts.iter().map(|(_, subject)| subject.tags.clone()));
@@ -109,7 +109,7 @@ pub(super) async fn of(
             }
         };
         let detail = Detail { message: title.clone(), hint: Some(hint), members, ..Detail::default() };
-        let (name, since) = (place.subject(), scene.now);
+        let (name, since) = (place.subject(), context.now);
         let opening = Opening {
             subject: &name,
             class: Class::Storm,
@@ -120,11 +120,11 @@ pub(super) async fn of(
             parent: None,
             evidence: None,
         };
-        if let Some(storm) = scene.open(transaction, &opening).await? {
+        if let Some(storm) = context.open(transaction, &opening).await? {
             if let Some(older) = older {
-                scene.adopt(transaction, older, &storm).await?;
+                context.adopt(transaction, older, &storm).await?;
             }
-            tell_routes(transaction, scene, &storm, &tags).await?;
+            tell_routes(transaction, context, &storm, &tags).await?;
             return Ok(Some(storm));
         }
     }
@@ -132,14 +132,18 @@ pub(super) async fn of(
 }
 
 /// Of this storm, those that still fail.
-async fn parts(transaction: &mut Transaction<'_, Any>, scene: &Scene<'_>, storm: &str) -> Result<Vec<(String, Subject)>, sqlx::Error> {
+async fn parts(
+    transaction: &mut Transaction<'_, Any>,
+    context: &IncidentContext<'_>,
+    storm: &str,
+) -> Result<Vec<(String, Subject)>, sqlx::Error> {
     let statement = "SELECT target.name, target.host, target.tags, target.every, target.muted_until \
          FROM incident JOIN target ON target.name = incident.subject WHERE incident.parent = $1 AND incident.resolved IS NULL";
     let rows = sqlx::query(statement).bind(storm).fetch_all(&mut **transaction).await?;
     let mut parts = Vec::new();
     for row in rows {
         let name: String = row.try_get("name")?;
-        let subject = scene.read_subject(&name, &row)?;
+        let subject = context.read_subject(&name, &row)?;
         parts.push((name, subject));
     }
     Ok(parts)
@@ -149,7 +153,7 @@ async fn parts(transaction: &mut Transaction<'_, Any>, scene: &Scene<'_>, storm:
 /// the same people.
 async fn tell_routes(
     transaction: &mut Transaction<'_, Any>,
-    scene: &Scene<'_>,
+    context: &IncidentContext<'_>,
     storm: &str,
     members: &[Vec<String>],
 ) -> Result<(), sqlx::Error> {
@@ -157,9 +161,9 @@ async fn tell_routes(
     let told: Vec<String> = sqlx::query_scalar(statement).bind(storm).fetch_all(&mut **transaction).await?;
     let first = |route: &str| serde_json::from_str::<Vec<String>>(route).ok()?.into_iter().next();
     let mut told: BTreeSet<String> = told.iter().filter_map(|route| first(route)).collect();
-    for route in members.iter().filter_map(|tags| scene.route(SEVERITY, tags)) {
+    for route in members.iter().filter_map(|tags| context.route(SEVERITY, tags)) {
         if first(&route).is_some_and(|channel| told.insert(channel)) {
-            scene.send(transaction, storm, "trigger", &route).await?;
+            context.send(transaction, storm, "trigger", &route).await?;
         }
     }
     Ok(())
@@ -172,14 +176,14 @@ fn hosts(failing: &[(String, Subject)]) -> usize {
 /// Whether so many fail, and more than work, that there is one reason for it.
 async fn is_storm(
     transaction: &mut Transaction<'_, Any>,
-    scene: &Scene<'_>,
+    context: &IncidentContext<'_>,
     place: Place<'_>,
     failing: &[(String, Subject)],
     working_since: Moment,
 ) -> Result<bool, sqlx::Error> {
     let is_wide = matches!(place, Place::Host(_)) || hosts(failing) > 1;
     let count = i64::try_from(failing.len()).unwrap_or(i64::MAX);
-    Ok(count >= i64::from(scene.config.storm) && is_wide && count > working(transaction, place, working_since).await?)
+    Ok(count >= i64::from(context.config.storm) && is_wide && count > working(transaction, place, working_since).await?)
 }
 
 /// Ends storms of which only a few targets are left that were looked at since the others work again: those are told on their own.
@@ -196,7 +200,7 @@ pub async fn end_storms(store: &Store, config: &Config, now: Moment) -> Result<b
     }
     let mut transaction = store.begin().await?;
     let planned = maintenance::announced(&mut transaction, now).await?;
-    let scene = Scene { config, now, ids: Mutex::new(ContextV7::new()), planned };
+    let context = IncidentContext { config, now, ids: Mutex::new(ContextV7::new()), planned };
     let mut is_any = false;
     for (storm, opened) in &storms {
         let statement = "SELECT MAX(resolved) FROM incident WHERE parent = $1";
@@ -217,7 +221,7 @@ pub async fn end_storms(store: &Store, config: &Config, now: Moment) -> Result<b
             // What is not seen any more is not looked at again either.
             let is_blind = row.try_get::<String, _>("class")? == Class::Blind.word();
             is_open |= !is_blind && Moment(row.try_get("last_result")?) < ended;
-            let subject = scene.read_subject(&name, row)?;
+            let subject = context.read_subject(&name, row)?;
             parts.push((name, subject));
         }
         // However many others work: each of those that are left would be told of on its own.
@@ -226,7 +230,7 @@ pub async fn end_storms(store: &Store, config: &Config, now: Moment) -> Result<b
         }
         is_any = true;
         let reason = format!("{} of its targets still fail and are alerted separately", parts.len());
-        if !scene.end_storm(&mut transaction, storm, &reason).await? {
+        if !context.end_storm(&mut transaction, storm, &reason).await? {
             continue;
         }
         for (row, (name, subject)) in rows.iter().zip(&parts) {
@@ -235,11 +239,11 @@ pub async fn end_storms(store: &Store, config: &Config, now: Moment) -> Result<b
             let class = Class::of_word(&row.try_get::<String, _>("class")?).unwrap_or(Class::Availability);
             let (since, opened) = (Moment(row.try_get("since")?), Moment(row.try_get("opened")?));
             sqlx::query("UPDATE incident SET parent = NULL WHERE id = $1").bind(&id).execute(&mut *transaction).await?;
-            scene.note(&mut transaction, &id, "outlasted", "the storm that it was a part of is over").await?;
+            context.note(&mut transaction, &id, "outlasted", "the storm that it was a part of is over").await?;
             // Who is told of nothing now is told afterwards.
             if !subject.is_quiet {
-                let untold = Untold { id: &id, target: name, class, severity, since, opened };
-                scene.tell(&mut transaction, &untold, subject).await?;
+                let unsent = UnsentIncident { id: &id, target: name, class, severity, since, opened };
+                context.tell(&mut transaction, &unsent, subject).await?;
             }
         }
     }
@@ -307,7 +311,7 @@ async fn open_storm(transaction: &mut Transaction<'_, Any>, subject: &str) -> Re
 /// Those that fail, that nobody expects to, and that did not begin long before `began`.
 async fn failing(
     transaction: &mut Transaction<'_, Any>,
-    scene: &Scene<'_>,
+    context: &IncidentContext<'_>,
     place: Place<'_>,
     states: &[&str],
     began: Moment,
@@ -325,7 +329,7 @@ async fn failing(
     let mut failing = Vec::new();
     for row in rows {
         let name: String = row.try_get("name")?;
-        let subject = scene.read_subject(&name, &row)?;
+        let subject = context.read_subject(&name, &row)?;
         if !subject.is_quiet {
             failing.push((name, subject));
         }
@@ -349,14 +353,14 @@ const RECENT: Duration = Duration::from_secs(20);
 /// not known whether this is a storm. Their slots stay what they are.
 pub(super) async fn ask_neighbours(
     transaction: &mut Transaction<'_, Any>,
-    scene: &Scene<'_>,
+    context: &IncidentContext<'_>,
     turn: &Turn,
     subject: &Subject,
 ) -> Result<(), sqlx::Error> {
-    dependency::ask(transaction, scene, &turn.target).await?;
+    dependency::ask(transaction, context, &turn.target).await?;
     for (place, condition) in [(Place::Host(&subject.host), "host = $2"), (Place::Region(&turn.region), "host <> $2")] {
-        let failing = failing(transaction, scene, place, &["suspect", "down"], scene.now).await?;
-        if i64::try_from(failing.len()).is_ok_and(|count| count > i64::from(scene.config.storm)) {
+        let failing = failing(transaction, context, place, &["suspect", "down"], context.now).await?;
+        if i64::try_from(failing.len()).is_ok_and(|count| count > i64::from(context.config.storm)) {
             continue;
         }
         let statement = format!(
@@ -368,10 +372,10 @@ pub(super) async fn ask_neighbours(
         sqlx::query(sqlx::AssertSqlSafe(statement))
             .bind(&turn.target)
             .bind(&subject.host)
-            .bind(scene.now.0)
+            .bind(context.now.0)
             .bind(&turn.region)
             .bind(OUT_OF_TURN)
-            .bind((scene.now - RECENT).0)
+            .bind((context.now - RECENT).0)
             .execute(&mut **transaction)
             .await?;
     }

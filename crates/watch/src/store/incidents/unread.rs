@@ -1,7 +1,7 @@
 //! What was found out by somebody who could not read what was known before. What was known goes on from where it was; only what
 //! people were told meanwhile takes the place of what they were told before.
 
-use super::{ROWS, Scene, Turn, write_states};
+use super::{IncidentContext, ROWS, Turn, write_states};
 use crate::config::Config;
 use crate::incident::Class;
 use crate::moment::Moment;
@@ -29,7 +29,7 @@ struct Told {
 pub(in crate::store) async fn take_over(transaction: &mut Transaction<'_, Any>, memory: &AnyPool, now: Moment) -> Result<(), sqlx::Error> {
     // The end goes the way that the begin has gone, whatever routes there are.
     let config = Config::default();
-    let scene = Scene { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
+    let context = IncidentContext { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
     let told = told(memory).await?;
     let statement = "SELECT name, state, last_slot, last_result FROM target WHERE last_slot > 0 ORDER BY name";
     let found = sqlx::query(statement).fetch_all(memory).await?;
@@ -48,7 +48,7 @@ pub(in crate::store) async fn take_over(transaction: &mut Transaction<'_, Any>, 
             if let Some(classes) = told.classes.get(&target) {
                 let found: TargetState = serde_json::from_str(&row.try_get::<String, _>("state")?).unwrap_or_default();
                 let replaced = state.take_over(found, classes);
-                end(transaction, &scene, &target, &replaced, &told.ids).await?;
+                end(transaction, &context, &target, &replaced, &told.ids).await?;
             }
             let (last_slot, last_result) = (Some(Moment(row.try_get("last_slot")?)), Some(Moment(row.try_get("last_result")?)));
             turns.push(Turn { target, region: String::new(), state, effects: Vec::new(), last_slot, last_result, evidence: None });
@@ -60,8 +60,8 @@ pub(in crate::store) async fn take_over(transaction: &mut Transaction<'_, Any>, 
         let query = sqlx::query_scalar(statement).bind(subject).bind(class.word()).bind(storm);
         let older: Option<String> = query.fetch_optional(&mut **transaction).await?;
         if let Some(older) = older {
-            scene.end_storm(transaction, &older, REASON).await?;
-            scene.adopt(transaction, &older, storm).await?;
+            context.end_storm(transaction, &older, REASON).await?;
+            context.adopt(transaction, &older, storm).await?;
         }
     }
     Ok(())
@@ -85,7 +85,7 @@ async fn told(memory: &AnyPool) -> Result<Told, sqlx::Error> {
 /// Ends what is open of a target and of these classes, except for what is the memory's own and was written before.
 async fn end(
     transaction: &mut Transaction<'_, Any>,
-    scene: &Scene<'_>,
+    context: &IncidentContext<'_>,
     target: &str,
     classes: &[Class],
     own: &BTreeSet<String>,
@@ -95,7 +95,7 @@ async fn end(
     for (id, class) in open {
         let Some(class) = Class::of_word(&class).filter(|class| classes.contains(class)) else { continue };
         if !own.contains(&id) {
-            scene.resolve(transaction, target, class, REASON).await?;
+            context.resolve(transaction, target, class, REASON).await?;
         }
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! Silences, as the dashboard has them.
 
-use super::{Body, Named, Refusal, answer};
+use super::{ApiError, Body, PathName, answer};
 use crate::moment::Moment;
 use crate::store::silences::{Silence, SilenceRow};
-use crate::web::guard::Visitor;
+use crate::web::guard::Identity;
 use crate::web::{LONGEST, State};
 use axum::extract::{Extension, State as Shared};
 use axum::http::StatusCode;
@@ -28,7 +28,7 @@ pub(in crate::web) struct Add {
     minutes: u32,
 }
 
-pub(in crate::web) async fn list(Shared(state): Shared<State>) -> Result<Response, Refusal> {
+pub(in crate::web) async fn list(Shared(state): Shared<State>) -> Result<Response, ApiError> {
     let rows: Vec<Value> = state.store.silences(state.now()).await?.iter().map(shown).collect();
     Ok(answer(StatusCode::OK, json!({ "silences": rows })))
 }
@@ -43,26 +43,26 @@ fn shown(row: &SilenceRow) -> Value {
 
 pub(in crate::web) async fn add(
     Shared(state): Shared<State>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(identity): Extension<Identity>,
     Body(body): Body<Add>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     let now = state.now();
     if !(1..=LONGEST).contains(&body.minutes) {
-        return Err(Refusal::invalid(format!("`minutes` is out of range: {}", body.minutes), format!("use 1 to {LONGEST} minutes")));
+        return Err(ApiError::invalid(format!("`minutes` is out of range: {}", body.minutes), format!("use 1 to {LONGEST} minutes")));
     }
     let starts = body.starts.map_or(now, |starts| Moment(starts.as_millisecond()));
     let ends = starts + Duration::from_secs(u64::from(body.minutes) * 60);
-    let silence = Silence { names: body.names, tags: body.tags, author: visitor.name, reason: body.reason, starts, ends };
+    let silence = Silence { names: body.names, tags: body.tags, author: identity.name, reason: body.reason, starts, ends };
     if let Some(flaw) = silence.flaw() {
-        return Err(Refusal::invalid(flaw.problem, flaw.remedy));
+        return Err(ApiError::invalid(flaw.problem, flaw.remedy));
     }
     let id = state.store.silence(&silence, now).await?;
     Ok(answer(StatusCode::CREATED, shown(&SilenceRow { id, silence })))
 }
 
-pub(in crate::web) async fn end(Shared(state): Shared<State>, Named(id): Named) -> Result<Response, Refusal> {
+pub(in crate::web) async fn end(Shared(state): Shared<State>, PathName(id): PathName) -> Result<Response, ApiError> {
     if !state.store.end_silence(&id, state.now()).await? {
-        return Err(Refusal::not_found("silence"));
+        return Err(ApiError::not_found("silence"));
     }
     Ok(answer(StatusCode::OK, json!({ "id": id })))
 }

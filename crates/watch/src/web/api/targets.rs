@@ -1,6 +1,6 @@
 //! Targets: listed all, and written where they are the API's own. Those of the configuration file are changed there.
 
-use super::{Body, Named, Refusal, answer};
+use super::{ApiError, Body, PathName, answer};
 use crate::api_target::Definition;
 use crate::moment::Moment;
 use crate::store::read::TargetRow;
@@ -21,13 +21,13 @@ fn shown(row: &TargetRow) -> Value {
     })
 }
 
-pub(in crate::web) async fn list(Shared(state): Shared<State>) -> Result<Response, Refusal> {
+pub(in crate::web) async fn list(Shared(state): Shared<State>) -> Result<Response, ApiError> {
     let rows: Vec<Value> = state.store.targets().await?.iter().map(shown).collect();
     Ok(answer(StatusCode::OK, json!({ "targets": rows })))
 }
 
-pub(in crate::web) async fn one(Shared(state): Shared<State>, Named(name): Named) -> Result<Response, Refusal> {
-    let row = state.store.target(&name).await?.ok_or_else(|| Refusal::not_found("target"))?;
+pub(in crate::web) async fn one(Shared(state): Shared<State>, PathName(name): PathName) -> Result<Response, ApiError> {
+    let row = state.store.target(&name).await?.ok_or_else(|| ApiError::not_found("target"))?;
     let mut body = shown(&row);
     if row.source == "api"
         && let Some(key) = &state.config().seal
@@ -41,12 +41,12 @@ pub(in crate::web) async fn one(Shared(state): Shared<State>, Named(name): Named
 
 pub(in crate::web) async fn add(
     Shared(state): Shared<State>,
-    Named(name): Named,
+    PathName(name): PathName,
     Body(body): Body<Definition>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     if state.store.target(&name).await?.is_some() {
         let problem = format!("target `{name}` already exists");
-        return Err(Refusal::new(StatusCode::CONFLICT, "conflict", problem, "use PUT to replace it, or another name"));
+        return Err(ApiError::new(StatusCode::CONFLICT, "conflict", problem, "use PUT to replace it, or another name"));
     }
     put(&state, &name, &body).await?;
     Ok(answer(StatusCode::CREATED, json!({ "name": name })))
@@ -54,15 +54,15 @@ pub(in crate::web) async fn add(
 
 pub(in crate::web) async fn replace(
     Shared(state): Shared<State>,
-    Named(name): Named,
+    PathName(name): PathName,
     Body(body): Body<Definition>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     own(&state, &name).await?;
     put(&state, &name, &body).await?;
     Ok(answer(StatusCode::OK, json!({ "name": name })))
 }
 
-pub(in crate::web) async fn remove(Shared(state): Shared<State>, Named(name): Named) -> Result<Response, Refusal> {
+pub(in crate::web) async fn remove(Shared(state): Shared<State>, PathName(name): PathName) -> Result<Response, ApiError> {
     own(&state, &name).await?;
     state.store.remove_target(&name, state.now()).await?;
     changed(&state, &name);
@@ -70,29 +70,29 @@ pub(in crate::web) async fn remove(Shared(state): Shared<State>, Named(name): Na
 }
 
 /// Only what the API has made may be changed by it.
-async fn own(state: &State, name: &str) -> Result<(), Refusal> {
-    let row = state.store.target(name).await?.ok_or_else(|| Refusal::not_found("target"))?;
+async fn own(state: &State, name: &str) -> Result<(), ApiError> {
+    let row = state.store.target(name).await?.ok_or_else(|| ApiError::not_found("target"))?;
     if row.source != "api" {
         let problem = format!("`{name}` is defined in the configuration file");
-        return Err(Refusal::new(StatusCode::CONFLICT, "conflict", problem, "change it there; the file is reloaded when it changes"));
+        return Err(ApiError::new(StatusCode::CONFLICT, "conflict", problem, "change it there; the file is reloaded when it changes"));
     }
     Ok(())
 }
 
-async fn put(state: &State, name: &str, definition: &Definition) -> Result<(), Refusal> {
+async fn put(state: &State, name: &str, definition: &Definition) -> Result<(), ApiError> {
     let config = state.config();
     if config.targets.contains_key(name) {
         let problem = format!("`{name}` is defined in the configuration file");
-        return Err(Refusal::new(StatusCode::CONFLICT, "conflict", problem, "use another name"));
+        return Err(ApiError::new(StatusCode::CONFLICT, "conflict", problem, "use another name"));
     }
     let destinations = crate::api_target::allowed(&config);
-    let refusal = |refusal: crate::api_target::Refusal| Refusal::invalid(refusal.problem, refusal.remedy);
+    let refusal = |refusal: crate::api_target::InvalidDefinition| ApiError::invalid(refusal.problem, refusal.remedy);
     let spec = definition.spec(name, destinations.clone()).map_err(refusal)?;
     check_regions(state, &definition.regions).await?;
     definition.look_up(destinations).await.map_err(refusal)?;
     let Some(key) = &config.seal else {
         let problem = "there is no key to encrypt the stored target";
-        return Err(Refusal::new(
+        return Err(ApiError::new(
             StatusCode::CONFLICT,
             "no-key",
             problem,
@@ -102,14 +102,14 @@ async fn put(state: &State, name: &str, definition: &Definition) -> Result<(), R
     let plain = serde_json::to_vec(definition).expect("a definition has text keys only");
     let sealed = key
         .seal(&plain)
-        .map_err(|failure| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "seal", failure.to_string(), "look at the log"))?;
+        .map_err(|failure| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "seal", failure.to_string(), "look at the log"))?;
     state.store.put_target(&spec, &sealed, &config.region, state.now()).await?;
     changed(state, name);
     Ok(())
 }
 
 /// Nobody probes from a region that has no worker.
-async fn check_regions(state: &State, regions: &[String]) -> Result<(), Refusal> {
+async fn check_regions(state: &State, regions: &[String]) -> Result<(), ApiError> {
     let config = state.config();
     let mut known: BTreeSet<String> = state.store.regions().await?.into_iter().collect();
     known.insert(config.region.clone());
@@ -117,7 +117,7 @@ async fn check_regions(state: &State, regions: &[String]) -> Result<(), Refusal>
     let Some(unknown) = regions.iter().find(|region| !known.contains(*region)) else { return Ok(()) };
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let problem = format!("no worker probes from the region `{unknown}`");
-    Err(Refusal::invalid(problem, format!("use one of {}, or start a worker with `--region {unknown}` first", listed(known.into_iter()))))
+    Err(ApiError::invalid(problem, format!("use one of {}, or start a worker with `--region {unknown}` first", listed(known.into_iter()))))
 }
 
 /// Open pages are told, and whoever schedules probes.

@@ -2,7 +2,7 @@
 
 use super::{Chrome, Fault, html};
 use crate::web::State;
-use crate::web::guard::Visitor;
+use crate::web::guard::Identity;
 use crate::web::shown::{self, Html};
 use askama::Template;
 use axum::extract::{Extension, Query, State as Shared};
@@ -36,13 +36,13 @@ struct Entry {
 
 pub(in crate::web) async fn page(
     Shared(state): Shared<State>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(identity): Extension<Identity>,
     Query(look): Query<Look>,
 ) -> Result<Response, Fault> {
     let rows = state.store.audit(look.before.as_deref(), PAGE).await?;
     let is_full = i64::try_from(rows.len()).is_ok_and(|count| count == PAGE);
     let page = Page {
-        chrome: Chrome::new(&state, &visitor, "audit", "Audit log"),
+        chrome: Chrome::new(&state, &identity, "audit", "Audit log"),
         before: rows.last().filter(|_| is_full).map(|last| shown::segment(&last.id)),
         entries: rows
             .iter()

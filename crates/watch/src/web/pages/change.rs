@@ -2,7 +2,7 @@
 
 use super::{Chrome, Fault, html};
 use crate::web::State;
-use crate::web::guard::Visitor;
+use crate::web::guard::Identity;
 use crate::web::shown::{self, Html, Mark};
 use askama::Template;
 use axum::extract::{Extension, Path, State as Shared};
@@ -47,13 +47,13 @@ struct Difference {
 
 pub(in crate::web) async fn page(
     Shared(state): Shared<State>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
 ) -> Result<Response, Fault> {
     let (row, diff) = state.store.change(&id).await?.ok_or(Fault::NotFound("change"))?;
     let changes = diff.iter().flat_map(|diff| diff.changes.iter().map(move |change| difference(diff, change))).take(CHANGES).collect();
     let page = Page {
-        chrome: Chrome::new(&state, &visitor, "overview", format!("Contract of {}", shown::plain(&row.target))),
+        chrome: Chrome::new(&state, &identity, "overview", format!("Contract of {}", shown::plain(&row.target))),
         link: shown::segment(&row.target),
         target: shown::plain(&row.target),
         at: shown::at(row.at),

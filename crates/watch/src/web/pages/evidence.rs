@@ -2,7 +2,7 @@
 
 use super::{Chrome, Fault, html};
 use crate::web::State;
-use crate::web::guard::Visitor;
+use crate::web::guard::Identity;
 use crate::web::shown::{self, Html};
 use askama::Template;
 use axum::extract::{Extension, Path, RawQuery, State as Shared};
@@ -76,7 +76,7 @@ struct Page {
 
 pub(in crate::web) async fn page(
     Shared(state): Shared<State>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Fault> {
@@ -89,7 +89,7 @@ pub(in crate::web) async fn page(
     }
     let (diagnoses, proof) = Proof::read(&id, &body).ok_or(GONE)?;
     let page = Page {
-        chrome: Chrome::new(&state, &visitor, "overview", format!("Wire of {}", shown::plain(&target))),
+        chrome: Chrome::new(&state, &identity, "overview", format!("Wire of {}", shown::plain(&target))),
         id: shown::segment(&id),
         link: shown::segment(&target),
         target: shown::plain(&target),

@@ -7,7 +7,7 @@ use crate::moment::Moment;
 use crate::store::incidents;
 use crate::store::read::{Delivery, EventRow, IncidentRow, Place, Which};
 use crate::web::State;
-use crate::web::guard::Visitor;
+use crate::web::guard::Identity;
 use crate::web::shown::{self, Html, Mark};
 use askama::Template;
 use axum::extract::{Extension, Path, Query, State as Shared};
@@ -37,7 +37,7 @@ struct List {
 
 pub(in crate::web) async fn list(
     Shared(state): Shared<State>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(identity): Extension<Identity>,
     Query(look): Query<Look>,
 ) -> Result<Response, Fault> {
     let now = state.now();
@@ -47,7 +47,7 @@ pub(in crate::web) async fn list(
     let before = before.map_err(|_| Fault::Refused(StatusCode::BAD_REQUEST, "`before` is not a position in the list".to_owned()))?;
     let incidents = state.store.incidents(which, before.as_ref(), PAGE).await?;
     let page = List {
-        chrome: Chrome::new(&state, &visitor, "incidents", "Incidents").following("*"),
+        chrome: Chrome::new(&state, &identity, "incidents", "Incidents").following("*"),
         all,
         before: Place::after(&incidents, PAGE).map(|place| shown::segment(&place.to_string())),
         rows: incidents.iter().map(|incident| trouble(incident, now)).collect(),
@@ -112,7 +112,7 @@ struct Message {
 
 pub(in crate::web) async fn page(
     Shared(state): Shared<State>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
 ) -> Result<Response, Fault> {
     let now = state.now();
@@ -125,7 +125,7 @@ pub(in crate::web) async fn page(
         None => None,
     };
     let parts = state.store.parts(&id).await?;
-    let mut page = page_of(&state, &visitor, incident, events, deliveries, is_target, proof, now);
+    let mut page = page_of(&state, &identity, incident, events, deliveries, is_target, proof, now);
     let part = |part: &IncidentRow| Part { id: shown::segment(&part.id), title: shown::plain(&part.title), open: part.resolved.is_none() };
     page.parts = parts.iter().map(part).collect();
     Ok(html(&page))
@@ -134,7 +134,7 @@ pub(in crate::web) async fn page(
 #[expect(clippy::too_many_arguments, reason = "all that stands on one page, read one after the other")]
 fn page_of(
     state: &State,
-    visitor: &Visitor,
+    identity: &Identity,
     incident: IncidentRow,
     events: Vec<EventRow>,
     deliveries: Vec<Delivery>,
@@ -166,7 +166,7 @@ fn page_of(
     let (diagnoses, proof) = proof.map_or((Vec::new(), None), |(diagnoses, proof)| (diagnoses, Some(proof)));
     let optional = |text: Option<String>| text.map(|text| shown::plain(&text)).unwrap_or_default();
     Page {
-        chrome: Chrome::new(state, visitor, "incidents", shown::plain(&title)).following("*"),
+        chrome: Chrome::new(state, identity, "incidents", shown::plain(&title)).following("*"),
         id: shown::segment(&id),
         title: shown::plain(&title),
         mark: shown::severity(severity),
@@ -192,7 +192,7 @@ fn page_of(
             .map(|event| Event { at: shown::at(event.at), kind: shown::plain(&event.kind), text: shown::plain(&event.text) })
             .collect(),
         messages: deliveries.iter().map(|delivery| message(delivery, now)).collect(),
-        may_acknowledge: resolved.is_none() && acknowledged.is_none() && visitor.role >= crate::role::Role::Operator,
+        may_acknowledge: resolved.is_none() && acknowledged.is_none() && identity.role >= crate::role::Role::Operator,
         diagnoses,
         proof,
         evidence: evidence.as_deref().map(shown::segment),
@@ -216,12 +216,12 @@ fn message(delivery: &Delivery, now: Moment) -> Message {
 
 pub(in crate::web) async fn acknowledge(
     Shared(state): Shared<State>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
 ) -> Result<Redirect, Fault> {
     let incident = state.store.incident(&id).await?.ok_or(Fault::NotFound("incident"))?;
     // Two people at once: the first one counts, and the page shows who it was.
-    incidents::acknowledge(&state.store, &id, &visitor.name, state.now()).await?;
+    incidents::acknowledge(&state.store, &id, &identity.name, state.now()).await?;
     let _ = state.bell.send(incident.subject);
     Ok(Redirect::to(&format!("/incidents/{}", shown::segment(&id))))
 }

@@ -1,8 +1,8 @@
 //! In with a token, and out again.
 
 use super::{Chrome, Fault, html};
-use crate::store::audit::Deed;
-use crate::web::guard::{self, Stranger};
+use crate::store::audit::AuditEvent;
+use crate::web::guard::{self, Anonymous};
 use crate::web::{Peer, State};
 use askama::Template;
 use axum::Form;
@@ -28,19 +28,19 @@ pub(in crate::web) struct Next {
 
 pub(in crate::web) async fn page(
     Shared(state): Shared<State>,
-    Extension(stranger): Extension<Stranger>,
+    Extension(anonymous): Extension<Anonymous>,
     Query(query): Query<Next>,
 ) -> Response {
     // Where nobody has to log in, there is nothing to do here.
     if guard::is_open(&state.config()) {
         return Redirect::to(own(&query.next)).into_response();
     }
-    show(&state, &stranger, &query.next, "")
+    show(&state, &anonymous, &query.next, "")
 }
 
-fn show(state: &State, stranger: &Stranger, next: &str, problem: &'static str) -> Response {
+fn show(state: &State, anonymous: &Anonymous, next: &str, problem: &'static str) -> Response {
     html(&Page {
-        chrome: Chrome::public(state, &stranger.seal, "Log in"),
+        chrome: Chrome::public(state, &anonymous.seal, "Log in"),
         next: own(next).to_owned(),
         problem,
         takes_tokens: state.config().login.takes_tokens(),
@@ -56,14 +56,14 @@ pub(in crate::web) struct Enter {
 
 pub(in crate::web) async fn enter(
     Shared(state): Shared<State>,
-    Extension(stranger): Extension<Stranger>,
+    Extension(anonymous): Extension<Anonymous>,
     peer: Option<Extension<Peer>>,
     Form(form): Form<Enter>,
 ) -> Result<Response, Fault> {
     let now = state.now();
     match guard::session(&state.config(), form.token.trim(), now) {
         Some((name, cookie)) => {
-            let deed = Deed { who: &name, via: "login", deed: "log in", subject: "" };
+            let deed = AuditEvent { who: &name, via: "login", deed: "log in", subject: "" };
             let entry = state.store.write_down(&deed, now).await?;
             state.store.write_outcome(&entry, "done").await?;
             Ok(([(header::SET_COOKIE, cookie)], Redirect::to(own(&form.next))).into_response())
@@ -73,7 +73,7 @@ pub(in crate::web) async fn enter(
             Err(Fault::Refused(StatusCode::TOO_MANY_REQUESTS, why.to_owned()))
         }
         None => {
-            let page = show(&state, &stranger, &form.next, "This token is not valid.");
+            let page = show(&state, &anonymous, &form.next, "This token is not valid.");
             Ok((StatusCode::FORBIDDEN, page).into_response())
         }
     }

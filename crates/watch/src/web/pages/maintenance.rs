@@ -3,8 +3,8 @@
 use super::{Chrome, Fault, html};
 use crate::config::When;
 use crate::moment::Moment;
-use crate::store::desk::Announcement;
-use crate::web::guard::Visitor;
+use crate::store::operations::Announcement;
+use crate::web::guard::Identity;
 use crate::web::shown::{self, Html};
 use crate::web::{LONGEST, State};
 use askama::Template;
@@ -31,12 +31,12 @@ struct Work {
     running: bool,
 }
 
-pub(in crate::web) async fn page(Shared(state): Shared<State>, Extension(visitor): Extension<Visitor>) -> Result<Response, Fault> {
+pub(in crate::web) async fn page(Shared(state): Shared<State>, Extension(identity): Extension<Identity>) -> Result<Response, Fault> {
     let now = state.now();
     let announced = state.store.maintenance(now).await?;
     let config = state.config();
     let page = Page {
-        chrome: Chrome::new(&state, &visitor, "maintenance", "Maintenance"),
+        chrome: Chrome::new(&state, &identity, "maintenance", "Maintenance"),
         announced: announced
             .iter()
             .map(|work| Work {

@@ -6,7 +6,7 @@ use crate::state::Availability;
 use crate::store::read::{IncidentRow, Strip, TargetRow, Which};
 use crate::web::State;
 use crate::web::chart::{self, Axis};
-use crate::web::guard::Visitor;
+use crate::web::guard::Identity;
 use crate::web::shown::{self, Html, Mark};
 use askama::Template;
 use axum::extract::{Extension, Query, State as Shared};
@@ -94,7 +94,7 @@ struct Fragment {
 
 pub(in crate::web) async fn page(
     Shared(state): Shared<State>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(identity): Extension<Identity>,
     Query(filter): Query<Filter>,
 ) -> Result<Response, Fault> {
     let Known { targets, open, hours, now } = known(&state).await?;
@@ -106,7 +106,7 @@ pub(in crate::web) async fn page(
     let total = targets.len();
     let rows = listed(&targets, &open, &hours, now, &filter);
     let page = Page {
-        chrome: Chrome::new(&state, &visitor, "overview", answer.sentence.trim_end_matches('.')),
+        chrome: Chrome::new(&state, &identity, "overview", answer.sentence.trim_end_matches('.')),
         answer,
         query: shown::plain(&filter.q),
         tags: all_tags.into_iter().map(shown::plain).collect(),
@@ -138,7 +138,7 @@ pub(in crate::web) async fn rows(Shared(state): Shared<State>, Query(filter): Qu
 
 /// What is wrong with the monitor, not with its targets.
 async fn alarm(state: &State) -> Result<String, Fault> {
-    if let Some(trouble) = state.pulse.vitals().trouble {
+    if let Some(trouble) = state.worker_health.report().trouble {
         return Ok(format!("Results cannot be written: {}.", shown::plain(&trouble.why)));
     }
     let overdue = state.store.overdue_page(state.now()).await?;

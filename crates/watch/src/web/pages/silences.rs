@@ -2,7 +2,7 @@
 
 use super::{Chrome, Fault, html};
 use crate::store::silences::Silence;
-use crate::web::guard::Visitor;
+use crate::web::guard::Identity;
 use crate::web::shown::{self, Html};
 use crate::web::{LONGEST, State};
 use askama::Template;
@@ -28,11 +28,11 @@ struct Shown {
     ends: Html,
 }
 
-pub(in crate::web) async fn page(Shared(state): Shared<State>, Extension(visitor): Extension<Visitor>) -> Result<Response, Fault> {
+pub(in crate::web) async fn page(Shared(state): Shared<State>, Extension(identity): Extension<Identity>) -> Result<Response, Fault> {
     let now = state.now();
     let silences = state.store.silences(now).await?;
     let page = Page {
-        chrome: Chrome::new(&state, &visitor, "silences", "Silences"),
+        chrome: Chrome::new(&state, &identity, "silences", "Silences"),
         silences: silences
             .iter()
             .map(|row| Shown {
@@ -71,7 +71,7 @@ pub(in crate::web) struct Add {
 
 pub(in crate::web) async fn add(
     Shared(state): Shared<State>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(identity): Extension<Identity>,
     Form(form): Form<Add>,
 ) -> Result<Redirect, Fault> {
     let now = state.now();
@@ -79,7 +79,7 @@ pub(in crate::web) async fn add(
     let silence = Silence {
         names: list(&form.names),
         tags: list(&form.tags),
-        author: visitor.name,
+        author: identity.name,
         reason: form.reason.trim().to_owned(),
         starts: now,
         ends: now + Duration::from_secs(u64::from(form.minutes.min(LONGEST)) * 60),

@@ -7,7 +7,7 @@ use crate::moment::{DAY, FIVE_MINUTES, HOUR, Moment};
 use crate::state::{Availability, Verdict};
 use crate::store::read::{Bucket, ChangeRow, IncidentRow, ResultRow, TargetRow};
 use crate::web::chart::{self, Axis};
-use crate::web::guard::Visitor;
+use crate::web::guard::Identity;
 use crate::web::shown::{self, Html, Mark};
 use crate::web::{LONGEST, State};
 use askama::Template;
@@ -114,7 +114,7 @@ struct ResultLine {
 
 pub(in crate::web) async fn page(
     Shared(state): Shared<State>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(identity): Extension<Identity>,
     Path(name): Path<String>,
     Query(look): Query<Look>,
 ) -> Result<Response, Fault> {
@@ -136,7 +136,7 @@ pub(in crate::web) async fn page(
     };
     let quantile = |share: f64| sum.latency.quantile(share).map_or_else(|| "–".to_owned(), shown::micros);
     let page = Page {
-        chrome: Chrome::new(&state, &visitor, "overview", shown::plain(&name)).following(&name),
+        chrome: Chrome::new(&state, &identity, "overview", shown::plain(&name)).following(&name),
         link: shown::segment(&name),
         mark: shown::availability(target.availability),
         surface: shown::surface(target.surface),

@@ -3,7 +3,7 @@
 use super::{Chrome, Fault, html};
 use crate::role::Role;
 use crate::web::State;
-use crate::web::guard::{self, Visitor};
+use crate::web::guard::{self, Identity};
 use crate::web::shown::{self, Html};
 use askama::Template;
 use axum::Form;
@@ -29,15 +29,15 @@ struct Token {
     created: Html,
 }
 
-pub(in crate::web) async fn page(Shared(state): Shared<State>, Extension(visitor): Extension<Visitor>) -> Result<Response, Fault> {
-    show(&state, &visitor, None).await
+pub(in crate::web) async fn page(Shared(state): Shared<State>, Extension(identity): Extension<Identity>) -> Result<Response, Fault> {
+    show(&state, &identity, None).await
 }
 
-async fn show(state: &State, visitor: &Visitor, fresh: Option<String>) -> Result<Response, Fault> {
+async fn show(state: &State, identity: &Identity, fresh: Option<String>) -> Result<Response, Fault> {
     let now = state.now();
     let tokens = state.store.tokens().await?;
     let page = Page {
-        chrome: Chrome::new(state, visitor, "tokens", "Tokens"),
+        chrome: Chrome::new(state, identity, "tokens", "Tokens"),
         tokens: tokens
             .iter()
             .map(|token| Token {
@@ -60,7 +60,7 @@ pub(in crate::web) struct Add {
 
 pub(in crate::web) async fn add(
     Shared(state): Shared<State>,
-    Extension(visitor): Extension<Visitor>,
+    Extension(identity): Extension<Identity>,
     Form(form): Form<Add>,
 ) -> Result<Response, Fault> {
     let refuse = |why: &str| Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, why.to_owned());
@@ -73,7 +73,7 @@ pub(in crate::web) async fn add(
     if !state.store.add_token(name, &secret, role, state.now()).await? {
         return Err(refuse("a token with this name already exists"));
     }
-    show(&state, &visitor, Some(secret)).await
+    show(&state, &identity, Some(secret)).await
 }
 
 pub(in crate::web) async fn remove(Shared(state): Shared<State>, Path(name): Path<String>) -> Result<Redirect, Fault> {

@@ -9,8 +9,8 @@ use crate::{duration, output, settings, suggest};
 use mcproof_report::escape;
 use mcproof_watch::clock::Clock;
 use mcproof_watch::moment::Moment;
-use mcproof_watch::store::audit::Deed;
-use mcproof_watch::store::desk::is_full_hash;
+use mcproof_watch::store::audit::AuditEvent;
+use mcproof_watch::store::operations::is_full_hash;
 use mcproof_watch::store::silences::Silence;
 use mcproof_watch::store::{Store, incidents};
 use std::path::{Path, PathBuf};
@@ -215,7 +215,7 @@ fn user() -> String {
 
 /// For the audit log. Whoever can write the database can be anybody.
 async fn write_down(store: &Store, deed: &str, subject: &str, now: Moment) -> Result<(), Failure> {
-    let deed = Deed { who: &user(), via: "command line", deed, subject };
+    let deed = AuditEvent { who: &user(), via: "command line", deed, subject };
     store.write_down(&deed, now).await.map(drop).map_err(|failure| of_store(&failure))
 }
 

@@ -13,11 +13,11 @@ const LONGEST_ANSWER: Duration = Duration::from_secs(3);
 
 /// Clones share what they know.
 #[derive(Clone, Debug, Default)]
-pub struct Pulse(Arc<Mutex<Vitals>>);
+pub struct WorkerHealth(Arc<Mutex<HealthReport>>);
 
 /// Since the start of the process.
 #[derive(Clone, Debug, Default)]
-pub struct Vitals {
+pub struct HealthReport {
     /// When the schedule was last read.
     pub looked: Moment,
     /// When results were last written.
@@ -52,17 +52,17 @@ pub(super) enum Task {
     Commit,
 }
 
-impl Pulse {
-    pub fn vitals(&self) -> Vitals {
-        let mut vitals = self.lock().clone();
+impl WorkerHealth {
+    pub fn report(&self) -> HealthReport {
+        let mut report = self.lock().clone();
         for task in [Task::Lease, Task::Commit] {
-            let waits = vitals.asked[task as usize].is_some_and(|since| since.elapsed() > LONGEST_ANSWER);
-            if waits && vitals.trouble.is_none() {
+            let waits = report.asked[task as usize].is_some_and(|since| since.elapsed() > LONGEST_ANSWER);
+            if waits && report.trouble.is_none() {
                 let hint = Some("check whether another program has locked it, or its machine is overloaded");
-                vitals.trouble = Some(Trouble { why: "the database does not answer".into(), hint, task });
+                report.trouble = Some(Trouble { why: "the database does not answer".into(), hint, task });
             }
         }
-        vitals
+        report
     }
 
     /// The database is asked for this now.
@@ -71,17 +71,17 @@ impl Pulse {
     }
 
     pub(super) fn well(&self, now: Moment) {
-        let mut vitals = self.lock();
-        vitals.asked[Task::Lease as usize] = None;
-        vitals.looked = now;
+        let mut report = self.lock();
+        report.asked[Task::Lease as usize] = None;
+        report.looked = now;
         // Where nothing is due nothing is written: that results can be is seen when they are.
-        vitals.trouble.take_if(|trouble| trouble.task == Task::Lease);
+        report.trouble.take_if(|trouble| trouble.task == Task::Lease);
     }
 
     pub(super) fn ill(&self, task: Task, failure: &StoreFailure) {
-        let mut vitals = self.lock();
-        vitals.asked[task as usize] = None;
-        vitals.trouble = Some(Trouble { why: failure.to_string(), hint: failure.hint(), task });
+        let mut report = self.lock();
+        report.asked[task as usize] = None;
+        report.trouble = Some(Trouble { why: failure.to_string(), hint: failure.hint(), task });
     }
 
     /// Somebody stands in for the database.
@@ -91,30 +91,30 @@ impl Pulse {
 
     /// It can be written again.
     pub(crate) fn recovered(&self) {
-        let mut vitals = self.lock();
-        vitals.is_replaced = false;
-        vitals.trouble = None;
+        let mut report = self.lock();
+        report.is_replaced = false;
+        report.trouble = None;
     }
 
     /// `due` is what waited, `taken` what is probed in its place.
     pub(super) fn leased(&self, due: Turn, taken: Turn, grid: Grid, now: Moment) {
-        let mut vitals = self.lock();
-        vitals.lag.record(u64::try_from(now.since(taken.due).as_micros()).unwrap_or(u64::MAX));
+        let mut report = self.lock();
+        report.lag.record(u64::try_from(now.since(taken.due).as_micros()).unwrap_or(u64::MAX));
         if taken.slot > due.slot {
-            vitals.missed += grid.slots_between(due.slot, taken.slot);
+            report.missed += grid.slots_between(due.slot, taken.slot);
         }
     }
 
     pub(super) fn committed(&self, committed: &Committed, now: Moment) {
-        let mut vitals = self.lock();
-        vitals.results += u64::try_from(committed.written).unwrap_or(0);
-        vitals.dropped += u64::try_from(committed.dropped).unwrap_or(0);
-        vitals.written = now;
-        vitals.asked[Task::Commit as usize] = None;
-        vitals.trouble = None;
+        let mut report = self.lock();
+        report.results += u64::try_from(committed.written).unwrap_or(0);
+        report.dropped += u64::try_from(committed.dropped).unwrap_or(0);
+        report.written = now;
+        report.asked[Task::Commit as usize] = None;
+        report.trouble = None;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vitals> {
+    fn lock(&self) -> MutexGuard<'_, HealthReport> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -125,22 +125,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_database_that_does_not_answer_is_told_before_it_refuses() {
-        let pulse = Pulse::default();
+        let worker_health = WorkerHealth::default();
         for (task, ends) in [(Task::Lease, true), (Task::Commit, false)] {
-            pulse.ask(task);
+            worker_health.ask(task);
             tokio::time::advance(LONGEST_ANSWER).await;
-            assert_eq!(pulse.vitals().trouble, None);
+            assert_eq!(worker_health.report().trouble, None);
             tokio::time::advance(Duration::from_millis(1)).await;
-            assert_eq!(pulse.vitals().trouble.map(|trouble| trouble.task), Some(task));
+            assert_eq!(worker_health.report().trouble.map(|trouble| trouble.task), Some(task));
             if ends {
-                pulse.well(Moment(1));
-                assert_eq!(pulse.vitals().trouble, None);
+                worker_health.well(Moment(1));
+                assert_eq!(worker_health.report().trouble, None);
             }
         }
         // Turns can be had, results still cannot be written.
-        pulse.well(Moment(2));
-        assert!(pulse.vitals().trouble.is_some());
-        pulse.committed(&Committed::default(), Moment(3));
-        assert_eq!(pulse.vitals().trouble, None);
+        worker_health.well(Moment(2));
+        assert!(worker_health.report().trouble.is_some());
+        worker_health.committed(&Committed::default(), Moment(3));
+        assert_eq!(worker_health.report().trouble, None);
     }
 }

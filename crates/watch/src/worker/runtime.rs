@@ -13,12 +13,12 @@ const BEAT: Duration = Duration::from_millis(500);
 
 /// Notices when this process does not get to run.
 pub(super) struct Watchdog {
-    steadiness: Steadiness,
+    runtime_monitor: RuntimeMonitor,
     beating: JoinHandle<()>,
 }
 
 #[derive(Clone)]
-pub(super) struct Steadiness(Arc<Beats>);
+pub(super) struct RuntimeMonitor(Arc<Beats>);
 
 struct Beats {
     start: Instant,
@@ -38,11 +38,11 @@ impl Watchdog {
                 own.beat();
             }
         });
-        Self { steadiness: Steadiness(beats), beating }
+        Self { runtime_monitor: RuntimeMonitor(beats), beating }
     }
 
-    pub(super) fn steadiness(&self) -> Steadiness {
-        self.steadiness.clone()
+    pub(super) fn runtime_monitor(&self) -> RuntimeMonitor {
+        self.runtime_monitor.clone()
     }
 }
 
@@ -63,7 +63,7 @@ impl Beats {
 }
 
 /// From the beginning of a probe on.
-pub(super) struct Steady {
+pub(super) struct RuntimeCheck {
     beats: Arc<Beats>,
     gaps: u64,
     clock: Clock,
@@ -71,15 +71,15 @@ pub(super) struct Steady {
     began: Instant,
 }
 
-impl Steadiness {
-    pub(super) fn begin(&self, clock: &Clock) -> Steady {
+impl RuntimeMonitor {
+    pub(super) fn begin(&self, clock: &Clock) -> RuntimeCheck {
         self.0.beat();
         let (gaps, beats) = (self.0.gaps.load(Ordering::Acquire), Arc::clone(&self.0));
-        Steady { beats, gaps, clock: clock.clone(), wall: clock.machine(), began: Instant::now() }
+        RuntimeCheck { beats, gaps, clock: clock.clone(), wall: clock.machine(), began: Instant::now() }
     }
 }
 
-impl Steady {
+impl RuntimeCheck {
     /// What happened meanwhile that is no fault of the server: longer without a sign of life, or further apart from the clock on the
     /// wall than is usual, and something is wrong with us.
     pub(super) fn broken(&self) -> Option<&'static str> {

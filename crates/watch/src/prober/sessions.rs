@@ -16,12 +16,12 @@ pub(super) enum Earlier {
 
 /// Sessions by target. One that is being used is not in here.
 #[derive(Default)]
-pub(super) struct Kept(Mutex<Sessions>);
+pub(super) struct KeptSessions(Mutex<Sessions>);
 
 /// With the target as it was then; no session if its process has ended.
 type Sessions = BTreeMap<String, (Arc<TargetSpec>, Option<Session>)>;
 
-impl Kept {
+impl KeptSessions {
     pub(super) fn take(&self, spec: &Arc<TargetSpec>) -> Earlier {
         match self.lock().remove(&spec.name) {
             // A target that was changed begins anew; dropping a session ends its process.

@@ -1,8 +1,8 @@
-//! Brings a parcel to its service: connects, looks whether it may still be sent, sends it, and says what came of that. Knows
-//! connections and statuses, not what the parcel says.
+//! Brings a payload to its service: connects, looks whether it may still be sent, sends it, and says what came of that. Knows
+//! connections and statuses, not what the payload says.
 
 use super::mail::Mail;
-use super::{Parcel, Post};
+use super::{Payload, Post};
 use crate::config::Secret;
 use crate::moment::Moment;
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
@@ -18,15 +18,15 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The way to the services.
 #[derive(Clone, Debug)]
-pub struct Carrier {
+pub struct DeliveryClient {
     network: Network,
     /// Connecting and sending together. With half of a lease before it, it ends before the lease does.
     patience: Duration,
 }
 
-/// Why a parcel was not taken.
+/// Why a payload was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Setback {
+pub enum DeliveryFailure {
     /// Another attempt may fare better.
     Passing {
         why: String,
@@ -46,7 +46,7 @@ const AGENT: [&str; 2] = ["user-agent", concat!("mcproof/", env!("CARGO_PKG_VERS
 const EXCERPT: usize = 200;
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
-impl Carrier {
+impl DeliveryClient {
     pub fn new(network: Network) -> Self {
         Self { network, patience: PATIENCE }
     }
@@ -57,18 +57,18 @@ impl Carrier {
         Self { patience, ..self }
     }
 
-    /// Brings a parcel to its service. `may_send` is asked when the connection is there, right before anything is sent. Gives
+    /// Brings a payload to its service. `may_send` is asked when the connection is there, right before anything is sent. Gives
     /// what the service answered, in a few words.
     ///
     /// # Errors
     /// It was not taken, or nobody knows whether it was.
-    pub async fn deliver(&self, parcel: &Parcel, now: Moment, may_send: &(dyn Fn() -> bool + Sync)) -> Result<String, Setback> {
+    pub async fn deliver(&self, payload: &Payload, now: Moment, may_send: &(dyn Fn() -> bool + Sync)) -> Result<String, DeliveryFailure> {
         let mut is_sent = false;
         let carried = async {
-            match parcel {
-                Parcel::Post(post) => self.post(post, now, may_send, &mut is_sent).await,
-                Parcel::Mail(mail) => send_mail(mail, may_send, &mut is_sent).await,
-                Parcel::Nothing => Ok("nothing to send".to_owned()),
+            match payload {
+                Payload::Post(post) => self.post(post, now, may_send, &mut is_sent).await,
+                Payload::Mail(mail) => send_mail(mail, may_send, &mut is_sent).await,
+                Payload::Nothing => Ok("nothing to send".to_owned()),
             }
         };
         let outcome = timeout(self.patience, carried).await;
@@ -77,7 +77,7 @@ impl Carrier {
                 true => format!("no response within {} s", self.patience.as_secs_f64()),
                 false => format!("no connection within {} s", self.patience.as_secs_f64()),
             };
-            Err(Setback::Passing { why, after: None, maybe_taken: is_sent })
+            Err(DeliveryFailure::Passing { why, after: None, maybe_taken: is_sent })
         })
     }
 
@@ -99,11 +99,17 @@ impl Carrier {
         }
     }
 
-    async fn post(&self, post: &Post, now: Moment, may_send: &(dyn Fn() -> bool + Sync), is_sent: &mut bool) -> Result<String, Setback> {
-        let url = Url::parse(&post.url.0).map_err(|_| Setback::Refused("its URL cannot be used".to_owned()))?;
+    async fn post(
+        &self,
+        post: &Post,
+        now: Moment,
+        may_send: &(dyn Fn() -> bool + Sync),
+        is_sent: &mut bool,
+    ) -> Result<String, DeliveryFailure> {
+        let url = Url::parse(&post.url.0).map_err(|_| DeliveryFailure::Refused("its URL cannot be used".to_owned()))?;
         let connected = HttpCall::connect(&url, &self.network).await.map_err(|broken| passing(broken.to_string(), false))?;
         if !may_send() {
-            return Err(Setback::TooLate);
+            return Err(DeliveryFailure::TooLate);
         }
         *is_sent = true;
         let mut headers = vec![
@@ -122,15 +128,15 @@ impl Carrier {
             408 | 429 | 500..=599 => {
                 let after = answer.header("retry-after").and_then(|value| retry_after(value, now));
                 // A limit is kept before anything is done; other failures may come late.
-                Err(Setback::Passing { why: said, after, maybe_taken: answer.status != 429 })
+                Err(DeliveryFailure::Passing { why: said, after, maybe_taken: answer.status != 429 })
             }
-            _ => Err(Setback::Refused(said)),
+            _ => Err(DeliveryFailure::Refused(said)),
         }
     }
 }
 
-fn passing(why: String, maybe_taken: bool) -> Setback {
-    Setback::Passing { why, after: None, maybe_taken }
+fn passing(why: String, maybe_taken: bool) -> DeliveryFailure {
+    DeliveryFailure::Passing { why, after: None, maybe_taken }
 }
 
 /// Seconds, or a date (RFC 9110, 10.2.3).
@@ -146,11 +152,11 @@ fn retry_after(value: &str, now: Moment) -> Option<Duration> {
     Some(wait.min(LONGEST_WAIT))
 }
 
-async fn send_mail(mail: &Mail, may_send: &(dyn Fn() -> bool + Sync), is_sent: &mut bool) -> Result<String, Setback> {
+async fn send_mail(mail: &Mail, may_send: &(dyn Fn() -> bool + Sync), is_sent: &mut bool) -> Result<String, DeliveryFailure> {
     let mut connection = connect(&mail.relay.0).await?;
     if !may_send() {
         connection.abort().await;
-        return Err(Setback::TooLate);
+        return Err(DeliveryFailure::TooLate);
     }
     *is_sent = true;
     let response = connection.send(&mail.envelope, &mail.letter).await.map_err(|error| of_smtp(&error, true))?;
@@ -160,8 +166,8 @@ async fn send_mail(mail: &Mail, may_send: &(dyn Fn() -> bool + Sync), is_sent: &
     Ok(format!("{} {said}", response.code()))
 }
 
-async fn connect(relay: &str) -> Result<AsyncSmtpConnection, Setback> {
-    let refused = |why: &str| Setback::Refused(why.to_owned());
+async fn connect(relay: &str) -> Result<AsyncSmtpConnection, DeliveryFailure> {
+    let refused = |why: &str| DeliveryFailure::Refused(why.to_owned());
     let url = Url::parse(relay).map_err(|_| refused("the URL of the mail server cannot be used"))?;
     let host = url.host_str().ok_or_else(|| refused("the URL of the mail server has no host"))?.trim_matches(['[', ']']).to_owned();
     let tls = || TlsParameters::new(host.clone()).map_err(|error| refused(&format!("TLS cannot be set up: {error}")));
@@ -190,16 +196,16 @@ async fn connect(relay: &str) -> Result<AsyncSmtpConnection, Setback> {
     Ok(connection)
 }
 
-fn of_smtp(error: &lettre::transport::smtp::Error, maybe_taken: bool) -> Setback {
+fn of_smtp(error: &lettre::transport::smtp::Error, maybe_taken: bool) -> DeliveryFailure {
     let mut why = error.to_string();
     if let Some(source) = std::error::Error::source(error) {
         why = format!("{why}: {source}");
     }
     let why: String = escape(&why).chars().take(EXCERPT).collect();
     match error.is_permanent() {
-        true => Setback::Refused(why),
+        true => DeliveryFailure::Refused(why),
         // What the server answered is an answer.
-        false => Setback::Passing { why, after: None, maybe_taken: maybe_taken && !error.is_transient() },
+        false => DeliveryFailure::Passing { why, after: None, maybe_taken: maybe_taken && !error.is_transient() },
     }
 }
 

@@ -1,13 +1,13 @@
 //! Results, incidents, planned work, deploys: read and written as the pages do.
 
-use super::{Asked, Body, Named, Refusal, answer};
+use super::{ApiError, Body, PathName, QueryParameters, answer};
 use crate::incident::Detail;
 use crate::moment::{Moment, millis};
 use crate::store::audit::AuditRow;
-use crate::store::desk::{Announcement, is_full_hash};
 use crate::store::incidents;
+use crate::store::operations::{Announcement, is_full_hash};
 use crate::store::read::{IncidentRow, MaintenanceRow, Place, ResultRow, Which};
-use crate::web::guard::Visitor;
+use crate::web::guard::Identity;
 use crate::web::{LONGEST, State};
 use axum::extract::{Extension, State as Shared};
 use axum::http::StatusCode;
@@ -34,24 +34,24 @@ fn quarter() -> u32 {
     15
 }
 
-fn minutes(minutes: u32) -> Result<Duration, Refusal> {
+fn minutes(minutes: u32) -> Result<Duration, ApiError> {
     if (1..=LONGEST).contains(&minutes) {
         return Ok(Duration::from_secs(u64::from(minutes) * 60));
     }
-    Err(Refusal::invalid(format!("`minutes` is out of range: {minutes}"), format!("use 1 to {LONGEST} minutes")))
+    Err(ApiError::invalid(format!("`minutes` is out of range: {minutes}"), format!("use 1 to {LONGEST} minutes")))
 }
 
 pub(in crate::web) async fn deploy(
     Shared(state): Shared<State>,
-    Named(name): Named,
+    PathName(name): PathName,
     Body(deploy): Body<Deploy>,
-) -> Result<Response, Refusal> {
+) -> Result<Response, ApiError> {
     if let Some(expected) = deploy.expected.as_deref().filter(|hash| !is_full_hash(hash)) {
         let remedy = "use `sha256:` and 64 hexadecimal digits, as `mcproof hash --full` prints them";
-        return Err(Refusal::invalid(format!("`expected` is `{expected}`"), remedy));
+        return Err(ApiError::invalid(format!("`expected` is `{expected}`"), remedy));
     }
     let now = state.now();
-    state.store.target(&name).await?.ok_or_else(|| Refusal::not_found("target"))?;
+    state.store.target(&name).await?.ok_or_else(|| ApiError::not_found("target"))?;
     let until = now + minutes(deploy.minutes)?;
     let id = state.store.announce_deploy(&name, now, until, deploy.expected.as_deref(), &deploy.note).await?;
     Ok(answer(StatusCode::CREATED, json!({ "id": id, "target": name, "at": now.to_string(), "until": until.to_string() })))
@@ -64,10 +64,14 @@ pub(in crate::web) struct Mute {
     minutes: u32,
 }
 
-pub(in crate::web) async fn mute(Shared(state): Shared<State>, Named(name): Named, Body(mute): Body<Mute>) -> Result<Response, Refusal> {
+pub(in crate::web) async fn mute(
+    Shared(state): Shared<State>,
+    PathName(name): PathName,
+    Body(mute): Body<Mute>,
+) -> Result<Response, ApiError> {
     let until = if mute.minutes == 0 { Moment(0) } else { state.now() + minutes(mute.minutes)? };
     if !state.store.mute(&name, until).await? {
-        return Err(Refusal::not_found("target"));
+        return Err(ApiError::not_found("target"));
     }
     let _ = state.bell.send(name.clone());
     let until = (until.0 > 0).then(|| until.to_string());
@@ -85,15 +89,18 @@ pub(in crate::web) struct Look {
     before: Option<String>,
 }
 
-pub(in crate::web) async fn incidents(Shared(state): Shared<State>, Asked(look): Asked<Look>) -> Result<Response, Refusal> {
+pub(in crate::web) async fn incidents(
+    Shared(state): Shared<State>,
+    QueryParameters(look): QueryParameters<Look>,
+) -> Result<Response, ApiError> {
     let which = match look.state.as_str() {
         "" | "open" => Which::Open,
         "all" => Which::All,
-        _ => return Err(Refusal::invalid("`state` is not `open` or `all`", "use one of them")),
+        _ => return Err(ApiError::invalid("`state` is not `open` or `all`", "use one of them")),
     };
     let before = look.before.as_deref().map(str::parse::<Place>).transpose();
     let before = before
-        .map_err(|_| Refusal::invalid("`before` is not a position in the list", "use `next` of the previous response, or omit it"))?;
+        .map_err(|_| ApiError::invalid("`before` is not a position in the list", "use `next` of the previous response, or omit it"))?;
     let limit = look.limit.unwrap_or(100).clamp(1, MOST);
     let incidents = state.store.incidents(which, before.as_ref(), limit).await?;
     let next = Place::after(&incidents, limit).map(|place| place.to_string());
@@ -146,16 +153,16 @@ impl From<IncidentRow> for Incident {
 
 pub(in crate::web) async fn acknowledge(
     Shared(state): Shared<State>,
-    Extension(visitor): Extension<Visitor>,
-    Named(id): Named,
-) -> Result<Response, Refusal> {
-    let incident = state.store.incident(&id).await?.ok_or_else(|| Refusal::not_found("incident"))?;
-    if !incidents::acknowledge(&state.store, &id, &visitor.name, state.now()).await? {
+    Extension(identity): Extension<Identity>,
+    PathName(id): PathName,
+) -> Result<Response, ApiError> {
+    let incident = state.store.incident(&id).await?.ok_or_else(|| ApiError::not_found("incident"))?;
+    if !incidents::acknowledge(&state.store, &id, &identity.name, state.now()).await? {
         let problem = "it is resolved or already acknowledged";
-        return Err(Refusal::new(StatusCode::CONFLICT, "conflict", problem, "nothing to do"));
+        return Err(ApiError::new(StatusCode::CONFLICT, "conflict", problem, "nothing to do"));
     }
     let _ = state.bell.send(incident.subject);
-    Ok(answer(StatusCode::OK, json!({ "id": id, "acknowledged_by": visitor.name })))
+    Ok(answer(StatusCode::OK, json!({ "id": id, "acknowledged_by": identity.name })))
 }
 
 #[derive(Debug, Deserialize)]
@@ -174,14 +181,14 @@ pub(in crate::web) struct Announce {
     minutes: u32,
 }
 
-pub(in crate::web) async fn announce(Shared(state): Shared<State>, Body(body): Body<Announce>) -> Result<Response, Refusal> {
+pub(in crate::web) async fn announce(Shared(state): Shared<State>, Body(body): Body<Announce>) -> Result<Response, ApiError> {
     let now = state.now();
     if body.name.trim().is_empty() {
-        return Err(Refusal::invalid("`name` is empty", "describe the work"));
+        return Err(ApiError::invalid("`name` is empty", "describe the work"));
     }
     for target in &body.targets {
         if state.store.target(target).await?.is_none() {
-            return Err(Refusal::invalid(format!("unknown target `{target}`"), "check the names in `targets`"));
+            return Err(ApiError::invalid(format!("unknown target `{target}`"), "check the names in `targets`"));
         }
     }
     let starts = body.starts.map_or(now, |starts| Moment(starts.as_millisecond()));
@@ -191,7 +198,7 @@ pub(in crate::web) async fn announce(Shared(state): Shared<State>, Body(body): B
     Ok(answer(StatusCode::CREATED, json!({ "id": id, "starts": starts.to_string(), "ends": ends.to_string() })))
 }
 
-pub(in crate::web) async fn maintenance(Shared(state): Shared<State>) -> Result<Response, Refusal> {
+pub(in crate::web) async fn maintenance(Shared(state): Shared<State>) -> Result<Response, ApiError> {
     let shown = |row: MaintenanceRow| {
         json!({
             "id": row.id, "name": row.name, "targets": row.targets, "tags": row.tags,
@@ -202,9 +209,9 @@ pub(in crate::web) async fn maintenance(Shared(state): Shared<State>) -> Result<
     Ok(answer(StatusCode::OK, json!({ "maintenance": rows })))
 }
 
-pub(in crate::web) async fn end(Shared(state): Shared<State>, Named(id): Named) -> Result<Response, Refusal> {
+pub(in crate::web) async fn end(Shared(state): Shared<State>, PathName(id): PathName) -> Result<Response, ApiError> {
     if !state.store.end_maintenance(&id, state.now()).await? {
-        return Err(Refusal::not_found("planned work"));
+        return Err(ApiError::not_found("planned work"));
     }
     Ok(answer(StatusCode::OK, json!({ "id": id })))
 }
@@ -217,7 +224,10 @@ pub(in crate::web) struct Entries {
     before: Option<String>,
 }
 
-pub(in crate::web) async fn audit(Shared(state): Shared<State>, Asked(asked): Asked<Entries>) -> Result<Response, Refusal> {
+pub(in crate::web) async fn audit(
+    Shared(state): Shared<State>,
+    QueryParameters(asked): QueryParameters<Entries>,
+) -> Result<Response, ApiError> {
     let rows = state.store.audit(asked.before.as_deref(), asked.limit.unwrap_or(100)).await?;
     let shown = |row: &AuditRow| {
         json!({
@@ -239,9 +249,12 @@ pub(in crate::web) struct Past {
     limit: Option<i64>,
 }
 
-pub(in crate::web) async fn results(Shared(state): Shared<State>, Asked(past): Asked<Past>) -> Result<Response, Refusal> {
+pub(in crate::web) async fn results(
+    Shared(state): Shared<State>,
+    QueryParameters(past): QueryParameters<Past>,
+) -> Result<Response, ApiError> {
     let now = state.now();
-    state.store.target(&past.target).await?.ok_or_else(|| Refusal::not_found("target"))?;
+    state.store.target(&past.target).await?.ok_or_else(|| ApiError::not_found("target"))?;
     let moment = |time: Option<jiff::Timestamp>, usual: Moment| time.map_or(usual, |time| Moment(time.as_millisecond()));
     let (from, until) =
         (moment(past.from, now - Duration::from_secs(3_600)), moment(past.until, Moment(now.0 + millis(Duration::from_secs(1)))));
