@@ -29,7 +29,7 @@ pub const USUAL_PROBES: [&str; 12] = [
 pub struct ConversationView<'a> {
     pub conversation: &'a Conversation,
     /// Every JSON value that either side sent, in order. What is no JSON is only among the frames.
-    pub said: Vec<Said<'a>>,
+    pub wire_message: Vec<WireMessage<'a>>,
     pub exchanges: BTreeMap<ExchangeId, HttpExchange<'a>>,
     /// The first message of the server that holds more values than are read: nothing is known of what it says.
     pub unread: Option<FrameId>,
@@ -45,7 +45,7 @@ pub struct ConversationView<'a> {
 
 /// One JSON value on the wire.
 #[derive(Clone, Debug)]
-pub struct Said<'a> {
+pub struct WireMessage<'a> {
     pub frame: &'a Frame,
     pub value: Value,
     /// The HTTP exchange that carried it.
@@ -80,18 +80,18 @@ pub struct Response<'a> {
 }
 
 /// What was tried, and what came of it.
-pub struct Asked<'a, 'c> {
+pub struct Attempt<'a, 'c> {
     pub probed: &'a Probed,
     /// The first message that went out.
-    pub request: Option<&'c Said<'a>>,
+    pub request: Option<&'c WireMessage<'a>>,
     /// The HTTP exchange that carried it, or that was the probe itself.
     pub http: Option<&'c HttpExchange<'a>>,
-    pub answer: Answer<'c>,
+    pub answer: AttemptOutcome<'c>,
 }
 
 /// What came back for a request.
 #[derive(Clone, Copy, Debug)]
-pub enum Answer<'c> {
+pub enum AttemptOutcome<'c> {
     Result {
         value: &'c Value,
         frame: FrameId,
@@ -113,7 +113,7 @@ pub enum Answer<'c> {
     None,
 }
 
-impl Answer<'_> {
+impl AttemptOutcome<'_> {
     /// The code of a JSON-RPC error.
     pub fn code(&self) -> Option<i64> {
         match self {
@@ -168,7 +168,7 @@ impl<'a> ConversationView<'a> {
     pub fn new(conversation: &'a Conversation) -> Self {
         let mut view = Self {
             conversation,
-            said: Vec::new(),
+            wire_message: Vec::new(),
             exchanges: BTreeMap::new(),
             unread: None,
             ours: Vec::new(),
@@ -184,21 +184,21 @@ impl<'a> ConversationView<'a> {
     }
 
     fn index(&mut self) {
-        for (position, said) in self.said.iter().enumerate() {
-            if !said.is_from_server() {
+        for (position, wire_message) in self.wire_message.iter().enumerate() {
+            if !wire_message.is_from_server() {
                 self.ours.push(position);
             }
-            let id = said.value.get("id");
-            let known = match (said.is_from_server(), id) {
-                (true, Some(_)) if said.is_answer() => Some(&mut self.answers),
-                (false, Some(_)) if said.is_request() => Some(&mut self.questions),
+            let id = wire_message.value.get("id");
+            let known = match (wire_message.is_from_server(), id) {
+                (true, Some(_)) if wire_message.is_answer() => Some(&mut self.answers),
+                (false, Some(_)) if wire_message.is_request() => Some(&mut self.questions),
                 _ => None,
             };
             if let (Some(known), Some(id)) = (known, id) {
                 known.entry(id.to_string()).or_default().push(position);
             }
-            let is_nameless = said.is_from_server() && said.is_answer() && id.is_none_or(Value::is_null);
-            if let Some(exchange) = said.exchange.filter(|_| is_nameless) {
+            let is_nameless = wire_message.is_from_server() && wire_message.is_answer() && id.is_none_or(Value::is_null);
+            if let Some(exchange) = wire_message.exchange.filter(|_| is_nameless) {
                 self.nameless.entry(exchange).or_default().push(position);
             }
         }
@@ -207,7 +207,7 @@ impl<'a> ConversationView<'a> {
     fn take_in(&mut self, frame: &'a Frame) {
         let mut say = |bytes: &[u8], exchange: Option<ExchangeId>| match read_json(bytes) {
             Ok(Some(value)) if exchange.is_none() || is_message(&value) => {
-                self.said.push(Said { frame, value, exchange });
+                self.wire_message.push(WireMessage { frame, value, exchange });
                 true
             }
             Ok(None) if frame.direction == Direction::FromServer => {
@@ -294,44 +294,45 @@ impl<'a> ConversationView<'a> {
     }
 
     /// Messages of the server, arrays (batches) as they are.
-    pub fn from_server(&self) -> impl Iterator<Item = &Said<'a>> {
-        self.said.iter().filter(|said| said.is_from_server())
+    pub fn from_server(&self) -> impl Iterator<Item = &WireMessage<'a>> {
+        self.wire_message.iter().filter(|wire_message| wire_message.is_from_server())
     }
 
     /// Messages of ours.
-    pub fn from_client(&self) -> impl DoubleEndedIterator<Item = &Said<'a>> {
-        self.ours.iter().map(|position| &self.said[*position])
+    pub fn from_client(&self) -> impl DoubleEndedIterator<Item = &WireMessage<'a>> {
+        self.ours.iter().map(|position| &self.wire_message[*position])
     }
 
     /// Our requests, each with its answer.
-    pub fn requests(&self) -> impl DoubleEndedIterator<Item = (&Said<'a>, Option<&Said<'a>>)> {
-        self.from_client().filter(|said| said.is_request()).map(|said| (said, self.answer_to(said)))
+    pub fn requests(&self) -> impl DoubleEndedIterator<Item = (&WireMessage<'a>, Option<&WireMessage<'a>>)> {
+        self.from_client().filter(|wire_message| wire_message.is_request()).map(|wire_message| (wire_message, self.answer_to(wire_message)))
     }
 
     /// The first message of the server that answers a request, whatever its shape: by id, or as the only one without an id
     /// in the request's own HTTP exchange.
-    pub fn answer_to(&self, request: &Said<'_>) -> Option<&Said<'a>> {
+    pub fn answer_to(&self, request: &WireMessage<'_>) -> Option<&WireMessage<'a>> {
         let id = request.value.get("id")?;
-        let later =
-            |positions: &Vec<usize>| positions.iter().map(|position| &self.said[*position]).find(|said| said.frame.id > request.frame.id);
+        let later = |positions: &Vec<usize>| {
+            positions.iter().map(|position| &self.wire_message[*position]).find(|wire_message| wire_message.frame.id > request.frame.id)
+        };
         let by_id = self.answers.get(&id.to_string()).and_then(later);
         by_id.or_else(|| self.nameless.get(&request.exchange?).and_then(later))
     }
 
     /// The message that has an answer's id, before it.
-    pub fn question_of(&self, answer: &Said<'_>) -> Option<&Said<'a>> {
+    pub fn question_of(&self, answer: &WireMessage<'_>) -> Option<&WireMessage<'a>> {
         let same = self.questions.get(&answer.value.get("id")?.to_string())?;
-        same.iter().map(|position| &self.said[*position]).rfind(|said| said.frame.id < answer.frame.id)
+        same.iter().map(|position| &self.wire_message[*position]).rfind(|wire_message| wire_message.frame.id < answer.frame.id)
     }
 
     /// Every time that this was tried.
-    pub fn probes<'c>(&'c self, probe: &str) -> impl Iterator<Item = Asked<'a, 'c>> {
-        self.conversation.probes.iter().filter(move |probed| probed.probe == probe).map(|probed| self.asked(probed))
+    pub fn probes<'c>(&'c self, probe: &str) -> impl Iterator<Item = Attempt<'a, 'c>> {
+        self.conversation.probes.iter().filter(move |probed| probed.probe == probe).map(|probed| self.attempt(probed))
     }
 
     /// The only time that this was tried.
-    pub fn probe<'c>(&'c self, probe: &str) -> Option<Asked<'a, 'c>> {
-        self.conversation.probes.iter().find(|probed| probed.probe == probe).map(|probed| self.asked(probed))
+    pub fn probe<'c>(&'c self, probe: &str) -> Option<Attempt<'a, 'c>> {
+        self.conversation.probes.iter().find(|probed| probed.probe == probe).map(|probed| self.attempt(probed))
     }
 
     /// Whether a frame was recorded during one of these probes.
@@ -340,31 +341,31 @@ impl<'a> ConversationView<'a> {
     }
 
     /// What went out and came back for a probe.
-    pub fn asked<'c>(&'c self, probed: &'a Probed) -> Asked<'a, 'c> {
+    pub fn attempt<'c>(&'c self, probed: &'a Probed) -> Attempt<'a, 'c> {
         let within = |frame: &Frame| probed.contains(frame.id);
-        let request = self.from_client().find(|said| within(said.frame));
+        let request = self.from_client().find(|wire_message| within(wire_message.frame));
         let http = self.exchanges.values().find(|exchange| within(exchange.request));
         let answer = match request.and_then(|request| self.answer_to(request)) {
-            Some(said) => match (said.value.get("error"), said.value.get("result")) {
+            Some(wire_message) => match (wire_message.value.get("error"), wire_message.value.get("result")) {
                 // Without its code it tells nothing but that it is broken, which is a law of its own.
-                (Some(error), _) if error.get("code").is_none_or(|code| !code.is_number()) => Answer::None,
+                (Some(error), _) if error.get("code").is_none_or(|code| !code.is_number()) => AttemptOutcome::None,
                 // Nor does one that is both.
-                (Some(_), Some(_)) => Answer::None,
-                (Some(error), None) => Answer::Error { error, frame: said.frame.id },
-                (None, Some(value)) => Answer::Result { value, frame: said.frame.id },
-                (None, None) => Answer::None,
+                (Some(_), Some(_)) => AttemptOutcome::None,
+                (Some(error), None) => AttemptOutcome::Error { error, frame: wire_message.frame.id },
+                (None, Some(value)) => AttemptOutcome::Result { value, frame: wire_message.frame.id },
+                (None, None) => AttemptOutcome::None,
             },
             None => match (http.and_then(|http| self.response_to(http, probed.outcome)), probed.outcome) {
                 (Some(response), _) => match http.and_then(|http| self.error_in(http)) {
-                    Some((error, frame)) => Answer::Error { error, frame },
-                    None => Answer::Status { status: response.status, frame: response.frame.id },
+                    Some((error, frame)) => AttemptOutcome::Error { error, frame },
+                    None => AttemptOutcome::Status { status: response.status, frame: response.frame.id },
                 },
-                (None, ProbeOutcome::Silent) => Answer::Silence,
-                (None, ProbeOutcome::Gone) => Answer::Gone,
-                (None, ProbeOutcome::Done) => Answer::None,
+                (None, ProbeOutcome::Silent) => AttemptOutcome::Silence,
+                (None, ProbeOutcome::Gone) => AttemptOutcome::Gone,
+                (None, ProbeOutcome::Done) => AttemptOutcome::None,
             },
         };
-        Asked { probed, request, http, answer }
+        Attempt { probed, request, http, answer }
     }
 
     /// Whether we closed an event stream before its end: what is missing may have been under way. A note tells it.
@@ -411,10 +412,13 @@ impl<'a> ConversationView<'a> {
     /// the first one.
     pub fn rests_on_second_session(&self, frames: &[FrameId]) -> bool {
         const BUSY: [u16; 4] = [400, 409, 429, 503];
-        let handshakes = || self.from_client().filter(|said| said.method() == Some("initialize"));
-        let exchange_of = |said: &Said<'_>| said.exchange.and_then(|id| self.exchanges.get(&id));
-        let was_given = |said: &Said<'_>| exchange_of(said).is_some_and(|exchange| exchange.header("mcp-session-id").is_some());
-        let is_refused = |said: &&Said<'_>| exchange_of(said).and_then(HttpExchange::status).is_some_and(|status| BUSY.contains(&status));
+        let handshakes = || self.from_client().filter(|wire_message| wire_message.method() == Some("initialize"));
+        let exchange_of = |wire_message: &WireMessage<'_>| wire_message.exchange.and_then(|id| self.exchanges.get(&id));
+        let was_given =
+            |wire_message: &WireMessage<'_>| exchange_of(wire_message).is_some_and(|exchange| exchange.header("mcp-session-id").is_some());
+        let is_refused = |wire_message: &&WireMessage<'_>| {
+            exchange_of(wire_message).and_then(HttpExchange::status).is_some_and(|status| BUSY.contains(&status))
+        };
         let Some(refused) = handshakes().skip(1).find(is_refused) else { return false };
         let is_bare = |exchange: &HttpExchange<'_>| {
             exchange.request_header("mcp-session-id").is_none() && exchange.request.id > refused.frame.id && exchange.status() == Some(400)
@@ -446,7 +450,9 @@ impl<'a> ConversationView<'a> {
 
     /// An error that an exchange brought, whatever it answers.
     pub fn error_in(&self, http: &HttpExchange<'_>) -> Option<(&Value, FrameId)> {
-        self.from_server().filter(|said| said.exchange == Some(http.id)).find_map(|said| Some((said.value.get("error")?, said.frame.id)))
+        self.from_server()
+            .filter(|wire_message| wire_message.exchange == Some(http.id))
+            .find_map(|wire_message| Some((wire_message.value.get("error")?, wire_message.frame.id)))
     }
 
     /// Every page of a list that was answered, with the method that asked: its items and the frame.
@@ -526,7 +532,7 @@ fn is_message(value: &Value) -> bool {
     }
 }
 
-impl<'a> Said<'a> {
+impl<'a> WireMessage<'a> {
     pub fn is_from_server(&self) -> bool {
         self.frame.direction == Direction::FromServer
     }
@@ -598,7 +604,7 @@ fn first<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
 }
 
-impl Asked<'_, '_> {
+impl Attempt<'_, '_> {
     /// What it was tried on; empty if that is not told.
     pub fn subject(&self) -> &str {
         self.probed.subject.as_deref().unwrap_or_default()
@@ -606,8 +612,8 @@ impl Asked<'_, '_> {
 
     /// The frames of what was asked and of what was answered.
     pub fn frames(&self) -> Vec<FrameId> {
-        let asked = self.request.map(|said| said.frame.id).or(self.http.map(|http| http.request.id));
-        let mut frames: Vec<FrameId> = [asked, self.answer.frame()].into_iter().flatten().collect();
+        let attempt = self.request.map(|wire_message| wire_message.frame.id).or(self.http.map(|http| http.request.id));
+        let mut frames: Vec<FrameId> = [attempt, self.answer.frame()].into_iter().flatten().collect();
         if frames.is_empty() {
             frames.push(self.probed.first);
         }
@@ -629,7 +635,7 @@ mod tests {
     fn check(event: &str, expected: &[u64]) {
         let take = example::read(&format!("> GET /sse\n< 200 content-type: text/event-stream\n<~ {event}"), "sse", "2025-11-25");
         let conversation = ConversationView::new(&take);
-        let found: Vec<u64> = conversation.from_server().filter_map(|said| said.id()?.as_u64()).collect();
+        let found: Vec<u64> = conversation.from_server().filter_map(|wire_message| wire_message.id()?.as_u64()).collect();
         assert_eq!(found, expected, "{event}");
     }
 

@@ -14,6 +14,8 @@ mod suggest;
 pub mod texts;
 pub mod wording;
 
-pub use conversation::{Answer, Asked, ConversationView, HttpExchange, MOST_VALUES, Said, USUAL_PROBES, is_error_response, read_json};
+pub use conversation::{
+    Attempt, AttemptOutcome, ConversationView, HttpExchange, MOST_VALUES, USUAL_PROBES, WireMessage, is_error_response, read_json,
+};
 pub use suggest::{did_you_mean, listed, missing};
 pub use wording::named;

@@ -60,7 +60,7 @@ struct Shared {
     end: OnceLock<Instant>,
     /// The slowest start that led to a conversation.
     start: Mutex<Option<Duration>>,
-    starts: Mutex<Starts>,
+    starts: Mutex<StartCounts>,
     known: Arc<Mutex<Known>>,
     /// Waits of conversations that follow one another.
     in_vain: Arc<Mutex<Duration>>,
@@ -68,7 +68,7 @@ struct Shared {
 
 /// What came of the starts of processes, several of which ran at the same time.
 #[derive(Clone, Copy, Debug, Default)]
-struct Starts {
+struct StartCounts {
     /// A process ended by itself before it had said anything.
     died: bool,
     /// A handshake of the legacy era succeeded; another one failed.

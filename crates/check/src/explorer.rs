@@ -7,8 +7,8 @@ use super::padding::without_padding;
 use futures_util::StreamExt as _;
 use mcproof_analysis::probes::{LEFT_OUT, PARALLEL_TOKEN};
 use mcproof_client::{
-    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Headers, ListenFailure, ProcessSignal, RawHttpRequest, RawHttpResponse,
-    Reply, Session, ShutdownTimeouts, Spelling, SseFailure, Tap, Target, WaitFor, open_bare, open_session, request_elsewhere,
+    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, HeaderCase, Headers, ListenFailure, ProcessSignal, RawHttpRequest,
+    RawHttpResponse, Reply, Session, ShutdownTimeouts, SseFailure, Tap, Target, WaitFor, open_bare, open_session, request_elsewhere,
 };
 use mcproof_protocol::{EraChoice, Revision, Transport};
 use mcproof_record::{Conversation, Direction, Ending, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Transcript};
@@ -484,7 +484,7 @@ impl<'a> Explorer<'a> {
     }
 
     /// A POST of a message with the headers of the caller's and no others, their names in this spelling. Over HTTP only.
-    pub(super) async fn post(&mut self, probe: &str, subject: &str, message: &Value, headers: Headers, spelling: Spelling) {
+    pub(super) async fn post(&mut self, probe: &str, subject: &str, message: &Value, headers: Headers, spelling: HeaderCase) {
         let body = message.to_string().into_bytes();
         let http_request = RawHttpRequest { method: "POST".into(), path: None, headers, body, ..RawHttpRequest::default() };
         let method = message["method"].as_str().unwrap_or_default();
@@ -695,9 +695,9 @@ impl<'a> Explorer<'a> {
 
     /// How often the server has reported progress so far.
     pub(super) fn progress_count(&self) -> usize {
-        let said = self.tap.transcript();
+        let wire_message = self.tap.transcript();
         let is_report = |bytes: &[u8]| memchr::memmem::find(bytes, b"\"notifications/progress\"").is_some();
-        let from_server = said.frames.iter().filter(|frame| frame.direction == Direction::FromServer);
+        let from_server = wire_message.frames.iter().filter(|frame| frame.direction == Direction::FromServer);
         let reports = from_server.filter(|frame| match &frame.body {
             FrameBody::Line { bytes, .. } | FrameBody::SseEvent { bytes, .. } => is_report(bytes.as_bytes()),
             _ => false,

@@ -2,7 +2,7 @@
 //! asks for what is not, and leaves the server as it found it.
 
 use super::explorer::Explorer;
-use super::tour::UNKNOWN_NAME;
+use super::listing::UNKNOWN_NAME;
 use mcproof_analysis::probes::{APP_SCHEME, EXPLORED_IN_PART, READ_APP, page_of};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};

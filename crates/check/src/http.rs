@@ -8,7 +8,7 @@ mod bodies;
 mod browser;
 mod headers;
 mod methods;
-pub(crate) mod question;
+pub(crate) mod request_variants;
 mod sessions;
 pub(crate) mod streams;
 
@@ -17,7 +17,7 @@ use super::{CheckOptions, DetectedServer};
 use mcproof_client::{ConnectOptions, Target};
 use mcproof_protocol::{EraChoice, Revision, Transport};
 use mcproof_record::{Conversation, Opened};
-use question::Questions;
+use request_variants::Questions;
 
 /// In each era that the server speaks. What it may not survive comes last.
 pub(super) async fn explore(check_options: &CheckOptions, found: DetectedServer) -> Vec<Conversation> {

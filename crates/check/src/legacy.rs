@@ -1,7 +1,7 @@
 //! A client of the legacy era: the handshake, everything that it may ask, and the versions that it may offer.
 
 use super::explorer::{Explorer, ResponseOutcome};
-use super::{CheckOptions, EraOutcome, EraSupport, features, tour};
+use super::{CheckOptions, EraOutcome, EraSupport, features, listing};
 use mcproof_client::{ConnectFailure, ConnectOptions};
 use mcproof_protocol::{Era, EraChoice, Revision, Transport};
 use mcproof_record::{Conversation, Opened};
@@ -32,7 +32,7 @@ pub(super) async fn explore(check_options: &CheckOptions, eras: &EraSupport) -> 
 }
 
 async fn main(mut explorer: Explorer<'_>) -> Conversation {
-    tour::take(&mut explorer).await;
+    listing::explore(&mut explorer).await;
     features::set_log_level(&mut explorer).await;
     explorer.end().await
 }

@@ -11,6 +11,7 @@ pub(crate) mod fixtures;
 pub(crate) mod growth;
 pub(crate) mod http;
 mod legacy;
+pub(crate) mod listing;
 mod modern;
 mod modern_headers;
 mod padding;
@@ -21,7 +22,6 @@ pub mod sdk;
 mod served;
 mod state;
 pub(crate) mod tasks;
-pub(crate) mod tour;
 mod transport;
 
 pub use budget::Budget;

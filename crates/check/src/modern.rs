@@ -3,8 +3,8 @@
 use super::calls::Tools;
 use super::explorer::{Explorer, FailedDiscovery, ResponseOutcome};
 use super::features::NO_RESOURCE;
-use super::{CheckOptions, EraOutcome, EraSupport, modern_headers, tour};
-use mcproof_client::{ConnectFailure, ConnectOptions, Spelling, Target};
+use super::{CheckOptions, EraOutcome, EraSupport, listing, modern_headers};
+use mcproof_client::{ConnectFailure, ConnectOptions, HeaderCase, Target};
 use mcproof_protocol::{EraChoice, Revision, Transport};
 use mcproof_record::{Conversation, Opened};
 use serde_json::{Value, json};
@@ -35,20 +35,20 @@ pub(super) async fn explore<'a>(check_options: &'a CheckOptions, eras: &EraSuppo
     match opened {
         Ok(mut explorer) => {
             let kind = explorer.kind();
-            let first = tour::LISTS.iter().find(|(_, _, capability)| explorer.declares(capability)).copied();
+            let first = listing::LISTS.iter().find(|(_, _, capability)| explorer.declares(capability)).copied();
             let logs = explorer.declares("logging");
             let reads = explorer.declares("resources");
             let (conversations, stateless) = match kind {
                 Transport::Stdio | Transport::InMemory => {
                     let touring = async {
-                        tour::take(&mut explorer).await;
+                        listing::explore(&mut explorer).await;
                         undeclared_logs(&mut explorer, first, logs).await;
                         explorer.end().await
                     };
                     tokio::join!(touring, stateless(check_options, eras, kind, first, logs, reads))
                 }
                 Transport::Http | Transport::Sse => {
-                    tour::take(&mut explorer).await;
+                    listing::explore(&mut explorer).await;
                     undeclared_logs(&mut explorer, first, logs).await;
                     (explorer.end().await, stateless(check_options, eras, kind, first, logs, reads).await)
                 }
@@ -268,7 +268,7 @@ async fn legacy_handshake(explorer: &mut Explorer<'_>) {
     if explorer.kind() == Transport::Http {
         let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        explorer.post("legacy-handshake", "initialize", &message, headers.into(), Spelling::Lower).await;
+        explorer.post("legacy-handshake", "initialize", &message, headers.into(), HeaderCase::Lower).await;
     } else {
         explorer.send("legacy-handshake", Some("initialize"), message).await;
     }
@@ -295,7 +295,7 @@ async fn removed(explorer: &mut Explorer<'_>) {
         if explorer.kind() == Transport::Http {
             // With the header that some servers want for any URI, so that they do not stumble over its absence.
             let question = modern_headers::Question::new(method, message["params"].clone());
-            explorer.post("removed-method", method, &message, question.headers, Spelling::Lower).await;
+            explorer.post("removed-method", method, &message, question.headers, HeaderCase::Lower).await;
         } else {
             explorer.send("removed-method", Some(method), message).await;
         }

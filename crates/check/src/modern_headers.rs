@@ -2,10 +2,10 @@
 //! runs a tool that may not be called: where a name is needed, it is that of something to read, or of nothing.
 
 use super::explorer::Explorer;
+use super::listing::UNKNOWN_NAME;
 use super::modern::UNKNOWN_VERSION;
-use super::tour::UNKNOWN_NAME;
 use base64::Engine as _;
-use mcproof_client::{Headers, Spelling};
+use mcproof_client::{HeaderCase, Headers};
 use mcproof_protocol::Revision;
 use serde_json::{Map, Value, json};
 
@@ -84,7 +84,7 @@ impl Question {
     /// Posts it with these headers instead of its own.
     async fn post(&self, explorer: &mut Explorer<'_>, probe: &str, subject: &str, headers: Headers) {
         let message = explorer.build_message(self.method, self.params.clone());
-        explorer.post(probe, subject, &message, headers, Spelling::Lower).await;
+        explorer.post(probe, subject, &message, headers, HeaderCase::Lower).await;
     }
 }
 
@@ -108,7 +108,7 @@ async fn methods_and_versions(explorer: &mut Explorer<'_>) {
     list.post(explorer, "header-version", "absent", list.without(VERSION)).await;
     let mut message = explorer.build_message("tools/list", json!({}));
     message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(UNKNOWN_VERSION);
-    explorer.post("header-version", "different", &message, list.headers.clone(), Spelling::Lower).await;
+    explorer.post("header-version", "different", &message, list.headers.clone(), HeaderCase::Lower).await;
     list.post(explorer, "header-method", "different", list.with(METHOD, "prompts/list")).await;
     list.post(explorer, "header-method", "in capitals", list.with(METHOD, "TOOLS/LIST")).await;
     list.post(explorer, "header-method", "absent", list.without(METHOD)).await;
@@ -121,12 +121,12 @@ pub(super) async fn spellings(explorer: &mut Explorer<'_>) {
     list.post(explorer, "headers-right", "tools/list", list.headers.clone()).await;
     let message = explorer.build_message("tools/list", json!({}));
     let spelled = |spell: fn(&str) -> String| list.headers.iter().map(|(name, value)| (spell(name), value.clone())).collect();
-    explorer.post("header-case", "Like-This", &message, spelled(titled), Spelling::Title).await;
+    explorer.post("header-case", "Like-This", &message, spelled(titled), HeaderCase::Title).await;
     let message = explorer.build_message("tools/list", json!({}));
-    explorer.post("header-case", "LIKE-THIS", &message, spelled(str::to_ascii_uppercase), Spelling::Capitals).await;
+    explorer.post("header-case", "LIKE-THIS", &message, spelled(str::to_ascii_uppercase), HeaderCase::Capitals).await;
 }
 
-/// As it goes out in [`Spelling::Title`].
+/// As it goes out in [`HeaderCase::Title`].
 fn titled(name: &str) -> String {
     let words = name.split('-').map(|word| {
         let mut letters = word.chars();

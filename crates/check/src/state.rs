@@ -33,7 +33,7 @@ pub(super) const LOOK: &str = "observe";
 const NAME: &str = "observer";
 
 pub(super) async fn explore(check_options: &CheckOptions, era: EraChoice, tools: &Tools) -> Vec<Conversation> {
-    let Some(claims) = Claims::of(tools) else { return Vec::new() };
+    let Some(claims) = AnnotatedTools::of(tools) else { return Vec::new() };
     match Explorer::open_in(check_options, NAME, era).await {
         Ok(mut explorer) => {
             observe(&mut explorer, &claims).await;
@@ -44,12 +44,12 @@ pub(super) async fn explore(check_options: &CheckOptions, era: EraChoice, tools:
 }
 
 /// The tools whose claims can be judged.
-struct Claims<'t> {
+struct AnnotatedTools<'t> {
     read_only: Vec<&'t Callable>,
     idempotent: Vec<&'t Callable>,
 }
 
-impl<'t> Claims<'t> {
+impl<'t> AnnotatedTools<'t> {
     /// `None` if no tool claims anything.
     fn of(tools: &'t Tools) -> Option<Self> {
         let (read_only, others): (Vec<&Callable>, Vec<&Callable>) = tools.0.iter().partition(|tool| hint(tool, "readOnlyHint"));
@@ -64,14 +64,14 @@ fn hint(tool: &Callable, name: &str) -> bool {
 
 /// In a conversation that is under way. It goes on if the server is well.
 pub(super) async fn observe_in<'a>(explorer: Explorer<'a>, tools: &Tools) -> (Vec<Conversation>, Option<Explorer<'a>>) {
-    let Some(claims) = Claims::of(tools) else { return (Vec::new(), Some(explorer)) };
+    let Some(claims) = AnnotatedTools::of(tools) else { return (Vec::new(), Some(explorer)) };
     let mut explorer = explorer.renamed(NAME);
     observe(&mut explorer, &claims).await;
     let (take, well) = explorer.hand_over().await;
     (vec![take], well)
 }
 
-async fn observe(explorer: &mut Explorer<'_>, claims: &Claims<'_>) {
+async fn observe(explorer: &mut Explorer<'_>, claims: &AnnotatedTools<'_>) {
     let until = Instant::now() + BUDGET;
     // The judges read in the same conversation what the tools claim.
     explorer.send_request("list-for-calls", Some("tools/list"), "tools/list", json!({})).await;

@@ -3,13 +3,13 @@
 
 mod cases;
 mod expectation;
-mod interview;
+mod exploration;
 mod now;
-mod reaching;
+mod server_section;
 mod yaml;
 
-pub(crate) use interview::{Interview, Interviewed, Stage, interview, interview_again};
-pub(crate) use reaching::{Reaching, Started, reach};
+pub(crate) use exploration::{Exploration, Explored, Stage, interview, interview_again};
+pub(crate) use server_section::{ServerSection, Started, reach};
 
 use cases::Case;
 use mcproof_client::redaction::Redactor;
@@ -21,7 +21,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 /// What of this machine and this moment must not stand in a suite that others run.
-pub(crate) struct Surroundings {
+pub(crate) struct BaseEnvironment {
     pub now: SystemTime,
     /// Secrets, and folders of this machine: an answer that holds one of them is matched by its type.
     pub private: Vec<String>,
@@ -31,7 +31,7 @@ pub(crate) struct Surroundings {
     pub environment: BTreeMap<String, String>,
 }
 
-impl Surroundings {
+impl BaseEnvironment {
     fn holds_secret(&self, text: &str) -> bool {
         matches!(self.secrets.text(text), Cow::Owned(_))
     }
@@ -53,7 +53,7 @@ pub(crate) struct StarterSuite {
 }
 
 /// Writes the suite. `schema` is the file of the JSON Schema, beside it.
-pub(crate) fn write(interviewed: &Interviewed, reaching: &Reaching, surroundings: &Surroundings, schema: &str) -> StarterSuite {
+pub(crate) fn write(interviewed: &Explored, reaching: &ServerSection, surroundings: &BaseEnvironment, schema: &str) -> StarterSuite {
     let now = Now::of(surroundings.now);
     let drafted = cases::draft(interviewed, &now, surroundings);
     let all: Vec<Case> =
@@ -70,7 +70,7 @@ pub(crate) fn write(interviewed: &Interviewed, reaching: &Reaching, surroundings
 }
 
 /// Whether it can be read, and nothing in it is odd. Whatever a server says, what is written for it is a suite.
-fn is_flawless(text: &str, reaching: &Reaching) -> bool {
+fn is_flawless(text: &str, reaching: &ServerSection) -> bool {
     // A variable may be the address of the server.
     let value = "http://localhost/".to_owned();
     let variables: BTreeMap<String, String> = reaching.variables.iter().map(|name| (name.clone(), value.clone())).collect();
@@ -78,7 +78,7 @@ fn is_flawless(text: &str, reaching: &Reaching) -> bool {
     load("starter", text, Path::new("."), &environment).is_ok_and(|suite| suite.notices.is_empty())
 }
 
-fn render(schema: &str, reaching: &Reaching, cases: &[Case]) -> String {
+fn render(schema: &str, reaching: &ServerSection, cases: &[Case]) -> String {
     let mut text = format!("# yaml-language-server: $schema={schema}\n");
     text += "# Written by `mcproof init` from what the server said. Arguments are made up where they say `review`: put in some that\n";
     text += "# mean something, and expect what matters in the response.\n";

@@ -20,7 +20,7 @@ use mcproof_analysis::offer::check_revision;
 use mcproof_check::sdk::DetectedSdks;
 use mcproof_check::{Budget, CheckOptions, Permission};
 use mcproof_client::{
-    ConnectOptions, Destinations, Endpoint, Guardian, Launch, ListedHost, Network, Reading, Startup, Surroundings, TapBounds, Target,
+    BaseEnvironment, ConnectOptions, Destinations, Endpoint, Guardian, Launch, ListedHost, Network, Reading, Startup, TapBounds, Target,
     inherited_secrets,
 };
 use mcproof_protocol::{EraChoice, Transport, TransportChoice};
@@ -353,9 +353,9 @@ fn restrict(restriction: &Restriction, target: &mut Target, network: &mut Networ
     }
     network.destinations = Destinations::Listed(hosts);
     if let Target::Stdio(launch) | Target::Http { launch: Some(launch), .. } = target
-        && launch.surroundings == Surroundings::Ours
+        && launch.surroundings == BaseEnvironment::Ours
     {
-        launch.surroundings = Surroundings::Nothing;
+        launch.surroundings = BaseEnvironment::Nothing;
         launch.env.splice(0..0, restriction.inherited.iter().cloned());
     }
 }

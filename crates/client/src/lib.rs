@@ -24,8 +24,9 @@ pub use session::{
 };
 pub use tap::{Tap, TapBounds};
 pub use transport::{
-    Bound, Broken, Carrier, Closed, ConnectionTiming, Destinations, DirectChannel, Endpoint, Exit, FaultDirection, FaultInjector,
-    FaultRule, Guardian, HttpCall, HttpCallResponse, HttpHead, InjectedFault, JsonLimits, Launch, Limits, ListedHost, Network, NoHost,
-    ProcessSignal, Program, Proxies, Proxy, ProxyVariables, ResourceUsage, Schedule, ShutdownReport, ShutdownTimeouts, Spelling,
-    SseFailure, Stage, StartFailure, Surroundings, Tls, TlsFailure, Unanswered, UnknownSignal, Verification, ViolationKind, run_command,
+    BaseEnvironment, Bound, Broken, Carrier, Closed, ConnectionTiming, Destinations, DirectChannel, Endpoint, Exit, FaultDirection,
+    FaultInjector, FaultRule, Guardian, HeaderCase, HttpCall, HttpCallResponse, HttpHead, InjectedFault, JsonLimits, Launch, Limits,
+    ListedHost, Network, NoHost, ProcessSignal, Program, Proxies, Proxy, ProxyVariables, ResourceUsage, Schedule, ShutdownReport,
+    ShutdownTimeouts, SseFailure, Stage, StartFailure, Tls, TlsFailure, Unanswered, UnknownSignal, Verification, ViolationKind,
+    run_command,
 };

@@ -192,11 +192,11 @@ fn replaced<'a>(bytes: &'a [u8], places: &[Range<usize>]) -> Cow<'a, [u8]> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Form {
     symbols: Vec<char>,
-    manner: Manner,
+    manner: Encoding,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manner {
+enum Encoding {
     Exact,
     /// In upper or lower case.
     Folded,
@@ -211,25 +211,25 @@ enum Manner {
 fn forms(secret: &str) -> Vec<Form> {
     let form = |text: &str, manner| Form { symbols: text.chars().collect(), manner };
     if secret.len() < SHORTEST_ENCODED {
-        return vec![form(secret, Manner::Exact)];
+        return vec![form(secret, Encoding::Exact)];
     }
     // Some characters are several in the other case.
     let cases = [secret.to_owned(), secret.to_uppercase(), secret.to_lowercase()];
     let mut forms: Vec<Form> =
-        cases.iter().map(|text| Form { symbols: text.chars().map(folded).collect(), manner: Manner::Folded }).collect();
+        cases.iter().map(|text| Form { symbols: text.chars().map(folded).collect(), manner: Encoding::Folded }).collect();
     let digits: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
-    forms.push(form(&digits, Manner::Hexadecimal));
+    forms.push(form(&digits, Encoding::Hexadecimal));
     // How many bytes stand before the secret decides how its bits are parted. The first symbols belong to those as well.
     for (before, shared) in [(0, 0), (1, 2), (2, 3)] {
         let bits = (before + secret.len()) * 8;
         let encoded = STANDARD_NO_PAD.encode([&vec![0; before], secret.as_bytes()].concat());
-        forms.push(form(&encoded[shared..bits / 6], Manner::Base64 { shares_last: !bits.is_multiple_of(6) }));
+        forms.push(form(&encoded[shared..bits / 6], Encoding::Base64 { shares_last: !bits.is_multiple_of(6) }));
     }
     forms
 }
 
 /// How far a form goes on in some bytes.
-struct Course {
+struct FormMatch {
     /// Its symbols that are there.
     symbols: usize,
     end: usize,
@@ -238,7 +238,7 @@ struct Course {
     is_cut: bool,
 }
 
-impl Course {
+impl FormMatch {
     fn secret_end(self) -> Option<usize> {
         let least = if self.is_cut { TELLING_AT_END } else { TELLING };
         (self.is_whole || self.symbols >= least).then_some(self.end)
@@ -246,12 +246,12 @@ impl Course {
 }
 
 impl Form {
-    fn course(&self, bytes: &[u8], start: usize) -> Course {
-        let mut course = Course { symbols: 0, end: start, is_whole: false, is_cut: false };
-        let mut ways = Ways::default();
+    fn course(&self, bytes: &[u8], start: usize) -> FormMatch {
+        let mut course = FormMatch { symbols: 0, end: start, is_whole: false, is_cut: false };
+        let mut ways = Alternatives::default();
         ways.add(start);
         for (index, wanted) in self.symbols.iter().enumerate() {
-            let mut following = Ways::default();
+            let mut following = Alternatives::default();
             let mut next = 0;
             course.is_cut = false;
             while let Some(place) = ways.get(next) {
@@ -269,28 +269,28 @@ impl Form {
                 return course;
             }
             ways = following;
-            course = Course { symbols: index + 1, end: ways.furthest(), ..course };
+            course = FormMatch { symbols: index + 1, end: ways.furthest(), ..course };
         }
-        if let Manner::Base64 { shares_last } = self.manner {
+        if let Encoding::Base64 { shares_last } = self.manner {
             course.end = end_of_base64(bytes, course.end, shares_last);
         }
-        Course { is_whole: true, is_cut: false, ..course }
+        FormMatch { is_whole: true, is_cut: false, ..course }
     }
 
     fn fold(&self, symbol: char) -> char {
         match self.manner {
-            Manner::Exact => symbol,
-            Manner::Folded | Manner::Hexadecimal => folded(symbol),
-            Manner::Base64 { .. } => of_standard_alphabet(symbol),
+            Encoding::Exact => symbol,
+            Encoding::Folded | Encoding::Hexadecimal => folded(symbol),
+            Encoding::Base64 { .. } => of_standard_alphabet(symbol),
         }
     }
 
     /// Whether this may stand before the symbol at `index`.
     fn skips(&self, symbol: char, index: usize) -> bool {
         match self.manner {
-            Manner::Exact | Manner::Folded => false,
-            Manner::Hexadecimal => index.is_multiple_of(2) && matches!(symbol, ' ' | ':' | '-' | '\n' | '\r'),
-            Manner::Base64 { .. } => matches!(symbol, '\n' | '\r'),
+            Encoding::Exact | Encoding::Folded => false,
+            Encoding::Hexadecimal => index.is_multiple_of(2) && matches!(symbol, ' ' | ':' | '-' | '\n' | '\r'),
+            Encoding::Base64 { .. } => matches!(symbol, '\n' | '\r'),
         }
     }
 }
@@ -327,14 +327,14 @@ fn of_standard_alphabet(symbol: char) -> char {
 
 /// Places that are reached on different ways of reading the same bytes.
 #[derive(Clone, Copy, Default)]
-struct Ways {
+struct Alternatives {
     places: [usize; MOST_WAYS],
     count: usize,
 }
 
 const MOST_WAYS: usize = 8;
 
-impl Ways {
+impl Alternatives {
     fn add(&mut self, place: usize) {
         if self.count < MOST_WAYS && !self.places[..self.count].contains(&place) {
             self.places[self.count] = place;

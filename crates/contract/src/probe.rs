@@ -17,7 +17,7 @@ use mcproof_client::{
     ConnectFailure, ConnectOptions, Handshake, Reading, Session, ShutdownTimeouts, StartFailure, Tap, Target, open_session,
 };
 use mcproof_record::{Contract, ProbeReport, ProbeVerdict, ProbedHandshake};
-use phases::Course;
+use phases::PhaseTimes;
 use serde_json::Value;
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep};
@@ -80,7 +80,7 @@ pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: S
     let options = plan.promise.as_ref().map_or_else(|| plan.options.clone(), |promise| promise.options(&plan.options));
     // What clients get along with is told below.
     let options = ConnectOptions { reading: Reading::Tolerant, ..options };
-    let (mut course, mut contract) = (Course::default(), None);
+    let (mut course, mut contract) = (PhaseTimes::default(), None);
     let is_earlier = earlier.is_some();
     let opened = match earlier {
         Some(session) => Ok(session),
@@ -122,7 +122,7 @@ pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: S
     (Probed { report, failure, contract }, session)
 }
 
-async fn list(plan: &ProbePlan, session: &Session, course: &mut Course, report: &mut ProbeReport) -> Option<ToolsSeen> {
+async fn list(plan: &ProbePlan, session: &Session, course: &mut PhaseTimes, report: &mut ProbeReport) -> Option<ToolsSeen> {
     if session.handshake().capabilities.get("tools").is_none() {
         other_list(plan, session, course, report).await;
         return None;
@@ -149,7 +149,7 @@ async fn list(plan: &ProbePlan, session: &Session, course: &mut Course, report: 
 }
 
 /// Of a server without tools, the first list that it declares: a handshake alone proves little.
-async fn other_list(plan: &ProbePlan, session: &Session, course: &mut Course, report: &mut ProbeReport) {
+async fn other_list(plan: &ProbePlan, session: &Session, course: &mut PhaseTimes, report: &mut ProbeReport) {
     const OTHERS: [(&str, &str); 2] = [("resources", "resources/list"), ("prompts", "prompts/list")];
     let declared = |(key, _): &&(&str, &str)| session.handshake().capabilities.get(*key).is_some();
     let Some((key, method)) = OTHERS.iter().find(declared) else { return };
@@ -191,7 +191,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(5);
 const SHORTEST_ATTEMPT: Duration = Duration::from_secs(1);
 
 /// An attempt after which there will be another one.
-pub struct Setback<'a> {
+pub struct FailedAttempt<'a> {
     pub report: &'a ProbeReport,
     /// Counted from 1.
     pub attempt: u32,
@@ -206,7 +206,7 @@ pub async fn persist(
     within: Duration,
     mut fresh_tap: impl FnMut() -> Tap,
     now: impl Fn() -> SystemTime,
-    mut set_back: impl FnMut(&Setback<'_>),
+    mut set_back: impl FnMut(&FailedAttempt<'_>),
 ) -> (Probed, Tap) {
     let began = Instant::now();
     let growing = ExponentialBuilder::default().with_min_delay(FIRST_DELAY).with_max_delay(LONGEST_DELAY).with_jitter();
@@ -224,7 +224,7 @@ pub async fn persist(
             return (probed, tap);
         }
         let delay = delays.next().unwrap_or(LONGEST_DELAY).min(left);
-        set_back(&Setback { report: &probed.report, attempt, delay });
+        set_back(&FailedAttempt { report: &probed.report, attempt, delay });
         sleep(delay).await;
         attempt += 1;
     }

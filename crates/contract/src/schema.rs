@@ -13,11 +13,11 @@ mod wording;
 pub(super) use document::below;
 
 use branch::Types;
-use contains::{By, Declared, Findings, Loss, Lost, losses};
+use contains::{By, Counterexample, CounterexampleKind, Declared, Findings, losses};
 use document::{Document, stripped};
 use mcproof_record::ChangeLevel;
 use serde_json::Value;
-use wording::{Phrase, Way};
+use wording::{Direction, Phrase};
 
 /// On which side of a schema the caller stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,25 +51,25 @@ pub(super) fn compare(old: &Value, new: &Value, usage: Use) -> Vec<SchemaChange>
     reconcile(&mut narrowed, &mut widened, usage);
     let mut changes = Vec::new();
     let (bad, good) = match usage {
-        Use::Arguments => (Way::Narrowed, Way::Widened),
-        Use::Result => (Way::Widened, Way::Narrowed),
+        Use::Arguments => (Direction::Narrowed, Direction::Widened),
+        Use::Result => (Direction::Widened, Direction::Narrowed),
     };
     for (way, level) in [(bad, ChangeLevel::Breaking), (good, ChangeLevel::Compatible)] {
-        let found = if way == Way::Narrowed { &narrowed } else { &widened };
+        let found = if way == Direction::Narrowed { &narrowed } else { &widened };
         for loss in &found.losses {
-            let counterpart = if way == Way::Narrowed { &widened } else { &narrowed };
+            let counterpart = if way == Direction::Narrowed { &widened } else { &narrowed };
             if let Some(types) = other_types(loss, counterpart) {
                 if way == bad {
-                    let Lost::Types { lost, .. } = loss.what else { continue };
-                    let (before, after) = if way == Way::Narrowed { (lost, types) } else { (types, lost) };
+                    let CounterexampleKind::Types { lost, .. } = loss.what else { continue };
+                    let (before, after) = if way == Direction::Narrowed { (lost, types) } else { (types, lost) };
                     let Phrase { code, reason } = wording::retyped(before, after, &loss.path, usage);
-                    let pointer = if way == Way::Narrowed { &loss.outer } else { &loss.inner };
+                    let pointer = if way == Direction::Narrowed { &loss.outer } else { &loss.inner };
                     push(&mut changes, SchemaChange { level, code, pointer: pointer.clone(), reason, old: None, new: None });
                 }
                 continue;
             }
             // Narrowed: the outer schema is the new one.
-            let (now, then) = if way == Way::Narrowed { (&loss.outer, &loss.inner) } else { (&loss.inner, &loss.outer) };
+            let (now, then) = if way == Direction::Narrowed { (&loss.outer, &loss.inner) } else { (&loss.inner, &loss.outer) };
             let pointer = if now.is_empty() { then } else { now };
             let Phrase { code, reason } = wording::phrase(&loss.what, &loss.path, way, usage);
             push(&mut changes, SchemaChange { level, code, pointer: pointer.clone(), reason, old: None, new: None });
@@ -93,10 +93,10 @@ pub(super) fn compare(old: &Value, new: &Value, usage: Use) -> Vec<SchemaChange>
 }
 
 /// The types that took the place of those that were lost.
-fn other_types(loss: &Loss, counterpart: &Findings) -> Option<Types> {
-    let Lost::Types { .. } = loss.what else { return None };
+fn other_types(loss: &Counterexample, counterpart: &Findings) -> Option<Types> {
+    let CounterexampleKind::Types { .. } = loss.what else { return None };
     counterpart.losses.iter().filter(|other| other.path == loss.path).find_map(|other| match other.what {
-        Lost::Types { lost, .. } => Some(lost),
+        CounterexampleKind::Types { lost, .. } => Some(lost),
         _ => None,
     })
 }
@@ -121,16 +121,16 @@ impl SchemaChange {
 
 /// A change that both comparisons find is reported once, with the higher level.
 fn reconcile(narrowed: &mut Findings, widened: &mut Findings, usage: Use) {
-    let has = |findings: &Findings, path: &str, wanted: &dyn Fn(&Lost) -> bool| {
+    let has = |findings: &Findings, path: &str, wanted: &dyn Fn(&CounterexampleKind) -> bool| {
         findings.losses.iter().any(|loss| loss.path == path && wanted(&loss.what))
     };
     let is_absence = |name: &str| {
         let name = name.to_owned();
-        move |what: &Lost| *what == Lost::Absence(name.clone())
+        move |what: &CounterexampleKind| *what == CounterexampleKind::Absence(name.clone())
     };
     let is_member = |name: &str| {
         let name = name.to_owned();
-        move |what: &Lost| *what == Lost::Member(name.clone())
+        move |what: &CounterexampleKind| *what == CounterexampleKind::Member(name.clone())
     };
     match usage {
         Use::Arguments => {
@@ -139,9 +139,9 @@ fn reconcile(narrowed: &mut Findings, widened: &mut Findings, usage: Use) {
             };
             widened.losses.retain(|loss| match &loss.what {
                 // A new argument is told as such, also where it was forbidden before.
-                Lost::Member(name) => !declares(By::Outer, &loss.path, name) && !has(narrowed, &loss.path, &is_absence(name)),
+                CounterexampleKind::Member(name) => !declares(By::Outer, &loss.path, name) && !has(narrowed, &loss.path, &is_absence(name)),
                 // So is one that is gone.
-                Lost::Absence(name) => !declares(By::Inner, &loss.path, name) && !has(narrowed, &loss.path, &is_member(name)),
+                CounterexampleKind::Absence(name) => !declares(By::Inner, &loss.path, name) && !has(narrowed, &loss.path, &is_member(name)),
                 _ => true,
             });
         }
@@ -150,9 +150,9 @@ fn reconcile(narrowed: &mut Findings, widened: &mut Findings, usage: Use) {
                 By::Outer => !has(widened, &known.path, &is_member(&known.name)),
                 By::Inner => !has(widened, &known.path, &is_absence(&known.name)),
             });
-            let told = |loss: &Loss| match &loss.what {
-                Lost::Absence(name) => has(widened, &loss.path, &is_member(name)),
-                Lost::Member(name) => has(widened, &loss.path, &is_absence(name)),
+            let told = |loss: &Counterexample| match &loss.what {
+                CounterexampleKind::Absence(name) => has(widened, &loss.path, &is_member(name)),
+                CounterexampleKind::Member(name) => has(widened, &loss.path, &is_absence(name)),
                 _ => false,
             };
             narrowed.losses.retain(|loss| !told(loss));
@@ -166,14 +166,15 @@ fn reconcile(narrowed: &mut Findings, widened: &mut Findings, usage: Use) {
 }
 
 /// Whether two losses, in opposite directions, are one change of one keyword.
-fn is_other_half(one: &Loss, other: &Loss) -> bool {
+fn is_other_half(one: &Counterexample, other: &Counterexample) -> bool {
     one.path == other.path
         && match (&one.what, &other.what) {
-            (Lost::Tighter { keyword, inner, outer }, Lost::Tighter { keyword: known, inner: other_inner, outer: other_outer }) => {
-                keyword == known && inner == other_outer && outer == other_inner
-            }
-            (Lost::Uncertain(keyword), Lost::Uncertain(known)) => keyword == known,
-            (Lost::TooComplex, Lost::TooComplex) => true,
+            (
+                CounterexampleKind::Tighter { keyword, inner, outer },
+                CounterexampleKind::Tighter { keyword: known, inner: other_inner, outer: other_outer },
+            ) => keyword == known && inner == other_outer && outer == other_inner,
+            (CounterexampleKind::Uncertain(keyword), CounterexampleKind::Uncertain(known)) => keyword == known,
+            (CounterexampleKind::TooComplex, CounterexampleKind::TooComplex) => true,
             _ => false,
         }
 }

@@ -6,7 +6,7 @@ use super::rule_definition::Violation;
 use mcproof_analysis::is_error_response;
 use mcproof_analysis::probes::POSTED;
 use mcproof_analysis::wording::shortened;
-use mcproof_analysis::{ConversationView, HttpExchange, Said, read_json};
+use mcproof_analysis::{ConversationView, HttpExchange, WireMessage, read_json};
 use mcproof_protocol::error_code::METHOD_NOT_FOUND;
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use serde::de::IgnoredAny;
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Requests and answers of one conversation, matched.
 pub(super) struct Pairing<'c> {
     pub(super) requests: Vec<Request<'c>>,
-    pub(super) replies: Vec<Reply<'c>>,
+    pub(super) replies: Vec<ServerResponse<'c>>,
 }
 
 /// A request of ours.
@@ -27,7 +27,7 @@ pub(super) struct Request<'c> {
 }
 
 /// An answer of the server, be it in an array of several.
-pub(super) struct Reply<'c> {
+pub(super) struct ServerResponse<'c> {
     pub(super) value: &'c Value,
     pub(super) frame: FrameId,
     pub(super) exchange: Option<ExchangeId>,
@@ -37,7 +37,7 @@ pub(super) struct Reply<'c> {
 /// What an answer is about. Requests are positions in [`Pairing::requests`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
-    Answer {
+    Response {
         request: usize,
     },
     /// It has the id of a request that was answered before, on the same channel.
@@ -60,13 +60,13 @@ pub(super) enum Meaning {
 
 /// A message of the server: one value of the wire, or one of an array of them.
 #[derive(Clone, Copy)]
-pub(super) struct Heard<'c> {
+pub(super) struct ServerMessage<'c> {
     pub(super) value: &'c Value,
     pub(super) frame: FrameId,
     pub(super) exchange: Option<ExchangeId>,
 }
 
-impl Heard<'_> {
+impl ServerMessage<'_> {
     pub(super) fn method(&self) -> Option<&str> {
         self.value.get("method")?.as_str()
     }
@@ -81,14 +81,17 @@ impl Heard<'_> {
 }
 
 /// Messages of the server, those of an array one by one. What is only JSON (a log, a body beside the protocol) is none.
-pub(super) fn messages<'c>(conversation: &'c ConversationView<'_>) -> impl Iterator<Item = Heard<'c>> {
+pub(super) fn messages<'c>(conversation: &'c ConversationView<'_>) -> impl Iterator<Item = ServerMessage<'c>> {
     let asking: BTreeSet<ExchangeId> = {
-        let asked = conversation.from_client().filter(|asked| each(&asked.value).any(is_message));
-        asked.filter_map(|asked| asked.exchange).collect()
+        let attempt = conversation.from_client().filter(|attempt| each(&attempt.value).any(is_message));
+        attempt.filter_map(|attempt| attempt.exchange).collect()
     };
-    let said = conversation.from_server().filter(move |said| carries_messages(conversation, &asking, said));
-    said.flat_map(|said| each(&said.value).map(|value| Heard { value, frame: said.frame.id, exchange: said.exchange }))
-        .filter(|heard| is_message(heard.value))
+    let wire_message = conversation.from_server().filter(move |wire_message| carries_messages(conversation, &asking, wire_message));
+    wire_message
+        .flat_map(|wire_message| {
+            each(&wire_message.value).map(|value| ServerMessage { value, frame: wire_message.frame.id, exchange: wire_message.exchange })
+        })
+        .filter(|server_message| is_message(server_message.value))
 }
 
 /// Whether a value claims to be a message.
@@ -105,30 +108,31 @@ pub(super) fn each(value: &Value) -> impl Iterator<Item = &Value> {
 
 /// Over HTTP messages are events, and bodies that answer messages, as the exchanges that are `asking` have. A refusal may say
 /// what it likes.
-fn carries_messages(conversation: &ConversationView<'_>, asking: &BTreeSet<ExchangeId>, said: &Said<'_>) -> bool {
-    let Some(exchange) = said.exchange.and_then(|id| conversation.exchanges.get(&id)) else { return true };
-    if matches!(said.frame.body, FrameBody::SseEvent { .. }) {
+fn carries_messages(conversation: &ConversationView<'_>, asking: &BTreeSet<ExchangeId>, wire_message: &WireMessage<'_>) -> bool {
+    let Some(exchange) = wire_message.exchange.and_then(|id| conversation.exchanges.get(&id)) else { return true };
+    if matches!(wire_message.frame.body, FrameBody::SseEvent { .. }) {
         return true;
     }
     let is_refusal = exchange.status().is_some_and(|status| status >= 400);
-    asking.contains(&exchange.id) && (!is_refusal || is_error_response(&said.value))
+    asking.contains(&exchange.id) && (!is_refusal || is_error_response(&wire_message.value))
 }
 
 impl<'c> Pairing<'c> {
     pub(super) fn of(conversation: &'c ConversationView<'_>) -> Self {
         let (mut requests, mut notifications) = (Vec::new(), Vec::new());
-        for said in conversation.from_client() {
-            for value in each(&said.value).filter(|value| value.get("method").is_some()) {
-                let (frame, exchange) = (said.frame.id, said.exchange);
+        for wire_message in conversation.from_client() {
+            for value in each(&wire_message.value).filter(|value| value.get("method").is_some()) {
+                let (frame, exchange) = (wire_message.frame.id, wire_message.exchange);
                 match value.get("id") {
                     Some(_) => requests.push(Request { value, frame, exchange }),
                     None => notifications.push((frame, exchange)),
                 }
             }
         }
-        let replies = messages(conversation).filter(Heard::is_answer);
-        let mut replies: Vec<Reply<'c>> =
-            replies.map(|Heard { value, frame, exchange }| Reply { value, frame, exchange, meaning: Meaning::Stray }).collect();
+        let replies = messages(conversation).filter(ServerMessage::is_answer);
+        let mut replies: Vec<ServerResponse<'c>> = replies
+            .map(|ServerMessage { value, frame, exchange }| ServerResponse { value, frame, exchange, meaning: Meaning::Stray })
+            .collect();
         let mut answered: Vec<Option<usize>> = vec![None; requests.len()];
         let exchanges: Vec<Option<ExchangeId>> = replies.iter().map(|reply| reply.exchange).collect();
         let mut by_id: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -139,14 +143,14 @@ impl<'c> Pairing<'c> {
             let earlier = |request: usize| answered[request].map(|earlier: usize| exchanges[earlier]);
             let same = reply.value.get("id").and_then(|id| by_id.get(&id.to_string()));
             let Some(meaning) = same.and_then(|same| meaning_by_id(&requests, same, reply, earlier)) else { continue };
-            if let Meaning::Answer { request } = meaning {
+            if let Meaning::Response { request } = meaning {
                 answered[request] = Some(index);
             }
             reply.meaning = meaning;
         }
         let unreadable = first_unreadable(conversation);
         let blank = first_blank_line(conversation);
-        let guess = Guess { conversation, requests: &requests, notifications: &notifications, unreadable, blank };
+        let guess = Inference { conversation, requests: &requests, notifications: &notifications, unreadable, blank };
         for (index, reply) in replies.iter_mut().enumerate().filter(|(_, reply)| reply.meaning == Meaning::Stray) {
             // What it answers may be among the frames that were not kept.
             let meaning = match conversation.conversation.transcript.dropped {
@@ -162,8 +166,8 @@ impl<'c> Pairing<'c> {
     }
 
     /// The answer to a request, whatever its id.
-    pub(super) fn answer_to(&self, request: usize) -> Option<&Reply<'c>> {
-        let answers = |reply: &&Reply<'_>| matches!(reply.meaning, Meaning::Answer { request: known } | Meaning::WrongId { request: known } if known == request);
+    pub(super) fn answer_to(&self, request: usize) -> Option<&ServerResponse<'c>> {
+        let answers = |reply: &&ServerResponse<'_>| matches!(reply.meaning, Meaning::Response { request: known } | Meaning::WrongId { request: known } if known == request);
         self.replies.iter().find(answers)
     }
 
@@ -174,8 +178,10 @@ impl<'c> Pairing<'c> {
 
     /// Whether an answer that fits nothing may have been meant for this request.
     pub(super) fn may_be_missing(&self, request: &Request<'_>, by_exchange: bool) -> bool {
-        let fits_nothing = |reply: &&Reply<'_>| matches!(reply.meaning, Meaning::Excused | Meaning::Stray | Meaning::WrongId { .. });
-        let is_near = |reply: &Reply<'_>| if by_exchange { reply.exchange == request.exchange } else { reply.frame > request.frame };
+        let fits_nothing =
+            |reply: &&ServerResponse<'_>| matches!(reply.meaning, Meaning::Excused | Meaning::Stray | Meaning::WrongId { .. });
+        let is_near =
+            |reply: &ServerResponse<'_>| if by_exchange { reply.exchange == request.exchange } else { reply.frame > request.frame };
         self.replies.iter().filter(fits_nothing).any(is_near)
     }
 
@@ -195,7 +201,7 @@ impl Request<'_> {
     }
 }
 
-impl Reply<'_> {
+impl ServerResponse<'_> {
     pub(super) fn id(&self) -> &Value {
         self.value.get("id").unwrap_or(&Value::Null)
     }
@@ -206,14 +212,14 @@ impl Reply<'_> {
 fn meaning_by_id(
     requests: &[Request<'_>],
     same: &[usize],
-    reply: &Reply<'_>,
+    reply: &ServerResponse<'_>,
     earlier: impl Fn(usize) -> Option<Option<ExchangeId>>,
 ) -> Option<Meaning> {
     let same: Vec<usize> = same.iter().copied().filter(|request| requests[*request].frame < reply.frame).collect();
     let open = || same.iter().copied().filter(|request| earlier(*request).is_none());
     let own = open().find(|request| reply.exchange.is_some() && requests[*request].exchange == reply.exchange);
     if let Some(request) = own.or_else(|| open().next()) {
-        return Some(Meaning::Answer { request });
+        return Some(Meaning::Response { request });
     }
     let request = *same.last()?;
     // An HTTP response belongs to the request that it responds to, whatever its id says.
@@ -225,7 +231,7 @@ fn meaning_by_id(
 }
 
 /// What is known if an id identifies no request.
-struct Guess<'c, 'a, 'r> {
+struct Inference<'c, 'a, 'r> {
     conversation: &'c ConversationView<'a>,
     requests: &'r [Request<'c>],
     notifications: &'r [(FrameId, Option<ExchangeId>)],
@@ -234,8 +240,8 @@ struct Guess<'c, 'a, 'r> {
     blank: Option<FrameId>,
 }
 
-impl Guess<'_, '_, '_> {
-    fn meaning(&self, reply: &Reply<'_>, answered: &[Option<usize>]) -> Meaning {
+impl Inference<'_, '_, '_> {
+    fn meaning(&self, reply: &ServerResponse<'_>, answered: &[Option<usize>]) -> Meaning {
         let exchange = reply.exchange.and_then(|id| self.conversation.exchanges.get(&id));
         let has_id = !reply.id().is_null();
         let is_refused = |exchange: &HttpExchange<'_>| exchange.status().is_some_and(|status| status >= 400);
@@ -255,8 +261,9 @@ impl Guess<'_, '_, '_> {
         let lasts = |request: usize| self.requests[request].method() == "subscriptions/listen";
         let is_cancelled = |request: usize| {
             let id = self.requests[request].value.get("id");
-            let mut cancellations = self.conversation.from_client().filter(|said| said.method() == Some("notifications/cancelled"));
-            cancellations.any(|said| before(said.frame.id) && said.param("/requestId") == id)
+            let mut cancellations =
+                self.conversation.from_client().filter(|wire_message| wire_message.method() == Some("notifications/cancelled"));
+            cancellations.any(|wire_message| before(wire_message.frame.id) && wire_message.param("/requestId") == id)
         };
         let open = |request: &usize| {
             answered[*request].is_none() && before(self.requests[*request].frame) && !lasts(*request) && !is_cancelled(*request)
@@ -290,7 +297,7 @@ impl Guess<'_, '_, '_> {
     }
 }
 
-impl Guess<'_, '_, '_> {
+impl Inference<'_, '_, '_> {
     /// Whether a server may fail to find the id in the body of a request.
     fn is_unreadable(&self, exchange: &HttpExchange<'_>) -> bool {
         serde_json::from_slice::<IgnoredAny>(exchange.request_body).is_err()
@@ -299,7 +306,7 @@ impl Guess<'_, '_, '_> {
 
     /// Whether a refusal shows that the request was read, so that its id is known: in the modern era 404 and -32601 mean that the
     /// method does not exist. Elsewhere than at the endpoint they may mean that nothing is there.
-    fn names_method(&self, exchange: &HttpExchange<'_>, reply: &Reply<'_>) -> bool {
+    fn names_method(&self, exchange: &HttpExchange<'_>, reply: &ServerResponse<'_>) -> bool {
         let endpoint = self.conversation.exchanges.values().find(|known| known.method == "POST").map(|known| known.url);
         let code = reply.value.pointer("/error/code").and_then(Value::as_i64);
         self.conversation.is_modern() && exchange.status() == Some(404) && code == Some(METHOD_NOT_FOUND) && endpoint == Some(exchange.url)
@@ -337,7 +344,7 @@ fn is_looked_after(conversation: &ConversationView<'_>, probe: &str) -> bool {
 }
 
 /// Whether a server ended after a message that it has to survive, which another rule reports.
-pub(super) fn died_of_abuse(conversation: &ConversationView<'_>, death: &Death) -> bool {
+pub(super) fn died_of_abuse(conversation: &ConversationView<'_>, death: &UnexpectedEnd) -> bool {
     let is_careless = |probed: &Probed| CARELESS_BODIES.contains(&probed.probe.as_str()) || probed.probe == CANCELS_NOTHING;
     let mut before = conversation.conversation.probes.iter().filter(|probed| probed.first <= death.frame);
     // That the connection is gone may be seen before what it means.
@@ -377,14 +384,14 @@ const CARELESS_BODIES: [&str; 4] = ["malformed-body", "large-body", "http-batch"
 const CANCELS_NOTHING: &str = "kept-connection";
 
 /// The end of a conversation that the server made, before we did.
-pub(super) struct Death {
+pub(super) struct UnexpectedEnd {
     pub(super) frame: FrameId,
     /// `the process ended with code 3`
     pub(super) how: String,
 }
 
 /// `None` where the conversation lasted until we ended it, and where it never began.
-pub(super) fn death(conversation: &ConversationView<'_>) -> Option<Death> {
+pub(super) fn death(conversation: &ConversationView<'_>) -> Option<UnexpectedEnd> {
     if matches!(conversation.conversation.opened, Opened::No { .. } | Opened::OtherEra) {
         return None;
     }
@@ -397,7 +404,7 @@ pub(super) fn death(conversation: &ConversationView<'_>) -> Option<Death> {
             FrameBody::HttpEnd { exchange, .. } if stream().is_some_and(|stream| stream.id == *exchange) => "it ended its stream".into(),
             _ => return None,
         };
-        Some((matches!(frame.body, FrameBody::Exited { .. }), Death { frame: frame.id, how }))
+        Some((matches!(frame.body, FrameBody::Exited { .. }), UnexpectedEnd { frame: frame.id, how }))
     });
     // A process that ends closes its pipes a moment before: its exit is the better evidence.
     let (mut exits, mut others): (Vec<_>, Vec<_>) = ends.partition(|(is_exit, _)| *is_exit);
@@ -423,7 +430,7 @@ fn is_end_of_ours(frame: &Frame) -> bool {
 }
 
 /// After some request, no more responses arrived: the server is gone.
-fn silent_http(conversation: &ConversationView<'_>) -> Option<Death> {
+fn silent_http(conversation: &ConversationView<'_>) -> Option<UnexpectedEnd> {
     if !conversation.is_over("http") && !conversation.is_over("sse") {
         return None;
     }
@@ -436,7 +443,7 @@ fn silent_http(conversation: &ConversationView<'_>) -> Option<Death> {
     let trailing: Vec<_> = lived.iter().rev().copied().take_while(failed).collect();
     let first = trailing.last().filter(|_| trailing.len() > 1 && trailing.len() < lived.len())?;
     let (frame, why) = first.end?;
-    Some(Death { frame: frame.id, how: format!("the server no longer responds ({})", why.unwrap_or_default()) })
+    Some(UnexpectedEnd { frame: frame.id, how: format!("the server no longer responds ({})", why.unwrap_or_default()) })
 }
 
 /// Many of a kind as one, with the evidence of the first few.

@@ -2,8 +2,8 @@
 //! Source: ext-apps, 2026-01-26. A host that does not know the extension sees plain tools and resources.
 
 use super::flaws::{Flaw, told};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{Answer, Asked, ConversationView};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Attempt, AttemptOutcome, ConversationView};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mcproof_analysis::named;
@@ -32,7 +32,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Apps,
         requirement: "the app page that a tool names in `_meta.ui.resourceUri` has a URI that begins with `ui://`",
         sources: CONTENT,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(uris_are_ui),
         why: "hosts accept no other URI for an app page, and show only the text of the result",
@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Apps,
         requirement: "`resources/read` returns the app page that a tool names",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: page!("behavior") }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(page_can_be_read),
         why: "the host has no page to show, and some hosts show an empty frame instead of the result",
@@ -73,7 +73,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Apps,
         requirement: "the contents of an app page have the MIME type `text/html;profile=mcp-app`",
         sources: CONTENT,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(page_has_mime_type),
         why: "hosts check the type before they show a page of a server, and refuse any other type",
@@ -93,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Apps,
         requirement: "an app page is an HTML5 document: UTF-8 that begins with `<!doctype html>`",
         sources: CONTENT,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(page_is_html),
         why: "without the doctype, browsers use quirks mode; a page that is not HTML is shown as text",
@@ -113,7 +113,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Apps,
         requirement: "a tool with an app page returns `content` as well",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: page!("server-behavior") }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(tools_have_content),
         why: "the model reads `content` and not the page, and hosts without the extension show nothing else",
@@ -135,7 +135,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Apps,
         requirement: "tools with an app page are offered only to clients that declare the extension",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: page!("server-behavior") }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: Some("a client without the extension ignores `_meta.ui`, so the same tool works for both"),
         judge: Judge::Together(tools_are_negotiated),
         why: "clients that cannot show the page get a tool that works only with it",
@@ -191,20 +191,21 @@ fn without_apps(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn page_can_be_read(conversation: &ConversationView<'_>) -> Judgment {
-    let asked: Vec<Asked<'_, '_>> = conversation.probes(READ_APP).collect();
-    if asked.is_empty() {
+    let attempt: Vec<Attempt<'_, '_>> = conversation.probes(READ_APP).collect();
+    if attempt.is_empty() {
         return without_apps(conversation);
     }
-    let is_empty = |asked: &Asked<'_, '_>| match asked.answer {
-        Answer::Error { .. } => true,
-        Answer::Result { value, .. } => value.get("contents").and_then(Value::as_array).is_some_and(Vec::is_empty),
+    let is_empty = |attempt: &Attempt<'_, '_>| match attempt.answer {
+        AttemptOutcome::Error { .. } => true,
+        AttemptOutcome::Result { value, .. } => value.get("contents").and_then(Value::as_array).is_some_and(Vec::is_empty),
         _ => false,
     };
-    let answered = asked.iter().filter(|asked| matches!(asked.answer, Answer::Result { .. } | Answer::Error { .. })).count();
-    let missing: Vec<_> = asked.iter().filter(|asked| is_empty(asked)).collect();
+    let answered =
+        attempt.iter().filter(|attempt| matches!(attempt.answer, AttemptOutcome::Result { .. } | AttemptOutcome::Error { .. })).count();
+    let missing: Vec<_> = attempt.iter().filter(|attempt| is_empty(attempt)).collect();
     let violation = missing.first().map(|first| {
-        let names: Vec<String> = missing.iter().map(|asked| asked.subject().to_owned()).collect();
-        let got = if let Answer::Result { .. } = first.answer { "no contents".to_owned() } else { first.answer.describe() };
+        let names: Vec<String> = missing.iter().map(|attempt| attempt.subject().to_owned()).collect();
+        let got = if let AttemptOutcome::Result { .. } = first.answer { "no contents".to_owned() } else { first.answer.describe() };
         Violation::new(format!("reading {}, which a tool names, got {got}", named(&names)), first.frames())
     });
     Judgment::of(violation.into_iter().collect(), answered, "no app page was read in time")
@@ -212,16 +213,17 @@ fn page_can_be_read(conversation: &ConversationView<'_>) -> Judgment {
 
 /// The contents of pages that were read, and what is wrong with one of them.
 fn flaw_of_pages(conversation: &ConversationView<'_>, flaw: impl Fn(&Value) -> Option<String>) -> Judgment {
-    let asked: Vec<Asked<'_, '_>> = conversation.probes(READ_APP).collect();
-    if asked.is_empty() {
+    let attempt: Vec<Attempt<'_, '_>> = conversation.probes(READ_APP).collect();
+    if attempt.is_empty() {
         return without_apps(conversation);
     }
     let (mut seen, mut violations) = (0, Vec::new());
-    for asked in &asked {
-        let Answer::Result { value, .. } = asked.answer else { continue };
+    for attempt in &attempt {
+        let AttemptOutcome::Result { value, .. } = attempt.answer else { continue };
         for content in value.get("contents").and_then(Value::as_array).into_iter().flatten() {
             seen += 1;
-            let flaw = flaw(content).map(|flaw| Violation::new(format!("the page `{}` {flaw}", excerpt(asked.subject())), asked.frames()));
+            let flaw =
+                flaw(content).map(|flaw| Violation::new(format!("the page `{}` {flaw}", excerpt(attempt.subject())), attempt.frames()));
             violations.extend(flaw);
         }
     }
@@ -299,8 +301,8 @@ fn tools_have_content(conversations: &[&ConversationView<'_>]) -> Judgment {
 
 /// Whether the client of a request declared the extension: in its handshake, or in the request itself.
 fn is_declared(conversation: &ConversationView<'_>, request: &Value) -> bool {
-    let handshake = conversation.from_client().find(|said| said.method() == Some("initialize"));
-    let of_handshake = handshake.and_then(|said| said.param("/capabilities"));
+    let handshake = conversation.from_client().find(|wire_message| wire_message.method() == Some("initialize"));
+    let of_handshake = handshake.and_then(|wire_message| wire_message.param("/capabilities"));
     let of_request = request.pointer("/params/_meta/io.modelcontextprotocol~1clientCapabilities");
     [of_handshake, of_request].into_iter().flatten().any(|all| all.get("extensions").is_some_and(|all| all.get(EXTENSION).is_some()))
 }

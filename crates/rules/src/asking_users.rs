@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::answers::messages;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::Revision;
 use mcproof_record::FrameId;
@@ -34,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Security,
         requirement: "a form requests no passwords, keys, tokens or card numbers",
         sources: SECRETS,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(forms_ask_no_secrets),
         why: "form input passes through the client, its logs and often the model",
@@ -52,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Security,
         requirement: "the texts of a form contain no URLs",
         sources: &[since_2025_11(RequirementLevel::Should, "client/elicitation#safe-url-handling")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(forms_have_no_links),
         why: "a link in a form takes users to a page without the consent that URL mode requires",
@@ -70,7 +70,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Security,
         requirement: "a URL that a user is sent to is HTTPS",
         sources: &[since_2025_11(RequirementLevel::Should, "client/elicitation#safe-url-handling")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(pages_are_https),
         why: "anyone on the network path can read what the user enters on a page without TLS",
@@ -88,7 +88,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Capabilities,
         requirement: "a server requests the context of servers only if the client has declared `sampling.context`",
         sources: &[since_2025_11(RequirementLevel::Should, "client/sampling#capabilities")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(sampling_context_is_declared),
         why: "`thisServer` and `allServers` are deprecated: most clients ignore them, so the model lacks the context",
@@ -116,17 +116,22 @@ pub(super) struct Question<'c> {
 /// Requests of the server, those inside of results, and the pages that an error sends the user to.
 pub(super) fn questions<'c>(conversation: &'c ConversationView<'_>) -> Vec<Question<'c>> {
     let mut all = Vec::new();
-    for heard in messages(conversation) {
-        let inside = heard.value.pointer("/result/inputRequests").and_then(Value::as_object);
+    for server_message in messages(conversation) {
+        let inside = server_message.value.pointer("/result/inputRequests").and_then(Value::as_object);
         let inside = inside.into_iter().flat_map(|requests| requests.values());
-        for request in inside.chain(heard.value.get("id").map(|_| heard.value)) {
+        for request in inside.chain(server_message.value.get("id").map(|_| server_message.value)) {
             let (Some(method), Some(params)) = (request.get("method").and_then(Value::as_str), request.get("params")) else { continue };
-            all.push(Question { method, params, capabilities: declared_before(conversation, heard.frame), frame: heard.frame });
+            all.push(Question {
+                method,
+                params,
+                capabilities: declared_before(conversation, server_message.frame),
+                frame: server_message.frame,
+            });
         }
-        let required = heard.value.get("error").filter(|error| error["code"] == URL_ELICITATION_REQUIRED);
+        let required = server_message.value.get("error").filter(|error| error["code"] == URL_ELICITATION_REQUIRED);
         for params in required.and_then(|error| error.pointer("/data/elicitations")?.as_array()).into_iter().flatten() {
-            let capabilities = declared_before(conversation, heard.frame);
-            all.push(Question { method: ELICITATION, params, capabilities, frame: heard.frame });
+            let capabilities = declared_before(conversation, server_message.frame);
+            all.push(Question { method: ELICITATION, params, capabilities, frame: server_message.frame });
         }
     }
     all
@@ -139,15 +144,15 @@ fn declared_before<'c>(conversation: &'c ConversationView<'_>, frame: FrameId) -
             .pointer("/params/capabilities")
             .or_else(|| value.get("params")?.get("_meta")?.get("io.modelcontextprotocol/clientCapabilities"))
     };
-    let before = conversation.from_client().filter(|said| said.frame.id < frame);
-    before.filter_map(|said| declared(&said.value)).next_back().unwrap_or(&Value::Null)
+    let before = conversation.from_client().filter(|wire_message| wire_message.frame.id < frame);
+    before.filter_map(|wire_message| declared(&wire_message.value)).next_back().unwrap_or(&Value::Null)
 }
 
 pub(super) fn judged(questions: &[Question<'_>], kind: &str, wrong: impl Fn(&Question<'_>) -> Option<String>) -> Judgment {
-    let asked: Vec<_> = questions.iter().filter(|question| question.method == kind).collect();
+    let attempt: Vec<_> = questions.iter().filter(|question| question.method == kind).collect();
     let violations: Vec<Violation> =
-        asked.iter().filter_map(|question| Some(Violation::new(wrong(question)?, [question.frame]))).take(1).collect();
-    match asked.len() {
+        attempt.iter().filter_map(|question| Some(Violation::new(wrong(question)?, [question.frame]))).take(1).collect();
+    match attempt.len() {
         0 => Judgment::NotApplicable("the server sent no such request".into()),
         seen => Judgment::of(violations, seen, ""),
     }

@@ -2,8 +2,8 @@
 //! Source: basic/authorization; RFC 9728, RFC 8414.
 
 use super::http::{evidence, told};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{Asked, ConversationView, HttpExchange};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Attempt, ConversationView, HttpExchange};
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::auth::{identifies, metadata_hint};
@@ -52,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/authorization/authorization-server-discovery#protected-resource-metadata-discovery-requirements",
             },
         ],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(unauthorized_names_metadata),
         why: "a client cannot find out where to sign in, and reports that the server failed",
@@ -78,7 +78,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Security,
         requirement: "the protected resource metadata is JSON with `resource` and at least one entry in `authorization_servers`",
         sources: DISCOVERY,
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(resource_metadata_is_valid),
         why: "the client needs a token, but cannot find out where to get it",
@@ -106,7 +106,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Security,
         requirement: "`resource` is the URL of the server or a prefix of it",
         sources: DISCOVERY,
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(resource_metadata_matches_url),
         why: "a client must not request a token for a different resource, and gives up",
@@ -150,7 +150,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery",
             },
         ],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(authorization_server_has_metadata),
         why: "without it, a client cannot find out where to sign in and where to get a token",
@@ -196,7 +196,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/authorization/security-considerations#authorization-code-protection",
             },
         ],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(authorization_server_offers_pkce),
         why: "clients must refuse to continue without it, because an intercepted code could be used by others",
@@ -231,7 +231,7 @@ pub(super) const RULES: &[Rule] = &[
             },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic/authorization#token-handling" },
         ],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(invalid_token_gets_401),
         why: "401 makes a client get a new token; after another error it gives up, and a server that accepts any token is open to everyone",
@@ -255,12 +255,12 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The refusal of a request without credentials, if this server refuses those.
-pub(super) fn refusal<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<Asked<'a, 'c>, Judgment> {
-    let refused = conversation.probes("anonymous").find(|asked| asked.status() == Some(401));
+pub(super) fn refusal<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<Attempt<'a, 'c>, Judgment> {
+    let refused = conversation.probes("anonymous").find(|attempt| attempt.status() == Some(401));
     match refused.or_else(|| conversation.probe("anonymous")) {
         None => Err(Judgment::NotTried("no request was sent without credentials".into())),
-        Some(asked) => match asked.status() {
-            Some(401) => Ok(asked),
+        Some(attempt) => match attempt.status() {
+            Some(401) => Ok(attempt),
             Some(_) => Err(Judgment::NotApplicable("the server requires no authorization".into())),
             None => Err(Judgment::Untestable("a request without credentials got no response".into())),
         },
@@ -268,13 +268,13 @@ pub(super) fn refusal<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<
 }
 
 /// The first document that was served among those that were looked for, and where it came.
-pub(super) fn document<'a, 'c>(conversation: &'c ConversationView<'a>, probe: &str) -> Option<(Value, Asked<'a, 'c>, Vec<FrameId>)> {
-    conversation.probes(probe).find_map(|asked| {
-        let http = asked.http.filter(|http| http.status() == Some(200))?;
+pub(super) fn document<'a, 'c>(conversation: &'c ConversationView<'a>, probe: &str) -> Option<(Value, Attempt<'a, 'c>, Vec<FrameId>)> {
+    conversation.probes(probe).find_map(|attempt| {
+        let http = attempt.http.filter(|http| http.status() == Some(200))?;
         let (frame, body) = http.body?;
         let value = read_json(body).ok().flatten().filter(Value::is_object)?;
         let frames = http.heads().into_iter().chain([frame.id]).collect();
-        Some((value, asked, frames))
+        Some((value, attempt, frames))
     })
 }
 
@@ -282,7 +282,7 @@ pub(super) fn document<'a, 'c>(conversation: &'c ConversationView<'a>, probe: &s
 fn in_vain(conversation: &ConversationView<'_>, probe: &str) -> (String, Vec<FrameId>) {
     let tried: Vec<_> = conversation.probes(probe).collect();
     let told: Vec<String> =
-        tried.iter().map(|asked| format!("{} gave {}", asked.http.map_or("it", |http| http.url), told(asked))).collect();
+        tried.iter().map(|attempt| format!("{} gave {}", attempt.http.map_or("it", |http| http.url), told(attempt))).collect();
     (told.join(", "), tried.iter().flat_map(evidence).collect())
 }
 
@@ -290,7 +290,7 @@ fn in_vain(conversation: &ConversationView<'_>, probe: &str) -> (String, Vec<Fra
 /// the specification has it is optional (basic/authorization, protocol requirements).
 fn own_token(conversation: &ConversationView<'_>) -> Option<&'static str> {
     let is_given =
-        conversation.probe("plain").and_then(|asked| asked.http).is_some_and(|http| http.request_header("authorization").is_some());
+        conversation.probe("plain").and_then(|attempt| attempt.http).is_some_and(|http| http.request_header("authorization").is_some());
     let refused = refusal(conversation).ok()?;
     let headers = refused.http.and_then(|http| http.response).map(|response| response.headers).unwrap_or_default();
     let names_none = metadata_hint(headers).is_none() && document(conversation, "resource-metadata").is_none();
@@ -372,7 +372,7 @@ fn authorization_server_has_metadata(conversation: &ConversationView<'_>) -> Jud
         return judgment;
     }
     let Some(issuer) = issuer(conversation) else { return Judgment::Untestable("no authorization server is named".into()) };
-    let was_reached = conversation.probes("server-metadata").any(|asked| asked.status().is_some());
+    let was_reached = conversation.probes("server-metadata").any(|attempt| attempt.status().is_some());
     let Some((metadata, _, frames)) = document(conversation, "server-metadata") else {
         let (vain, frames) = in_vain(conversation, "server-metadata");
         return match was_reached {
@@ -410,12 +410,12 @@ fn invalid_token_gets_401(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgment) = refusal(conversation) {
         return judgment;
     }
-    let Some(asked) = conversation.probe("bad-token") else { return Judgment::Untestable("no invalid token was sent".into()) };
-    match asked.http.and_then(HttpExchange::status) {
+    let Some(attempt) = conversation.probe("bad-token") else { return Judgment::Untestable("no invalid token was sent".into()) };
+    match attempt.http.and_then(HttpExchange::status) {
         None => Judgment::Untestable("a request with an invalid token got no response".into()),
         Some(401) => Judgment::Pass,
         Some(_) => {
-            let violation = Violation::new(format!("an invalid token got {}", told(&asked)), evidence(&asked));
+            let violation = Violation::new(format!("an invalid token got {}", told(&attempt)), evidence(&attempt));
             Judgment::Broken(vec![Violation { tolerance: own_token(conversation), ..violation }])
         }
     }

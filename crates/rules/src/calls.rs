@@ -5,12 +5,12 @@ use super::ConversationView;
 use super::flaws::{Flaw, told};
 use super::http::evidence;
 use super::modern_headers::mirrors;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::differences::{OutputFlaw, output_flaw};
 use mcproof_analysis::json_schema::Schema;
 use mcproof_analysis::wording::excerpt;
-use mcproof_analysis::{Answer, Asked, Said};
+use mcproof_analysis::{Attempt, AttemptOutcome, WireMessage};
 use mcproof_protocol::error_code::{HEADER_MISMATCH, INVALID_PARAMS};
 use mcproof_record::{FrameId, ProbeOutcome};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ macro_rules! survival {
             area: Area::Calls,
             requirement: $law,
             sources: SURVIVAL,
-            on: On::Any,
+            on: AppliesTo::Any,
             tolerance: None,
             judge: Judge::Together(|all| survived(all, Unusual::$unusual)),
             why: $why,
@@ -69,7 +69,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Calls,
         requirement: "a call of a tool that does not exist gets an error",
         sources: ERRORS,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(unknown_tool_is_refused),
         why: "a model that used a wrong name treats the response as the tool's result",
@@ -89,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Calls,
         requirement: "a call of a listed tool is not refused as a call of an unknown one",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "server/tools#calling-tools" }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(listed_is_callable),
         why: "a model picks a tool from the list, and every call of it fails",
@@ -123,7 +123,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Portability,
             source: "server/tools#error-handling",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(unknown_tool_code),
         why: "clients detect by the code that their list is outdated; a result goes to the model instead",
@@ -143,7 +143,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Calls,
         requirement: "a call without a tool name gets an error",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "server/tools#error-handling" }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(without_name_is_refused),
         why: "the call runs a tool that the client did not request",
@@ -163,7 +163,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Calls,
         requirement: "a call without an argument that the tool's schema requires gets an error",
         sources: VALIDATION,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(|all| invalid_is_refused(all, "call-missing-argument", "requires an argument")),
         why: "an error shows a model which argument is missing; a result misleads it",
@@ -191,7 +191,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Calls,
         requirement: "a call with a value outside of the bounds or the enumeration in the tool's schema gets an error",
         sources: VALIDATION,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: Some("many tools use the nearest allowed value instead"),
         judge: Judge::Together(|all| invalid_is_refused(all, "call-out-of-range-argument", "declares a bound of an argument")),
         why: "a model that asks for 1,000 items and gets 100 takes them for all that there are",
@@ -215,7 +215,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Calls,
         requirement: "a call with an argument of a type that the tool's schema does not allow gets an error",
         sources: VALIDATION,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(|all| invalid_is_refused(all, "call-wrong-type", "declares the type of an argument")),
         why: "the tool uses `[object Object]`, or finds nothing and returns that as a valid result",
@@ -247,7 +247,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Portability,
             source: "server/tools#error-handling",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(errors_are_results),
         why: "hosts show JSON-RPC errors to users and `isError` to the model, which can correct its call",
@@ -271,7 +271,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "server/tools#output-schema",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(output_fits),
         why: "clients validate results, and report an invalid one as an error",
@@ -297,7 +297,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/tools#structured-content",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(structured_has_text),
         why: "hosts without support for structured results show their model nothing",
@@ -348,29 +348,29 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 fn unknown_tool_is_refused(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probe("unknown-tool") else { return no_tools(conversation) };
-    match asked.answer {
-        Answer::Result { .. } if !asked.answer.is_refusal() => {
-            let message = format!("a call of `{}`, which does not exist, got {}", subject(&asked), asked.answer.describe());
-            Judgment::Broken(vec![Violation::new(message, asked.frames())])
+    let Some(attempt) = conversation.probe("unknown-tool") else { return no_tools(conversation) };
+    match attempt.answer {
+        AttemptOutcome::Result { .. } if !attempt.answer.is_refusal() => {
+            let message = format!("a call of `{}`, which does not exist, got {}", subject(&attempt), attempt.answer.describe());
+            Judgment::Broken(vec![Violation::new(message, attempt.frames())])
         }
-        _ if asked.answer.is_refusal() => Judgment::Pass,
-        _ => Judgment::Untestable(format!("a call of an unknown tool got {}", asked.answer.describe())),
+        _ if attempt.answer.is_refusal() => Judgment::Pass,
+        _ => Judgment::Untestable(format!("a call of an unknown tool got {}", attempt.answer.describe())),
     }
 }
 
 fn listed_is_callable(all: &[&ConversationView<'_>]) -> Judgment {
     let (mut answered, mut seen, mut flaws) = (0, 0, Vec::new());
-    let unknown: Vec<Asked<'_, '_>> = all.iter().filter_map(|conversation| conversation.probe("unknown-tool")).collect();
+    let unknown: Vec<Attempt<'_, '_>> = all.iter().filter_map(|conversation| conversation.probe("unknown-tool")).collect();
     let is_quoted = unknown.iter().any(|unknown| refusal_text(&unknown.answer).is_some_and(|text| text.contains(unknown.subject())));
     for (position, conversation) in all.iter().enumerate() {
-        for asked in conversation.probes("call").filter(|asked| asked.answer.frame().is_some()) {
+        for attempt in conversation.probes("call").filter(|attempt| attempt.answer.frame().is_some()) {
             answered += 1;
             // A refusal says something only beside that of an unknown tool.
-            seen += usize::from(is_quoted || !asked.answer.is_refusal());
-            if unknown.iter().any(|unknown| is_refused_as_unknown(&asked, unknown)) {
+            seen += usize::from(is_quoted || !attempt.answer.is_refusal());
+            if unknown.iter().any(|unknown| is_refused_as_unknown(&attempt, unknown)) {
                 let detail = "a call is refused as one of a tool that does not exist".to_owned();
-                flaws.push(Flaw { subject: asked.subject().to_owned(), detail, frames: asked.frames(), conversation: position });
+                flaws.push(Flaw { subject: attempt.subject().to_owned(), detail, frames: attempt.frames(), conversation: position });
             }
         }
     }
@@ -382,43 +382,43 @@ fn listed_is_callable(all: &[&ConversationView<'_>]) -> Judgment {
 }
 
 /// Whether the refusal of a request reads like that of one for a name that does not exist, which quotes that name.
-pub(super) fn is_refused_as_unknown(asked: &Asked<'_, '_>, unknown: &Asked<'_, '_>) -> bool {
-    let (Some(refusal), Some(model)) = (refusal_text(&asked.answer), refusal_text(&unknown.answer)) else { return false };
+pub(super) fn is_refused_as_unknown(attempt: &Attempt<'_, '_>, unknown: &Attempt<'_, '_>) -> bool {
+    let (Some(refusal), Some(model)) = (refusal_text(&attempt.answer), refusal_text(&unknown.answer)) else { return false };
     model.contains(unknown.subject())
-        && asked.subject() != unknown.subject()
-        && model.replace(unknown.subject(), asked.subject()) == refusal
+        && attempt.subject() != unknown.subject()
+        && model.replace(unknown.subject(), attempt.subject()) == refusal
 }
 
 /// The error of a response, or the content of a result with `isError`.
-fn refusal_text(answer: &Answer<'_>) -> Option<String> {
+fn refusal_text(answer: &AttemptOutcome<'_>) -> Option<String> {
     match answer {
-        Answer::Error { error, .. } => Some(error.to_string()),
-        Answer::Result { value, .. } if answer.is_refusal() => Some(value.get("content")?.to_string()),
+        AttemptOutcome::Error { error, .. } => Some(error.to_string()),
+        AttemptOutcome::Result { value, .. } if answer.is_refusal() => Some(value.get("content")?.to_string()),
         _ => None,
     }
 }
 
 fn unknown_tool_code(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probe("unknown-tool") else { return no_tools(conversation) };
-    match asked.answer.code() {
+    let Some(attempt) = conversation.probe("unknown-tool") else { return no_tools(conversation) };
+    match attempt.answer.code() {
         Some(INVALID_PARAMS) => Judgment::Pass,
         // A success is worse than a wrong code, and told by the rule for it.
-        _ if !asked.answer.is_refusal() => Judgment::Untestable(format!("a call of an unknown tool got {}", asked.answer.describe())),
+        _ if !attempt.answer.is_refusal() => Judgment::Untestable(format!("a call of an unknown tool got {}", attempt.answer.describe())),
         _ => {
-            let message = format!("a call of a tool that does not exist got {}", asked.answer.describe());
-            Judgment::Broken(vec![Violation::new(message, asked.frames())])
+            let message = format!("a call of a tool that does not exist got {}", attempt.answer.describe());
+            Judgment::Broken(vec![Violation::new(message, attempt.frames())])
         }
     }
 }
 
 fn without_name_is_refused(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probe("call-without-name") else { return no_tools(conversation) };
-    match asked.answer {
-        Answer::Result { .. } if !asked.answer.is_refusal() => {
-            Judgment::Broken(vec![Violation::new(format!("a call without `name` got {}", asked.answer.describe()), asked.frames())])
+    let Some(attempt) = conversation.probe("call-without-name") else { return no_tools(conversation) };
+    match attempt.answer {
+        AttemptOutcome::Result { .. } if !attempt.answer.is_refusal() => {
+            Judgment::Broken(vec![Violation::new(format!("a call without `name` got {}", attempt.answer.describe()), attempt.frames())])
         }
-        _ if asked.answer.is_refusal() => Judgment::Pass,
-        _ => Judgment::Untestable(format!("a call without `name` got {}", asked.answer.describe())),
+        _ if attempt.answer.is_refusal() => Judgment::Pass,
+        _ => Judgment::Untestable(format!("a call without `name` got {}", attempt.answer.describe())),
     }
 }
 
@@ -430,8 +430,8 @@ fn no_tools(conversation: &ConversationView<'_>) -> Judgment {
     }
 }
 
-fn subject<'c>(asked: &'c Asked<'_, '_>) -> &'c str {
-    asked.probed.subject.as_deref().unwrap_or_default()
+fn subject<'c>(attempt: &'c Attempt<'_, '_>) -> &'c str {
+    attempt.probed.subject.as_deref().unwrap_or_default()
 }
 
 /// Why there is nothing to say about calls.
@@ -452,21 +452,21 @@ fn invalid_is_refused(all: &[&ConversationView<'_>], probe: &str, what: &str) ->
     let (mut tried, mut answered, mut flaws) = (0, 0, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
         let tools = conversation.tools();
-        for asked in conversation.probes(probe) {
+        for attempt in conversation.probes(probe) {
             tried += 1;
-            let name = subject(&asked);
-            if asked.answer.is_refusal() {
+            let name = subject(&attempt);
+            if attempt.answer.is_refusal() {
                 answered += 1;
                 continue;
             }
-            let Answer::Result { value, .. } = asked.answer else { continue };
+            let AttemptOutcome::Result { value, .. } = attempt.answer else { continue };
             let tool = tools.iter().find(|(tool, _)| tool.get("name").and_then(Value::as_str) == Some(name));
             let schema = tool.and_then(|(tool, _)| tool.get("inputSchema"));
-            let arguments = asked.request.and_then(|request| request.value.pointer("/params/arguments"));
+            let arguments = attempt.request.and_then(|request| request.value.pointer("/params/arguments"));
             let (Some(schema), Some(arguments), true) = (schema, arguments, is_final(value)) else { continue };
             let Some(detail) = invalidity(schema, arguments) else { continue };
             answered += 1;
-            flaws.push(Flaw { subject: name.to_owned(), detail, frames: asked.frames(), conversation: position });
+            flaws.push(Flaw { subject: name.to_owned(), detail, frames: attempt.frames(), conversation: position });
         }
     }
     match (tried, answered) {
@@ -503,24 +503,24 @@ fn errors_are_results(all: &[&ConversationView<'_>]) -> Judgment {
     for (position, conversation) in all.iter().enumerate() {
         // A tool that refuses the right arguments in the same way refuses something else.
         let called: Vec<_> = conversation.probes("call").collect();
-        let refuses_all = |asked: &Asked<'_, '_>| {
+        let refuses_all = |attempt: &Attempt<'_, '_>| {
             called.iter().any(|right| {
-                right.subject() == asked.subject() && right.answer.code().is_some_and(|code| asked.answer.code() == Some(code))
+                right.subject() == attempt.subject() && right.answer.code().is_some_and(|code| attempt.answer.code() == Some(code))
             })
         };
         // A mirrored header that is missing, because there is none for such a value, is refused before the arguments are, be it
         // with another code than it should.
         let tools = conversation.tools();
         let is_mirrored = |name: &str| tools.iter().any(|(tool, _)| tool.get("name").is_some_and(|known| known == name) && mirrors(tool));
-        let misses_header = |asked: &Asked<'_, '_>| {
-            conversation.is_modern() && asked.status().is_some_and(|status| status >= 400) && is_mirrored(asked.subject())
+        let misses_header = |attempt: &Attempt<'_, '_>| {
+            conversation.is_modern() && attempt.status().is_some_and(|status| status >= 400) && is_mirrored(attempt.subject())
         };
         let wrong = conversation.probes("call-missing-argument").chain(conversation.probes("call-wrong-type"));
-        for asked in wrong.filter(|asked| !refuses_all(asked)) {
-            seen += usize::from(asked.answer.is_refusal());
-            if let Some(code) = asked.answer.code().filter(|code| *code != HEADER_MISMATCH && !misses_header(&asked)) {
+        for attempt in wrong.filter(|attempt| !refuses_all(attempt)) {
+            seen += usize::from(attempt.answer.is_refusal());
+            if let Some(code) = attempt.answer.code().filter(|code| *code != HEADER_MISMATCH && !misses_header(&attempt)) {
                 let detail = format!("invalid arguments get JSON-RPC error {code}");
-                flaws.push(Flaw { subject: subject(&asked).to_owned(), detail, frames: asked.frames(), conversation: position });
+                flaws.push(Flaw { subject: subject(&attempt).to_owned(), detail, frames: attempt.frames(), conversation: position });
             }
         }
     }
@@ -532,7 +532,7 @@ fn errors_are_results(all: &[&ConversationView<'_>]) -> Judgment {
 
 /// Calls that succeeded: the tool's name, the result, its frame.
 fn succeeded<'c>(conversation: &'c ConversationView<'_>) -> impl Iterator<Item = (&'c str, &'c Value, FrameId)> {
-    let of = |(request, answer): (&'c Said<'_>, Option<&'c Said<'_>>)| {
+    let of = |(request, answer): (&'c WireMessage<'_>, Option<&'c WireMessage<'_>>)| {
         let name = request.value.pointer("/params/name")?.as_str()?;
         let result = answer?.value.get("result").filter(|result| result.is_object())?;
         let is_success = result.get("isError") != Some(&json!(true)) && is_final(result);
@@ -621,13 +621,13 @@ fn survived(all: &[&ConversationView<'_>], unusual: Unusual) -> Judgment {
         let mut last = None;
         for probed in &conversation.conversation.probes {
             if probed.probe == probe {
-                last = Some(conversation.asked(probed));
+                last = Some(conversation.attempt(probed));
             } else if probed.probe == after
                 && let Some(call) = last.take()
             {
                 seen += 1;
                 // The frames of the answer may have been crowded out by what a server logs of a call.
-                let next = conversation.asked(probed);
+                let next = conversation.attempt(probed);
                 let detail = match (probed.outcome, next.status()) {
                     (ProbeOutcome::Done, _) => continue,
                     (ProbeOutcome::Silent, _) => "the server no longer responds after such a call".to_owned(),
@@ -644,7 +644,7 @@ fn survived(all: &[&ConversationView<'_>], unusual: Unusual) -> Judgment {
     let has_place = |(tool, _): (&Value, FrameId)| {
         let is_called = || {
             all.iter()
-                .any(|one| one.probes("call").any(|asked| tool.get("name").and_then(Value::as_str) == asked.probed.subject.as_deref()))
+                .any(|one| one.probes("call").any(|attempt| tool.get("name").and_then(Value::as_str) == attempt.probed.subject.as_deref()))
         };
         let schema = tool.get("inputSchema")?;
         (is_called() && !arguments::unusual(schema, &arguments::minimal(schema)?, unusual).is_empty()).then_some(())

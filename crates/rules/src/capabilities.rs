@@ -2,8 +2,10 @@
 //! Source: basic/lifecycle, capability negotiation; server/*, capabilities; server/utilities/logging.
 
 use super::modern::key_of;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
-use super::{Answer, Asked, ConversationView, Said};
+use super::rule_definition::{
+    AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions,
+};
+use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
 use mcproof_protocol::Revision;
 use mcproof_record::FrameId;
 use serde_json::Value;
@@ -24,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Capabilities,
         requirement: "the methods of a declared capability exist",
         sources: NEGOTIATED,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: OFTEN_BROKEN,
         judge: Judge::Each(is_kept),
         why: "clients show declared features, and their user gets an error",
@@ -48,7 +50,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Capabilities,
         requirement: "a server declares each capability that it implements",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools#capabilities" }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: OFTEN_BROKEN,
         judge: Judge::Each(is_declared),
         why: "clients use only declared features",
@@ -72,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Capabilities,
         requirement: "notifications are sent only for declared capabilities: `listChanged`, `subscribe`, `logging`",
         sources: NEGOTIATED_BY_HANDSHAKE,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(notifications_are_declared),
         why: "clients register handlers for declared capabilities; any other notification is lost or an error",
@@ -103,7 +105,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "server/utilities/logging#per-request-log-level",
             },
         ],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(log_level_is_obeyed),
         why: "a client that requests only errors is flooded with other messages",
@@ -133,7 +135,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/utilities/logging#error-handling",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(unknown_log_level_is_refused),
         why: "a client with a misspelled level gets a success, but no such level is set",
@@ -174,17 +176,19 @@ fn is_kept(conversation: &ConversationView<'_>) -> Judgment {
         if !capability.is_empty() && conversation.capability(capability).is_none() {
             continue;
         }
-        let tried = || conversation.probes(probe).filter(|asked| subject.is_none_or(|subject| asked.subject() == subject));
-        let answered = || tried().filter(|asked| !matches!(asked.answer, Answer::Silence | Answer::Gone));
+        let tried = || conversation.probes(probe).filter(|attempt| subject.is_none_or(|subject| attempt.subject() == subject));
+        let answered = || tried().filter(|attempt| !matches!(attempt.answer, AttemptOutcome::Silence | AttemptOutcome::Gone));
         // A tool may hand on the error of another server.
-        let Some(asked) = answered().find(|asked| asked.answer.code() != Some(-32601)).or_else(|| answered().next()) else { continue };
+        let Some(attempt) = answered().find(|attempt| attempt.answer.code() != Some(-32601)).or_else(|| answered().next()) else {
+            continue;
+        };
         seen += 1;
-        let method = asked.request.and_then(Said::method).unwrap_or_default();
-        if asked.answer.code() == Some(-32601) {
+        let method = attempt.request.and_then(WireMessage::method).unwrap_or_default();
+        if attempt.answer.code() == Some(-32601) {
             let declared = if capability.is_empty() { "notifications are declared".into() } else { format!("`{capability}` is declared") };
             let message = format!("{declared}, and `{method}` got error -32601");
             if !violations.iter().any(|known| known.message == message) {
-                violations.push(Violation::new(message, declaration(conversation).into_iter().chain(asked.frames())));
+                violations.push(Violation::new(message, declaration(conversation).into_iter().chain(attempt.frames())));
             }
         }
     }
@@ -203,9 +207,9 @@ fn is_declared(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::Untestable(NO_HANDSHAKE.into());
     }
     let (mut seen, mut violations) = (0, Vec::new());
-    for asked in conversation.probes("list").chain(conversation.probes("complete")) {
-        let Answer::Result { value, .. } = asked.answer else { continue };
-        let Some(method) = asked.request.and_then(Said::method) else { continue };
+    for attempt in conversation.probes("list").chain(conversation.probes("complete")) {
+        let AttemptOutcome::Result { value, .. } = attempt.answer else { continue };
+        let Some(method) = attempt.request.and_then(WireMessage::method) else { continue };
         let (capability, items) = match method {
             // It came with 2025-03-26.
             "completion/complete" if Revision::at(&conversation.conversation.revision) < Revision::V2025_03_26 => continue,
@@ -216,7 +220,7 @@ fn is_declared(conversation: &ConversationView<'_>) -> Judgment {
         let Some(count) = items.and_then(Value::as_array).map(Vec::len).filter(|count| *count > 0) else { continue };
         seen += 1;
         if conversation.capability(capability).is_none() {
-            let frames = declaration(conversation).into_iter().chain(asked.frames());
+            let frames = declaration(conversation).into_iter().chain(attempt.frames());
             let things = if count == 1 { "1 item".to_owned() } else { format!("{count} items") };
             violations.push(Violation::new(format!("`{method}` returns {things}, but `{capability}` is not declared"), frames));
         }
@@ -240,14 +244,14 @@ fn notifications_are_declared(conversation: &ConversationView<'_>) -> Judgment {
         _ => None,
     };
     let mut violations: Vec<Violation> = Vec::new();
-    for said in conversation.from_server().filter(|said| said.is_notification()) {
-        let Some((method, capability)) = said.method().and_then(|method| Some((method, needs(method)?))) else { continue };
+    for wire_message in conversation.from_server().filter(|wire_message| wire_message.is_notification()) {
+        let Some((method, capability)) = wire_message.method().and_then(|method| Some((method, needs(method)?))) else { continue };
         if conversation.capability(capability).is_some() {
             continue;
         }
         let message = format!("`{method}` was sent, but `{}` is not declared", capability.replace('/', "."));
         if !violations.iter().any(|known| known.message == message) {
-            violations.push(Violation::new(message, [handshake, said.frame.id]));
+            violations.push(Violation::new(message, [handshake, wire_message.frame.id]));
         }
     }
     Judgment::from_violations(violations)
@@ -265,51 +269,52 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
         return judgment;
     }
     let probe = if conversation.is_modern() { "log-level" } else { "set-log-level" };
-    let Some(asked) = conversation.probe(probe) else { return Judgment::Untestable("no log level was set".into()) };
-    let level = Value::from(asked.subject());
-    match asked.answer {
-        Answer::Result { .. } => {}
+    let Some(attempt) = conversation.probe(probe) else { return Judgment::Untestable("no log level was set".into()) };
+    let level = Value::from(attempt.subject());
+    match attempt.answer {
+        AttemptOutcome::Result { .. } => {}
         // That is `declared-capability-is-implemented`.
-        Answer::Error { .. } if asked.answer.code() != Some(-32601) => {
-            let message = format!("the log level {level} got {}", asked.answer.describe());
-            return Judgment::Broken(vec![Violation::new(message, asked.frames())]);
+        AttemptOutcome::Error { .. } if attempt.answer.code() != Some(-32601) => {
+            let message = format!("the log level {level} got {}", attempt.answer.describe());
+            return Judgment::Broken(vec![Violation::new(message, attempt.frames())]);
         }
         answer => return Judgment::Untestable(format!("the log level {level} got {}", answer.describe())),
     }
-    let asked_at = asked.request.map(|request| request.frame.id);
-    let (Some(wanted), Some(from)) = (rank(&level), if conversation.is_modern() { asked_at } else { asked.answer.frame() }) else {
+    let asked_at = attempt.request.map(|request| request.frame.id);
+    let (Some(wanted), Some(from)) = (rank(&level), if conversation.is_modern() { asked_at } else { attempt.answer.frame() }) else {
         return Judgment::Untestable("no log level was set".into());
     };
-    let logs = || conversation.from_server().filter(|said| said.method() == Some("notifications/message"));
-    if conversation.is_modern() && logs().any(|said| said.frame.id < from) {
+    let logs = || conversation.from_server().filter(|wire_message| wire_message.method() == Some("notifications/message"));
+    if conversation.is_modern() && logs().any(|wire_message| wire_message.frame.id < from) {
         return Judgment::Untestable("the server logs without a request at any level, which another rule judges".into());
     }
-    let until = if conversation.is_modern() { asked.answer.frame() } else { None };
-    let later = logs().filter(|said| said.frame.id > from && until.is_none_or(|until| said.frame.id < until));
-    let low: Vec<(&Said<'_>, &Value)> = later
-        .filter_map(|said| Some((said, said.param("/level")?)))
+    let until = if conversation.is_modern() { attempt.answer.frame() } else { None };
+    let later = logs().filter(|wire_message| wire_message.frame.id > from && until.is_none_or(|until| wire_message.frame.id < until));
+    let low: Vec<(&WireMessage<'_>, &Value)> = later
+        .filter_map(|wire_message| Some((wire_message, wire_message.param("/level")?)))
         .filter(|(_, level)| rank(level).is_some_and(|rank| rank < wanted))
         .collect();
     let Some((first, below)) = low.first() else { return Judgment::Pass };
     let others = if low.len() > 1 { format!(", the first of {}", low.len()) } else { String::new() };
     let message = format!("a log message of level {below} was sent after the level had been set to {level}{others}");
-    Judgment::Broken(vec![Violation::new(message, asked.frames().into_iter().chain([first.frame.id]))])
+    Judgment::Broken(vec![Violation::new(message, attempt.frames().into_iter().chain([first.frame.id]))])
 }
 
 fn unknown_log_level_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "logging") {
         return judgment;
     }
-    let tried: Vec<Asked<'_, '_>> = conversation.probes("set-unknown-log-level").chain(conversation.probes("unknown-log-level")).collect();
-    let Some(asked) = tried.first() else { return Judgment::Untestable("no unknown log level was requested".into()) };
-    match asked.answer {
-        Answer::Result { .. } => Judgment::Broken(vec![Violation::new("an unknown log level was accepted", asked.frames())]),
-        Answer::Error { .. } if asked.answer.code() == Some(-32602) => Judgment::Pass,
+    let tried: Vec<Attempt<'_, '_>> =
+        conversation.probes("set-unknown-log-level").chain(conversation.probes("unknown-log-level")).collect();
+    let Some(attempt) = tried.first() else { return Judgment::Untestable("no unknown log level was requested".into()) };
+    match attempt.answer {
+        AttemptOutcome::Result { .. } => Judgment::Broken(vec![Violation::new("an unknown log level was accepted", attempt.frames())]),
+        AttemptOutcome::Error { .. } if attempt.answer.code() == Some(-32602) => Judgment::Pass,
         // The method is not part of this revision.
-        Answer::Error { .. } if conversation.is_modern() && asked.answer.code() == Some(-32601) => Judgment::Pass,
-        Answer::Error { .. } => {
-            let message = format!("an unknown log level got {}, not error -32602", asked.answer.describe());
-            Judgment::Broken(vec![Violation::new(message, asked.frames())])
+        AttemptOutcome::Error { .. } if conversation.is_modern() && attempt.answer.code() == Some(-32601) => Judgment::Pass,
+        AttemptOutcome::Error { .. } => {
+            let message = format!("an unknown log level got {}, not error -32602", attempt.answer.describe());
+            Judgment::Broken(vec![Violation::new(message, attempt.frames())])
         }
         answer => Judgment::Untestable(format!("an unknown log level got {}", answer.describe())),
     }

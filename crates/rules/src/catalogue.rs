@@ -68,7 +68,7 @@ pub fn find(id: &str) -> Option<&'static Rule> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ConversationView, On, example, judge_one};
+    use super::super::{AppliesTo, ConversationView, example, judge_one};
     use super::*;
     use mcproof_protocol::Revision;
     use mcproof_record::Judged;
@@ -77,9 +77,9 @@ mod tests {
     /// Where the examples of a rule take place.
     fn scene(rule: &Rule) -> (&'static str, &'static str) {
         let transport = match rule.on {
-            On::Any | On::Stdio => "stdio",
-            On::Http | On::Web => "http",
-            On::Sse => "sse",
+            AppliesTo::Any | AppliesTo::Stdio => "stdio",
+            AppliesTo::Http | AppliesTo::Web => "http",
+            AppliesTo::Sse => "sse",
         };
         // Rules of messages may have an example that needs HTTP.
         let transport = if transport == "stdio" && rule.bad.trim_start().starts_with("> POST") { "http" } else { transport };

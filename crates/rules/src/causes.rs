@@ -5,7 +5,7 @@ use super::ConversationView;
 use super::answers::{Pairing, death, died_of_abuse, first_abuse};
 use super::http_messages::NO_ANSWERS_TO_GET;
 use super::jsonrpc::RESPONSES;
-use super::rule_definition::{Area, Judge, Judgment, On, Rule, Violation};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, Rule, Violation};
 use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
 use mcproof_analysis::probes::PARALLEL_TOKEN;
 use mcproof_protocol::error_code::INTERNAL_ERROR;
@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     area: Area::Lifecycle,
     requirement: "a server goes on serving ordinary requests",
     sources: RESPONSES,
-    on: On::Any,
+    on: AppliesTo::Any,
     tolerance: None,
     judge: Judge::Together(goes_on),
     why: "a server that fails at every request is of no use, whatever else is right or wrong about it",
@@ -93,17 +93,19 @@ fn outcomes<'c>(conversation: &'c ConversationView<'_>) -> Vec<Outcome<'c>> {
     let pairing = Pairing::of(conversation);
     let end = first_abuse(conversation);
     let mut outcomes = Vec::new();
-    for said in conversation.from_client().filter(|said| said.is_request() && end.is_none_or(|end| said.frame.id < end)) {
-        let Some(method) = said.method().filter(|method| ORDINARY.contains(method)) else { continue };
-        let token = said.param("/_meta/progressToken").and_then(Value::as_str);
-        if token.is_some_and(|token| token.starts_with(PARALLEL_TOKEN)) || said.param("/cursor").is_some() {
+    for wire_message in
+        conversation.from_client().filter(|wire_message| wire_message.is_request() && end.is_none_or(|end| wire_message.frame.id < end))
+    {
+        let Some(method) = wire_message.method().filter(|method| ORDINARY.contains(method)) else { continue };
+        let token = wire_message.param("/_meta/progressToken").and_then(Value::as_str);
+        if token.is_some_and(|token| token.starts_with(PARALLEL_TOKEN)) || wire_message.param("/cursor").is_some() {
             continue;
         }
-        let Some(request) = pairing.requests.iter().position(|request| request.frame == said.frame.id) else { continue };
+        let Some(request) = pairing.requests.iter().position(|request| request.frame == wire_message.frame.id) else { continue };
         let reply = pairing.answer_to(request);
-        let response = said.exchange.and_then(|id| conversation.exchanges.get(&id)?.response);
-        let frames = [Some(said.frame.id), response.map(|response| response.frame.id), reply.map(|reply| reply.frame)];
-        let probed = conversation.conversation.probes.iter().find(|probed| probed.contains(said.frame.id));
+        let response = wire_message.exchange.and_then(|id| conversation.exchanges.get(&id)?.response);
+        let frames = [Some(wire_message.frame.id), response.map(|response| response.frame.id), reply.map(|reply| reply.frame)];
+        let probed = conversation.conversation.probes.iter().find(|probed| probed.contains(wire_message.frame.id));
         let failure = match (reply, response) {
             (_, Some(response)) if response.status >= 500 => Some(Failure::Status(response.status)),
             (Some(reply), _) if code(reply.value) == Some(INTERNAL_ERROR) => Some(Failure::InternalError),
@@ -124,7 +126,7 @@ fn code(reply: &Value) -> Option<i64> {
 }
 
 /// What keeps a server from serving anything.
-struct Outage {
+struct ServerFailure {
     failure: Failure,
     /// Whether anything was served before.
     was_up: bool,
@@ -135,7 +137,7 @@ struct Outage {
 }
 
 /// The way in which everything fails from some request on, in all conversations, if there is one.
-fn outage(conversations: &[&ConversationView<'_>]) -> Option<Outage> {
+fn outage(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
     let all: Vec<(usize, Vec<Outcome<'_>>)> = conversations.iter().map(|conversation| outcomes(conversation)).enumerate().collect();
     let failure = all.iter().flat_map(|(_, outcomes)| outcomes).find_map(|outcome| outcome.failure.clone())?;
     let fails = |outcome: &&Outcome<'_>| outcome.failure.as_ref() == Some(&failure);
@@ -172,17 +174,17 @@ fn outage(conversations: &[&ConversationView<'_>]) -> Option<Outage> {
     let shown = best[first.saturating_sub(1)..].iter().take(LEAST_FAILING);
     let frames: BTreeSet<FrameId> = shown.flat_map(|outcome| outcome.frames.iter().copied()).collect();
     let was_up = !served.is_empty();
-    Some(Outage { failure, was_up, message, conversation: *conversation, frames: frames.into_iter().collect() })
+    Some(ServerFailure { failure, was_up, message, conversation: *conversation, frames: frames.into_iter().collect() })
 }
 
 /// Processes that end in the same way, upon different ordinary requests.
-fn ends(conversations: &[&ConversationView<'_>]) -> Option<Outage> {
+fn ends(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
     let mut by_how: BTreeMap<String, Vec<(usize, FrameId, String)>> = BTreeMap::new();
     for (position, conversation) in conversations.iter().enumerate() {
         let Some(death) = death(conversation) else { continue };
         let is_exit = conversation.frames().iter().any(|frame| frame.id == death.frame && matches!(frame.body, FrameBody::Exited { .. }));
-        let last = conversation.from_client().rfind(|said| said.frame.id < death.frame);
-        if let (true, Some(method)) = (is_exit, last.and_then(|said| said.method())) {
+        let last = conversation.from_client().rfind(|wire_message| wire_message.frame.id < death.frame);
+        if let (true, Some(method)) = (is_exit, last.and_then(|wire_message| wire_message.method())) {
             by_how.entry(death.how.clone()).or_default().push((position, death.frame, method.to_owned()));
         }
     }
@@ -200,13 +202,13 @@ fn ends(conversations: &[&ConversationView<'_>]) -> Option<Outage> {
     }
     let named: Vec<String> = methods.iter().take(3).map(|method| format!("`{method}`")).collect();
     let message = format!("{how} in {} conversations, after different messages: {}", all.len(), named.join(", "));
-    Some(Outage { failure: Failure::End(how), was_up: true, message, conversation: *conversation, frames: vec![*frame] })
+    Some(ServerFailure { failure: Failure::End(how), was_up: true, message, conversation: *conversation, frames: vec![*frame] })
 }
 
 fn goes_on(conversations: &[&ConversationView<'_>]) -> Judgment {
     match outage(conversations) {
-        Some(Outage { was_up: false, .. }) => Judgment::Untestable("even the handshake was not served".into()),
-        Some(Outage { message, conversation, frames, .. }) => {
+        Some(ServerFailure { was_up: false, .. }) => Judgment::Untestable("even the handshake was not served".into()),
+        Some(ServerFailure { message, conversation, frames, .. }) => {
             Judgment::Broken(vec![Violation { conversation, ..Violation::new(message, frames) }])
         }
         None if conversations.iter().any(|one| outcomes(one).iter().any(|outcome| outcome.failure.is_none())) => Judgment::Pass,
@@ -221,7 +223,7 @@ pub(super) fn fold(results: &mut [RuleResult], conversations: &[ConversationView
     let is_broken = |results: &[RuleResult], rule: &str| {
         results.iter().any(|result| result.rule == rule && matches!(result.judged, Judged::Broken { .. }))
     };
-    if let Some(Outage { failure, was_up, .. }) = outage(&concerned) {
+    if let Some(ServerFailure { failure, was_up, .. }) = outage(&concerned) {
         let cause = if was_up { GOES_ON } else { HANDSHAKE };
         if is_broken(results, cause) {
             fold_under(results, conversations, cause, &failure);
@@ -229,7 +231,7 @@ pub(super) fn fold(results: &mut [RuleResult], conversations: &[ConversationView
         }
     }
     if is_broken(results, STAYS_ALIVE)
-        && let Some(Outage { failure, message, .. }) = ends(&concerned)
+        && let Some(ServerFailure { failure, message, .. }) = ends(&concerned)
     {
         let told = results.iter_mut().filter(|result| result.rule == STAYS_ALIVE).flat_map(findings).next();
         if let Some(cause) = told {
@@ -292,8 +294,8 @@ fn affected(conversation: &ConversationView<'_>, failure: &Failure) -> BTreeSet<
             frames.collect()
         }
         Failure::InternalError => {
-            let failing = conversation.from_server().filter(|said| code(&said.value) == Some(INTERNAL_ERROR));
-            failing.map(|said| said.frame.id).collect()
+            let failing = conversation.from_server().filter(|wire_message| code(&wire_message.value) == Some(INTERNAL_ERROR));
+            failing.map(|wire_message| wire_message.frame.id).collect()
         }
         Failure::Silence => {
             let unanswered = conversation.requests().filter(|(_, answer)| answer.is_none());

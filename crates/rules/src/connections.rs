@@ -4,8 +4,8 @@
 use super::answers::{death, died_of_abuse};
 use super::events::session_of;
 use super::http::{evidence, told};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{Answer, ConversationView, HttpExchange, Said};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{AttemptOutcome, ConversationView, HttpExchange, WireMessage};
 use mcproof_analysis::probes::UNKNOWN_STREAM;
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
@@ -34,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "https://www.rfc-editor.org/rfc/rfc9112.html#name-message-body-length",
         }],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(body_is_framed_well),
         why: "clients wait for missing bytes, or read the rest of one response as the beginning of the next",
@@ -62,7 +62,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Portability,
             source: "https://www.rfc-editor.org/rfc/rfc9112.html#name-persistence",
         }],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(connection_is_kept),
         why: "clients reuse their connection; if it is closed, a POST fails, and it must not be repeated",
@@ -93,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "basic/transports#multiple-connections",
         }],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(message_is_sent_once),
         why: "a client with two streams gets the message twice: it responds twice to a request, and a second response has no request",
@@ -133,7 +133,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/transports/streamable-http#cancellation",
             },
         ],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(abort_is_survived),
         why: "laptops sleep and users press Ctrl-C: one client that disconnects must not affect the others",
@@ -161,7 +161,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Security,
         requirement: "a server that runs locally listens on loopback only",
         sources: SECURITY_WARNING,
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(listens_on_loopback),
         why: "anyone on the same network can call its tools, with the permissions of the user who started it",
@@ -191,7 +191,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "basic/transports/streamable-http#receiving-messages",
         }],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(says_no_buffering),
         why: "behind proxies such as nginx, events wait in a buffer until it is full or the stream ends",
@@ -224,14 +224,14 @@ pub(super) fn unanswered_posts<'c, 'a>(conversation: &'c ConversationView<'a>) -
         if exchange.method != "POST" || exchange.response.is_some() || exchange.end.is_some() || is_abandoned(conversation, exchange) {
             return None;
         }
-        let said = conversation.from_client().find(|said| said.exchange == Some(exchange.id))?;
-        let since = match (said.is_request(), conversation.is_over("sse")) {
-            (true, true) => conversation.answer_to(said)?.frame.id,
+        let wire_message = conversation.from_client().find(|wire_message| wire_message.exchange == Some(exchange.id))?;
+        let since = match (wire_message.is_request(), conversation.is_over("sse")) {
+            (true, true) => conversation.answer_to(wire_message)?.frame.id,
             (true, false) => return None,
             (false, _) => exchange.request.id,
         };
         let is_overdue = conversation.elapsed(since, last.id)? >= SILENCE && is_responded_later(conversation, exchange);
-        is_overdue.then(|| Some((exchange, said.method()?.to_owned())))?
+        is_overdue.then(|| Some((exchange, wire_message.method()?.to_owned())))?
     };
     conversation.exchanges.values().filter_map(unanswered).collect()
 }
@@ -303,8 +303,9 @@ fn problem_of_body(conversation: &ConversationView<'_>, exchange: &HttpExchange<
     let Some((_, body)) = exchange.body else {
         let head = exchange.response?.frame.id;
         let last = conversation.frames().last()?.id;
-        let lasts =
-            conversation.from_client().any(|said| said.exchange == Some(exchange.id) && said.method() == Some("subscriptions/listen"));
+        let lasts = conversation
+            .from_client()
+            .any(|wire_message| wire_message.exchange == Some(exchange.id) && wire_message.method() == Some("subscriptions/listen"));
         let is_open = exchange.end.is_none() && !is_ours && !lasts && waited(conversation, head, last) == Some(true);
         return is_open.then(|| "the body did not end".to_owned());
     };
@@ -323,8 +324,8 @@ fn framing_evidence(exchange: &HttpExchange<'_>) -> Vec<FrameId> {
 }
 
 fn connection_is_kept(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probe("kept-connection") else { return Judgment::NotTried("it was not tried".into()) };
-    let within = |exchange: &&HttpExchange<'_>| asked.probed.contains(exchange.request.id);
+    let Some(attempt) = conversation.probe("kept-connection") else { return Judgment::NotTried("it was not tried".into()) };
+    let within = |exchange: &&HttpExchange<'_>| attempt.probed.contains(exchange.request.id);
     let exchanges: Vec<&HttpExchange<'_>> = conversation.exchanges.values().filter(within).collect();
     let says_close =
         |exchange: &HttpExchange<'_>| exchange.header("connection").is_some_and(|value| value.to_ascii_lowercase().contains("close"));
@@ -346,13 +347,13 @@ fn message_is_sent_once(conversation: &ConversationView<'_>) -> Judgment {
     /// How far apart two copies of one message may be; later ones are two messages that say the same.
     const APART: Duration = Duration::from_millis(100);
     let streamed = |method: &'static str| {
-        conversation.from_server().filter_map(move |said| {
-            let exchange = conversation.exchanges.get(&said.exchange?)?;
+        conversation.from_server().filter_map(move |wire_message| {
+            let exchange = conversation.exchanges.get(&wire_message.exchange?)?;
             // What is no stream says why there is none.
             let is_stream = method == "POST" || exchange.media_type().as_deref() == Some("text/event-stream");
             // A stream that is resumed tells again what was lost.
             let is_first = exchange.request_header("last-event-id").is_none();
-            (exchange.method == method && is_stream && is_first).then_some((said, exchange))
+            (exchange.method == method && is_stream && is_first).then_some((wire_message, exchange))
         })
     };
     let listens = conversation
@@ -362,12 +363,12 @@ fn message_is_sent_once(conversation: &ConversationView<'_>) -> Judgment {
     if !listens {
         return Judgment::NotApplicable("the server has no second stream: a GET opens none".into());
     }
-    let is_copy = |first: &Said<'_>, second: &Said<'_>| {
+    let is_copy = |first: &WireMessage<'_>, second: &WireMessage<'_>| {
         let apart = first.frame.at.abs_diff(second.frame.at);
         first.value == second.value && (first.value.get("id").is_some() || apart < APART)
     };
     let twice = streamed("GET").find_map(|(told, stream)| {
-        let other = streamed("POST").find(|(said, post)| session_of(post) == session_of(stream) && is_copy(told, said))?;
+        let other = streamed("POST").find(|(wire_message, post)| session_of(post) == session_of(stream) && is_copy(told, wire_message))?;
         Some((told, other.0))
     });
     match twice {
@@ -388,7 +389,7 @@ fn abort_is_survived(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::NotTried("no connection was closed early".into());
     };
     match after.answer {
-        Answer::Result { .. } | Answer::Error { .. } => Judgment::Pass,
+        AttemptOutcome::Result { .. } | AttemptOutcome::Error { .. } => Judgment::Pass,
         _ => {
             let left = conversation.probes("abort").filter_map(|abort| abort.http.map(|http| http.request.id)).last();
             let message = format!("after connections were closed early, the next request got {}", told(&after));
@@ -401,18 +402,18 @@ fn listens_on_loopback(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.probe("plain").is_none() {
         return Judgment::NotTried("no other address was tried".into());
     }
-    let Some(asked) = conversation.probe("other-interface") else {
+    let Some(attempt) = conversation.probe("other-interface") else {
         let is_local = conversation.exchanges.values().next().is_some_and(|exchange| is_loopback(exchange.url));
         return match is_local {
             true => Judgment::Untestable("this machine has no other address to try".into()),
             false => Judgment::NotApplicable("the server was reached at an address that is not loopback".into()),
         };
     };
-    match asked.status() {
+    match attempt.status() {
         None => Judgment::Pass,
         Some(_) => {
-            let url = asked.probed.subject.as_deref().unwrap_or_default();
-            Judgment::Broken(vec![Violation::new(format!("it answers at {} as well", excerpt(url)), evidence(&asked))])
+            let url = attempt.probed.subject.as_deref().unwrap_or_default();
+            Judgment::Broken(vec![Violation::new(format!("it answers at {} as well", excerpt(url)), evidence(&attempt))])
         }
     }
 }

@@ -2,8 +2,8 @@
 //! Source: the Fetch standard, CORS protocol.
 
 use super::http::{evidence, is_success};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{Asked, ConversationView, HttpExchange};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Attempt, ConversationView, HttpExchange};
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::Revision;
 
@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Cors,
         requirement: "a preflight without credentials gets a success status and `Access-Control-Allow-Origin`",
         sources: FETCH,
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(preflight_is_open),
         why: "browsers send a preflight before they post JSON, never with a token; if it is refused, the page gets an error without a reason",
@@ -31,11 +31,11 @@ pub(super) const RULES: &[Rule] = &[
             ("Python", "Starlette's `CORSMiddleware` as the outermost one"),
         ],
         bad: r"
-            @ preflight asked
+            @ preflight attempt
             > OPTIONS /mcp origin: http://localhost:6274 | access-control-request-method: POST
             < 405",
         good: r"
-            @ preflight asked
+            @ preflight attempt
             > OPTIONS /mcp origin: http://localhost:6274 | access-control-request-method: POST
             < 204 access-control-allow-origin: *",
     },
@@ -48,7 +48,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "https://fetch.spec.whatwg.org/#http-access-control-allow-methods",
         }],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(preflight_allows_methods),
         why: "a page cannot use other methods: without DELETE, it cannot end its sessions",
@@ -68,7 +68,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Cors,
         requirement: "a preflight allows every header that a client sends",
         sources: FETCH,
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(preflight_allows_headers),
         why: "if one header is not allowed, the browser does not send the request",
@@ -88,7 +88,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Cors,
         requirement: "a response to a page names its origin in `Access-Control-Allow-Origin`",
         sources: FETCH,
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(answer_allows_origin),
         why: "the request is executed, but the page cannot read the response",
@@ -114,7 +114,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Cors,
         requirement: "a response with a session id lets pages read the id",
         sources: &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Must, source: EXPOSED }],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(exposes_session_id),
         why: "a page that cannot read the id sends its next request without it, and is refused",
@@ -143,7 +143,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Cors,
         requirement: "a 401 with `WWW-Authenticate` lets pages read this header",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: EXPOSED }],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(exposes_www_authenticate),
         why: "a page that cannot read the header cannot find out where to sign in",
@@ -169,7 +169,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Cors,
         requirement: "an error response names the origin of the page in `Access-Control-Allow-Origin`, too",
         sources: FETCH,
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(error_answers_allow_origin),
         why: "the page gets a network error instead of the status, and cannot start a new session or sign in",
@@ -199,7 +199,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Security,
             source: "https://fetch.spec.whatwg.org/#cors-protocol-and-credentials",
         }],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(credentials_are_not_for_all),
         why: "any page that a user visits can call the tools with the user's cookies, and read the responses",
@@ -223,15 +223,15 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The preflight of a page, if pages concern this server.
-fn preflight<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<(Asked<'a, 'c>, &'c HttpExchange<'a>), Judgment> {
-    let Some(asked) = conversation.probe("preflight") else { return Err(Judgment::NotTried("no preflight was sent".into())) };
-    let Some(http) = asked.http.filter(|http| http.response.is_some()) else {
+fn preflight<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<(Attempt<'a, 'c>, &'c HttpExchange<'a>), Judgment> {
+    let Some(attempt) = conversation.probe("preflight") else { return Err(Judgment::NotTried("no preflight was sent".into())) };
+    let Some(http) = attempt.http.filter(|http| http.response.is_some()) else {
         return Err(Judgment::Untestable("the preflight got no response".into()));
     };
     let response = http.response.map(|response| response.headers).unwrap_or_default();
     let welcomes_pages = response.iter().any(|(name, _)| name.starts_with("access-control-allow-"));
-    match asked.probed.subject.is_some() || welcomes_pages {
-        true => Ok((asked, http)),
+    match attempt.probed.subject.is_some() || welcomes_pages {
+        true => Ok((attempt, http)),
         false => Err(Judgment::NotApplicable("browser checks were not requested, and the server does not respond to preflights".into())),
     }
 }
@@ -257,30 +257,30 @@ fn allowed_origin(http: &HttpExchange<'_>) -> String {
 }
 
 /// MCP asks no server to serve pages: what is broken for them is an error only if browser checks were requested.
-fn broken(conversation: &ConversationView<'_>, message: String, asked: &Asked<'_, '_>) -> Judgment {
+fn broken(conversation: &ConversationView<'_>, message: String, attempt: &Attempt<'_, '_>) -> Judgment {
     let is_asked_for = conversation.probe("preflight").is_some_and(|preflight| preflight.probed.subject.is_some());
     let tolerance =
         (!is_asked_for).then_some("no requirement of MCP asks a server to serve web pages; with --browser it counts as an error");
-    Judgment::Broken(vec![Violation { tolerance, ..Violation::new(message, evidence(asked)) }])
+    Judgment::Broken(vec![Violation { tolerance, ..Violation::new(message, evidence(attempt)) }])
 }
 
 fn preflight_is_open(conversation: &ConversationView<'_>) -> Judgment {
-    let (asked, http) = match preflight(conversation) {
+    let (attempt, http) = match preflight(conversation) {
         Ok(found) => found,
         Err(judgment) => return judgment,
     };
     match http.status() {
-        Some(status) if !is_success(status) => broken(conversation, format!("a preflight got status {status}"), &asked),
-        _ if !allows_origin(http) => broken(conversation, format!("the response to a preflight has {}", allowed_origin(http)), &asked),
+        Some(status) if !is_success(status) => broken(conversation, format!("a preflight got status {status}"), &attempt),
+        _ if !allows_origin(http) => broken(conversation, format!("the response to a preflight has {}", allowed_origin(http)), &attempt),
         _ => Judgment::Pass,
     }
 }
 
 /// A preflight that is open, so that it is worth looking at what it allows.
-fn open_preflight<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<(Asked<'a, 'c>, &'c HttpExchange<'a>), Judgment> {
-    let (asked, http) = preflight(conversation)?;
+fn open_preflight<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<(Attempt<'a, 'c>, &'c HttpExchange<'a>), Judgment> {
+    let (attempt, http) = preflight(conversation)?;
     match http.status().is_some_and(is_success) && allows_origin(http) {
-        true => Ok((asked, http)),
+        true => Ok((attempt, http)),
         false => Err(Judgment::Untestable("the preflight was refused: see cors-preflight-needs-no-credentials".into())),
     }
 }
@@ -290,12 +290,12 @@ fn has_sessions(conversation: &ConversationView<'_>) -> bool {
 }
 
 fn preflight_allows_methods(conversation: &ConversationView<'_>) -> Judgment {
-    let (asked, http) = match open_preflight(conversation) {
+    let (attempt, http) = match open_preflight(conversation) {
         Ok(found) => found,
         Err(judgment) => return judgment,
     };
     let allowed = names(http, "access-control-allow-methods");
-    let ends_sessions = has_sessions(conversation) && conversation.probe("delete").and_then(|asked| asked.status()) != Some(405);
+    let ends_sessions = has_sessions(conversation) && conversation.probe("delete").and_then(|attempt| attempt.status()) != Some(405);
     // Browsers let POST pass in any case; a list without it is a list of something else.
     let needed = [("post", !allowed.is_empty()), ("delete", ends_sessions && !conversation.is_modern())];
     let missing: Vec<String> = needed
@@ -305,12 +305,12 @@ fn preflight_allows_methods(conversation: &ConversationView<'_>) -> Judgment {
         .collect();
     match missing.is_empty() {
         true => Judgment::Pass,
-        false => broken(conversation, format!("the preflight does not allow {}", missing.join(" and ")), &asked),
+        false => broken(conversation, format!("the preflight does not allow {}", missing.join(" and ")), &attempt),
     }
 }
 
 fn preflight_allows_headers(conversation: &ConversationView<'_>) -> Judgment {
-    let (asked, http) = match open_preflight(conversation) {
+    let (attempt, http) = match open_preflight(conversation) {
         Ok(found) => found,
         Err(judgment) => return judgment,
     };
@@ -332,7 +332,7 @@ fn preflight_allows_headers(conversation: &ConversationView<'_>) -> Judgment {
         needed.into_iter().filter(|(name, is_needed)| *is_needed && !is_allowed(name)).map(|(name, _)| format!("`{name}`")).collect();
     match missing.is_empty() {
         true => Judgment::Pass,
-        false => broken(conversation, format!("the preflight does not allow {}", missing.join(", ")), &asked),
+        false => broken(conversation, format!("the preflight does not allow {}", missing.join(", ")), &attempt),
     }
 }
 
@@ -340,12 +340,12 @@ fn answer_allows_origin(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgment) = open_preflight(conversation) {
         return judgment;
     }
-    let answers: Vec<_> = conversation.probes("page").filter(|asked| asked.status().is_some_and(is_success)).collect();
-    let wrong = answers.iter().find_map(|asked| asked.http.filter(|http| !allows_origin(http)).map(|http| (asked, http)));
+    let answers: Vec<_> = conversation.probes("page").filter(|attempt| attempt.status().is_some_and(is_success)).collect();
+    let wrong = answers.iter().find_map(|attempt| attempt.http.filter(|http| !allows_origin(http)).map(|http| (attempt, http)));
     match (answers.is_empty(), wrong) {
         (true, _) => Judgment::Untestable("no request of a page was served".into()),
         (false, None) => Judgment::Pass,
-        (false, Some((asked, http))) => broken(conversation, format!("the response to a page has {}", allowed_origin(http)), asked),
+        (false, Some((attempt, http))) => broken(conversation, format!("the response to a page has {}", allowed_origin(http)), attempt),
     }
 }
 
@@ -358,11 +358,11 @@ fn exposes_session_id(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgment) = open_preflight(conversation) {
         return judgment;
     }
-    let opened = conversation.probes("page").find(|asked| asked.http.is_some_and(|http| http.header("mcp-session-id").is_some()));
+    let opened = conversation.probes("page").find(|attempt| attempt.http.is_some_and(|http| http.header("mcp-session-id").is_some()));
     match opened {
         None => Judgment::NotApplicable("no session was opened for a page".into()),
-        Some(asked) if asked.http.is_some_and(|http| exposes(http, "mcp-session-id")) => Judgment::Pass,
-        Some(asked) => broken(conversation, "the response to a page does not expose `Mcp-Session-Id`".into(), &asked),
+        Some(attempt) if attempt.http.is_some_and(|http| exposes(http, "mcp-session-id")) => Judgment::Pass,
+        Some(attempt) => broken(conversation, "the response to a page does not expose `Mcp-Session-Id`".into(), &attempt),
     }
 }
 
@@ -371,10 +371,10 @@ fn exposes_www_authenticate(conversation: &ConversationView<'_>) -> Judgment {
         return judgment;
     }
     let is_challenge = |http: &HttpExchange<'_>| http.status() == Some(401) && http.header("www-authenticate").is_some();
-    match conversation.probe("page-anonymous").filter(|asked| asked.http.is_some_and(is_challenge)) {
+    match conversation.probe("page-anonymous").filter(|attempt| attempt.http.is_some_and(is_challenge)) {
         None => Judgment::NotApplicable("the server requires no authorization of pages".into()),
-        Some(asked) if asked.http.is_some_and(|http| exposes(http, "www-authenticate")) => Judgment::Pass,
-        Some(asked) => broken(conversation, "the 401 for a page does not expose `WWW-Authenticate`".into(), &asked),
+        Some(attempt) if attempt.http.is_some_and(|http| exposes(http, "www-authenticate")) => Judgment::Pass,
+        Some(attempt) => broken(conversation, "the 401 for a page does not expose `WWW-Authenticate`".into(), &attempt),
     }
 }
 
@@ -383,14 +383,16 @@ fn error_answers_allow_origin(conversation: &ConversationView<'_>) -> Judgment {
         return judgment;
     }
     let refusals = ["page-error", "page-anonymous"].into_iter().flat_map(|probe| conversation.probes(probe));
-    let refusals: Vec<_> = refusals.filter(|asked| asked.status().is_some_and(|status| status >= 400)).collect();
-    let wrong = refusals.iter().find_map(|asked| asked.http.filter(|http| !allows_origin(http)).map(|http| (asked, http)));
+    let refusals: Vec<_> = refusals.filter(|attempt| attempt.status().is_some_and(|status| status >= 400)).collect();
+    let wrong = refusals.iter().find_map(|attempt| attempt.http.filter(|http| !allows_origin(http)).map(|http| (attempt, http)));
     match (refusals.is_empty(), wrong) {
         (true, _) => Judgment::Untestable("no request of a page was refused".into()),
         (false, None) => Judgment::Pass,
-        (false, Some((asked, http))) => {
-            broken(conversation, format!("the status {} for a page has {}", http.status().unwrap_or_default(), allowed_origin(http)), asked)
-        }
+        (false, Some((attempt, http))) => broken(
+            conversation,
+            format!("the status {} for a page has {}", http.status().unwrap_or_default(), allowed_origin(http)),
+            attempt,
+        ),
     }
 }
 
@@ -398,10 +400,10 @@ fn credentials_are_not_for_all(conversation: &ConversationView<'_>) -> Judgment 
     if let Err(judgment) = preflight(conversation) {
         return judgment;
     }
-    let Some(asked) = conversation.probe("preflight-evil") else {
+    let Some(attempt) = conversation.probe("preflight-evil") else {
         return Judgment::Untestable("no request of a foreign page was sent".into());
     };
-    let Some(http) = asked.http.filter(|http| http.response.is_some()) else {
+    let Some(http) = attempt.http.filter(|http| http.response.is_some()) else {
         return Judgment::Untestable("a foreign page got no response".into());
     };
     let with_credentials = http.header("access-control-allow-credentials").is_some_and(|value| value.trim() == "true");
@@ -409,7 +411,7 @@ fn credentials_are_not_for_all(conversation: &ConversationView<'_>) -> Judgment 
         false => Judgment::Pass,
         true => {
             let origin = http.request_header("origin").unwrap_or_default();
-            broken(conversation, format!("{origin} gets {} and `Access-Control-Allow-Credentials: true`", allowed_origin(http)), &asked)
+            broken(conversation, format!("{origin} gets {} and `Access-Control-Allow-Credentials: true`", allowed_origin(http)), &attempt)
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::ConversationView;
 use super::answers::messages;
 use super::asking_users::is_secret_name;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::security::{collect, secret};
 use mcproof_analysis::wording::excerpt;
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "server/utilities/logging#security",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(logs_hide_secrets),
         why: "clients show and store log messages, and hand them to models",
@@ -41,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/tools#x-mcp-header",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(header_annotations_hold_no_secret),
         why: "proxies and gateways can read headers and write them to their logs",
@@ -58,14 +58,14 @@ pub(super) const RULES: &[Rule] = &[
 
 fn logs_hide_secrets(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
-    for heard in messages(conversation).filter(|heard| heard.method() == Some("notifications/message")) {
+    for server_message in messages(conversation).filter(|server_message| server_message.method() == Some("notifications/message")) {
         seen += 1;
         let mut text = String::new();
-        heard.value.get("params").into_iter().for_each(|params| collect(params, &mut text));
+        server_message.value.get("params").into_iter().for_each(|params| collect(params, &mut text));
         if let Some((what, found)) = secret(&text) {
             // Enough to find it, and not enough to use it.
             let beginning: String = found.chars().take(8).collect();
-            violations.push(Violation::new(format!("a log message holds {what}: `{}…`", excerpt(beginning)), [heard.frame]));
+            violations.push(Violation::new(format!("a log message holds {what}: `{}…`", excerpt(beginning)), [server_message.frame]));
         }
     }
     violations.truncate(1);

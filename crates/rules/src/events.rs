@@ -2,7 +2,7 @@
 //! Source: WHATWG HTML, server-sent events; 2024-11-05, basic/transports, HTTP with SSE; 2025-03-26 and later, Streamable HTTP.
 
 use super::connections::unanswered_posts;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, HttpExchange};
 use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_analysis::wording::excerpt;
@@ -51,7 +51,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Events,
         requirement: "each line of an event stream is a field (`data`, `event`, `id`, `retry`) or a comment",
         sources: STREAM_FORMAT,
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(content_is_fields),
         why: "clients ignore unknown lines, so a message without `data:` never arrives",
@@ -74,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Events,
         requirement: "an event ends with a blank line",
         sources: STREAM_FORMAT,
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(event_is_terminated),
         why: "clients wait for the blank line: the last message of a stream is lost, and other messages are merged",
@@ -98,7 +98,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Events,
         requirement: "the data of an event is one message",
         sources: MESSAGES,
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(data_is_a_message),
         why: "clients parse all data as messages: some log an error for each heartbeat, some disconnect",
@@ -123,7 +123,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Events,
         requirement: "an event with a message is named `message` or has no name",
         sources: MESSAGES,
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(event_is_named_message),
         why: "clients listen for `message` and ignore other names, so the request never gets its response",
@@ -145,7 +145,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Events,
         requirement: "an event stream is UTF-8",
         sources: STREAM_FORMAT,
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(is_utf8),
         why: "in another encoding, characters are wrong or the message cannot be read",
@@ -171,7 +171,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Portability,
             source: "https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream",
         }],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(ends_lines_with_lf),
         why: "a carriage return before it is valid, but some clients search for two line feeds and never find them",
@@ -197,7 +197,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "basic/transports#sending-messages-to-the-server",
         }],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(stream_is_primed),
         why: "a client whose connection breaks before the first message has no id to resume from, and loses the response",
@@ -224,7 +224,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "basic/transports#resumability-and-redelivery",
         }],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(event_ids_are_unique),
         why: "a client resumes from the last id that it received; if another stream has the same id, it gets the wrong messages, or none",
@@ -265,7 +265,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/transports/streamable-http#receiving-messages",
             },
         ],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(stream_ends_after_answer),
         why: "each request leaves an open connection behind, until the client or a proxy reaches its limit",
@@ -292,7 +292,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Events,
         requirement: "the first event of HTTP+SSE is named `endpoint`, and its data is the URL for messages",
         sources: SSE,
-        on: On::Sse,
+        on: AppliesTo::Sse,
         tolerance: None,
         judge: Judge::Each(endpoint_comes_first),
         why: "a client that does not know where to send messages waits until its deadline",
@@ -312,7 +312,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Events,
         requirement: "the endpoint for messages has the same origin as the stream",
         sources: &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Security, source: "" }],
-        on: On::Sse,
+        on: AppliesTo::Sse,
         tolerance: None,
         judge: Judge::Each(endpoint_has_same_origin),
         why: "clients refuse an endpoint that would send messages and credentials to another server",
@@ -332,7 +332,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Events,
         requirement: "the POST of a message gets a success status",
         sources: SSE,
-        on: On::Sse,
+        on: AppliesTo::Sse,
         tolerance: None,
         judge: Judge::Each(post_is_accepted),
         why: "clients treat any other status as a failed request, regardless of the stream",
@@ -584,14 +584,14 @@ fn event_ids_are_unique(conversation: &ConversationView<'_>) -> Judgment {
 fn stream_is_primed(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
     for exchange in conversation.exchanges.values().filter(|exchange| exchange.method == "POST") {
-        let asked = serde_json::from_slice::<Value>(exchange.request_body).unwrap_or_default();
+        let attempt = serde_json::from_slice::<Value>(exchange.request_body).unwrap_or_default();
         let events = exchange.events.iter().filter_map(|frame| match &frame.body {
             FrameBody::SseEvent { id, data, .. } => Some((frame.id, id, data)),
             _ => None,
         });
         let events: Vec<_> = events.collect();
         let is_named = exchange.request_header("mcp-protocol-version") == Some(conversation.conversation.revision.as_str());
-        if !is_named || asked["method"] == "initialize" || !events.iter().any(|(_, id, _)| id.is_some()) {
+        if !is_named || attempt["method"] == "initialize" || !events.iter().any(|(_, id, _)| id.is_some()) {
             continue;
         }
         seen += 1;
@@ -615,8 +615,8 @@ pub(super) fn session_of(exchange: &HttpExchange<'_>) -> String {
 }
 
 fn stream_ends_after_answer(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probe("stream-end") else { return Judgment::NotTried("no stream was waited for".into()) };
-    let (Some(http), Some(answer)) = (asked.http, asked.answer.frame()) else {
+    let Some(attempt) = conversation.probe("stream-end") else { return Judgment::NotTried("no stream was waited for".into()) };
+    let (Some(http), Some(answer)) = (attempt.http, attempt.answer.frame()) else {
         return Judgment::Untestable("the request whose stream was waited for got no response".into());
     };
     if http.media_type().as_deref() != Some("text/event-stream") {

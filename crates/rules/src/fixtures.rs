@@ -7,11 +7,13 @@
 pub(super) mod rounds;
 pub(super) mod tasks;
 
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions};
+use super::rule_definition::{
+    AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions,
+};
 use mcproof_analysis::named;
 use mcproof_analysis::probes::fixtures::{EMBEDDED, ENTERED, OF_TEMPLATE, PROMPTED, SAMPLED, TEMPLATE};
 use mcproof_analysis::wording::excerpt;
-use mcproof_analysis::{Answer, Asked, ConversationView, Said};
+use mcproof_analysis::{Attempt, AttemptOutcome, ConversationView, WireMessage};
 use mcproof_protocol::Revision;
 use mcproof_record::{FrameBody, FrameId};
 use serde_json::{Value, json};
@@ -22,7 +24,7 @@ const FIXTURE: Rule = Rule {
     area: Area::Fixtures,
     requirement: "",
     sources: &[],
-    on: On::Any,
+    on: AppliesTo::Any,
     tolerance: None,
     judge: Judge::Each(|_| Judgment::Pass),
     why: "the official conformance suite uses this tool to check whether the server or its SDK has the feature",
@@ -261,7 +263,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "basic/transports#sending-messages-to-the-server",
         }],
-        on: On::Http,
+        on: AppliesTo::Http,
         judge: Judge::Each(stream_resumes),
         remedy: "send an event with an `id` and a `retry` before closing the stream, store later events, and send them in response to a GET with `Last-Event-ID`",
         bad: r#"
@@ -346,21 +348,21 @@ fn each(
     conversation: &ConversationView<'_>,
     probe: &str,
     names: &[&str],
-    wrong: impl Fn(&Asked<'_, '_>) -> Result<(), String>,
+    wrong: impl Fn(&Attempt<'_, '_>) -> Result<(), String>,
 ) -> Judgment {
     let (mut seen, mut violations, mut unasked) = (0, Vec::new(), Vec::new());
     let mut is_offered = false;
     for name in names {
-        let Some(asked) = conversation.probes(probe).find(|asked| asked.subject() == *name) else {
+        let Some(attempt) = conversation.probes(probe).find(|attempt| attempt.subject() == *name) else {
             unasked.extend(offers(conversation, name).then(|| (*name).to_owned()));
             continue;
         };
         is_offered = true;
-        if matches!(asked.answer, Answer::Silence | Answer::Gone | Answer::None) {
+        if matches!(attempt.answer, AttemptOutcome::Silence | AttemptOutcome::Gone | AttemptOutcome::None) {
             continue;
         }
         seen += 1;
-        violations.extend(wrong(&asked).err().map(|message| Violation::new(message, asked.frames())));
+        violations.extend(wrong(&attempt).err().map(|message| Violation::new(message, attempt.frames())));
     }
     match (is_offered, unasked.is_empty()) {
         (true, _) => Judgment::of(violations, seen, "the fixtures got no response"),
@@ -370,10 +372,10 @@ fn each(
 }
 
 /// The result of a fixture that has to succeed.
-fn succeeded<'c>(asked: &Asked<'_, 'c>) -> Result<&'c Value, String> {
-    let failed = || format!("`{}` got {}", asked.subject(), asked.answer.describe());
-    match asked.answer {
-        Answer::Result { value, .. } if value.get("isError") != Some(&Value::Bool(true)) => Ok(value),
+fn succeeded<'c>(attempt: &Attempt<'_, 'c>) -> Result<&'c Value, String> {
+    let failed = || format!("`{}` got {}", attempt.subject(), attempt.answer.describe());
+    match attempt.answer {
+        AttemptOutcome::Result { value, .. } if value.get("isError") != Some(&Value::Bool(true)) => Ok(value),
         _ => Err(failed()),
     }
 }
@@ -410,9 +412,9 @@ fn content_types(conversation: &ConversationView<'_>) -> Judgment {
         ("test_embedded_resource", &["resource"]),
         ("test_multiple_content_types", &["text", "image", "resource"]),
     ];
-    each(conversation, "fixture", &WANTED.map(|(tool, _)| tool), |asked| {
-        let result = succeeded(asked)?;
-        let wanted = WANTED.iter().find(|(tool, _)| *tool == asked.subject()).map_or(&[][..], |(_, wanted)| wanted);
+    each(conversation, "fixture", &WANTED.map(|(tool, _)| tool), |attempt| {
+        let result = succeeded(attempt)?;
+        let wanted = WANTED.iter().find(|(tool, _)| *tool == attempt.subject()).map_or(&[][..], |(_, wanted)| wanted);
         let missing: Vec<String> = wanted
             .iter()
             .filter(|kind| !content(result).iter().any(|block| is_whole(block, kind)))
@@ -420,20 +422,20 @@ fn content_types(conversation: &ConversationView<'_>) -> Judgment {
             .collect();
         match missing.is_empty() {
             true => Ok(()),
-            false => Err(format!("the content of `{}` has no block of type {}", asked.subject(), named(&missing))),
+            false => Err(format!("the content of `{}` has no block of type {}", attempt.subject(), named(&missing))),
         }
     })
 }
 
 fn error_is_a_result(conversation: &ConversationView<'_>) -> Judgment {
-    each(conversation, "fixture", &["test_error_handling"], |asked| match asked.answer {
-        Answer::Result { value, .. } if value.get("isError") != Some(&Value::Bool(true)) => {
+    each(conversation, "fixture", &["test_error_handling"], |attempt| match attempt.answer {
+        AttemptOutcome::Result { value, .. } if value.get("isError") != Some(&Value::Bool(true)) => {
             Err("`test_error_handling` returned a result without `isError`".into())
         }
-        Answer::Result { value, .. } if texts(value).is_empty() => {
+        AttemptOutcome::Result { value, .. } if texts(value).is_empty() => {
             Err("the result of `test_error_handling` does not name the failure".into())
         }
-        Answer::Result { .. } => Ok(()),
+        AttemptOutcome::Result { .. } => Ok(()),
         answer => Err(format!("`test_error_handling` got {}, not a result with `isError`", answer.describe())),
     })
 }
@@ -442,24 +444,31 @@ fn error_is_a_result(conversation: &ConversationView<'_>) -> Judgment {
 const MESSAGES: usize = 3;
 
 fn logs(conversation: &ConversationView<'_>) -> Judgment {
-    each(conversation, "fixture", &["test_tool_with_logging"], |asked| {
-        succeeded(asked)?;
+    each(conversation, "fixture", &["test_tool_with_logging"], |attempt| {
+        succeeded(attempt)?;
         // On a stream of its own a message may come after the answer: what is asked next gives it the time.
         let probes = &conversation.conversation.probes;
-        let until = probes.iter().filter(|later| later.first >= asked.probed.end).map(|later| later.end).next();
-        let is_meanwhile = |said: &&Said<'_>| asked.probed.first <= said.frame.id && until.is_none_or(|until| said.frame.id < until);
-        let messages = conversation.from_server().filter(is_meanwhile).filter(|said| said.method() == Some("notifications/message"));
-        let count = messages.filter(|said| said.param("/level").and_then(Value::as_str) != Some("debug")).count();
+        let until = probes.iter().filter(|later| later.first >= attempt.probed.end).map(|later| later.end).next();
+        let is_meanwhile = |wire_message: &&WireMessage<'_>| {
+            attempt.probed.first <= wire_message.frame.id && until.is_none_or(|until| wire_message.frame.id < until)
+        };
+        let messages =
+            conversation.from_server().filter(is_meanwhile).filter(|wire_message| wire_message.method() == Some("notifications/message"));
+        let count = messages.filter(|wire_message| wire_message.param("/level").and_then(Value::as_str) != Some("debug")).count();
         enough(count, "`test_tool_with_logging`", "log messages")
     })
 }
 
 fn progress(conversation: &ConversationView<'_>) -> Judgment {
-    each(conversation, "fixture", &["test_tool_with_progress"], |asked| {
-        succeeded(asked)?;
-        let token = asked.request.and_then(|request| request.param("/_meta/progressToken"));
-        let reports = conversation.from_server().filter(|said| said.method() == Some("notifications/progress"));
-        enough(reports.filter(|said| said.param("/progressToken") == token).count(), "`test_tool_with_progress`", "reports of progress")
+    each(conversation, "fixture", &["test_tool_with_progress"], |attempt| {
+        succeeded(attempt)?;
+        let token = attempt.request.and_then(|request| request.param("/_meta/progressToken"));
+        let reports = conversation.from_server().filter(|wire_message| wire_message.method() == Some("notifications/progress"));
+        enough(
+            reports.filter(|wire_message| wire_message.param("/progressToken") == token).count(),
+            "`test_tool_with_progress`",
+            "reports of progress",
+        )
     })
 }
 
@@ -468,17 +477,19 @@ fn enough(count: usize, who: &str, what: &str) -> Result<(), String> {
 }
 
 /// What the server asked of the client while a fixture was asked.
-fn asked_back<'c, 'a>(conversation: &'c ConversationView<'a>, asked: &Asked<'_, '_>, method: &str) -> Option<&'c Said<'a>> {
-    let is_within = |id: FrameId| asked.probed.contains(id);
-    conversation.from_server().find(|said| said.is_request() && said.method() == Some(method) && is_within(said.frame.id))
+fn asked_back<'c, 'a>(conversation: &'c ConversationView<'a>, attempt: &Attempt<'_, '_>, method: &str) -> Option<&'c WireMessage<'a>> {
+    let is_within = |id: FrameId| attempt.probed.contains(id);
+    conversation
+        .from_server()
+        .find(|wire_message| wire_message.is_request() && wire_message.method() == Some(method) && is_within(wire_message.frame.id))
 }
 
 fn asks_and_tells(conversation: &ConversationView<'_>, tool: &str, method: &str, answer: &str) -> Judgment {
-    each(conversation, "fixture", &[tool], |asked| {
-        if asked_back(conversation, asked, method).is_none() {
+    each(conversation, "fixture", &[tool], |attempt| {
+        if asked_back(conversation, attempt, method).is_none() {
             return Err(format!("`{tool}` does not request `{method}`"));
         }
-        let text = texts(succeeded(asked)?);
+        let text = texts(succeeded(attempt)?);
         match text.contains(answer) {
             true => Ok(()),
             false => Err(format!("`{tool}` does not return the client response, but \"{}\"", excerpt(&text))),
@@ -488,10 +499,10 @@ fn asks_and_tells(conversation: &ConversationView<'_>, tool: &str, method: &str,
 
 /// Looks at the form that a fixture shows to the user.
 fn form(conversation: &ConversationView<'_>, tool: &str, flaws: fn(&Value) -> Vec<String>) -> Judgment {
-    let Some(asked) = conversation.probes("fixture").find(|asked| asked.subject() == tool) else {
+    let Some(attempt) = conversation.probes("fixture").find(|attempt| attempt.subject() == tool) else {
         return each(conversation, "fixture", &[tool], |_| Ok(()));
     };
-    match asked_back(conversation, &asked, "elicitation/create") {
+    match asked_back(conversation, &attempt, "elicitation/create") {
         Some(question) => {
             let flaws = flaws(question.param("/requestedSchema/properties").unwrap_or(&Value::Null));
             let violation = || Violation::new(format!("in the form of `{tool}` {}", flaws.join("; ")), [question.frame.id]);
@@ -590,9 +601,9 @@ fn schema_keywords(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn resources(conversation: &ConversationView<'_>) -> Judgment {
-    each(conversation, "fixture", &["test://static-text", "test://static-binary", TEMPLATE], |asked| {
-        let contents = &succeeded(asked)?["contents"][0];
-        let (uri, member) = match asked.subject() {
+    each(conversation, "fixture", &["test://static-text", "test://static-binary", TEMPLATE], |attempt| {
+        let contents = &succeeded(attempt)?["contents"][0];
+        let (uri, member) = match attempt.subject() {
             "test://static-binary" => ("test://static-binary", "blob"),
             TEMPLATE => (OF_TEMPLATE, "text"),
             other => (other, "text"),
@@ -600,7 +611,7 @@ fn resources(conversation: &ConversationView<'_>) -> Judgment {
         if !is_text(contents.get(member)) || !is_text(contents.get("mimeType")) {
             return Err(format!("the contents of `{uri}` have no `{member}` or no `mimeType`"));
         }
-        if asked.subject() == TEMPLATE && !contents["text"].as_str().unwrap_or_default().contains("123") {
+        if attempt.subject() == TEMPLATE && !contents["text"].as_str().unwrap_or_default().contains("123") {
             return Err(format!("what is read from `{uri}` has nothing of the `id` 123"));
         }
         Ok(())
@@ -610,10 +621,10 @@ fn resources(conversation: &ConversationView<'_>) -> Judgment {
 fn prompts(conversation: &ConversationView<'_>) -> Judgment {
     const NAMES: [&str; 4] =
         ["test_simple_prompt", "test_prompt_with_arguments", "test_prompt_with_embedded_resource", "test_prompt_with_image"];
-    each(conversation, "fixture", &NAMES, |asked| {
-        let messages = succeeded(asked)?.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    each(conversation, "fixture", &NAMES, |attempt| {
+        let messages = succeeded(attempt)?.get("messages").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         let has = |kind: &str| messages.iter().any(|message| is_whole(&message["content"], kind));
-        let name = asked.subject();
+        let name = attempt.subject();
         match name {
             "test_prompt_with_arguments" => {
                 let text = json!(messages).to_string();
@@ -637,15 +648,17 @@ fn prompts(conversation: &ConversationView<'_>) -> Judgment {
 
 fn stream_resumes(conversation: &ConversationView<'_>) -> Judgment {
     const TOOL: &str = "test_reconnection";
-    let Some(asked) = conversation.probes("fixture").find(|asked| asked.subject() == TOOL) else {
+    let Some(attempt) = conversation.probes("fixture").find(|attempt| attempt.subject() == TOOL) else {
         return each(conversation, "fixture", &[TOOL], |_| Ok(()));
     };
-    let Some(http) = asked.http else { return Judgment::Untestable(format!("`{TOOL}` was not called")) };
-    let answered = match asked.answer {
-        Answer::Result { frame, .. } | Answer::Error { frame, .. } => Some(frame),
+    let Some(http) = attempt.http else { return Judgment::Untestable(format!("`{TOOL}` was not called")) };
+    let answered = match attempt.answer {
+        AttemptOutcome::Result { frame, .. } | AttemptOutcome::Error { frame, .. } => Some(frame),
         _ => None,
     };
-    let came_on = answered.and_then(|frame| conversation.from_server().find(|said| said.frame.id == frame)).and_then(|said| said.exchange);
+    let came_on = answered
+        .and_then(|frame| conversation.from_server().find(|wire_message| wire_message.frame.id == frame))
+        .and_then(|wire_message| wire_message.exchange);
     if http.media_type().as_deref() != Some("text/event-stream") || came_on == Some(http.id) {
         return Judgment::Untestable(format!("`{TOOL}` answered without closing its stream"));
     }
@@ -667,12 +680,12 @@ fn stream_resumes(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn missing_capability(conversation: &ConversationView<'_>) -> Judgment {
-    each(conversation, "fixture-without-capability", &["test_missing_capability"], |asked| match asked.answer {
-        Answer::Error { error, .. } if asked.answer.code() == Some(-32021) => {
+    each(conversation, "fixture-without-capability", &["test_missing_capability"], |attempt| match attempt.answer {
+        AttemptOutcome::Error { error, .. } if attempt.answer.code() == Some(-32021) => {
             if !error.pointer("/data/requiredCapabilities/sampling").is_some_and(Value::is_object) {
                 return Err("the error -32021 has no object `sampling` in `data.requiredCapabilities`".into());
             }
-            match asked.status() {
+            match attempt.status() {
                 None | Some(400) => Ok(()),
                 Some(status) => Err(format!("the error -32021 comes with status {status}, not 400")),
             }
@@ -689,17 +702,19 @@ fn list_change_is_told(conversation: &ConversationView<'_>) -> Judgment {
     let names = TOOLS.map(|(tool, ..)| tool);
     let (mut seen, mut violations) = (0, Vec::new());
     for probed in conversation.conversation.probes.iter().filter(|probed| probed.probe == "fixture-change") {
-        let within = |said: &&Said<'_>| probed.contains(said.frame.id);
-        let Some(call) = conversation.from_client().filter(within).find(|said| said.method() == Some("tools/call")) else { continue };
+        let within = |wire_message: &&WireMessage<'_>| probed.contains(wire_message.frame.id);
+        let Some(call) = conversation.from_client().filter(within).find(|wire_message| wire_message.method() == Some("tools/call")) else {
+            continue;
+        };
         let answer = conversation.answer_to(call);
         if answer.is_none_or(|answer| answer.value.get("result").is_none()) {
             continue;
         }
         let Some((tool, method, kind)) = TOOLS.iter().find(|(tool, ..)| probed.subject.as_deref() == Some(tool)) else { continue };
         seen += 1;
-        if !conversation.from_server().filter(within).any(|said| said.method() == Some(method)) {
+        if !conversation.from_server().filter(within).any(|wire_message| wire_message.method() == Some(method)) {
             let message = format!("after `{tool}` no listening client was notified that the {kind} have changed");
-            violations.push(Violation::new(message, [Some(call), answer].into_iter().flatten().map(|said| said.frame.id)));
+            violations.push(Violation::new(message, [Some(call), answer].into_iter().flatten().map(|wire_message| wire_message.frame.id)));
         }
     }
     match (seen, names.iter().any(|name| offers(conversation, name))) {

@@ -2,7 +2,7 @@
 //! Source: RFC 9112 (HTTP/1.1), RFC 9110 (HTTP semantics).
 
 use super::connections::{is_abandoned, is_responded_later};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, HttpExchange};
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::transport::NOT_HTTP;
@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "https://www.rfc-editor.org/rfc/rfc9112#section-2.1",
         }],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(responses_are_http),
         why: "the HTTP library of the client refuses the whole response, and reports only that parsing failed",
@@ -43,7 +43,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "https://www.rfc-editor.org/rfc/rfc9110#section-3.4",
         }],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(requests_get_responses),
         why: "the client waits until its timeout: a page of a browser for its preflight, a host for its shutdown",
@@ -72,7 +72,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "https://www.rfc-editor.org/rfc/rfc9110#section-5.3",
         }],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(headers_come_once),
         why: "one client takes the first value, another one joins both with a comma, browsers refuse a double \
@@ -95,7 +95,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "https://www.rfc-editor.org/rfc/rfc9110#section-2.2",
         }],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(lists_are_of_tokens),
         why: "browsers and caches drop the whole header, so a page cannot read an allowed response, or gets the response of another page; a missing line end also hides the next header",

@@ -2,8 +2,8 @@
 //! Source: basic/transports, Streamable HTTP.
 
 use super::connections::unanswered_posts;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{Answer, Asked, ConversationView, HttpExchange};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Attempt, AttemptOutcome, ConversationView, HttpExchange};
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::Revision;
@@ -50,7 +50,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/transports/streamable-http#sending-messages",
             },
         ],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(answer_content_type),
         why: "clients decide by the content type how to read the body, and reject any other type",
@@ -72,7 +72,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Http,
         requirement: "a result is sent with status 200",
         sources: SENDING,
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(result_has_status_200),
         why: "clients check the status first: they treat an error status as a failure, and 202 as the response to a notification",
@@ -94,7 +94,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Http,
         requirement: "in revisions with a handshake, the JSON-RPC error for a valid HTTP request is sent with status 200",
         sources: &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Should, source: "" }],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(error_has_status_200),
         why: "clients check the status first: they treat 404 as the end of the session and 202 as an accepted notification; for any other status they report the number instead of the error, or wait until their deadline",
@@ -118,7 +118,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Http,
         requirement: "a POST of a notification or a response gets status 202",
         sources: SENDING,
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(notification_gets_202),
         why: "with another status, some clients look for a message in the body, and others treat the handshake as failed",
@@ -138,7 +138,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Http,
         requirement: "the HTTP response to a notification or a response has no body",
         sources: SENDING,
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(notification_answer_is_empty),
         why: "clients that read the body find a message without a request, or invalid JSON",
@@ -170,7 +170,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/transports/streamable-http#earlier-streamable-http-revisions",
             },
         ],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(get_opens_stream_or_405),
         why: "clients open this stream after the handshake; with 405 they continue without it, and any other error is a failed connection to them",
@@ -201,7 +201,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/transports/streamable-http#earlier-streamable-http-revisions",
             },
         ],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(delete_is_answered),
         why: "clients end their sessions when they disconnect; if that fails, sessions pile up on the server",
@@ -227,7 +227,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Http,
         requirement: "a request whose `MCP-Protocol-Version` is invalid or not supported gets status 400",
         sources: &[RequirementSource { revisions: WITH_VERSION_HEADER, level: RequirementLevel::Must, source: VERSION_HEADER }],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(unknown_version_gets_400),
         why: "without the error, a client of another revision gets responses that it cannot interpret",
@@ -256,7 +256,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Http,
         requirement: "a request of a session without `MCP-Protocol-Version` is served",
         sources: &[RequirementSource { revisions: WITH_VERSION_HEADER, level: RequirementLevel::Should, source: VERSION_HEADER }],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(version_header_is_optional),
         why: "clients of 2025-03-26 do not know the header",
@@ -298,7 +298,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/transports/streamable-http#sending-messages",
             },
         ],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(malformed_body_is_4xx),
         why: "a success status means that the message was accepted; 5xx triggers alarms and retries for an error of the client",
@@ -320,7 +320,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Http,
         requirement: "a message posted as `text/plain` is refused",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(wrong_content_type_is_4xx),
         why: "a browser lets any page post `text/plain` to any server, but JSON only after a preflight",
@@ -360,7 +360,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/transports/streamable-http#sending-messages",
             },
         ],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(batch_is_4xx),
         why: "an old client that sends a batch waits for responses that never arrive, or gets them in an unexpected form",
@@ -388,7 +388,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Http,
         requirement: "a request whose id is null is refused",
         sources: PRACTICE,
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(null_id_is_refused),
         why: "a server that treats it as a notification drops it silently, and the client waits for a response",
@@ -416,7 +416,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Http,
         requirement: "a body of 4 MiB is accepted, or refused with a status from 400 to 499",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(large_body_is_not_5xx),
         why: "tools get files and images as arguments; 5xx makes clients retry the same request",
@@ -444,7 +444,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Http,
         requirement: "`Accept: */*` includes both JSON and event streams",
         sources: PRACTICE,
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(accepts_wildcard),
         why: "HTTP libraries and health checks send it by default",
@@ -470,7 +470,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Http,
         requirement: "the endpoint does not redirect, with or without a trailing slash in its path",
         sources: PRACTICE,
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(serves_trailing_slash),
         why: "some clients do not follow the redirect of a POST, others lose its body or its token",
@@ -488,14 +488,14 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The exchange of a probe whose request differs from the plain one in a single thing, where that one is served.
-pub(super) fn varied<'a, 'c>(conversation: &'c ConversationView<'a>, probe: &str) -> Result<Asked<'a, 'c>, Judgment> {
+pub(super) fn varied<'a, 'c>(conversation: &'c ConversationView<'a>, probe: &str) -> Result<Attempt<'a, 'c>, Judgment> {
     let untestable = |why: &str| Err(Judgment::Untestable(why.to_owned()));
-    let Some(asked) = conversation.probe(probe) else { return Err(Judgment::NotTried("it was not tried".into())) };
+    let Some(attempt) = conversation.probe(probe) else { return Err(Judgment::NotTried("it was not tried".into())) };
     if !is_served(conversation) {
         return untestable("even a plain request was refused, so refusals are not conclusive");
     }
-    match asked.status() {
-        Some(_) => Ok(asked),
+    match attempt.status() {
+        Some(_) => Ok(attempt),
         None => untestable("no response came"),
     }
 }
@@ -510,22 +510,24 @@ pub(super) fn is_success(status: u16) -> bool {
 }
 
 /// What came back, with the status that HTTP gave it.
-pub(super) fn told(asked: &Asked<'_, '_>) -> String {
-    match (&asked.answer, asked.status()) {
-        (Answer::Result { .. } | Answer::Error { .. }, Some(status)) => format!("status {status} and {}", asked.answer.describe()),
+pub(super) fn told(attempt: &Attempt<'_, '_>) -> String {
+    match (&attempt.answer, attempt.status()) {
+        (AttemptOutcome::Result { .. } | AttemptOutcome::Error { .. }, Some(status)) => {
+            format!("status {status} and {}", attempt.answer.describe())
+        }
         (_, Some(status)) => format!("status {status}"),
         (answer, None) => answer.describe(),
     }
 }
 
-fn one(message: String, asked: &Asked<'_, '_>) -> Judgment {
-    Judgment::Broken(vec![Violation::new(message, evidence(asked))])
+fn one(message: String, attempt: &Attempt<'_, '_>) -> Judgment {
+    Judgment::Broken(vec![Violation::new(message, evidence(attempt))])
 }
 
 /// The frames of a probe, with the head of its response.
-pub(super) fn evidence(asked: &Asked<'_, '_>) -> Vec<FrameId> {
-    let mut frames = asked.frames();
-    frames.extend(asked.http.into_iter().flat_map(HttpExchange::heads));
+pub(super) fn evidence(attempt: &Attempt<'_, '_>) -> Vec<FrameId> {
+    let mut frames = attempt.frames();
+    frames.extend(attempt.http.into_iter().flat_map(HttpExchange::heads));
     frames.sort_unstable();
     frames.dedup();
     frames
@@ -623,8 +625,8 @@ pub(super) fn json_body_is_json(conversation: &ConversationView<'_>) -> Judgment
 fn result_has_status_200(conversation: &ConversationView<'_>) -> Judgment {
     let results: Vec<(&HttpExchange<'_>, FrameId)> = conversation
         .from_server()
-        .filter(|said| said.value.get("result").is_some())
-        .filter_map(|said| Some((conversation.exchanges.get(&said.exchange?)?, said.frame.id)))
+        .filter(|wire_message| wire_message.value.get("result").is_some())
+        .filter_map(|wire_message| Some((conversation.exchanges.get(&wire_message.exchange?)?, wire_message.frame.id)))
         .filter(|(exchange, _)| message_of(exchange).is_some_and(|message| message.get("id").is_some()))
         .collect();
     let wrong: Vec<_> = results.iter().filter(|(exchange, _)| exchange.status() != Some(200)).collect();
@@ -636,27 +638,27 @@ fn result_has_status_200(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn error_has_status_200(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probe("unknown-method") else { return Judgment::NotTried("no unknown method was tried".into()) };
-    match (asked.status(), asked.answer) {
-        (Some(200), Answer::Error { .. }) => Judgment::Pass,
+    let Some(attempt) = conversation.probe("unknown-method") else { return Judgment::NotTried("no unknown method was tried".into()) };
+    match (attempt.status(), attempt.answer) {
+        (Some(200), AttemptOutcome::Error { .. }) => Judgment::Pass,
         (Some(status @ (401 | 403 | 429)), _) => Judgment::Untestable(format!("an unknown method got status {status}")),
         // What is refused without a message may not have been read.
-        (Some(status), answer) if status != 200 && (status < 400 || matches!(answer, Answer::Error { .. })) => {
-            one(format!("an unknown method got {}", told(&asked)), &asked)
+        (Some(status), answer) if status != 200 && (status < 400 || matches!(answer, AttemptOutcome::Error { .. })) => {
+            one(format!("an unknown method got {}", told(&attempt)), &attempt)
         }
-        _ => Judgment::Untestable(format!("an unknown method got {}", asked.answer.describe())),
+        _ => Judgment::Untestable(format!("an unknown method got {}", attempt.answer.describe())),
     }
 }
 
 /// Notifications that were posted, and responses to what the server asked: what each is called, and the status that it got.
 fn unanswerable<'c, 'a>(conversation: &'c ConversationView<'a>) -> Vec<(&'c HttpExchange<'a>, String, u16)> {
     // A response to nothing is none of what a server has to accept.
-    let asked = |id: &Value| conversation.from_server().find(|said| said.is_request() && said.id() == Some(id));
+    let attempt = |id: &Value| conversation.from_server().find(|wire_message| wire_message.is_request() && wire_message.id() == Some(id));
     let posted = conversation.exchanges.values().filter_map(|exchange| {
         let message = posted_message(exchange)?;
         let what = match (message.get("method"), message.get("id")) {
             (Some(method), None) => format!("`{}`", method.as_str()?),
-            (None, Some(id)) => format!("the response to `{}`", asked(id)?.method()?),
+            (None, Some(id)) => format!("the response to `{}`", attempt(id)?.method()?),
             _ => return None,
         };
         Some((exchange, what, exchange.status()?))
@@ -692,38 +694,38 @@ fn notification_answer_is_empty(conversation: &ConversationView<'_>) -> Judgment
 const HAS_LEGACY_ERA: &str = "the server also supports the legacy era, which has this method";
 
 fn get_opens_stream_or_405(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probe("get") else {
+    let Some(attempt) = conversation.probe("get") else {
         return match conversation.is_modern() && conversation.probe("plain").is_some() {
             true => Judgment::NotApplicable(HAS_LEGACY_ERA.into()),
             false => Judgment::NotTried("no GET was sent".into()),
         };
     };
-    let is_stream = !conversation.is_modern() && asked.http.and_then(HttpExchange::media_type).as_deref() == Some("text/event-stream");
-    match asked.status() {
+    let is_stream = !conversation.is_modern() && attempt.http.and_then(HttpExchange::media_type).as_deref() == Some("text/event-stream");
+    match attempt.status() {
         None => Judgment::Untestable("the GET got no response within a second".into()),
         Some(401) => Judgment::Untestable("the GET was not authorized".into()),
         Some(405) => Judgment::Pass,
         Some(200) if is_stream => Judgment::Pass,
         Some(status) => {
-            let kind = asked.http.and_then(|http| http.header("content-type")).map(|kind| format!(" and `{}`", excerpt(kind)));
-            one(format!("a GET got status {status}{}", kind.unwrap_or_default()), &asked)
+            let kind = attempt.http.and_then(|http| http.header("content-type")).map(|kind| format!(" and `{}`", excerpt(kind)));
+            one(format!("a GET got status {status}{}", kind.unwrap_or_default()), &attempt)
         }
     }
 }
 
 fn delete_is_answered(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probe("delete") else {
+    let Some(attempt) = conversation.probe("delete") else {
         return match conversation.is_modern() && conversation.probe("plain").is_some() {
             true => Judgment::NotApplicable(HAS_LEGACY_ERA.into()),
             false => super::sessions::without_sessions(conversation),
         };
     };
-    match asked.status() {
+    match attempt.status() {
         None => Judgment::Untestable("the DELETE got no response".into()),
         Some(401) => Judgment::Untestable("the DELETE was not authorized".into()),
         Some(405) => Judgment::Pass,
         Some(status) if is_success(status) && !conversation.is_modern() => Judgment::Pass,
-        Some(status) => one(format!("a DELETE got status {status}"), &asked),
+        Some(status) => one(format!("a DELETE got status {status}"), &attempt),
     }
 }
 
@@ -731,11 +733,11 @@ fn unknown_version_gets_400(conversation: &ConversationView<'_>) -> Judgment {
     if let Err(judgment) = varied(conversation, "bad-version") {
         return judgment;
     }
-    let tried: Vec<_> = conversation.probes("bad-version").filter(|asked| asked.status().is_some()).collect();
-    let wrong: Vec<_> = tried.iter().filter(|asked| asked.status() != Some(400)).collect();
+    let tried: Vec<_> = conversation.probes("bad-version").filter(|attempt| attempt.status().is_some()).collect();
+    let wrong: Vec<_> = tried.iter().filter(|attempt| attempt.status() != Some(400)).collect();
     let told: Vec<String> =
-        wrong.iter().map(|asked| format!("`{}` got {}", asked.probed.subject.as_deref().unwrap_or_default(), told(asked))).collect();
-    let frames = wrong.iter().flat_map(|asked| evidence(asked));
+        wrong.iter().map(|attempt| format!("`{}` got {}", attempt.probed.subject.as_deref().unwrap_or_default(), told(attempt))).collect();
+    let frames = wrong.iter().flat_map(|attempt| evidence(attempt));
     let violation = (!wrong.is_empty()).then(|| Violation::new(format!("the version {}", told.join(", and ")), frames));
     Judgment::of(violation.into_iter().collect(), tried.len(), "no response came")
 }
@@ -743,33 +745,33 @@ fn unknown_version_gets_400(conversation: &ConversationView<'_>) -> Judgment {
 fn version_header_is_optional(conversation: &ConversationView<'_>) -> Judgment {
     match varied(conversation, "no-version") {
         Err(judgment) => judgment,
-        Ok(asked) if asked.status().is_some_and(is_success) => Judgment::Pass,
-        Ok(asked) => one(format!("a request without `MCP-Protocol-Version` got {}", told(&asked)), &asked),
+        Ok(attempt) if attempt.status().is_some_and(is_success) => Judgment::Pass,
+        Ok(attempt) => one(format!("a request without `MCP-Protocol-Version` got {}", told(&attempt)), &attempt),
     }
 }
 
 fn malformed_body_is_4xx(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probe("malformed-body") else { return Judgment::NotTried("none was sent".into()) };
-    let Some(status) = asked.status() else { return Judgment::Untestable("a malformed body got no response".into()) };
+    let Some(attempt) = conversation.probe("malformed-body") else { return Judgment::NotTried("none was sent".into()) };
+    let Some(status) = attempt.status() else { return Judgment::Untestable("a malformed body got no response".into()) };
     let is_told_on_the_stream = conversation.is_over("sse")
         && is_success(status)
-        && conversation.from_server().any(|said| {
-            let is_late_error = said.value.get("error").is_some() && said.value.get("id").is_none_or(Value::is_null);
-            is_late_error && said.frame.id >= asked.probed.first && said.exchange != asked.http.map(|http| http.id)
+        && conversation.from_server().any(|wire_message| {
+            let is_late_error = wire_message.value.get("error").is_some() && wire_message.value.get("id").is_none_or(Value::is_null);
+            is_late_error && wire_message.frame.id >= attempt.probed.first && wire_message.exchange != attempt.http.map(|http| http.id)
         });
     match status {
         400..500 => Judgment::Pass,
         _ if is_told_on_the_stream => Judgment::Pass,
-        _ => one(format!("a body that is not valid JSON got status {status}"), &asked),
+        _ => one(format!("a body that is not valid JSON got status {status}"), &attempt),
     }
 }
 
 fn wrong_content_type_is_4xx(conversation: &ConversationView<'_>) -> Judgment {
     match varied(conversation, "text-body") {
         Err(judgment) => judgment,
-        Ok(asked) => match (asked.status(), asked.answer) {
-            (Some(400..500), _) | (_, Answer::Error { .. }) => Judgment::Pass,
-            _ => one(format!("a message posted as `text/plain` got {}", told(&asked)), &asked),
+        Ok(attempt) => match (attempt.status(), attempt.answer) {
+            (Some(400..500), _) | (_, AttemptOutcome::Error { .. }) => Judgment::Pass,
+            _ => one(format!("a message posted as `text/plain` got {}", told(&attempt)), &attempt),
         },
     }
 }
@@ -778,9 +780,9 @@ fn wrong_content_type_is_4xx(conversation: &ConversationView<'_>) -> Judgment {
 fn refused_body(conversation: &ConversationView<'_>, probe: &str, what: &str) -> Judgment {
     match varied(conversation, probe) {
         Err(judgment) => judgment,
-        Ok(asked) => match (asked.status(), asked.answer) {
-            (Some(400..500), _) | (_, Answer::Error { .. }) => Judgment::Pass,
-            _ => one(format!("{what} got {}", told(&asked)), &asked),
+        Ok(attempt) => match (attempt.status(), attempt.answer) {
+            (Some(400..500), _) | (_, AttemptOutcome::Error { .. }) => Judgment::Pass,
+            _ => one(format!("{what} got {}", told(&attempt)), &attempt),
         },
     }
 }
@@ -796,7 +798,9 @@ fn null_id_is_refused(conversation: &ConversationView<'_>) -> Judgment {
 fn large_body_is_not_5xx(conversation: &ConversationView<'_>) -> Judgment {
     match varied(conversation, "large-body") {
         Err(judgment) => judgment,
-        Ok(asked) if asked.status().is_some_and(|status| status >= 500) => one(format!("a body of 4 MiB got {}", told(&asked)), &asked),
+        Ok(attempt) if attempt.status().is_some_and(|status| status >= 500) => {
+            one(format!("a body of 4 MiB got {}", told(&attempt)), &attempt)
+        }
         Ok(_) => Judgment::Pass,
     }
 }
@@ -804,24 +808,24 @@ fn large_body_is_not_5xx(conversation: &ConversationView<'_>) -> Judgment {
 fn accepts_wildcard(conversation: &ConversationView<'_>) -> Judgment {
     match varied(conversation, "accept-wildcard") {
         Err(judgment) => judgment,
-        Ok(asked) if asked.status().is_some_and(is_success) => Judgment::Pass,
-        Ok(asked) => one(format!("`Accept: */*` got {}", told(&asked)), &asked),
+        Ok(attempt) if attempt.status().is_some_and(is_success) => Judgment::Pass,
+        Ok(attempt) => one(format!("`Accept: */*` got {}", told(&attempt)), &attempt),
     }
 }
 
 fn serves_trailing_slash(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probe("other-slash") else {
+    let Some(attempt) = conversation.probe("other-slash") else {
         return match conversation.probe("plain") {
             Some(_) => Judgment::NotApplicable("the endpoint is the root path, which has no other spelling".into()),
             None => Judgment::NotTried("it was not tried".into()),
         };
     };
-    let path = asked.probed.subject.as_deref().unwrap_or_default();
-    match asked.status() {
+    let path = attempt.probed.subject.as_deref().unwrap_or_default();
+    match attempt.status() {
         None => Judgment::Untestable("the other spelling of the path got no response".into()),
         Some(status @ 300..400) => {
-            let location = asked.http.and_then(|http| http.header("location")).unwrap_or("nowhere");
-            one(format!("`{path}` redirects to `{}` with status {status}", excerpt(location)), &asked)
+            let location = attempt.http.and_then(|http| http.header("location")).unwrap_or("nowhere");
+            one(format!("`{path}` redirects to `{}` with status {status}", excerpt(location)), &attempt)
         }
         Some(_) => Judgment::Pass,
     }

@@ -2,10 +2,10 @@
 //! Source: basic/transports; 2026-07-28, basic/transports/streamable-http.
 
 use super::ConversationView;
-use super::answers::{Heard, messages};
+use super::answers::{ServerMessage, messages};
 use super::http::SENDING;
 use super::http::json_body_is_json;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::HttpExchange;
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::FrameId;
@@ -23,7 +23,7 @@ pub(super) const RULES: &[Rule] = &[
             RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Must, source: "basic/transports" },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic/transports#messages" },
         ],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(bodies_are_utf8),
         why: "a client reads JSON as UTF-8 regardless of the header, and either refuses the message or shows wrong characters",
@@ -45,7 +45,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Http,
         requirement: "a body of type JSON is one JSON value",
         sources: SENDING,
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(json_body_is_json),
         why: "parsers refuse the whole body for one `NaN`, trailing comma or line of a log, and the request gets no response",
@@ -71,7 +71,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "basic/transports#listening-for-messages-from-the-server",
         }],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(get_streams_have_no_answers),
         why: "a client waits for the response to its POST; without the optional GET stream, it never gets the response",
@@ -102,7 +102,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/transports/streamable-http#receiving-messages",
             },
         ],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(progress_comes_on_its_stream),
         why: "a client without a GET stream does not get it, and gateways that route streams send it to another client",
@@ -158,18 +158,19 @@ fn bodies_are_utf8(conversation: &ConversationView<'_>) -> Judgment {
 fn get_streams_have_no_answers(conversation: &ConversationView<'_>) -> Judgment {
     let is_fresh = |exchange: &&HttpExchange<'_>| exchange.method == "GET" && exchange.request_header("last-event-id").is_none();
     let streams: Vec<_> = conversation.exchanges.values().filter(is_fresh).filter(|stream| !stream.events.is_empty()).collect();
-    let responses: Vec<_> = messages(conversation).filter(Heard::is_answer).collect();
+    let responses: Vec<_> = messages(conversation).filter(ServerMessage::is_answer).collect();
     // Who sends one response on several streams does so with all of them, which is the matter of `http-message-is-sent-once`.
-    let is_twin = |one: &Heard<'_>, other: &Heard<'_>| other.exchange != one.exchange && other.value.get("id") == one.value.get("id");
+    let is_twin =
+        |one: &ServerMessage<'_>, other: &ServerMessage<'_>| other.exchange != one.exchange && other.value.get("id") == one.value.get("id");
     if responses.iter().any(|one| responses.iter().any(|other| is_twin(one, other))) {
         return Judgment::Untestable("responses were sent on several streams".into());
     }
-    let violation = responses.iter().find_map(|heard| {
-        let stream = streams.iter().find(|stream| Some(stream.id) == heard.exchange)?;
-        let id = heard.value.get("id").map(ToString::to_string).unwrap_or_default();
+    let violation = responses.iter().find_map(|server_message| {
+        let stream = streams.iter().find(|stream| Some(stream.id) == server_message.exchange)?;
+        let id = server_message.value.get("id").map(ToString::to_string).unwrap_or_default();
         Some(Violation::new(
             format!("the response with the id {} was sent on the stream of a GET", excerpt(id)),
-            [stream.request.id, heard.frame],
+            [stream.request.id, server_message.frame],
         ))
     });
     match streams.is_empty() {
@@ -180,26 +181,28 @@ fn get_streams_have_no_answers(conversation: &ConversationView<'_>) -> Judgment 
 
 fn progress_comes_on_its_stream(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
-    for heard in messages(conversation).filter(|heard| heard.method() == Some("notifications/progress")) {
-        let Some(token) = heard.value.pointer("/params/progressToken") else { continue };
-        let brings = |said: &&super::Said<'_>| said.param("/_meta/progressToken") == Some(token) && said.frame.id < heard.frame;
+    for server_message in messages(conversation).filter(|server_message| server_message.method() == Some("notifications/progress")) {
+        let Some(token) = server_message.value.pointer("/params/progressToken") else { continue };
+        let brings = |wire_message: &&super::WireMessage<'_>| {
+            wire_message.param("/_meta/progressToken") == Some(token) && wire_message.frame.id < server_message.frame
+        };
         let owners: Vec<_> = conversation.from_client().filter(brings).collect();
         let Some(owner) = owners.last() else { continue };
         // A task goes on after the answer that names it, and so does its progress, wherever there is a stream.
         let became_task =
-            |answer: &super::Said<'_>| ["/result/task", "/result/taskId"].iter().any(|place| answer.value.pointer(place).is_some());
+            |answer: &super::WireMessage<'_>| ["/result/task", "/result/taskId"].iter().any(|place| answer.value.pointer(place).is_some());
         if owners.iter().any(|owner| conversation.answer_to(owner).is_some_and(became_task)) {
             continue;
         }
         seen += 1;
-        let is_resumed = heard
+        let is_resumed = server_message
             .exchange
             .and_then(|id| conversation.exchanges.get(&id))
             .is_some_and(|exchange| exchange.request_header("last-event-id").is_some());
-        if !is_resumed && !owners.iter().any(|owner| owner.exchange == heard.exchange) {
+        if !is_resumed && !owners.iter().any(|owner| owner.exchange == server_message.exchange) {
             violations.push(Violation::new(
                 "progress of a request was sent on a different stream than its response",
-                [owner.frame.id, heard.frame],
+                [owner.frame.id, server_message.frame],
             ));
         }
     }

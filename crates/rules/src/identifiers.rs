@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::answers::messages;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::FrameId;
 use serde_json::Value;
@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "the id of an extension has a prefix",
         sources: &[modern(RequirementLevel::Must, "basic/versioning#extension-negotiation")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(extension_ids_are_well_formed),
         why: "an id without a prefix has no owner, and two extensions with the same name cannot be distinguished",
@@ -38,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "an error has no code that the specification reserves and this revision does not define",
         sources: &[modern(RequirementLevel::Must, "basic#error-codes")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(error_codes_are_defined),
         why: "clients act on these codes automatically; a code of another revision causes the wrong action",
@@ -56,7 +56,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "codes of a server's own errors are outside the range that JSON-RPC reserves",
         sources: &[modern(RequirementLevel::Should, "basic#error-codes")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: Some("SDKs use codes in this range for their own errors"),
         judge: Judge::Each(error_codes_are_free),
         why: "a reserved code may get another meaning in the next revision",
@@ -74,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Schema,
         requirement: "a MIME type has a type and a subtype",
         sources: MEDIA,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(mime_types_are_valid),
         why: "hosts choose by the MIME type how to show an image, and model APIs refuse unknown types",
@@ -145,7 +145,9 @@ const OF_JSON_RPC: [i64; 5] = [-32700, -32600, -32601, -32602, -32603];
 
 /// Codes of all errors, with their frames.
 fn codes(conversation: &ConversationView<'_>) -> Vec<(i64, FrameId)> {
-    messages(conversation).filter_map(|heard| Some((heard.value.pointer("/error/code")?.as_i64()?, heard.frame))).collect()
+    messages(conversation)
+        .filter_map(|server_message| Some((server_message.value.pointer("/error/code")?.as_i64()?, server_message.frame)))
+        .collect()
 }
 
 fn error_codes_are_defined(conversation: &ConversationView<'_>) -> Judgment {
@@ -175,14 +177,14 @@ fn error_codes_are_free(conversation: &ConversationView<'_>) -> Judgment {
 
 fn mime_types_are_valid(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut wrong) = (0, Vec::new());
-    for heard in messages(conversation) {
+    for server_message in messages(conversation) {
         let mut found = Vec::new();
-        if let Some(result) = heard.value.get("result") {
+        if let Some(result) = server_message.value.get("result") {
             media_types(result, &mut found);
         }
         seen += found.len();
         let bad = found.into_iter().filter(|kind| !is_media_type(kind));
-        wrong.extend(bad.map(|kind| (format!("`mimeType` is `{}`", excerpt(kind)), heard.frame)));
+        wrong.extend(bad.map(|kind| (format!("`mimeType` is `{}`", excerpt(kind)), server_message.frame)));
     }
     first_of(&wrong, seen, "the server names no MIME type")
 }

@@ -2,10 +2,10 @@
 //! Source: basic, messages; JSON-RPC 2.0.
 
 use super::ConversationView;
-use super::answers::{Heard, Meaning, Pairing, first_abuse, gathered, messages, shown};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::answers::{Meaning, Pairing, ServerMessage, first_abuse, gathered, messages, shown};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::probes::LEGAL_FORM;
-use mcproof_analysis::{Answer, Asked, Said};
+use mcproof_analysis::{Attempt, AttemptOutcome, WireMessage};
 use mcproof_protocol::Revision;
 use mcproof_record::{FrameId, ProbeOutcome};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::JsonRpc,
         requirement: "each message has the member `jsonrpc` with the value \"2.0\"",
         sources: MESSAGES,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(version_is_2_0),
         why: "clients recognize messages of the protocol by it, and drop all others",
@@ -55,7 +55,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::JsonRpc,
         requirement: "a response has the id of its request, with the same value and type",
         sources: RESPONSES,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(responses_have_ids_of_requests),
         why: "a client finds the request by the id alone; a response with another id is dropped, and the request times out",
@@ -75,7 +75,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::JsonRpc,
         requirement: "a request gets exactly one response",
         sources: RESPONSES,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(answers_come_once),
         why: "a second response has no request: clients log an error, and those that reuse ids match it to another request",
@@ -94,7 +94,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::JsonRpc,
         requirement: "a response has either a result or an error",
         sources: RESPONSES,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(answers_have_one),
         why: "with both, clients disagree on whether the request succeeded; with neither, they reject the message",
@@ -112,7 +112,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::JsonRpc,
         requirement: "an error has an integer as its code, and a message",
         sources: RESPONSES,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(errors_are_whole),
         why: "clients decide by the code and show the message; an error without them cannot be parsed, and its cause is lost",
@@ -130,7 +130,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::JsonRpc,
         requirement: "a request is served in each valid form: with any string or integer as its id, with `_meta`, or without `params`",
         sources: ALL_REQUESTS,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(legal_requests_are_served),
         why: "SDKs differ: some count from 0, some use strings as ids, most request progress, and many omit empty `params`",
@@ -156,7 +156,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::JsonRpc,
         requirement: "a notification gets no response, not even an error",
         sources: NOTIFICATIONS,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(notifications_are_not_answered),
         why: "a response without an id has no request, and strict clients disconnect",
@@ -177,7 +177,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::JsonRpc,
         requirement: "each response belongs to a request",
         sources: RESPONSES,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(answers_match_requests),
         why: "a response without a request is at best an error in the client's log; at worst its id matches a later request",
@@ -196,7 +196,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::JsonRpc,
         requirement: "a request of the server has a string or an integer as its id, and never the same twice",
         sources: REQUESTS,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(request_ids_are_fresh),
         why: "the server cannot match the client's responses to its requests; a request with the id null is treated as a notification, and gets no response",
@@ -223,7 +223,7 @@ pub(super) const RULES: &[Rule] = &[
             },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic/transports/stdio" },
         ],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(messages_are_not_batched),
         why: "2025-06-18 removed batches; clients expect one object",
@@ -241,7 +241,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::JsonRpc,
         requirement: "a request with an unknown method gets an error",
         sources: MESSAGES,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(unknown_method_is_refused),
         why: "newer clients try newer methods first; after no response or a result, they do not fall back to older ones",
@@ -268,7 +268,7 @@ pub(super) const RULES: &[Rule] = &[
             },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Should, source: "basic#error-codes" },
         ],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(unknown_method_code),
         why: "clients fall back to older methods on this code, and give up on any other",
@@ -288,7 +288,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::JsonRpc,
         requirement: "each of several concurrent requests gets its own response",
         sources: RESPONSES,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(concurrent_answers_match),
         why: "one user gets the data of another; hosts often call several tools at once",
@@ -313,11 +313,12 @@ const NO_MESSAGE: &str = "the server sent no message";
 const NO_ANSWER: &str = "the server sent no response";
 
 fn version_is_2_0(conversation: &ConversationView<'_>) -> Judgment {
-    let all: Vec<Heard<'_>> = messages(conversation).collect();
-    let wrong = all.iter().filter(|heard| heard.value.get("jsonrpc") != Some(&json!("2.0")));
-    let violations = wrong.map(|heard| {
-        let found = heard.value.get("jsonrpc").map_or_else(|| "no `jsonrpc`".to_owned(), |found| format!("`jsonrpc` {}", shown(found)));
-        Violation::new(format!("a message has {found}"), [heard.frame])
+    let all: Vec<ServerMessage<'_>> = messages(conversation).collect();
+    let wrong = all.iter().filter(|server_message| server_message.value.get("jsonrpc") != Some(&json!("2.0")));
+    let violations = wrong.map(|server_message| {
+        let found =
+            server_message.value.get("jsonrpc").map_or_else(|| "no `jsonrpc`".to_owned(), |found| format!("`jsonrpc` {}", shown(found)));
+        Violation::new(format!("a message has {found}"), [server_message.frame])
     });
     Judgment::of(gathered(violations.collect()), all.len(), NO_MESSAGE)
 }
@@ -368,25 +369,25 @@ fn answers_come_once(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn answers_have_one(conversation: &ConversationView<'_>) -> Judgment {
-    let answers: Vec<Heard<'_>> = messages(conversation).filter(Heard::is_answer).collect();
-    let violations = answers.iter().filter_map(|heard| {
-        let wrong = match (heard.value.get("result"), heard.value.get("error")) {
+    let answers: Vec<ServerMessage<'_>> = messages(conversation).filter(ServerMessage::is_answer).collect();
+    let violations = answers.iter().filter_map(|server_message| {
+        let wrong = match (server_message.value.get("result"), server_message.value.get("error")) {
             (Some(_), Some(_)) => "both a result and an error",
             (None, None) => "neither a result nor an error",
             _ => return None,
         };
-        let id = heard.value.get("id").unwrap_or(&Value::Null);
-        Some(Violation::new(format!("the response with the id {} has {wrong}", shown(id)), [heard.frame]))
+        let id = server_message.value.get("id").unwrap_or(&Value::Null);
+        Some(Violation::new(format!("the response with the id {} has {wrong}", shown(id)), [server_message.frame]))
     });
     Judgment::of(gathered(violations.collect()), answers.len(), NO_ANSWER)
 }
 
 fn errors_are_whole(conversation: &ConversationView<'_>) -> Judgment {
-    let errors: Vec<(Heard<'_>, &Value)> = messages(conversation)
-        .filter(|heard| heard.is_answer() && heard.value.get("result").is_none())
-        .filter_map(|heard| Some((heard, heard.value.get("error")?)))
+    let errors: Vec<(ServerMessage<'_>, &Value)> = messages(conversation)
+        .filter(|server_message| server_message.is_answer() && server_message.value.get("result").is_none())
+        .filter_map(|server_message| Some((server_message, server_message.value.get("error")?)))
         .collect();
-    let violations = errors.iter().filter_map(|(heard, error)| {
+    let violations = errors.iter().filter_map(|(server_message, error)| {
         let is_integer = |code: &Value| code.is_i64() || code.as_f64().is_some_and(|code| code.fract() == 0.0);
         let wrong = match (error.get("code"), error.get("message")) {
             _ if !error.is_object() => format!("an error is {}, not an object", shown(error)),
@@ -396,7 +397,7 @@ fn errors_are_whole(conversation: &ConversationView<'_>) -> Judgment {
             (_, Some(message)) if !message.is_string() => format!("an error has the message {}, which is not a string", shown(message)),
             _ => return None,
         };
-        Some(Violation::new(wrong, [heard.frame]))
+        Some(Violation::new(wrong, [server_message.frame]))
     });
     let violations = gathered(violations.collect());
     match errors.is_empty() {
@@ -409,14 +410,17 @@ fn notifications_are_not_answered(conversation: &ConversationView<'_>) -> Judgme
     if conversation.is_over("http") {
         return Judgment::NotApplicable("over HTTP, `http-notification-response-is-empty` judges the response to a notification".into());
     }
-    let notifications = conversation.from_client().filter(|said| said.is_notification()).count();
+    let notifications = conversation.from_client().filter(|wire_message| wire_message.is_notification()).count();
     let pairing = Pairing::of(conversation);
     let answered = pairing.replies.iter().filter_map(|reply| match reply.meaning {
         Meaning::OfNotification { notification } => Some((reply, notification)),
         _ => None,
     });
     let violations = answered.map(|(reply, notification)| {
-        let sent = conversation.from_client().find(|said| said.frame.id == notification).and_then(|said| said.method());
+        let sent = conversation
+            .from_client()
+            .find(|wire_message| wire_message.frame.id == notification)
+            .and_then(|wire_message| wire_message.method());
         let message = format!("`{}` got a response: {}", sent.unwrap_or("a notification"), shown(reply.value));
         Violation::new(message, [notification, reply.frame])
     });
@@ -437,26 +441,27 @@ fn answers_match_requests(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn request_ids_are_fresh(conversation: &ConversationView<'_>) -> Judgment {
-    let asked: Vec<Heard<'_>> = messages(conversation).filter(Heard::is_request).collect();
-    if asked.is_empty() {
+    let attempt: Vec<ServerMessage<'_>> = messages(conversation).filter(ServerMessage::is_request).collect();
+    if attempt.is_empty() {
         return Judgment::NotApplicable("the server sent no request".into());
     }
-    let mut known: BTreeMap<String, Heard<'_>> = BTreeMap::new();
+    let mut known: BTreeMap<String, ServerMessage<'_>> = BTreeMap::new();
     let mut violations = Vec::new();
-    for heard in asked {
-        let (id, method) = (heard.value.get("id").unwrap_or(&Value::Null), heard.method().unwrap_or_default());
+    for server_message in attempt {
+        let (id, method) = (server_message.value.get("id").unwrap_or(&Value::Null), server_message.method().unwrap_or_default());
         if !(id.is_string() || id.is_i64() || id.is_u64()) {
-            violations.push(Violation::new(format!("the server sent the request `{method}` with the id {}", shown(id)), [heard.frame]));
+            violations
+                .push(Violation::new(format!("the server sent the request `{method}` with the id {}", shown(id)), [server_message.frame]));
             continue;
         }
         // The same on another stream is a copy: that is another law.
-        if let Some(earlier) = known.get(&id.to_string()).filter(|earlier| earlier.exchange == heard.exchange) {
+        if let Some(earlier) = known.get(&id.to_string()).filter(|earlier| earlier.exchange == server_message.exchange) {
             let before = earlier.method().unwrap_or_default();
             let message =
                 format!("the server sent the request `{method}` with the id {}, which its request `{before}` had before", shown(id));
-            violations.push(Violation::new(message, [earlier.frame, heard.frame]));
+            violations.push(Violation::new(message, [earlier.frame, server_message.frame]));
         }
-        known.entry(id.to_string()).or_insert(heard);
+        known.entry(id.to_string()).or_insert(server_message);
     }
     Judgment::from_violations(gathered(violations))
 }
@@ -464,32 +469,33 @@ fn request_ids_are_fresh(conversation: &ConversationView<'_>) -> Judgment {
 fn messages_are_not_batched(conversation: &ConversationView<'_>) -> Judgment {
     // A batch may be answered in kind.
     let end = first_abuse(conversation);
-    let values: Vec<_> = conversation.from_server().filter(|said| end.is_none_or(|end| said.frame.id < end)).collect();
-    let batches = values.iter().filter(|said| said.value.as_array().is_some_and(|all| all.iter().any(super::answers::is_message)));
-    let violations = batches.map(|said| {
-        let count = said.value.as_array().map_or(0, Vec::len);
-        Violation::new(format!("{count} message(s) were sent in an array"), [said.frame.id])
+    let values: Vec<_> = conversation.from_server().filter(|wire_message| end.is_none_or(|end| wire_message.frame.id < end)).collect();
+    let batches =
+        values.iter().filter(|wire_message| wire_message.value.as_array().is_some_and(|all| all.iter().any(super::answers::is_message)));
+    let violations = batches.map(|wire_message| {
+        let count = wire_message.value.as_array().map_or(0, Vec::len);
+        Violation::new(format!("{count} message(s) were sent in an array"), [wire_message.frame.id])
     });
     Judgment::of(gathered(violations.collect()), values.len(), NO_MESSAGE)
 }
 
 fn unknown_method_is_refused(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probe("unknown-method") else { return Judgment::Untestable("no unknown method was tried".into()) };
-    match asked.answer {
-        _ if asked.answer.is_refusal() => Judgment::Pass,
-        Answer::Result { .. } | Answer::Silence | Answer::Status { status: 200..300, .. } => {
-            Judgment::Broken(vec![Violation::new(format!("an unknown method got {}", asked.answer.describe()), asked.frames())])
+    let Some(attempt) = conversation.probe("unknown-method") else { return Judgment::Untestable("no unknown method was tried".into()) };
+    match attempt.answer {
+        _ if attempt.answer.is_refusal() => Judgment::Pass,
+        AttemptOutcome::Result { .. } | AttemptOutcome::Silence | AttemptOutcome::Status { status: 200..300, .. } => {
+            Judgment::Broken(vec![Violation::new(format!("an unknown method got {}", attempt.answer.describe()), attempt.frames())])
         }
-        _ => Judgment::Untestable(format!("an unknown method got {}", asked.answer.describe())),
+        _ => Judgment::Untestable(format!("an unknown method got {}", attempt.answer.describe())),
     }
 }
 
 fn unknown_method_code(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probe("unknown-method") else { return Judgment::Untestable("no unknown method was tried".into()) };
-    match asked.answer.code() {
+    let Some(attempt) = conversation.probe("unknown-method") else { return Judgment::Untestable("no unknown method was tried".into()) };
+    match attempt.answer.code() {
         Some(-32601) => Judgment::Pass,
-        Some(code) => Judgment::Broken(vec![Violation::new(format!("an unknown method got the error {code}"), asked.frames())]),
-        None => Judgment::Untestable(format!("an unknown method got {}", asked.answer.describe())),
+        Some(code) => Judgment::Broken(vec![Violation::new(format!("an unknown method got the error {code}"), attempt.frames())]),
+        None => Judgment::Untestable(format!("an unknown method got {}", attempt.answer.describe())),
     }
 }
 
@@ -508,14 +514,14 @@ fn concurrent_answers_match(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::Untestable("no concurrent requests were sent".into());
     };
     let pairing = Pairing::of(conversation);
-    let asked: Vec<_> = pairing.within(probed.first, probed.end).collect();
+    let attempt: Vec<_> = pairing.within(probed.first, probed.end).collect();
     let mut seen = 0;
     let mut violations = Vec::new();
-    for (index, request) in &asked {
-        let Some(reply) = pairing.answer_to(*index).filter(|reply| matches!(reply.meaning, Meaning::Answer { .. })) else { continue };
+    for (index, request) in &attempt {
+        let Some(reply) = pairing.answer_to(*index).filter(|reply| matches!(reply.meaning, Meaning::Response { .. })) else { continue };
         let Some(result) = reply.value.get("result") else { continue };
         seen += 1;
-        let others = asked.iter().filter(|(other, _)| other != index).map(|(_, other)| other.value);
+        let others = attempt.iter().filter(|(other, _)| other != index).map(|(_, other)| other.value);
         if let Some(mixed) = mixed_up(request.value, result, others) {
             violations.push(Violation::new(
                 format!("of several concurrent requests, `{}` got {mixed}", request.method()),
@@ -558,16 +564,16 @@ fn legal_requests_are_served(conversation: &ConversationView<'_>) -> Judgment {
         served.any(|(_, answer)| answer.is_some_and(|answer| answer.value.get("result").is_some()))
     };
     let (mut seen, mut violations) = (0, Vec::new());
-    for asked in conversation.probes(LEGAL_FORM) {
-        let Some(method) = asked.request.and_then(Said::method).filter(|method| is_served(method)) else { continue };
-        match asked.answer {
-            Answer::Gone | Answer::None => continue,
-            Answer::Result { .. } => {}
+    for attempt in conversation.probes(LEGAL_FORM) {
+        let Some(method) = attempt.request.and_then(WireMessage::method).filter(|method| is_served(method)) else { continue };
+        match attempt.answer {
+            AttemptOutcome::Gone | AttemptOutcome::None => continue,
+            AttemptOutcome::Result { .. } => {}
             // An answer with another id is another rule's.
-            Answer::Silence | Answer::Status { status: 200..300, .. } if is_misnamed(conversation, &asked) => {}
+            AttemptOutcome::Silence | AttemptOutcome::Status { status: 200..300, .. } if is_misnamed(conversation, &attempt) => {}
             answer => {
-                let message = format!("`{method}` with {} got {}", asked.subject(), answer.describe());
-                violations.push(Violation::new(message, asked.frames()));
+                let message = format!("`{method}` with {} got {}", attempt.subject(), answer.describe());
+                violations.push(Violation::new(message, attempt.frames()));
             }
         }
         seen += 1;
@@ -576,9 +582,9 @@ fn legal_requests_are_served(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 /// Whether the answer came with an id that is not the request's.
-fn is_misnamed(conversation: &ConversationView<'_>, asked: &Asked<'_, '_>) -> bool {
-    let within = |frame: FrameId| asked.probed.contains(frame);
-    conversation.from_server().any(|said| said.is_answer() && within(said.frame.id))
+fn is_misnamed(conversation: &ConversationView<'_>, attempt: &Attempt<'_, '_>) -> bool {
+    let within = |frame: FrameId| attempt.probed.contains(frame);
+    conversation.from_server().any(|wire_message| wire_message.is_answer() && within(wire_message.frame.id))
 }
 
 #[cfg(test)]
@@ -595,7 +601,7 @@ mod tests {
             .replies
             .iter()
             .map(|reply| match reply.meaning {
-                Meaning::Answer { request } => format!("answer {}", pairing.requests[request].method()),
+                Meaning::Response { request } => format!("answer {}", pairing.requests[request].method()),
                 Meaning::Again { request } => format!("again {}", pairing.requests[request].method()),
                 Meaning::WrongId { request } => format!("wrong {}", pairing.requests[request].method()),
                 Meaning::OfNotification { .. } => "notification".into(),

@@ -58,7 +58,8 @@ fn common_reason(conversations: &[ConversationView<'_>], results: &[RuleResult])
     if !conversations.iter().any(was_answered) {
         return Some("the server never sent anything");
     }
-    let has_result = |conversation: &ConversationView<'_>| conversation.from_server().any(|said| said.value.get("result").is_some());
+    let has_result =
+        |conversation: &ConversationView<'_>| conversation.from_server().any(|wire_message| wire_message.value.get("result").is_some());
     if conversations.iter().any(|one| one.conversation.opened == Opened::Yes || has_result(one)) {
         return None;
     }
@@ -125,12 +126,12 @@ pub fn judge_one(rule: &Rule, conversations: &[ConversationView<'_>], is_strict:
     let judged = match (concerned.is_empty(), &rule.judge) {
         (true, _) => Judged::NotApplicable { why: "this server was not talked to over a transport and in a revision that has it".into() },
         (false, Judge::Each(judge)) => {
-            let said = concerned.iter().map(|(take, one)| (*take, in_time(one, unless_refused(judge(one), |_| one))));
-            merge(rule, conversations, said, is_strict)
+            let wire_message = concerned.iter().map(|(take, one)| (*take, in_time(one, unless_refused(judge(one), |_| one))));
+            merge(rule, conversations, wire_message, is_strict)
         }
         (false, Judge::Together(judge)) => {
             let all: Vec<&ConversationView<'_>> = concerned.iter().map(|(_, one)| *one).collect();
-            let said = match unless_refused(judge(&all), |violation| all[violation.conversation]) {
+            let wire_message = match unless_refused(judge(&all), |violation| all[violation.conversation]) {
                 Judgment::Broken(violations) => {
                     let of = |violation: Violation| (concerned[violation.conversation].0, Judgment::Broken(vec![violation]));
                     violations.into_iter().map(of).collect()
@@ -140,7 +141,7 @@ pub fn judge_one(rule: &Rule, conversations: &[ConversationView<'_>], is_strict:
                     vec![(*take, in_time(one, other))]
                 }
             };
-            merge(rule, conversations, said.into_iter(), is_strict)
+            merge(rule, conversations, wire_message.into_iter(), is_strict)
         }
     };
     RuleResult { rule: rule.id.into(), area: rule.area.name().into(), requirement: rule.requirement.into(), judged }
@@ -175,11 +176,16 @@ fn in_time(conversation: &ConversationView<'_>, judgment: Judgment) -> Judgment 
 
 /// One violation breaks the rule; else one pass is a pass; else the best reason is reported. That something could not be tested
 /// counts first where a handshake had been made: other conversations are about other things.
-fn merge(rule: &Rule, conversations: &[ConversationView<'_>], said: impl Iterator<Item = (usize, Judgment)>, is_strict: bool) -> Judged {
+fn merge(
+    rule: &Rule,
+    conversations: &[ConversationView<'_>],
+    wire_message: impl Iterator<Item = (usize, Judgment)>,
+    is_strict: bool,
+) -> Judged {
     let (mut findings, mut passed, mut untestable, mut not_applicable) = (Vec::new(), false, None, None);
     let mut untestable_beside = None;
     let mut not_tried = None;
-    for (take, judgment) in said {
+    for (take, judgment) in wire_message {
         match judgment {
             // A valid refusal of another era does not imply that the rest is valid.
             Judgment::Pass if conversations[take].conversation.opened == Opened::OtherEra => {}
@@ -435,7 +441,7 @@ mod tests {
 
     #[test]
     fn a_request_without_the_header_of_its_revision_may_be_taken_for_a_legacy_one() {
-        let asked = |headers: &str| {
+        let attempt = |headers: &str| {
             format!(
                 r#"> POST /mcp {headers}
                    > {{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}}}}
@@ -444,8 +450,8 @@ mod tests {
             )
         };
         let modern = ("http", "2026-07-28");
-        check("result-has-type", modern, 0, &asked("mcp-protocol-version: 2026-07-28"), "broken");
-        check("result-has-type", modern, 0, &asked("accept: application/json"), "untestable");
+        check("result-has-type", modern, 0, &attempt("mcp-protocol-version: 2026-07-28"), "broken");
+        check("result-has-type", modern, 0, &attempt("accept: application/json"), "untestable");
     }
 
     #[test]

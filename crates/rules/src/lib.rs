@@ -67,7 +67,7 @@ pub use catalogue::{all, find};
 pub use judging::{judge, judge_one};
 #[cfg(test)]
 pub(crate) use mcproof_analysis::example;
-pub(crate) use mcproof_analysis::{Answer, Asked, ConversationView, HttpExchange, Said};
+pub(crate) use mcproof_analysis::{Attempt, AttemptOutcome, ConversationView, HttpExchange, WireMessage};
 pub use net::report;
-pub use rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions};
+pub use rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions};
 pub use selection::{UnknownRule, of_hosts, select};

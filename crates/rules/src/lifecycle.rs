@@ -2,14 +2,18 @@
 //! Source: basic/lifecycle; 2026-07-28, basic/versioning.
 
 use super::ConversationView;
-use super::answers::{Heard, Meaning, Pairing, death, died_of_abuse, first_abuse, garbled, gathered, how_it_exited, messages, shown};
+use super::answers::{
+    Meaning, Pairing, ServerMessage, death, died_of_abuse, first_abuse, garbled, gathered, how_it_exited, messages, shown,
+};
 use super::jsonrpc::RESPONSES;
 use super::modern::supports_legacy;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
+use super::rule_definition::{
+    AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions,
+};
 use mcproof_analysis::diagnosis::missing_piece;
 use mcproof_analysis::probes::{LEGAL_FORM, PARALLEL_TOKEN};
 use mcproof_analysis::wording::shortened;
-use mcproof_analysis::{Answer, Said, USUAL_PROBES};
+use mcproof_analysis::{AttemptOutcome, USUAL_PROBES, WireMessage};
 use mcproof_protocol::error_code::HEADER_MISMATCH;
 use mcproof_protocol::{Era, Revision};
 use mcproof_record::{FrameBody, FrameId, Opened, ProbeOutcome};
@@ -32,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/versioning#protocol-version-negotiation",
             },
         ],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(starts),
         why: "a host only sees a closed pipe, and reports that the server failed",
@@ -56,7 +60,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "basic/lifecycle#initialization",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(initialize_is_answered),
         why: "without it there is no session: hosts show the server as failed, mostly after a long wait",
@@ -74,7 +78,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Lifecycle,
         requirement: "a client that offers an unknown version gets one that the server supports",
         sources: NEGOTIATION,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(negotiates),
         why: "with an error, a client of a newer revision cannot fall back; with an echo, both sides use a revision that does not exist",
@@ -94,7 +98,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Lifecycle,
         requirement: "the version that a server offers instead of an unknown one is a published one, and the server agrees to it when a client requests it",
         sources: NEGOTIATION,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(is_consistent),
         why: "a client that requests the offered version gets a different one, or does not know it, and gives up",
@@ -121,7 +125,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "basic/lifecycle#initialization",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(waits_for_initialized),
         why: "many clients respond only after the handshake, so a server that waits for a response during the handshake waits forever",
@@ -150,7 +154,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/transports/stdio#unexpected-termination",
             },
         ],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(stays_alive),
         why: "every open request is lost, and most hosts do not restart the server",
@@ -179,7 +183,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Lifecycle,
         requirement: "each valid request gets a response, which may be an error",
         sources: RESPONSES,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(requests_are_answered),
         why: "the client waits until its deadline; a model that called a tool waits with it",
@@ -201,7 +205,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Lifecycle,
         requirement: "a server sends only requests that the client has declared to support",
         sources: &negotiated("basic#meta"),
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(capabilities_are_respected),
         why: "the client responds with an error that few tools expect, or does not respond",
@@ -222,12 +226,12 @@ pub(super) const RULES: &[Rule] = &[
 
 fn starts(conversation: &ConversationView<'_>) -> Judgment {
     let frames = conversation.frames();
-    let asked = conversation.requests().find(|(request, _)| matches!(request.method(), Some("initialize" | "server/discover")));
+    let attempt = conversation.requests().find(|(request, _)| matches!(request.method(), Some("initialize" | "server/discover")));
     let exit = frames.iter().find_map(|frame| match &frame.body {
         FrameBody::Exited { code, signal } => Some((frame, *code, *signal)),
         _ => None,
     });
-    let answered = asked.is_some_and(|(_, answer)| answer.is_some());
+    let answered = attempt.is_some_and(|(_, answer)| answer.is_some());
     match (answered, exit) {
         (true, _) => Judgment::Pass,
         (false, Some(_)) if outlived(conversation) => {
@@ -238,8 +242,8 @@ fn starts(conversation: &ConversationView<'_>) -> Judgment {
         {
             let how = how_it_exited(code, signal);
             let evidence = last_lines(conversation).into_iter().chain([frame.id]);
-            let said = last_words(conversation);
-            let violation = Violation::new(format!("the process ended {how} before it responded to the handshake{said}"), evidence);
+            let wire_message = last_words(conversation);
+            let violation = Violation::new(format!("the process ended {how} before it responded to the handshake{wire_message}"), evidence);
             let variable = |name: &str| Some(format!("set `{name}` in the environment of the server"));
             Judgment::Broken(vec![Violation { remedy: missing_piece(&conversation.conversation.transcript, variable), ..violation }])
         }
@@ -271,18 +275,20 @@ fn last_words(conversation: &ConversationView<'_>) -> String {
 }
 
 /// The handshake that opened the conversation; those of probes have laws of their own.
-fn handshake<'c, 'a>(conversation: &'c ConversationView<'a>) -> Option<&'c Said<'a>> {
+fn handshake<'c, 'a>(conversation: &'c ConversationView<'a>) -> Option<&'c WireMessage<'a>> {
     let in_probe = |frame: FrameId| conversation.conversation.probes.iter().any(|probed| probed.contains(frame));
-    conversation.from_client().rfind(|said| said.method() == Some("initialize") && said.is_request() && !in_probe(said.frame.id))
+    conversation
+        .from_client()
+        .rfind(|wire_message| wire_message.method() == Some("initialize") && wire_message.is_request() && !in_probe(wire_message.frame.id))
 }
 
 fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = handshake(conversation) else { return Judgment::Untestable("`initialize` was not sent".into()) };
+    let Some(attempt) = handshake(conversation) else { return Judgment::Untestable("`initialize` was not sent".into()) };
     let pairing = Pairing::of(conversation);
-    let request = pairing.requests.iter().position(|request| request.frame == asked.frame.id);
+    let request = pairing.requests.iter().position(|request| request.frame == attempt.frame.id);
     let answer = request.and_then(|request| pairing.answer_to(request));
     let broken = |how: String, frame: Option<FrameId>| {
-        let frames = [Some(asked.frame.id), frame].into_iter().flatten().chain(last_lines(conversation));
+        let frames = [Some(attempt.frame.id), frame].into_iter().flatten().chain(last_lines(conversation));
         let variable = |name: &str| Some(format!("set `{name}` in the environment of the server"));
         let remedy = missing_piece(&conversation.conversation.transcript, variable);
         Judgment::Broken(vec![Violation { remedy, ..Violation::new(format!("`initialize` got {how}"), frames) }])
@@ -296,7 +302,7 @@ fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
             _ => Judgment::Pass,
         };
     }
-    let exchange = asked.exchange.and_then(|id| conversation.exchanges.get(&id));
+    let exchange = attempt.exchange.and_then(|id| conversation.exchanges.get(&id));
     match exchange.and_then(|exchange| exchange.response) {
         _ if garbled(conversation).is_some() => Judgment::Untestable(COULD_NOT_BE_READ.into()),
         Some(response) if matches!(response.status, 401 | 403) => Judgment::Untestable(WANTS_AUTHORIZATION.into()),
@@ -308,7 +314,7 @@ fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
                 (404 | 405 | 501, _) => Some("check the path of the URL: many servers listen at /mcp, or at /sse if it is HTTP+SSE"),
                 _ => None,
             };
-            let frames = [asked.frame.id, response.frame.id];
+            let frames = [attempt.frame.id, response.frame.id];
             let violation = Violation::new(format!("`initialize` got status {}{to}", response.status), frames);
             Judgment::Broken(vec![Violation { remedy: remedy.map(str::to_owned), ..violation }])
         }
@@ -347,24 +353,26 @@ pub(super) const COULD_NOT_BE_READ: &str = "the output of the server could not b
 const NOT_TRIED: &str = "no unknown version was offered";
 
 fn negotiates(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probe("unknown-version") else { return Judgment::Untestable(NOT_TRIED.into()) };
-    let offered = asked.probed.subject.as_deref().unwrap_or_default();
-    let found = match asked.answer {
-        Answer::Result { value, .. } => match value.get("protocolVersion").and_then(Value::as_str) {
+    let Some(attempt) = conversation.probe("unknown-version") else { return Judgment::Untestable(NOT_TRIED.into()) };
+    let offered = attempt.probed.subject.as_deref().unwrap_or_default();
+    let found = match attempt.answer {
+        AttemptOutcome::Result { value, .. } => match value.get("protocolVersion").and_then(Value::as_str) {
             Some(version) if version == offered => "the same one back".to_owned(),
             Some(_) => return Judgment::Pass,
             None => return Judgment::Untestable("the response has no `protocolVersion`".into()),
         },
-        Answer::Error { error, .. } => format!("the error {}", shown(error)),
-        Answer::Status { status: 401 | 403, .. } => return Judgment::Untestable(WANTS_AUTHORIZATION.into()),
-        Answer::None | Answer::Status { status: ..=399, .. } => return Judgment::Untestable("the response could not be read".into()),
-        Answer::Gone if !conversation.is_over("stdio") => return Judgment::Untestable("the server was not there".into()),
+        AttemptOutcome::Error { error, .. } => format!("the error {}", shown(error)),
+        AttemptOutcome::Status { status: 401 | 403, .. } => return Judgment::Untestable(WANTS_AUTHORIZATION.into()),
+        AttemptOutcome::None | AttemptOutcome::Status { status: ..=399, .. } => {
+            return Judgment::Untestable("the response could not be read".into());
+        }
+        AttemptOutcome::Gone if !conversation.is_over("stdio") => return Judgment::Untestable("the server was not there".into()),
         _ if garbled(conversation).is_some() || Pairing::of(conversation).is_off() => {
             return Judgment::Untestable("the response could not be read".into());
         }
         other => other.describe(),
     };
-    Judgment::Broken(vec![Violation::new(format!("`initialize` with the version {offered} got {found}"), asked.frames())])
+    Judgment::Broken(vec![Violation::new(format!("`initialize` with the version {offered} got {found}"), attempt.frames())])
 }
 
 fn is_consistent(conversations: &[&ConversationView<'_>]) -> Judgment {
@@ -373,10 +381,10 @@ fn is_consistent(conversations: &[&ConversationView<'_>]) -> Judgment {
     }
     let offers = conversations.iter().enumerate().filter_map(|(index, one)| Some((index, one.probe("unknown-version")?)));
     let mut seen = Judgment::Untestable(NOT_TRIED.into());
-    for (index, asked) in offers {
-        let Answer::Result { value, .. } = asked.answer else { continue };
+    for (index, attempt) in offers {
+        let AttemptOutcome::Result { value, .. } = attempt.answer else { continue };
         let Some(version) = value.get("protocolVersion").and_then(Value::as_str) else { continue };
-        if asked.probed.subject.as_deref() == Some(version) {
+        if attempt.probed.subject.as_deref() == Some(version) {
             continue;
         }
         let broken = |message: String, frames: Vec<FrameId>, conversation: usize| {
@@ -384,7 +392,7 @@ fn is_consistent(conversations: &[&ConversationView<'_>]) -> Judgment {
         };
         if Era::of(version) != Some(Era::Legacy) {
             let what = if Era::of(version) == Some(Era::Modern) { "which has no `initialize`" } else { "which was never published" };
-            return broken(format!("instead of an unknown version it offers {version}, {what}"), asked.frames(), index);
+            return broken(format!("instead of an unknown version it offers {version}, {what}"), attempt.frames(), index);
         }
         match conversations.iter().enumerate().find_map(|(other, one)| Some((other, answered_when_asked_for(one, version)?))) {
             Some((_, (answered, _))) if answered == version => seen = Judgment::Pass,
@@ -405,22 +413,22 @@ fn unpublished_answer(conversation: &ConversationView<'_>, index: usize) -> Opti
     let handshakes = conversation.requests().filter(|(request, _)| request.method() == Some("initialize"));
     handshakes.filter_map(|(request, answer)| Some((request, answer?))).find_map(|(request, answer)| {
         let version = answer.value.pointer("/result/protocolVersion")?.as_str()?;
-        let asked = request.param("/protocolVersion").and_then(Value::as_str).unwrap_or_default();
-        if Era::of(version) == Some(Era::Legacy) || Era::of(asked) != Some(Era::Legacy) {
+        let attempt = request.param("/protocolVersion").and_then(Value::as_str).unwrap_or_default();
+        if Era::of(version) == Some(Era::Legacy) || Era::of(attempt) != Some(Era::Legacy) {
             return None;
         }
         let what = if Era::of(version) == Some(Era::Modern) { "which has no `initialize`" } else { "which was never published" };
-        let message = format!("to a request with {asked} it responds with {}, {what}", shortened(version, 40));
+        let message = format!("to a request with {attempt} it responds with {}, {what}", shortened(version, 40));
         Some(Violation { conversation: index, ..Violation::new(message, [request.frame.id, answer.frame.id]) })
     })
 }
 
 /// The version in the answer to an `initialize` with this version, and the frames of both.
 fn answered_when_asked_for(conversation: &ConversationView<'_>, version: &str) -> Option<(String, Vec<FrameId>)> {
-    let asked = |request: &Said<'_>| {
-        request.method() == Some("initialize") && request.param("/protocolVersion").is_some_and(|asked| asked == version)
+    let attempt = |request: &WireMessage<'_>| {
+        request.method() == Some("initialize") && request.param("/protocolVersion").is_some_and(|attempt| attempt == version)
     };
-    conversation.requests().filter(|(request, _)| asked(request)).find_map(|(request, answer)| {
+    conversation.requests().filter(|(request, _)| attempt(request)).find_map(|(request, answer)| {
         let answer = answer?;
         let answered = answer.value.pointer("/result/protocolVersion")?.as_str()?;
         Some((answered.to_owned(), vec![request.frame.id, answer.frame.id]))
@@ -431,16 +439,22 @@ fn waits_for_initialized(conversation: &ConversationView<'_>) -> Judgment {
     let Some(initialized) = initialized(conversation) else {
         return Judgment::Untestable("the handshake was not completed".into());
     };
-    let early = messages(conversation).filter(|heard| heard.is_request() && heard.frame < initialized && heard.method() != Some("ping"));
-    let violations = early.map(|heard| {
-        let message = format!("the server sent the request `{}` before `notifications/initialized`", heard.method().unwrap_or_default());
-        Violation::new(message, [heard.frame, initialized])
+    let early = messages(conversation).filter(|server_message| {
+        server_message.is_request() && server_message.frame < initialized && server_message.method() != Some("ping")
+    });
+    let violations = early.map(|server_message| {
+        let message =
+            format!("the server sent the request `{}` before `notifications/initialized`", server_message.method().unwrap_or_default());
+        Violation::new(message, [server_message.frame, initialized])
     });
     Judgment::from_violations(gathered(violations.collect()))
 }
 
 fn initialized(conversation: &ConversationView<'_>) -> Option<FrameId> {
-    conversation.from_client().find(|said| said.method() == Some("notifications/initialized")).map(|said| said.frame.id)
+    conversation
+        .from_client()
+        .find(|wire_message| wire_message.method() == Some("notifications/initialized"))
+        .map(|wire_message| wire_message.frame.id)
 }
 
 fn stays_alive(conversation: &ConversationView<'_>) -> Judgment {
@@ -454,10 +468,10 @@ fn stays_alive(conversation: &ConversationView<'_>) -> Judgment {
     if died_of_abuse(conversation, &death) {
         return Judgment::Untestable("the server did not survive a message, which another rule judges".into());
     }
-    let last = conversation.from_client().rfind(|said| said.frame.id < death.frame);
-    let after = last.and_then(Said::method).map(|method| format!(", after `{method}`")).unwrap_or_default();
+    let last = conversation.from_client().rfind(|wire_message| wire_message.frame.id < death.frame);
+    let after = last.and_then(WireMessage::method).map(|method| format!(", after `{method}`")).unwrap_or_default();
     let message = format!("{} in the middle of a conversation{after}{}", death.how, last_words(conversation));
-    Judgment::Broken(vec![Violation::new(message, last.map(|said| said.frame.id).into_iter().chain([death.frame]))])
+    Judgment::Broken(vec![Violation::new(message, last.map(|wire_message| wire_message.frame.id).into_iter().chain([death.frame]))])
 }
 
 /// Methods of requests that a client may send without being sure that the server has them, and that are answered at once.
@@ -593,17 +607,25 @@ fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
             let Some(initialized) = initialized(conversation) else {
                 return Judgment::Untestable("the handshake was not completed".into());
             };
-            let declared =
-                conversation.from_client().find(|said| said.method() == Some("initialize")).and_then(|said| said.param("/capabilities"));
+            let declared = conversation
+                .from_client()
+                .find(|wire_message| wire_message.method() == Some("initialize"))
+                .and_then(|wire_message| wire_message.param("/capabilities"));
             // What comes before belongs to `no-server-requests-before-initialized`.
-            let shakes_hands =
-                |exchange| conversation.from_client().any(|said| said.exchange == Some(exchange) && said.method() == Some("initialize"));
-            let is_early = |heard: &Heard<'_>| heard.frame < initialized || heard.exchange.is_some_and(shakes_hands);
-            let asked = messages(conversation).filter(|heard| heard.is_request() && !is_early(heard));
-            let missing = asked.filter_map(|heard: Heard<'_>| {
-                let missing = undeclared(declared, heard.method()?, heard.value.get("params"))?;
-                let message = format!("the server sent the request `{}`, but the client has not declared `{missing}`", heard.method()?);
-                Some(Violation::new(message, [heard.frame]))
+            let shakes_hands = |exchange| {
+                conversation
+                    .from_client()
+                    .any(|wire_message| wire_message.exchange == Some(exchange) && wire_message.method() == Some("initialize"))
+            };
+            let is_early = |server_message: &ServerMessage<'_>| {
+                server_message.frame < initialized || server_message.exchange.is_some_and(shakes_hands)
+            };
+            let attempt = messages(conversation).filter(|server_message| server_message.is_request() && !is_early(server_message));
+            let missing = attempt.filter_map(|server_message: ServerMessage<'_>| {
+                let missing = undeclared(declared, server_message.method()?, server_message.value.get("params"))?;
+                let message =
+                    format!("the server sent the request `{}`, but the client has not declared `{missing}`", server_message.method()?);
+                Some(Violation::new(message, [server_message.frame]))
             });
             missing.collect()
         }
@@ -619,7 +641,7 @@ fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
 fn undeclared_inputs(conversation: &ConversationView<'_>) -> Vec<Violation> {
     let pairing = Pairing::of(conversation);
     let answers = pairing.replies.iter().filter_map(|reply| match reply.meaning {
-        Meaning::Answer { request } => Some((reply, &pairing.requests[request])),
+        Meaning::Response { request } => Some((reply, &pairing.requests[request])),
         _ => None,
     });
     let mut violations = Vec::new();
@@ -682,8 +704,8 @@ mod tests {
                 format!("@ call add\n> POST /mcp\n> {call}\n{ending}\n")
             });
             let ping = |id: u32| {
-                let (asked, given) = (format!(r#""id":{id},"method":"ping""#), format!(r#""id":{id},"result":{{}}"#));
-                format!("> POST /mcp\n> {{\"jsonrpc\":\"2.0\",{asked}}}\n< 200\n< {{\"jsonrpc\":\"2.0\",{given}}}\n")
+                let (attempt, given) = (format!(r#""id":{id},"method":"ping""#), format!(r#""id":{id},"result":{{}}"#));
+                format!("> POST /mcp\n> {{\"jsonrpc\":\"2.0\",{attempt}}}\n< 200\n< {{\"jsonrpc\":\"2.0\",{given}}}\n")
             };
             let text = format!("{}{}{}", ping(1), calls.collect::<String>(), if lives { ping(9) } else { String::new() });
             let judged = requests_are_answered(&ConversationView::new(&example::read(&text, "http", "2025-11-25")));

@@ -2,8 +2,8 @@
 //! Source: server/utilities/pagination; server/tools, server/resources, server/prompts.
 
 use super::modern::{identity, key_of};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{Answer, Asked, ConversationView};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Attempt, AttemptOutcome, ConversationView};
 use mcproof_analysis::named;
 use mcproof_analysis::probes::MOST_PAGES;
 use mcproof_record::FrameId;
@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "server/utilities/pagination#pagination-model",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(pagination_ends),
         why: "clients follow cursors until there is none; a repeated cursor keeps them in an endless loop",
@@ -46,7 +46,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Lists,
         requirement: "no name of a tool or prompt and no URI is listed twice",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools" }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(no_duplicates),
         why: "clients call by name: of two items with the same name one cannot be called, and some hosts reject the whole list",
@@ -70,7 +70,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/utilities/pagination#error-handling",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(unknown_cursor_is_refused),
         why: "a client with an expired cursor gets the first page again, and treats it as the next",
@@ -93,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
             RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Portability, source: "" },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Should, source: "server/tools#capabilities" },
         ],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(order_is_stable),
         why: "tools are part of a model's prompt; a different order invalidates its cache, so each request is slower and costs more",
@@ -123,7 +123,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/tools#list-changed-notification",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(does_not_change_unannounced),
         why: "clients use the list that they have, and models call tools that no longer exist or whose description has changed",
@@ -154,7 +154,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Lists,
         requirement: "calls do not change which tools are listed",
         sources: &[RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/tools#capabilities" }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(does_not_depend_on_calls),
         why: "the next request may reach another instance of the server or come from another client, which the call has not affected",
@@ -182,7 +182,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// A list, page by page, as far as pages were answered with results.
-struct Walk<'c> {
+struct ListedPages<'c> {
     method: &'c str,
     pages: Vec<Page<'c>>,
     /// The page after the last one came.
@@ -198,27 +198,27 @@ struct Page<'c> {
     evidence: Vec<FrameId>,
 }
 
-impl<'c> Walk<'c> {
+impl<'c> ListedPages<'c> {
     /// What was listed under a probe, each list once.
     fn of(conversation: &'c ConversationView<'_>, probe: &str) -> Vec<Self> {
         let mut walks: Vec<Self> = Vec::new();
-        for asked in conversation.probes(probe) {
-            let Some(method) = asked.request.and_then(|request| request.method()) else { continue };
+        for attempt in conversation.probes(probe) {
+            let Some(method) = attempt.request.and_then(|request| request.method()) else { continue };
             let position = walks.iter().position(|walk| walk.method == method).unwrap_or_else(|| {
                 walks.push(Self { method, pages: Vec::new(), is_complete: false, refused: None });
                 walks.len() - 1
             });
-            let Answer::Result { value, frame } = asked.answer else {
+            let AttemptOutcome::Result { value, frame } = attempt.answer else {
                 walks[position].is_complete = false;
-                if matches!(asked.answer, Answer::Error { .. } | Answer::Status { .. }) {
-                    walks[position].refused = Some((asked.answer.describe(), asked.frames()));
+                if matches!(attempt.answer, AttemptOutcome::Error { .. } | AttemptOutcome::Status { .. }) {
+                    walks[position].refused = Some((attempt.answer.describe(), attempt.frames()));
                 }
                 continue;
             };
             let items = value.get(key_of(method)).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
             let next = value.get("nextCursor").filter(|cursor| !cursor.is_null());
             walks[position].is_complete = next.is_none();
-            walks[position].pages.push(Page { items, next, frame, evidence: asked.frames() });
+            walks[position].pages.push(Page { items, next, frame, evidence: attempt.frames() });
         }
         walks.retain(|walk| !walk.pages.is_empty());
         walks
@@ -264,7 +264,7 @@ const NO_LIST: &str = "no list request got a result";
 const MOST_IDLE_PAGES: usize = 10;
 
 fn pagination_ends(conversation: &ConversationView<'_>) -> Judgment {
-    let walks = Walk::of(conversation, "list");
+    let walks = ListedPages::of(conversation, "list");
     let (mut violations, mut unfinished) = (Vec::new(), None);
     for walk in &walks {
         if let Some((later, cursor)) = walk.repetition() {
@@ -306,7 +306,7 @@ fn pagination_ends(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn no_duplicates(conversation: &ConversationView<'_>) -> Judgment {
-    let walks = Walk::of(conversation, "list");
+    let walks = ListedPages::of(conversation, "list");
     let mut violations = Vec::new();
     // Where pages come again, so do their items.
     for walk in walks.iter().filter(|walk| walk.repetition().is_none()) {
@@ -329,23 +329,24 @@ fn unknown_cursor_is_refused(conversation: &ConversationView<'_>) -> Judgment {
         let mut requests = conversation.requests().filter(|(request, _)| request.method() == Some(method));
         requests.any(|(_, response)| response.is_some_and(|response| response.value.get("result").is_some()))
     };
-    let answered: Vec<Asked<'_, '_>> = conversation
+    let answered: Vec<Attempt<'_, '_>> = conversation
         .probes("unknown-cursor")
-        .filter(|asked| match asked.answer {
-            Answer::Result { .. } => true,
+        .filter(|attempt| match attempt.answer {
+            AttemptOutcome::Result { .. } => true,
             // Where the method does not exist, this says nothing about cursors.
-            Answer::Error { .. } => asked.answer.code() != Some(-32601) || has_result(asked.subject()),
+            AttemptOutcome::Error { .. } => attempt.answer.code() != Some(-32601) || has_result(attempt.subject()),
             _ => false,
         })
         .collect();
-    let (ignoring, refusing): (Vec<_>, Vec<_>) = answered.iter().partition(|asked| matches!(asked.answer, Answer::Result { .. }));
+    let (ignoring, refusing): (Vec<_>, Vec<_>) =
+        answered.iter().partition(|attempt| matches!(attempt.answer, AttemptOutcome::Result { .. }));
     let mut violations = Vec::new();
     if let Some(first) = ignoring.first() {
-        let methods: Vec<String> = ignoring.iter().map(|asked| asked.subject().to_owned()).collect();
+        let methods: Vec<String> = ignoring.iter().map(|attempt| attempt.subject().to_owned()).collect();
         let violation = Violation::new(format!("an unknown cursor got a page of {}", named(&methods)), first.frames());
         violations.push(Violation { tolerance: Some(CURSORS_ARE_IGNORED), ..violation });
     }
-    if let Some(other) = refusing.iter().find(|asked| asked.answer.code().is_some_and(|code| code != -32602)) {
+    if let Some(other) = refusing.iter().find(|attempt| attempt.answer.code().is_some_and(|code| code != -32602)) {
         let message = format!("an unknown cursor of `{}` got {}, not error -32602", other.subject(), other.answer.describe());
         violations.push(Violation::new(message, other.frames()));
     }
@@ -355,9 +356,9 @@ fn unknown_cursor_is_refused(conversation: &ConversationView<'_>) -> Judgment {
 const CURSORS_ARE_IGNORED: &str = "nearly all servers without pages ignore cursors";
 
 /// The lists that were walked twice, both times to the end.
-fn twice<'c>(conversation: &'c ConversationView<'_>) -> Vec<(Walk<'c>, Walk<'c>)> {
-    let mut again = Walk::of(conversation, "list-again");
-    let first = Walk::of(conversation, "list").into_iter().filter(|walk| walk.is_complete);
+fn twice<'c>(conversation: &'c ConversationView<'_>) -> Vec<(ListedPages<'c>, ListedPages<'c>)> {
+    let mut again = ListedPages::of(conversation, "list-again");
+    let first = ListedPages::of(conversation, "list").into_iter().filter(|walk| walk.is_complete);
     first
         .filter_map(|walk| {
             let position = again.iter().position(|other| other.method == walk.method && other.is_complete)?;
@@ -400,7 +401,9 @@ fn does_not_change_unannounced(conversation: &ConversationView<'_>) -> Judgment 
         };
         let notification = format!("notifications/{kind}/list_changed");
         // One that is still on its way counts, so that a list in the making is not charged.
-        let is_announced = conversation.from_server().any(|said| said.frame.id > from && said.method() == Some(notification.as_str()));
+        let is_announced = conversation
+            .from_server()
+            .any(|wire_message| wire_message.frame.id > from && wire_message.method() == Some(notification.as_str()));
         if let Some(change) = change(first, second).filter(|_| !is_announced) {
             violations.push(Violation::new(format!("`{}` changed without `{notification}`: {change}", first.method), [from, to]));
         }
@@ -409,7 +412,7 @@ fn does_not_change_unannounced(conversation: &ConversationView<'_>) -> Judgment 
 }
 
 fn does_not_depend_on_calls(conversation: &ConversationView<'_>) -> Judgment {
-    let walk = |probe: &str| Walk::of_tools(conversation, probe).filter(|walk| walk.is_complete);
+    let walk = |probe: &str| ListedPages::of_tools(conversation, probe).filter(|walk| walk.is_complete);
     let (Some(first), Some(last)) = (walk("list").or_else(|| walk("list-for-calls")), walk("list-after-calls")) else {
         return Judgment::NotTried("the tools were not listed again after calls".into());
     };
@@ -435,7 +438,7 @@ fn does_not_depend_on_calls(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 /// What is different about the second walk, but for the order.
-fn change(first: &Walk<'_>, second: &Walk<'_>) -> Option<String> {
+fn change(first: &ListedPages<'_>, second: &ListedPages<'_>) -> Option<String> {
     let (before, after): (BTreeSet<_>, BTreeSet<_>) = (first.names().into_iter().collect(), second.names().into_iter().collect());
     let some = |names: Vec<&&str>| named(&names.into_iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
     let (gone, new): (Vec<_>, Vec<_>) = (before.difference(&after).collect(), after.difference(&before).collect());

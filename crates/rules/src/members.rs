@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::answers::{gathered, messages};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_record::{Frame, FrameBody, FrameId};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "https://www.jsonrpc.org/specification#response_object",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(members_come_once),
         why: "one client takes the first value, another one the last, and a third (each one in Rust with serde) refuses the message",
@@ -41,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "https://www.rfc-editor.org/rfc/rfc8259#section-4",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(names_are_unique),
         why: "one client takes the first value, another one the last, and a third refuses the message",
@@ -75,7 +75,7 @@ fn is_of_envelope(pointer: &str) -> bool {
 
 fn judge_repeated(conversation: &ConversationView<'_>, concerns: impl Fn(&str) -> bool) -> Judgment {
     let frames: BTreeMap<FrameId, &Frame> = conversation.frames().iter().map(|frame| (frame.id, frame)).collect();
-    let sent: BTreeSet<FrameId> = messages(conversation).map(|heard| heard.frame).collect();
+    let sent: BTreeSet<FrameId> = messages(conversation).map(|server_message| server_message.frame).collect();
     let mut violations = Vec::new();
     for frame in sent.iter().filter_map(|id| frames.get(id)) {
         let Ok(RepeatedNames(repeated)) = serde_json::from_slice::<RepeatedNames>(text_of(frame)) else { continue };

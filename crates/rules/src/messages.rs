@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 #[derive(Clone, Copy, Debug, Default)]
 pub enum About<'a> {
     /// The response to this request of the client. Unknown params count as if they declared everything.
-    Answer { method: &'a str, params: Option<&'a Value> },
+    Response { method: &'a str, params: Option<&'a Value> },
     /// Nothing: a notification, a request, or a response without a request.
     #[default]
     Itself,
@@ -71,8 +71,8 @@ fn judge(message: &Value, about: About<'_>, revision: &str, focus: Focus) -> Vec
 
 fn spoken(about: About<'_>, revision: Revision) -> Revision {
     match about {
-        About::Answer { method: "initialize", .. } => revision.min(Revision::V2025_11_25),
-        About::Answer { method: "server/discover", .. } => revision.max(Revision::V2026_07_28),
+        About::Response { method: "initialize", .. } => revision.min(Revision::V2025_11_25),
+        About::Response { method: "server/discover", .. } => revision.max(Revision::V2026_07_28),
         _ => revision,
     }
 }
@@ -140,7 +140,7 @@ fn judge_result(check: &mut Check, result: &Value, about: About<'_>, revision: R
     check.value(&ANY_RESULT, result, &place);
     let Some(object) = result.as_object() else { return };
     let (method, params) = match about {
-        About::Answer { method, params } => (method, params),
+        About::Response { method, params } => (method, params),
         About::Itself => ("", None),
     };
     if revision >= Revision::V2026_07_28 {

@@ -1,8 +1,8 @@
 //! The modern era: discovery, self-contained requests, and what this revision removed.
 //! Source: 2026-07-28, server/discover, basic, basic/versioning, basic/transports.
 
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{Answer, Asked, ConversationView, Said};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::error_code::METHOD_NOT_FOUND;
 use mcproof_record::FrameId;
@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "a server of this revision responds to `server/discover` with its versions and capabilities",
         sources: &[must("server/discover")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(discover_is_implemented),
         why: "over stdio, clients use it to detect the era of a server; a server that refuses it is treated as a legacy one",
@@ -37,7 +37,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "`supportedVersions` lists the versions that a server supports, including the version of the request",
         sources: &[must("server/discover#data-types")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(discover_names_versions),
         why: "a client chooses from this list; a missing version is not used, or the client gives up on the server",
@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/discover#data-types",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(discover_names_server),
         why: "without a handshake, this is the only place where logs and user interfaces find the name of a server",
@@ -77,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "any request may be the first on a connection, and gets the same response as it would later",
         sources: &[must("basic#statelessness")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(requests_need_no_discovery),
         why: "clients skip discovery, and load balancers send each request to a different instance; a server that depends on earlier requests refuses them",
@@ -97,7 +97,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "a request without `_meta` is refused with error -32602, over HTTP with status 400",
         sources: &[must("basic#meta")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(|conversation| versionless(conversation, "without-meta", "a request without `_meta`")),
         why: "a server that guesses the version applies the rules of this version to clients of the next one",
@@ -117,7 +117,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "a request whose `_meta` names no version is refused with error -32602, over HTTP with status 400",
         sources: &[must("basic#meta")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(|conversation| versionless(conversation, "without-version", "a request whose `_meta` names no version")),
         why: "a server that guesses the version applies the rules of this version to clients of the next one",
@@ -137,7 +137,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "a request whose `_meta` has no client capabilities is refused with error -32602, over HTTP with status 400",
         sources: &[must("basic#meta")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(|conversation| {
             refused(conversation, "without-capabilities", "a request whose `_meta` has no client capabilities", INVALID_PARAMETERS)
@@ -159,7 +159,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "a request whose `_meta` does not name the client is served",
         sources: &[must("basic#meta")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(client_info_is_optional),
         why: "clients may be configured not to identify themselves",
@@ -177,10 +177,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "unsupported-version-error-names-versions",
         area: Area::Modern,
-        requirement: "a version that a server does not speak is refused with the error -32022, which says what was asked for and what there is; \
+        requirement: "a version that a server does not speak is refused with the error -32022, which says what was attempt for and what there is; \
               over HTTP with the status 400",
         sources: &[must("basic/versioning#protocol-version-negotiation")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(unsupported_version_is_named),
         why: "without a handshake, this error is how a client learns which version to try next",
@@ -200,7 +200,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "methods that this revision removed are refused as unknown methods",
         sources: &[must("changelog#major-changes")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(removed_methods_are_refused),
         why: "a client that uses them relies on state that another instance of the server does not have",
@@ -224,7 +224,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "basic/versioning#backward-compatibility-with-initialization-based-versions",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(legacy_handshake_names_versions),
         why: "a legacy client can only show this error; without the versions its user cannot see that a newer client is needed",
@@ -244,7 +244,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "over HTTP, error -32601 has status 404",
         sources: &[must("basic/transports/streamable-http#protocol-version-header")],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(unknown_method_gets_404),
         why: "gateways and monitors read the status, not the body, and treat 200 as success",
@@ -268,7 +268,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "over HTTP, the errors -32020, -32021 and -32022 have status 400",
         sources: &[must("schema#missingrequiredclientcapabilityerror")],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(errors_have_their_status),
         why: "gateways and monitors read the status, not the body, and treat 200 as success",
@@ -290,7 +290,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "a server of this revision sends no requests; it requests input with an `input_required` result",
         sources: &[must("basic/patterns/mrtr")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(server_sends_no_requests),
         why: "clients of this revision do not respond to requests, so the server waits forever",
@@ -308,7 +308,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "responses to requests of this revision carry no `Mcp-Session-Id`",
         sources: &[must("basic/transports/streamable-http#backward-compatibility")],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(no_session_id),
         why: "this revision has no sessions; proxies that see the header pin a client to one instance",
@@ -346,20 +346,20 @@ const WITH_STATUS: [ExpectedRefusal; 3] =
 const OF_OTHER_RULES: [&str; 5] = ["header", "unsupported-version", "without-", "use-", "fixture"];
 
 /// What is wrong with a refusal, in the words that follow "got"; `None` if nothing is. The outer `None`: no response shows it.
-pub(super) fn flaw_of(asked: &Asked<'_, '_>, expected: ExpectedRefusal) -> Option<Option<String>> {
-    let status = asked.status();
+pub(super) fn flaw_of(attempt: &Attempt<'_, '_>, expected: ExpectedRefusal) -> Option<Option<String>> {
+    let status = attempt.status();
     if matches!(status, Some(401 | 403)) {
         return None;
     }
-    let got = match asked.answer {
-        Answer::Silence | Answer::Gone | Answer::None => return None,
+    let got = match attempt.answer {
+        AttemptOutcome::Silence | AttemptOutcome::Gone | AttemptOutcome::None => return None,
         answer => answer.describe(),
     };
     let with_status = |got: String| match status {
-        Some(status) if !matches!(asked.answer, Answer::Status { .. }) => format!("{got} with status {status}"),
+        Some(status) if !matches!(attempt.answer, AttemptOutcome::Status { .. }) => format!("{got} with status {status}"),
         _ => got,
     };
-    let is_right = asked.answer.code() == Some(expected.code) && status.is_none_or(|status| status == expected.status);
+    let is_right = attempt.answer.code() == Some(expected.code) && status.is_none_or(|status| status == expected.status);
     Some((!is_right).then(|| {
         let status = if status.is_some() { format!(" with status {}", expected.status) } else { String::new() };
         format!("{}, not error {}{status}", with_status(got), expected.code)
@@ -377,11 +377,11 @@ fn refused(conversation: &ConversationView<'_>, probe: &str, what: &str, expecte
         _ => return judge_single_refusal(conversation, probe, what, expected),
     };
     let judgment = judge_single_refusal(conversation, probe, what, expected);
-    let mut served = conversation.probes(elsewhere).filter(|asked| matches!(asked.answer, Answer::Result { .. }));
+    let mut served = conversation.probes(elsewhere).filter(|attempt| matches!(attempt.answer, AttemptOutcome::Result { .. }));
     match (judgment, served.next()) {
-        (Judgment::Pass | Judgment::Untestable(_), Some(asked)) => {
-            let message = format!("{what} got a result, if its method is `{}`", asked.subject());
-            Judgment::Broken(vec![Violation::new(message, asked.frames())])
+        (Judgment::Pass | Judgment::Untestable(_), Some(attempt)) => {
+            let message = format!("{what} got a result, if its method is `{}`", attempt.subject());
+            Judgment::Broken(vec![Violation::new(message, attempt.frames())])
         }
         (judgment, _) => judgment,
     }
@@ -389,28 +389,28 @@ fn refused(conversation: &ConversationView<'_>, probe: &str, what: &str, expecte
 
 /// The single probe of this name has to be refused.
 fn judge_single_refusal(conversation: &ConversationView<'_>, probe: &str, what: &str, expected: ExpectedRefusal) -> Judgment {
-    let Some(asked) = conversation.probe(probe) else { return Judgment::Untestable(format!("{what} was not tried")) };
-    if is_undiscoverable(&asked) {
+    let Some(attempt) = conversation.probe(probe) else { return Judgment::Untestable(format!("{what} was not tried")) };
+    if is_undiscoverable(&attempt) {
         return Judgment::Untestable("`server/discover`, with which it was tried, does not exist".into());
     }
-    match flaw_of(&asked, expected) {
-        None => Judgment::Untestable(format!("{what} got {}", asked.answer.describe())),
+    match flaw_of(&attempt, expected) {
+        None => Judgment::Untestable(format!("{what} got {}", attempt.answer.describe())),
         Some(None) => Judgment::Pass,
-        Some(Some(flaw)) => Judgment::Broken(vec![Violation::new(format!("{what} got {flaw}"), asked.frames())]),
+        Some(Some(flaw)) => Judgment::Broken(vec![Violation::new(format!("{what} got {flaw}"), attempt.frames())]),
     }
 }
 
 /// Whether a probe failed because of the method that it used. Over stdio, a server without discovery is not
 /// known to be modern, so it gets no such requests.
-fn is_undiscoverable(asked: &Asked<'_, '_>) -> bool {
-    let is_discovery = asked.request.and_then(Said::method) == Some("server/discover");
-    is_discovery && asked.status().is_some() && asked.answer.code() == Some(-32601)
+fn is_undiscoverable(attempt: &Attempt<'_, '_>) -> bool {
+    let is_discovery = attempt.request.and_then(WireMessage::method) == Some("server/discover");
+    is_discovery && attempt.status().is_some() && attempt.answer.code() == Some(-32601)
 }
 
 /// A request that names no version has to be refused. Over stdio, a server of both eras may treat it as a legacy request
 /// and refuse it as such.
 fn versionless(conversation: &ConversationView<'_>, probe: &str, what: &str) -> Judgment {
-    let is_ambiguous = conversation.probe(probe).is_some_and(|asked| asked.status().is_none() && asked.answer.code().is_some());
+    let is_ambiguous = conversation.probe(probe).is_some_and(|attempt| attempt.status().is_none() && attempt.answer.code().is_some());
     if is_ambiguous && supports_legacy(conversation) {
         return Judgment::Pass;
     }
@@ -421,15 +421,15 @@ fn legacy_handshake_names_versions(conversation: &ConversationView<'_>) -> Judgm
     if supports_legacy(conversation) {
         return Judgment::NotApplicable("the server supports earlier revisions as well".into());
     }
-    let Some(asked) = conversation.probe("legacy-handshake") else {
+    let Some(attempt) = conversation.probe("legacy-handshake") else {
         return Judgment::NotTried("no legacy client connected".into());
     };
-    match asked.answer {
-        Answer::Error { error, .. } if error.to_string().contains(&conversation.conversation.revision) => Judgment::Pass,
-        Answer::Error { .. } => {
+    match attempt.answer {
+        AttemptOutcome::Error { error, .. } if error.to_string().contains(&conversation.conversation.revision) => Judgment::Pass,
+        AttemptOutcome::Error { .. } => {
             let message =
-                format!("`initialize` got {}, which does not name {}", asked.answer.describe(), conversation.conversation.revision);
-            Judgment::Broken(vec![Violation::new(message, asked.frames())])
+                format!("`initialize` got {}, which does not name {}", attempt.answer.describe(), conversation.conversation.revision);
+            Judgment::Broken(vec![Violation::new(message, attempt.frames())])
         }
         answer => Judgment::Untestable(format!("`initialize` got {}", answer.describe())),
     }
@@ -441,8 +441,8 @@ pub(super) fn supports_legacy(conversation: &ConversationView<'_>) -> bool {
 }
 
 /// The discoveries that have all their metadata, with their responses.
-fn discoveries<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c Said<'c>, &'c Said<'c>)> {
-    let whole = |request: &Said<'_>| {
+fn discoveries<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c WireMessage<'c>, &'c WireMessage<'c>)> {
+    let whole = |request: &WireMessage<'_>| {
         request.method() == Some("server/discover")
             && request.meta("protocolVersion").and_then(Value::as_str) == Some(conversation.conversation.revision.as_str())
             && ["clientCapabilities", "clientInfo"].iter().all(|key| request.meta(key).is_some())
@@ -454,7 +454,7 @@ const NO_DISCOVERY: &str = "no `server/discover` request got a result";
 
 fn discover_is_implemented(conversation: &ConversationView<'_>) -> Judgment {
     let answered = discoveries(conversation);
-    let flaw = |answer: &Said<'_>| match (answer.value.get("result"), answer.value.get("error")) {
+    let flaw = |answer: &WireMessage<'_>| match (answer.value.get("result"), answer.value.get("error")) {
         (Some(result), _) if result.get("capabilities").is_some_and(Value::is_object) => None,
         (Some(_), _) => Some("the response to `server/discover` has no `capabilities`".to_owned()),
         // These codes show that the server is modern and refuses something else.
@@ -468,7 +468,7 @@ fn discover_is_implemented(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 /// Judges the first discovery that has a result.
-fn of_discovery(conversation: &ConversationView<'_>, flaw: impl Fn(&Said<'_>, &Value) -> Option<String>) -> Judgment {
+fn of_discovery(conversation: &ConversationView<'_>, flaw: impl Fn(&WireMessage<'_>, &Value) -> Option<String>) -> Judgment {
     let answered = discoveries(conversation);
     let found = answered.iter().find_map(|(request, answer)| Some((request, answer, answer.value.get("result")?)));
     let Some((request, answer, result)) = found else { return Judgment::Untestable(NO_DISCOVERY.into()) };
@@ -486,9 +486,9 @@ fn discover_names_versions(conversation: &ConversationView<'_>) -> Judgment {
         if let Some(odd) = versions.iter().find(|version| version.as_str().is_none_or(str::is_empty)) {
             return Some(format!("`supportedVersions` contains {odd}, which is not a version"));
         }
-        let asked = request.meta("protocolVersion")?;
-        (!versions.contains(asked))
-            .then(|| format!("`supportedVersions` is {}, without {asked}, the version of the request", Value::from(versions.clone())))
+        let attempt = request.meta("protocolVersion")?;
+        (!versions.contains(attempt))
+            .then(|| format!("`supportedVersions` is {}, without {attempt}, the version of the request", Value::from(versions.clone())))
     })
 }
 
@@ -530,34 +530,34 @@ fn requests_need_no_discovery(conversations: &[&ConversationView<'_>]) -> Judgme
             continue;
         }
         let method = first.subject();
-        let later: Vec<Asked<'_, '_>> = conversations
+        let later: Vec<Attempt<'_, '_>> = conversations
             .iter()
             .flat_map(|other| {
-                ["list", "list-again"].into_iter().filter_map(|probe| other.probes(probe).find(|asked| asked.subject() == method))
+                ["list", "list-again"].into_iter().filter_map(|probe| other.probes(probe).find(|attempt| attempt.subject() == method))
             })
             .collect();
-        let names = |answer: &Answer<'_>| match answer {
-            Answer::Result { value, .. } => {
+        let names = |answer: &AttemptOutcome<'_>| match answer {
+            AttemptOutcome::Result { value, .. } => {
                 let items = value.get(key_of(method)).and_then(Value::as_array);
                 items.map(|items| items.iter().filter_map(identity).map(str::to_owned).collect::<BTreeSet<_>>())
             }
             _ => None,
         };
-        let works_later = later.is_empty() || later.iter().any(|asked| matches!(asked.answer, Answer::Result { .. }));
+        let works_later = later.is_empty() || later.iter().any(|attempt| matches!(attempt.answer, AttemptOutcome::Result { .. }));
         let violation = match (&first.answer, works_later) {
-            (Answer::Result { .. }, _) => {
+            (AttemptOutcome::Result { .. }, _) => {
                 seen += 1;
                 let now = names(&first.answer);
-                let all: Vec<_> = later.iter().map(|asked| names(&asked.answer)).collect();
+                let all: Vec<_> = later.iter().map(|attempt| names(&attempt.answer)).collect();
                 let is_stable = all.len() == 2 && all[0].is_some() && all[0] == all[1];
                 // Changes caused by calls belong to `list-does-not-depend-on-calls`.
                 let is_of_calls =
-                    || conversations.iter().any(|other| other.probes("list-after-calls").any(|asked| names(&asked.answer) == now));
+                    || conversations.iter().any(|other| other.probes("list-after-calls").any(|attempt| names(&attempt.answer) == now));
                 let differs = is_stable && now.is_some() && now != all[0] && !is_of_calls();
                 differs
                     .then(|| format!("`{method}` as the first message of a connection lists other items than later on another connection"))
             }
-            (Answer::Gone | Answer::None, _) | (_, false) => {
+            (AttemptOutcome::Gone | AttemptOutcome::None, _) | (_, false) => {
                 missing = format!("`{method}` as the first message got {}", first.answer.describe());
                 None
             }
@@ -570,15 +570,15 @@ fn requests_need_no_discovery(conversations: &[&ConversationView<'_>]) -> Judgme
 
 fn client_info_is_optional(conversation: &ConversationView<'_>) -> Judgment {
     let what = "a request that does not name its client";
-    let Some(asked) = conversation.probe("without-client-info") else {
+    let Some(attempt) = conversation.probe("without-client-info") else {
         return Judgment::Untestable(format!("{what} was not tried"));
     };
-    match asked.answer {
-        Answer::Result { .. } => Judgment::Pass,
-        Answer::Error { .. } if !is_undiscoverable(&asked) => {
-            Judgment::Broken(vec![Violation::new(format!("{what} got {}", asked.answer.describe()), asked.frames())])
+    match attempt.answer {
+        AttemptOutcome::Result { .. } => Judgment::Pass,
+        AttemptOutcome::Error { .. } if !is_undiscoverable(&attempt) => {
+            Judgment::Broken(vec![Violation::new(format!("{what} got {}", attempt.answer.describe()), attempt.frames())])
         }
-        _ => Judgment::Untestable(format!("{what} got {}", asked.answer.describe())),
+        _ => Judgment::Untestable(format!("{what} got {}", attempt.answer.describe())),
     }
 }
 
@@ -633,32 +633,32 @@ fn is_version(version: &str) -> bool {
 }
 
 fn removed_methods_are_refused(conversation: &ConversationView<'_>) -> Judgment {
-    if conversation.probe("unknown-method").is_some_and(|asked| matches!(asked.answer, Answer::Result { .. })) {
+    if conversation.probe("unknown-method").is_some_and(|attempt| matches!(attempt.answer, AttemptOutcome::Result { .. })) {
         return Judgment::Untestable("the server responds to any method with a result".into());
     }
     // Another code for unknown methods is the subject of a rule of its own.
-    let usual_code = conversation.probe("unknown-method").and_then(|asked| asked.answer.code()).unwrap_or(METHOD_NOT_FOUND);
+    let usual_code = conversation.probe("unknown-method").and_then(|attempt| attempt.answer.code()).unwrap_or(METHOD_NOT_FOUND);
     let mut seen = 0;
     let mut violations = Vec::new();
-    for asked in conversation.probes("removed-method") {
-        let method = asked.subject();
-        let flaw = match &asked.answer {
+    for attempt in conversation.probes("removed-method") {
+        let method = attempt.subject();
+        let flaw = match &attempt.answer {
             // The server supports earlier revisions, too: this is how they begin.
-            Answer::Result { .. } if method == "initialize" => continue,
-            Answer::Result { .. } => Some(format!("`{method}` still returns a result")),
+            AttemptOutcome::Result { .. } if method == "initialize" => continue,
+            AttemptOutcome::Result { .. } => Some(format!("`{method}` still returns a result")),
             // A server of both eras may refuse this request with an error of its earlier revisions.
-            Answer::Error { .. }
+            AttemptOutcome::Error { .. }
                 if method != "initialize"
-                    && (asked.status().is_some() || !supports_legacy(conversation))
-                    && ![Some(METHOD_NOT_FOUND), Some(usual_code)].contains(&asked.answer.code()) =>
+                    && (attempt.status().is_some() || !supports_legacy(conversation))
+                    && ![Some(METHOD_NOT_FOUND), Some(usual_code)].contains(&attempt.answer.code()) =>
             {
-                Some(format!("`{method}`, which this revision removed, got {}", asked.answer.describe()))
+                Some(format!("`{method}`, which this revision removed, got {}", attempt.answer.describe()))
             }
-            Answer::Error { .. } => None,
+            AttemptOutcome::Error { .. } => None,
             _ => continue,
         };
         seen += 1;
-        violations.extend(flaw.map(|flaw| Violation::new(flaw, asked.frames())));
+        violations.extend(flaw.map(|flaw| Violation::new(flaw, attempt.frames())));
     }
     Judgment::of(violations, seen, "no request with a removed method got a response")
 }
@@ -691,12 +691,13 @@ fn errors_have_their_status(conversation: &ConversationView<'_>) -> Judgment {
 
 fn unknown_method_gets_404(conversation: &ConversationView<'_>) -> Judgment {
     let tried = conversation.probes("unknown-method").chain(conversation.probes("removed-method"));
-    let refused: Vec<Asked<'_, '_>> = tried.filter(|asked| asked.answer.code() == Some(-32601) && asked.status().is_some()).collect();
-    let mut wrong = refused.iter().filter(|asked| asked.status() != Some(404));
+    let refused: Vec<Attempt<'_, '_>> =
+        tried.filter(|attempt| attempt.answer.code() == Some(-32601) && attempt.status().is_some()).collect();
+    let mut wrong = refused.iter().filter(|attempt| attempt.status() != Some(404));
     let Some(first) = wrong.next() else {
         return Judgment::of(Vec::new(), refused.len(), "no unknown method got error -32601");
     };
-    let method = first.request.and_then(Said::method).unwrap_or_default();
+    let method = first.request.and_then(WireMessage::method).unwrap_or_default();
     let others = match wrong.count() {
         0 => String::new(),
         count => format!(", and so did {count} more"),
@@ -715,30 +716,33 @@ fn turned_legacy(conversation: &ConversationView<'_>) -> Option<FrameId> {
 
 fn server_sends_no_requests(conversation: &ConversationView<'_>) -> Judgment {
     let turned = turned_legacy(conversation);
-    let messages: Vec<_> = conversation.from_server().filter(|said| turned.is_none_or(|turned| said.frame.id < turned)).collect();
-    let asking: Vec<_> = messages.iter().filter(|said| said.is_request()).collect();
+    let messages: Vec<_> =
+        conversation.from_server().filter(|wire_message| turned.is_none_or(|turned| wire_message.frame.id < turned)).collect();
+    let asking: Vec<_> = messages.iter().filter(|wire_message| wire_message.is_request()).collect();
     let mut violations = Vec::new();
     if let Some(first) = asking.first() {
         let others = if asking.len() > 1 { format!(", the first of {}", asking.len()) } else { String::new() };
         let message = format!("the server sent the request `{}`{others}", first.method().unwrap_or_default());
-        violations.push(Violation::new(message, asking.iter().take(3).map(|said| said.frame.id)));
+        violations.push(Violation::new(message, asking.iter().take(3).map(|wire_message| wire_message.frame.id)));
     }
     Judgment::of(violations, messages.len(), "the server sent no message")
 }
 
 fn no_session_id(conversation: &ConversationView<'_>) -> Judgment {
-    let modern = conversation.from_client().filter(|said| said.meta("protocolVersion").is_some() && said.method() != Some("initialize"));
+    let modern = conversation
+        .from_client()
+        .filter(|wire_message| wire_message.meta("protocolVersion").is_some() && wire_message.method() != Some("initialize"));
     let answered: Vec<_> = modern
-        .filter_map(|said| Some((said, conversation.exchanges.get(&said.exchange?)?)))
+        .filter_map(|wire_message| Some((wire_message, conversation.exchanges.get(&wire_message.exchange?)?)))
         // Without the header, the server may have treated it as a legacy request.
-        .filter(|(said, exchange)| {
+        .filter(|(wire_message, exchange)| {
             exchange.response.is_some()
-                && exchange.request_header("mcp-protocol-version") == said.meta("protocolVersion").and_then(Value::as_str)
+                && exchange.request_header("mcp-protocol-version") == wire_message.meta("protocolVersion").and_then(Value::as_str)
         })
         .collect();
     let mut with_id = answered.iter().filter(|(_, exchange)| exchange.header("mcp-session-id").is_some());
-    let violations = with_id.next().map(|(said, exchange)| {
-        let method = said.method().unwrap_or_default();
+    let violations = with_id.next().map(|(wire_message, exchange)| {
+        let method = wire_message.method().unwrap_or_default();
         Violation::new(format!("the response to `{method}` has an `Mcp-Session-Id`"), exchange.heads())
     });
     Judgment::of(violations.into_iter().collect(), answered.len(), "no request got a response")

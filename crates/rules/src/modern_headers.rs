@@ -2,8 +2,8 @@
 //! Source: 2026-07-28, basic/transports/streamable-http, request metadata.
 
 use super::modern::{ExpectedRefusal, flaw_of, supports_legacy};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{Answer, Asked, ConversationView};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Attempt, AttemptOutcome, ConversationView};
 use serde_json::Value;
 
 const fn must(source: &'static str) -> RequirementSource {
@@ -18,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "a request whose `MCP-Protocol-Version` is missing or differs from its `_meta` is refused with status 400 and error -32020",
         sources: VALIDATION,
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(version_is_checked),
         why: "a gateway routes by the header and the server acts on the body; an attacker who makes them differ bypasses the gateway",
@@ -52,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "a request whose `Mcp-Method` is missing or differs from its method is refused with status 400 and error -32020",
         sources: VALIDATION,
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(|conversation| mismatches(conversation, "header-method", "Mcp-Method")),
         why: "a gateway that allows methods by the header lets every other method through",
@@ -86,7 +86,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "a request whose `Mcp-Name` is missing or differs from the name or URI in its body is refused with status 400 and error -32020",
         sources: VALIDATION,
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(|conversation| mismatches(conversation, "header-name", "Mcp-Name")),
         why: "a gateway that allows tools by the header lets every other tool through",
@@ -120,7 +120,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "header names are case-insensitive",
         sources: &[must("basic/transports/streamable-http#case-sensitivity")],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(names_ignore_case),
         why: "clients and proxies write them in either case, and HTTP/2 only in lower case",
@@ -154,7 +154,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "spaces around a header value are not part of it",
         sources: &[must("https://www.rfc-editor.org/rfc/rfc9110#section-5.5")],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(|conversation| accepted(conversation, "header-spaces", "a header value with spaces around it")),
         why: "clients and proxies may send them, and every other HTTP implementation ignores them",
@@ -188,7 +188,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "an `Mcp-Name` in the form `=?base64?…?=` is decoded before it is compared, and any other is not",
         sources: &[must("basic/transports/streamable-http#value-encoding")],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(|conversation| accepted(conversation, "header-base64", "an `Mcp-Name`")),
         why: "names and URIs with non-ASCII characters can be sent only in this form",
@@ -222,7 +222,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "a call whose `Mcp-Param-…` headers differ from its arguments is refused with status 400 and error -32020",
         sources: &[must("basic/transports/streamable-http#server-behavior-for-custom-headers")],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(parameters_are_checked),
         why: "a gateway that routes by tenant or region reads the header, while the tool uses the argument",
@@ -260,7 +260,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "basic/transports/streamable-http#server-validation",
         }],
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(numbers_are_compared),
         why: "languages write the same number in different ways, so a correct call is refused",
@@ -297,27 +297,27 @@ const MISMATCH: ExpectedRefusal = ExpectedRefusal { code: -32020, status: 400 };
 fn without_a_right_one(conversation: &ConversationView<'_>) -> Option<Judgment> {
     match conversation.probe("headers-right") {
         None => Some(Judgment::Untestable("headers were not tried".into())),
-        Some(asked) if asked.answer.code() == Some(-32601) => None,
-        Some(asked) => match asked.answer {
-            Answer::Result { .. } => None,
+        Some(attempt) if attempt.answer.code() == Some(-32601) => None,
+        Some(attempt) => match attempt.answer {
+            AttemptOutcome::Result { .. } => None,
             answer => Some(Judgment::Untestable(format!("a request with the right headers got {}", answer.describe()))),
         },
     }
 }
 
 /// Whether it was refused with the same wrong code as another `Mcp-Method`, which is reported only there.
-fn is_refused_like_a_method(conversation: &ConversationView<'_>, asked: &Asked<'_, '_>) -> bool {
+fn is_refused_like_a_method(conversation: &ConversationView<'_>, attempt: &Attempt<'_, '_>) -> bool {
     let method = conversation.probes("header-method").find(|method| method.subject() == "different");
-    asked.probed.probe != "header-method"
+    attempt.probed.probe != "header-method"
         && method.is_some_and(|method| {
-            asked.answer.code().is_some() && (asked.answer.code(), asked.status()) == (method.answer.code(), method.status())
+            attempt.answer.code().is_some() && (attempt.answer.code(), attempt.status()) == (method.answer.code(), method.status())
         })
 }
 
 /// The probe in words: the method, and what was wrong with the header.
-fn described(asked: &Asked<'_, '_>, header: &str) -> String {
-    let method = asked.request.and_then(|request| request.method()).unwrap_or_default();
-    match asked.probed.subject.as_deref() {
+fn described(attempt: &Attempt<'_, '_>, header: &str) -> String {
+    let method = attempt.request.and_then(|request| request.method()).unwrap_or_default();
+    match attempt.probed.subject.as_deref() {
         Some("absent") => format!("`{method}` without `{header}`"),
         Some(how) => format!("`{method}` with a `{header}` that is {how}"),
         None => format!("`{method}` with a wrong `{header}`"),
@@ -330,15 +330,15 @@ fn mismatches(conversation: &ConversationView<'_>, probe: &str, header: &str) ->
         return judgment;
     }
     let (mut seen, mut violations) = (0, Vec::new());
-    for asked in conversation.probes(probe) {
-        let Some(flaw) = flaw_of(&asked, MISMATCH) else { continue };
+    for attempt in conversation.probes(probe) {
+        let Some(flaw) = flaw_of(&attempt, MISMATCH) else { continue };
         // A flaw with lists is a flaw with every method.
-        let is_told = asked.probed.probe == "header-method"
+        let is_told = attempt.probed.probe == "header-method"
             && !violations.is_empty()
-            && asked.request.and_then(|request| request.method()) != Some("tools/list");
-        let flaw = flaw.filter(|_| !is_refused_like_a_method(conversation, &asked) && !is_told);
+            && attempt.request.and_then(|request| request.method()) != Some("tools/list");
+        let flaw = flaw.filter(|_| !is_refused_like_a_method(conversation, &attempt) && !is_told);
         seen += 1;
-        violations.extend(flaw.map(|flaw| Violation::new(format!("{} got {flaw}", described(&asked, header)), asked.frames())));
+        violations.extend(flaw.map(|flaw| Violation::new(format!("{} got {flaw}", described(&attempt, header)), attempt.frames())));
     }
     Judgment::of(violations, seen, &format!("no request with a wrong `{header}` got a response"))
 }
@@ -350,16 +350,16 @@ fn version_is_checked(conversation: &ConversationView<'_>) -> Judgment {
     }
     let supports_legacy = supports_legacy(conversation);
     let (mut seen, mut violations) = (0, Vec::new());
-    for asked in conversation.probes("header-version") {
-        let Some(flaw) = flaw_of(&asked, MISMATCH) else { continue };
+    for attempt in conversation.probes("header-version") {
+        let Some(flaw) = flaw_of(&attempt, MISMATCH) else { continue };
         // Streamable HTTP, protocol version header: a server of earlier revisions may take a request without the header for
         // one of theirs. If it does so, it does not give a result of this revision.
         let is_legacy = supports_legacy
-            && asked.subject() == "absent"
-            && !matches!(asked.answer, Answer::Result { value, .. } if value.get("resultType").is_some());
+            && attempt.subject() == "absent"
+            && !matches!(attempt.answer, AttemptOutcome::Result { value, .. } if value.get("resultType").is_some());
         seen += 1;
-        let flaw = flaw.filter(|_| !is_legacy && !is_refused_like_a_method(conversation, &asked));
-        violations.extend(flaw.map(|flaw| Violation::new(format!("{} got {flaw}", described(&asked, header)), asked.frames())));
+        let flaw = flaw.filter(|_| !is_legacy && !is_refused_like_a_method(conversation, &attempt));
+        violations.extend(flaw.map(|flaw| Violation::new(format!("{} got {flaw}", described(&attempt, header)), attempt.frames())));
     }
     Judgment::of(violations, seen, &format!("no request with a wrong `{header}` got a response"))
 }
@@ -370,12 +370,12 @@ fn accepted(conversation: &ConversationView<'_>, probe: &str, what: &str) -> Jud
         return judgment;
     }
     let (mut seen, mut violations) = (0, Vec::new());
-    for asked in conversation.probes(probe) {
-        seen += usize::from(matches!(asked.answer, Answer::Result { .. } | Answer::Error { .. }));
-        if asked.answer.code() == Some(MISMATCH.code) {
-            let method = asked.request.and_then(|request| request.method()).unwrap_or_default();
-            let how = asked.probed.subject.as_deref().map(|subject| format!(" ({subject})")).unwrap_or_default();
-            violations.push(Violation::new(format!("`{method}` with {what}{how} got error -32020"), asked.frames()));
+    for attempt in conversation.probes(probe) {
+        seen += usize::from(matches!(attempt.answer, AttemptOutcome::Result { .. } | AttemptOutcome::Error { .. }));
+        if attempt.answer.code() == Some(MISMATCH.code) {
+            let method = attempt.request.and_then(|request| request.method()).unwrap_or_default();
+            let how = attempt.probed.subject.as_deref().map(|subject| format!(" ({subject})")).unwrap_or_default();
+            violations.push(Violation::new(format!("`{method}` with {what}{how} got error -32020"), attempt.frames()));
         }
     }
     Judgment::of(violations, seen, &format!("{what} was not tried, or got no response"))
@@ -383,7 +383,7 @@ fn accepted(conversation: &ConversationView<'_>, probe: &str, what: &str) -> Jud
 
 fn names_ignore_case(conversation: &ConversationView<'_>) -> Judgment {
     let refused = conversation.probe("headers-right").filter(|small| small.answer.code() == Some(MISMATCH.code));
-    let served = conversation.probes("header-case").find(|other| matches!(other.answer, Answer::Result { .. }));
+    let served = conversation.probes("header-case").find(|other| matches!(other.answer, AttemptOutcome::Result { .. }));
     if let (Some(small), Some(other)) = (refused, served) {
         let message = format!("headers in lower case got error -32020, and the same spelled `{}` a result", other.subject());
         return Judgment::Broken(vec![Violation::new(message, small.frames().into_iter().chain(other.frames()))]);

@@ -1,8 +1,8 @@
 //! What results of the modern era contain besides their content, and which messages may precede them.
 //! Source: 2026-07-28, basic, server/utilities/caching, basic/patterns/mrtr, server/utilities/logging.
 
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{ConversationView, Said};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{ConversationView, WireMessage};
 use mcproof_analysis::named;
 use mcproof_record::FrameId;
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "each result states its type in `resultType`",
         sources: &[must("basic#resulttype")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(result_has_type),
         why: "a result without it is treated as one of an earlier revision, and a result of an unknown type is invalid",
@@ -36,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "discovery, lists and resources state in `ttlMs` and `cacheScope` how long and for whom they may be cached, with the same scope on all pages",
         sources: &[must("server/utilities/caching#cacheable-results")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(result_has_cache_hints),
         why: "gateways share `public` results among users, and clients without a hint repeat the request each time",
@@ -54,7 +54,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "only results of `tools/call`, `prompts/get` and `resources/read` are `input_required`, and they have `inputRequests` or `requestState`",
         sources: &[must("basic/patterns/mrtr#supported-requests")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(input_required_only_where_allowed),
         why: "clients expect a list or a discovery to be complete, and show an error or nothing",
@@ -72,7 +72,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "log messages are sent only for requests that enable them",
         sources: &[must("server/utilities/logging#per-request-log-level")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(logs_only_when_requested),
         why: "a client that did not request them cannot show them, and may treat them as an error",
@@ -91,7 +91,7 @@ pub(super) const RULES: &[Rule] = &[
 
 /// Results of requests that came with modern metadata: method, request, response, result. Over HTTP, the header states the revision
 /// as well; if it is missing, as in a probe of that header, a server may treat the request as a legacy one.
-fn results<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c str, &'c Said<'c>, &'c Said<'c>, &'c Map<String, Value>)> {
+fn results<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c str, &'c WireMessage<'c>, &'c WireMessage<'c>, &'c Map<String, Value>)> {
     conversation
         .requests()
         .filter(|(request, _)| request.meta("protocolVersion").is_some() && request.method() != Some("initialize"))
@@ -211,17 +211,18 @@ fn input_required_only_where_allowed(conversation: &ConversationView<'_>) -> Jud
 }
 
 fn logs_only_when_requested(conversation: &ConversationView<'_>) -> Judgment {
-    let requests: Vec<&Said<'_>> = conversation.from_client().filter(|said| said.is_request()).collect();
-    let requests_logs = |said: &Said<'_>| said.meta("logLevel").is_some();
+    let requests: Vec<&WireMessage<'_>> = conversation.from_client().filter(|wire_message| wire_message.is_request()).collect();
+    let requests_logs = |wire_message: &WireMessage<'_>| wire_message.meta("logLevel").is_some();
     let Some(first_message) = conversation.from_server().next() else { return Judgment::Untestable("the server sent no message".into()) };
     // After an `initialize`, a server of both eras may act as a legacy one.
-    let initialized = requests.iter().find(|said| said.method() == Some("initialize")).map(|said| said.frame.id);
+    let initialized =
+        requests.iter().find(|wire_message| wire_message.method() == Some("initialize")).map(|wire_message| wire_message.frame.id);
     let logged = conversation
         .from_server()
-        .filter(|said| said.method() == Some("notifications/message"))
-        .filter(|said| initialized.is_none_or(|initialized| said.frame.id < initialized));
+        .filter(|wire_message| wire_message.method() == Some("notifications/message"))
+        .filter(|wire_message| initialized.is_none_or(|initialized| wire_message.frame.id < initialized));
     // Over HTTP, the response shows which request the message belongs to; over stdio, any earlier request may have enabled it.
-    let unrequested: Vec<&Said<'_>> = logged
+    let unrequested: Vec<&WireMessage<'_>> = logged
         .filter(|log| {
             !requests.iter().any(|request| match (request.exchange, log.exchange) {
                 (Some(request_in), Some(log_in)) => request_in == log_in && requests_logs(request),

@@ -86,13 +86,14 @@ fn unread_message(conversations: &[ConversationView<'_>]) -> Option<Gap> {
 
 /// Tools whose calls got no response in time. The specification does not limit how long a tool may take.
 fn calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap> {
-    let mut silent = conversations.iter().enumerate().flat_map(|(take, one)| one.probes(UNANSWERED_CALL).map(move |asked| (take, asked)));
+    let mut silent =
+        conversations.iter().enumerate().flat_map(|(take, one)| one.probes(UNANSWERED_CALL).map(move |attempt| (take, attempt)));
     let is_answered = |tool: &str| {
         let mut called = conversations.iter().flat_map(|one| one.probes("call"));
-        called.any(|asked| asked.subject() == tool && asked.answer.frame().is_some())
+        called.any(|attempt| attempt.subject() == tool && attempt.answer.frame().is_some())
     };
     let names: BTreeSet<(usize, String)> =
-        silent.by_ref().map(|(take, asked)| (take, asked.subject().to_owned())).filter(|(_, tool)| !is_answered(tool)).collect();
+        silent.by_ref().map(|(take, attempt)| (take, attempt.subject().to_owned())).filter(|(_, tool)| !is_answered(tool)).collect();
     let (take, _) = *names.first().as_ref()?;
     let tools: Vec<String> = names.iter().map(|(_, tool)| tool.clone()).collect::<BTreeSet<_>>().into_iter().collect();
     let message = format!("no call of {} got a response, so its results were not checked", named(&tools));
@@ -157,9 +158,9 @@ fn completed_opening(conversation: &ConversationView<'_>) -> Result<(), (u8, Str
             return Err((5, format!("`{method}` got no list, although `{capability}` is declared")));
         }
         // A response that the client did not accept, such as one beyond its limits, was not judged.
-        let mut asked =
+        let mut attempt =
             conversation.conversation.probes.iter().filter(|probed| probed.probe == "list" && probed.subject.as_deref() == Some(method));
-        if is_declared && death(conversation).is_none() && asked.any(|probed| probed.outcome == ProbeOutcome::Gone) {
+        if is_declared && death(conversation).is_none() && attempt.any(|probed| probed.outcome == ProbeOutcome::Gone) {
             return Err((5, format!("no response to `{method}` was accepted; `mcproof {capability}` shows why")));
         }
     }

@@ -1,7 +1,7 @@
 //! The documentation of a rule, as data. Knows nothing about how it is displayed.
 
 use super::judging::link;
-use super::{On, Rule};
+use super::{AppliesTo, Rule};
 use mcproof_record::{RulePage, RuleSource};
 
 impl Rule {
@@ -13,11 +13,11 @@ impl Rule {
             url: link(law.source, law.revisions.end().as_str()),
         });
         let transports = match self.on {
-            On::Any => "every transport",
-            On::Stdio => "stdio, and in memory",
-            On::Http => "Streamable HTTP",
-            On::Sse => "HTTP+SSE",
-            On::Web => "Streamable HTTP and HTTP+SSE",
+            AppliesTo::Any => "every transport",
+            AppliesTo::Stdio => "stdio, and in memory",
+            AppliesTo::Http => "Streamable HTTP",
+            AppliesTo::Sse => "HTTP+SSE",
+            AppliesTo::Web => "Streamable HTTP and HTTP+SSE",
         };
         RulePage {
             id: self.id.into(),

@@ -2,7 +2,7 @@
 
 use super::ConversationView;
 use super::flaws::{Flaw, told};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::texts::{ModelText, texts_for_models};
 use mcproof_analysis::texts::{control_character, hidden_character, hidden_instruction};
 use mcproof_analysis::wording::excerpt;
@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Poisoning,
         requirement: "names, descriptions and schemas have no invisible characters",
         sources: PRACTICE,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(|all| {
             each_text(all, |text| hidden_character(text).map(|found| format!("contains {}, which is invisible", code(found))))
@@ -37,7 +37,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Poisoning,
         requirement: "names, descriptions and schemas have no control characters except tabs and line breaks",
         sources: PRACTICE,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(|all| {
             each_text(all, |text| control_character(text).map(|found| format!("contains the control character {}", code(found))))
@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Poisoning,
         requirement: "descriptions contain no hidden instructions to the model",
         sources: PRACTICE,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: GUESS,
         judge: Judge::Together(|all| each_text(all, |text| hidden_instruction(text).map(str::to_owned))),
         why: "hosts rarely show descriptions, and models follow them: attackers use this to steal files and conversations",
@@ -71,7 +71,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Poisoning,
         requirement: "no tool name looks like that of another tool, or mixes similar letters of several scripts",
         sources: PRACTICE,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: Some("similar names are confusing, but rarely intentional"),
         judge: Judge::Together(confusable),
         why: "a user approves one tool and the model calls the other",
@@ -89,7 +89,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Poisoning,
         requirement: "a tool's description gives no instructions about tools of other servers",
         sources: PRACTICE,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: GUESS,
         judge: Judge::Together(does_not_steer_other_tools),
         why: "a model follows the description when it uses other tools, too: one server can take over another",

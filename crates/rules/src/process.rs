@@ -2,7 +2,7 @@
 //! Source: basic/lifecycle, shutdown; 2026-07-28, basic/transports/stdio, shutdown.
 
 use super::ConversationView;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS, GROWTH_ROUNDS};
 use mcproof_record::{FrameBody, Opened, ProbeOutcome};
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Process,
         requirement: "a server exits soon after its stdin is closed",
         sources: SHUTDOWN,
-        on: On::Stdio,
+        on: AppliesTo::Stdio,
         tolerance: None,
         judge: Judge::Each(exits_on_end_of_input),
         why: "a host ends a server by closing stdin; a server that ignores it becomes an orphan or has to be killed",
@@ -41,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Process,
         requirement: "a server exits soon after SIGTERM",
         sources: SHUTDOWN,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(ends_on_sigterm),
         why: "supervisors and containers stop services with SIGTERM; a server that ignores it is killed in the middle of its work and delays every restart",
@@ -66,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Process,
         requirement: "the processes and open files of a server do not grow with each call",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
-        on: On::Stdio,
+        on: AppliesTo::Stdio,
         tolerance: None,
         judge: Judge::Each(calls_hold_nothing),
         why: "a server that a host runs all day reaches its limit of open files or processes and stops responding",
@@ -100,7 +100,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Process,
         requirement: "processes that a server starts end with it",
         sources: SHUTDOWN,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(leaves_no_children),
         why: "browsers, databases and watchers pile up with each session until the machine is full",
@@ -130,7 +130,7 @@ fn counted(counts: &str) -> Option<[usize; 2]> {
 
 /// Growth that happens once is chance, and what is released later is a cache: only what grew with each call and stays is reported.
 fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
-    let counts = |probe| conversation.probes(probe).filter_map(|asked| Some((counted(asked.subject())?, asked.probed.first)));
+    let counts = |probe| conversation.probes(probe).filter_map(|attempt| Some((counted(attempt.subject())?, attempt.probed.first)));
     let counted: Vec<_> = counts("holding").collect();
     let (Some((first, begun)), true) = (counted.first(), counted.len() > GROWTH_ROUNDS) else {
         return Judgment::NotTried("no read-only tool without outside access was called many times".into());
@@ -145,8 +145,9 @@ fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
     let mut violations = Vec::new();
     for (kind, what) in ["processes", "open file descriptors"].into_iter().enumerate() {
         if grows(kind) && last[kind] >= first[kind] + GROWTH_CALLS * GROWTH_ROUNDS {
-            let calls = conversation.from_client().filter(|said| said.method() == Some("tools/call"));
-            let between: Vec<_> = calls.map(|said| said.frame.id).filter(|frame| *begun <= *frame && *frame < ended).collect();
+            let calls = conversation.from_client().filter(|wire_message| wire_message.method() == Some("tools/call"));
+            let between: Vec<_> =
+                calls.map(|wire_message| wire_message.frame.id).filter(|frame| *begun <= *frame && *frame < ended).collect();
             let message = format!(
                 "after {} calls of a tool there are {} {what}; before them there were {}",
                 GROWTH_CALLS * GROWTH_ROUNDS,

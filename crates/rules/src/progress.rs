@@ -2,10 +2,10 @@
 //! Source: basic/utilities/progress and cancellation; 2026-07-28, basic/patterns.
 
 use super::ConversationView;
-use super::answers::{Heard, Meaning, Pairing, gathered, messages, shown};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::answers::{Meaning, Pairing, ServerMessage, gathered, messages, shown};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::probes::PARALLEL_TOKEN;
-use mcproof_analysis::{Answer, Asked};
+use mcproof_analysis::{Attempt, AttemptOutcome};
 use mcproof_record::{FrameId, Probed};
 use serde_json::Value;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Progress,
         requirement: "progress has a token that a request provided",
         sources: PROGRESS,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(tokens_are_known),
         why: "the client cannot assign the progress to a request, and drops it; a request whose deadline it would extend times out",
@@ -60,7 +60,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/patterns/progress#progress-flow",
             },
         ],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(progress_grows),
         why: "a progress bar that jumps back looks broken, and clients that wait for more progress treat the request as stuck",
@@ -93,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/patterns/progress#implementation-notes",
             },
         ],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(progress_ends),
         why: "clients discard the token with the response; later progress is an error in their log, or is assigned to another request",
@@ -117,7 +117,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "basic/utilities/progress#progress-flow",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(tokens_are_unique),
         why: "a client reports progress by token, so the server assigns the progress of one request to the other",
@@ -149,7 +149,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/patterns/cancellation#behavior-requirements",
             },
         ],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(canceled_gets_no_response),
         why: "a response long after the cancellation shows that the server kept working, at full cost, on a result that is discarded",
@@ -172,25 +172,25 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// A progress notification, with its token.
-fn progress<'c>(conversation: &'c ConversationView<'_>) -> Vec<(Heard<'c>, &'c Value)> {
-    let all = messages(conversation).filter(|heard| heard.method() == Some("notifications/progress"));
-    all.filter_map(|heard| Some((heard, heard.value.pointer("/params/progressToken")?))).collect()
+fn progress<'c>(conversation: &'c ConversationView<'_>) -> Vec<(ServerMessage<'c>, &'c Value)> {
+    let all = messages(conversation).filter(|server_message| server_message.method() == Some("notifications/progress"));
+    all.filter_map(|server_message| Some((server_message, server_message.value.pointer("/params/progressToken")?))).collect()
 }
 
 const NO_PROGRESS: &str = "the server sent no progress";
 
 /// The requests that provided a token before this notification.
-fn owners<'p>(pairing: &'p Pairing<'_>, heard: &'p Heard<'_>, token: &'p Value) -> impl Iterator<Item = usize> + 'p {
+fn owners<'p>(pairing: &'p Pairing<'_>, server_message: &'p ServerMessage<'_>, token: &'p Value) -> impl Iterator<Item = usize> + 'p {
     let brings = move |index: &usize| {
         let request = &pairing.requests[*index];
-        request.frame < heard.frame && request.value.pointer("/params/_meta/progressToken") == Some(token)
+        request.frame < server_message.frame && request.value.pointer("/params/_meta/progressToken") == Some(token)
     };
     (0..pairing.requests.len()).filter(brings)
 }
 
 /// The request that provided a token, if no other one did: a client that uses a token twice cannot assign its progress.
-fn owner(pairing: &Pairing<'_>, heard: &Heard<'_>, token: &Value) -> Option<usize> {
-    let mut owners = owners(pairing, heard, token);
+fn owner(pairing: &Pairing<'_>, server_message: &ServerMessage<'_>, token: &Value) -> Option<usize> {
+    let mut owners = owners(pairing, server_message, token);
     owners.next().filter(|_| owners.next().is_none())
 }
 
@@ -203,9 +203,11 @@ fn tokens_are_known(conversation: &ConversationView<'_>) -> Judgment {
     // A number after this prefix is from the client: from another conversation with the same process.
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_ours = |token: &Value| token.as_str().and_then(|token| token.strip_prefix(PARALLEL_TOKEN)).is_some_and(is_number);
-    let unknown = progress.iter().filter(|(heard, token)| !is_ours(token) && owners(&pairing, heard, token).next().is_none());
-    let violations = unknown
-        .map(|(heard, token)| Violation::new(format!("progress has the token {}, which no request provided", shown(token)), [heard.frame]));
+    let unknown =
+        progress.iter().filter(|(server_message, token)| !is_ours(token) && owners(&pairing, server_message, token).next().is_none());
+    let violations = unknown.map(|(server_message, token)| {
+        Violation::new(format!("progress has the token {}, which no request provided", shown(token)), [server_message.frame])
+    });
     Judgment::from_violations(gathered(violations.collect()))
 }
 
@@ -215,20 +217,21 @@ fn progress_grows(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::NotApplicable(NO_PROGRESS.into());
     }
     let pairing = Pairing::of(conversation);
-    let mut known: Vec<(usize, Heard<'_>, f64)> = Vec::new();
+    let mut known: Vec<(usize, ServerMessage<'_>, f64)> = Vec::new();
     let mut violations = Vec::new();
-    for (heard, token) in progress {
-        let (Some(owner), Some(value)) = (owner(&pairing, &heard, token), heard.value.pointer("/params/progress").and_then(Value::as_f64))
+    for (server_message, token) in progress {
+        let (Some(owner), Some(value)) =
+            (owner(&pairing, &server_message, token), server_message.value.pointer("/params/progress").and_then(Value::as_f64))
         else {
             continue;
         };
         // Messages on two streams may arrive in either order.
-        let before = known.iter().rfind(|(of, earlier, _)| *of == owner && earlier.exchange == heard.exchange);
+        let before = known.iter().rfind(|(of, earlier, _)| *of == owner && earlier.exchange == server_message.exchange);
         if let Some((_, earlier, before)) = before.filter(|(_, _, before)| *before >= value) {
             let message = format!("the progress of `{}` goes from {before} to {value}", pairing.requests[owner].method());
-            violations.push(Violation::new(message, [earlier.frame, heard.frame]));
+            violations.push(Violation::new(message, [earlier.frame, server_message.frame]));
         }
-        known.push((owner, heard, value));
+        known.push((owner, server_message, value));
     }
     Judgment::of(gathered(violations), known.len(), "no request of the client got progress")
 }
@@ -241,44 +244,47 @@ fn progress_ends(conversation: &ConversationView<'_>) -> Judgment {
     let pairing = Pairing::of(conversation);
     let mut seen = 0;
     let mut violations = Vec::new();
-    for (heard, token) in progress {
-        let Some(owner) = owner(&pairing, &heard, token) else { continue };
+    for (server_message, token) in progress {
+        let Some(owner) = owner(&pairing, &server_message, token) else { continue };
         let Some(answer) = pairing.answer_to(owner) else { continue };
         // A task continues after the response that names it.
         if answer.value.pointer("/result/task").is_some() || answer.value.pointer("/result/taskId").is_some() {
             continue;
         }
         seen += 1;
-        if answer.frame < heard.frame && answer.exchange == heard.exchange {
+        if answer.frame < server_message.frame && answer.exchange == server_message.exchange {
             let message = format!("progress of `{}` was sent after its response", pairing.requests[owner].method());
-            violations.push(Violation::new(message, [answer.frame, heard.frame]));
+            violations.push(Violation::new(message, [answer.frame, server_message.frame]));
         }
     }
     Judgment::of(gathered(violations), seen, "no request with progress got a response")
 }
 
 fn tokens_are_unique(conversation: &ConversationView<'_>) -> Judgment {
-    let asked = messages(conversation).filter(Heard::is_request);
-    let asked = asked.filter_map(|heard| Some((heard, heard.value.pointer("/params/_meta/progressToken")?)));
-    let answers: Vec<(FrameId, &Value)> =
-        conversation.from_client().filter(|said| said.is_answer()).filter_map(|said| Some((said.frame.id, said.id()?))).collect();
-    let (mut seen, mut violations) = (Vec::<(Heard<'_>, &Value)>::new(), Vec::new());
-    for (heard, token) in asked {
+    let attempt = messages(conversation).filter(ServerMessage::is_request);
+    let attempt = attempt.filter_map(|server_message| Some((server_message, server_message.value.pointer("/params/_meta/progressToken")?)));
+    let answers: Vec<(FrameId, &Value)> = conversation
+        .from_client()
+        .filter(|wire_message| wire_message.is_answer())
+        .filter_map(|wire_message| Some((wire_message.frame.id, wire_message.id()?)))
+        .collect();
+    let (mut seen, mut violations) = (Vec::<(ServerMessage<'_>, &Value)>::new(), Vec::new());
+    for (server_message, token) in attempt {
         // A request that got its client response by then, or was canceled, is not open any more.
-        let is_open = |earlier: &Heard<'_>| {
+        let is_open = |earlier: &ServerMessage<'_>| {
             let id = earlier.value.get("id");
-            let is_cancelled = messages(conversation).any(|said| {
-                said.method() == Some("notifications/cancelled")
-                    && said.value.pointer("/params/requestId") == id
-                    && said.frame < heard.frame
+            let is_cancelled = messages(conversation).any(|wire_message| {
+                wire_message.method() == Some("notifications/cancelled")
+                    && wire_message.value.pointer("/params/requestId") == id
+                    && wire_message.frame < server_message.frame
             });
-            !is_cancelled && !answers.iter().any(|(frame, of)| Some(*of) == id && earlier.frame < *frame && *frame < heard.frame)
+            !is_cancelled && !answers.iter().any(|(frame, of)| Some(*of) == id && earlier.frame < *frame && *frame < server_message.frame)
         };
         if let Some((earlier, _)) = seen.iter().find(|(earlier, known)| *known == token && is_open(earlier)) {
             let message = format!("two open requests of the server have the progress token {}", shown(token));
-            violations.push(Violation::new(message, [earlier.frame, heard.frame]));
+            violations.push(Violation::new(message, [earlier.frame, server_message.frame]));
         }
-        seen.push((heard, token));
+        seen.push((server_message, token));
     }
     match seen.is_empty() {
         true => Judgment::NotApplicable("the server requests no progress".into()),
@@ -291,34 +297,35 @@ fn tokens_are_unique(conversation: &ConversationView<'_>) -> Judgment {
 const RACE: Duration = Duration::from_secs(1);
 
 fn canceled_gets_no_response(conversation: &ConversationView<'_>) -> Judgment {
-    let cancelled = conversation.from_client().filter(|said| said.method() == Some("notifications/cancelled"));
+    let cancelled = conversation.from_client().filter(|wire_message| wire_message.method() == Some("notifications/cancelled"));
     let pairing = Pairing::of(conversation);
     let mut seen = 0;
     let mut violations = Vec::new();
-    for said in cancelled {
-        let Some(id) = said.param("/requestId") else { continue };
-        let asked = pairing.requests.iter().position(|request| request.id() == id && request.frame < said.frame.id);
-        let Some(request) = asked else { continue };
-        let answers = pairing.replies.iter().find(|reply| matches!(reply.meaning, Meaning::Answer { request: of } if of == request));
-        let is_in_midst = in_midst(conversation, said.frame.id);
+    for wire_message in cancelled {
+        let Some(id) = wire_message.param("/requestId") else { continue };
+        let attempt = pairing.requests.iter().position(|request| request.id() == id && request.frame < wire_message.frame.id);
+        let Some(request) = attempt else { continue };
+        let answers = pairing.replies.iter().find(|reply| matches!(reply.meaning, Meaning::Response { request: of } if of == request));
+        let is_in_midst = in_midst(conversation, wire_message.frame.id);
         let race = if is_in_midst { Duration::ZERO } else { RACE };
         // A server that responds to a later request has read the cancellation; it is not just slow to read.
         let has_read = |until| {
             pairing.replies.iter().any(|reply| {
-                let of_later = matches!(reply.meaning, Meaning::Answer { request: of } if pairing.requests[of].frame > said.frame.id);
+                let of_later =
+                    matches!(reply.meaning, Meaning::Response { request: of } if pairing.requests[of].frame > wire_message.frame.id);
                 of_later && reply.frame < until
             })
         };
-        let late = |frame| conversation.elapsed(said.frame.id, frame).filter(|late| *late > race);
+        let late = |frame| conversation.elapsed(wire_message.frame.id, frame).filter(|late| *late > race);
         match answers {
             None => seen += usize::from(pairing.replies.iter().any(|reply| late(reply.frame).is_some())),
-            Some(answer) if answer.frame > said.frame.id => {
+            Some(answer) if answer.frame > wire_message.frame.id => {
                 seen += 1;
                 let was_read = || has_read(answer.frame) || is_in_midst && is_cut_short(conversation, answer.value);
                 if let Some(late) = late(answer.frame).filter(|_| was_read()) {
                     let method = pairing.requests[request].method();
                     let message = format!("`{method}` got a response {:.1} s after it was canceled", late.as_secs_f64());
-                    violations.push(Violation::new(message, [pairing.requests[request].frame, said.frame.id, answer.frame]));
+                    violations.push(Violation::new(message, [pairing.requests[request].frame, wire_message.frame.id, answer.frame]));
                 }
             }
             Some(_) => {}
@@ -334,15 +341,15 @@ fn is_cut_short(conversation: &ConversationView<'_>, answer: &Value) -> bool {
         let is_error = result.get("isError").is_some_and(|is_error| is_error == true);
         !is_error && result.get("content").and_then(Value::as_array).is_some_and(|content| !content.is_empty())
     };
-    let usual = conversation.probes("call-slow").last().map(|asked| asked.answer);
-    matches!(usual, Some(Answer::Result { value, .. }) if has_content(value)) && !answer.get("result").is_some_and(has_content)
+    let usual = conversation.probes("call-slow").last().map(|attempt| attempt.answer);
+    matches!(usual, Some(AttemptOutcome::Result { value, .. }) if has_content(value)) && !answer.get("result").is_some_and(has_content)
 }
 
 /// Whether a cancellation came when the same call, the last one made before, was far from its end.
 fn in_midst(conversation: &ConversationView<'_>, cancellation: FrameId) -> bool {
     let within = |probed: &Probed| probed.contains(cancellation);
-    let Some(cancelled) = conversation.probes("cancel").find(|asked| within(asked.probed)) else { return false };
-    let took = |asked: Asked<'_, '_>| conversation.elapsed(asked.request?.frame.id, asked.answer.frame()?);
+    let Some(cancelled) = conversation.probes("cancel").find(|attempt| within(attempt.probed)) else { return false };
+    let took = |attempt: Attempt<'_, '_>| conversation.elapsed(attempt.request?.frame.id, attempt.answer.frame()?);
     let usual = conversation.probes("call-slow").last().and_then(took);
     let waited = cancelled.request.and_then(|request| conversation.elapsed(request.frame.id, cancellation));
     matches!((usual, waited), (Some(usual), Some(waited)) if waited < usual / 2)

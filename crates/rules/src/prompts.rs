@@ -3,8 +3,8 @@
 
 use super::calls::is_refused_as_unknown;
 use super::resources::of_listed;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{Answer, ConversationView};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{AttemptOutcome, ConversationView};
 use mcproof_analysis::named;
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/prompts#getting-a-prompt",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(listed_is_retrievable),
         why: "hosts offer listed prompts as commands; their users get an error",
@@ -41,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Resources,
         requirement: "getting a prompt that does not exist returns an error",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/prompts#security" }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(unknown_is_refused),
         why: "a result, even an empty one, goes to a model as if it were a real prompt",
@@ -61,7 +61,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Resources,
         requirement: "the error for a prompt that does not exist is -32602",
         sources: ERRORS,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(unknown_code),
         why: "the code lets a client distinguish a wrong name from a failing server",
@@ -81,7 +81,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Resources,
         requirement: "getting a prompt without a required argument returns an error",
         sources: ERRORS,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(missing_argument_is_refused),
         why: "an incomplete prompt goes to a model without anyone noticing",
@@ -105,7 +105,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "server/utilities/completion#completion-results",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(completion_has_at_most_100),
         why: "clients reject a longer list as invalid, and show no completions",
@@ -126,7 +126,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/utilities/completion#completion-results",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(completion_total_is_consistent),
         why: "a host shows that there are more values where there are none, or hides that there are",
@@ -150,7 +150,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/utilities/completion#error-handling",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: Some("most servers return an empty list"),
         judge: Judge::Each(unknown_reference_is_refused),
         why: "a client with a misspelled name sees an empty list instead of an error",
@@ -172,10 +172,10 @@ fn listed_is_retrievable(conversation: &ConversationView<'_>) -> Judgment {
         return judgment;
     }
     if let Some(unknown) = conversation.probe("unknown-prompt")
-        && let Some(asked) = conversation.probes("get-prompt-made-up").find(|asked| is_refused_as_unknown(asked, &unknown))
+        && let Some(attempt) = conversation.probes("get-prompt-made-up").find(|attempt| is_refused_as_unknown(attempt, &unknown))
     {
-        let message = format!("`{}` is in `prompts/list`, but is refused as unknown", asked.subject());
-        return Judgment::Broken(vec![Violation::new(message, asked.frames())]);
+        let message = format!("`{}` is in `prompts/list`, but is refused as unknown", attempt.subject());
+        return Judgment::Broken(vec![Violation::new(message, attempt.frames())]);
     }
     of_listed(conversation, "get-prompt", "the server lists no prompt without required arguments", |refused, count| {
         let of = if count == 1 { String::new() } else { format!(" of {count} listed prompts") };
@@ -187,10 +187,12 @@ fn unknown_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "prompts") {
         return judgment;
     }
-    let Some(asked) = conversation.probe("unknown-prompt") else { return Judgment::Untestable("no unknown prompt was requested".into()) };
-    match asked.answer {
-        Answer::Error { .. } => Judgment::Pass,
-        Answer::Result { .. } => Judgment::Broken(vec![Violation::new("a prompt that does not exist got a result", asked.frames())]),
+    let Some(attempt) = conversation.probe("unknown-prompt") else { return Judgment::Untestable("no unknown prompt was requested".into()) };
+    match attempt.answer {
+        AttemptOutcome::Error { .. } => Judgment::Pass,
+        AttemptOutcome::Result { .. } => {
+            Judgment::Broken(vec![Violation::new("a prompt that does not exist got a result", attempt.frames())])
+        }
         answer => Judgment::Untestable(format!("an unknown prompt got {}", answer.describe())),
     }
 }
@@ -199,13 +201,13 @@ fn unknown_code(conversation: &ConversationView<'_>) -> Judgment {
     if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "prompts") {
         return judgment;
     }
-    let Some(asked) = conversation.probe("unknown-prompt") else { return Judgment::Untestable("no unknown prompt was requested".into()) };
-    match asked.answer.code() {
+    let Some(attempt) = conversation.probe("unknown-prompt") else { return Judgment::Untestable("no unknown prompt was requested".into()) };
+    match attempt.answer.code() {
         Some(-32602) => Judgment::Pass,
         Some(code) => {
-            Judgment::Broken(vec![Violation::new(format!("a prompt that does not exist got error {code}, not -32602"), asked.frames())])
+            Judgment::Broken(vec![Violation::new(format!("a prompt that does not exist got error {code}, not -32602"), attempt.frames())])
         }
-        None => Judgment::Untestable(format!("an unknown prompt got {}", asked.answer.describe())),
+        None => Judgment::Untestable(format!("an unknown prompt got {}", attempt.answer.describe())),
     }
 }
 
@@ -213,16 +215,18 @@ fn missing_argument_is_refused(conversation: &ConversationView<'_>) -> Judgment 
     if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "prompts") {
         return judgment;
     }
-    let asked: Vec<_> = conversation.probes("prompt-missing-argument").collect();
-    if asked.is_empty() && conversation.handshake().is_some() {
+    let attempt: Vec<_> = conversation.probes("prompt-missing-argument").collect();
+    if attempt.is_empty() && conversation.handshake().is_some() {
         return Judgment::NotApplicable("no prompt requires an argument".into());
     }
-    let answered = asked.iter().filter(|asked| matches!(asked.answer, Answer::Result { .. } | Answer::Error { .. })).count();
+    let answered =
+        attempt.iter().filter(|attempt| matches!(attempt.answer, AttemptOutcome::Result { .. } | AttemptOutcome::Error { .. })).count();
     // The server may also request the missing argument.
     let is_complete = |value: &Value| value.get("resultType").and_then(Value::as_str) != Some("input_required");
-    let given: Vec<_> = asked.iter().filter(|asked| matches!(asked.answer, Answer::Result { value, .. } if is_complete(value))).collect();
+    let given: Vec<_> =
+        attempt.iter().filter(|attempt| matches!(attempt.answer, AttemptOutcome::Result { value, .. } if is_complete(value))).collect();
     let violations = given.first().map(|first| {
-        let names: Vec<String> = given.iter().map(|asked| asked.subject().to_owned()).collect();
+        let names: Vec<String> = given.iter().map(|attempt| attempt.subject().to_owned()).collect();
         Violation::new(format!("{} returned a result without the required arguments", named(&names)), first.frames())
     });
     Judgment::of(violations.into_iter().collect(), answered, "no prompt was requested without its arguments")
@@ -233,12 +237,13 @@ const MOST_VALUES: usize = 100;
 
 fn completion_has_at_most_100(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
-    for asked in conversation.probes("complete") {
-        let Answer::Result { value, .. } = asked.answer else { continue };
+    for attempt in conversation.probes("complete") {
+        let AttemptOutcome::Result { value, .. } = attempt.answer else { continue };
         let Some(values) = value.pointer("/completion/values").and_then(Value::as_array) else { continue };
         seen += 1;
         if values.len() > MOST_VALUES {
-            violations.push(Violation::new(format!("the completion of `{}` has {} values", asked.subject(), values.len()), asked.frames()));
+            violations
+                .push(Violation::new(format!("the completion of `{}` has {} values", attempt.subject(), values.len()), attempt.frames()));
         }
     }
     match (seen, crate::rule_definition::unless_declared(conversation, "completions")) {
@@ -249,8 +254,8 @@ fn completion_has_at_most_100(conversation: &ConversationView<'_>) -> Judgment {
 
 fn completion_total_is_consistent(conversation: &ConversationView<'_>) -> Judgment {
     let (mut answered, mut seen, mut violations) = (0, 0, Vec::new());
-    for asked in conversation.probes("complete") {
-        let Answer::Result { value, .. } = asked.answer else { continue };
+    for attempt in conversation.probes("complete") {
+        let AttemptOutcome::Result { value, .. } = attempt.answer else { continue };
         answered += 1;
         let member = |name: &str| value.get("completion").and_then(|completion| completion.get(name));
         let Some(count) = member("values").and_then(Value::as_array).map(Vec::len) else { continue };
@@ -263,7 +268,7 @@ fn completion_total_is_consistent(conversation: &ConversationView<'_>) -> Judgme
             Some(true) if total == count => format!("all {total} values, but `hasMore` is true"),
             _ => continue,
         };
-        violations.push(Violation::new(format!("the completion of `{}` has {flaw}", asked.subject()), asked.frames()));
+        violations.push(Violation::new(format!("the completion of `{}` has {flaw}", attempt.subject()), attempt.frames()));
     }
     match (answered, seen, crate::rule_definition::unless_declared(conversation, "completions")) {
         (0, _, Some(judgment)) => judgment,
@@ -276,13 +281,13 @@ fn unknown_reference_is_refused(conversation: &ConversationView<'_>) -> Judgment
     if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "completions") {
         return judgment;
     }
-    let Some(asked) = conversation.probe("complete-unknown") else {
+    let Some(attempt) = conversation.probe("complete-unknown") else {
         return Judgment::Untestable("no completion for an unknown prompt was requested".into());
     };
-    match asked.answer {
-        Answer::Error { .. } => Judgment::Pass,
-        Answer::Result { .. } => {
-            Judgment::Broken(vec![Violation::new("a completion for a prompt that does not exist got a result", asked.frames())])
+    match attempt.answer {
+        AttemptOutcome::Error { .. } => Judgment::Pass,
+        AttemptOutcome::Result { .. } => {
+            Judgment::Broken(vec![Violation::new("a completion for a prompt that does not exist got a result", attempt.frames())])
         }
         answer => Judgment::Untestable(format!("a completion for an unknown prompt got {}", answer.describe())),
     }

@@ -3,8 +3,8 @@
 
 use super::ConversationView;
 use super::flaws::name_of;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use mcproof_analysis::Answer;
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use mcproof_analysis::AttemptOutcome;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         },
         RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#statelessness" },
     ],
-    on: On::Http,
+    on: AppliesTo::Http,
     tolerance: None,
     judge: Judge::Together(interchangeable),
     why: "a load balancer sends each request to any instance, so with two instances every second request fails",
@@ -44,16 +44,16 @@ fn interchangeable(all: &[&ConversationView<'_>]) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
         for (probe, what) in [("replica-list", "the first page of the tools"), ("replica-next-page", "a cursor of the first instance")] {
-            let Some(asked) = conversation.probe(probe) else { continue };
+            let Some(attempt) = conversation.probe(probe) else { continue };
             seen += 1;
-            let url = asked.probed.subject.as_deref().unwrap_or_default();
-            let message = match asked.answer {
-                Answer::Result { value, .. } if probe == "replica-list" => difference(all, conversation, value)
+            let url = attempt.probed.subject.as_deref().unwrap_or_default();
+            let message = match attempt.answer {
+                AttemptOutcome::Result { value, .. } if probe == "replica-list" => difference(all, conversation, value)
                     .map(|difference| format!("{url} lists other tools than the first instance: {difference}")),
-                Answer::Result { .. } => None,
+                AttemptOutcome::Result { .. } => None,
                 other => Some(format!("{url}, requested with {what}, returned {}", other.describe())),
             };
-            violations.extend(message.map(|message| Violation { conversation: position, ..Violation::new(message, asked.frames()) }));
+            violations.extend(message.map(|message| Violation { conversation: position, ..Violation::new(message, attempt.frames()) }));
         }
     }
     match seen {

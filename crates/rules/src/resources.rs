@@ -1,8 +1,10 @@
 //! Resources and their templates: listed resources are readable, others are refused.
 //! Source: server/resources.
 
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
-use super::{Answer, Asked, ConversationView};
+use super::rule_definition::{
+    AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions,
+};
+use super::{Attempt, AttemptOutcome, ConversationView};
 use iri_string::template::UriTemplateStr;
 use mcproof_analysis::named;
 use mcproof_record::FrameId;
@@ -19,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/resources#reading-resources",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(listed_can_be_read),
         why: "hosts offer listed resources; their users get an error",
@@ -43,7 +45,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "server/resources#resource-contents",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(read_names_uri),
         why: "clients store contents under the URI in them, and then do not find the resource that they requested",
@@ -70,7 +72,7 @@ pub(super) const RULES: &[Rule] = &[
             },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/resources#error-handling" },
         ],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(unknown_is_refused),
         why: "after a result, even an empty one, a model assumes that the resource exists and is empty",
@@ -93,7 +95,7 @@ pub(super) const RULES: &[Rule] = &[
             RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Should, source: "server/resources#error-handling" },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/resources#error-handling" },
         ],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(unknown_code),
         why: "the code lets a client distinguish a removed resource from a failing server",
@@ -117,7 +119,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "server/resources#resource-templates",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(template_parses),
         why: "clients ignore a template that they cannot parse",
@@ -137,7 +139,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Resources,
         requirement: "if `subscribe` is declared, clients can subscribe to listed resources and unsubscribe from them",
         sources: &negotiated("server/resources#subscriptions"),
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(subscription_works),
         why: "a client that relies on updates shows outdated contents",
@@ -175,15 +177,16 @@ pub(super) fn of_listed(
     nothing: &str,
     sentence: impl Fn(&[String], usize) -> String,
 ) -> Judgment {
-    let asked: Vec<Asked<'_, '_>> = conversation.probes(probe).collect();
-    if asked.is_empty() {
+    let attempt: Vec<Attempt<'_, '_>> = conversation.probes(probe).collect();
+    if attempt.is_empty() {
         let why = nothing.to_owned();
         return if conversation.handshake().is_some() { Judgment::NotApplicable(why) } else { Judgment::Untestable(why) };
     }
-    let answered: Vec<_> = asked.iter().filter(|asked| matches!(asked.answer, Answer::Result { .. } | Answer::Error { .. })).collect();
-    let refused: Vec<_> = answered.iter().filter(|asked| matches!(asked.answer, Answer::Error { .. })).collect();
+    let answered: Vec<_> =
+        attempt.iter().filter(|attempt| matches!(attempt.answer, AttemptOutcome::Result { .. } | AttemptOutcome::Error { .. })).collect();
+    let refused: Vec<_> = answered.iter().filter(|attempt| matches!(attempt.answer, AttemptOutcome::Error { .. })).collect();
     let Some(first) = refused.first() else { return Judgment::of(Vec::new(), answered.len(), "no request for them got a response") };
-    let names: Vec<String> = refused.iter().map(|asked| asked.subject().to_owned()).collect();
+    let names: Vec<String> = refused.iter().map(|attempt| attempt.subject().to_owned()).collect();
     let message = format!("{} got {}", sentence(&names, answered.len()), first.answer.describe());
     Judgment::Broken(vec![Violation::new(message, first.frames())])
 }
@@ -193,49 +196,49 @@ fn read_names_uri(conversation: &ConversationView<'_>) -> Judgment {
         return judgment;
     }
     let (mut seen, mut strange) = (0, Vec::new());
-    for asked in conversation.probes("read") {
-        let Answer::Result { value, .. } = asked.answer else { continue };
+    for attempt in conversation.probes("read") {
+        let AttemptOutcome::Result { value, .. } = attempt.answer else { continue };
         let contents = value.get("contents").and_then(Value::as_array).into_iter().flatten();
         let uris: Vec<&str> = contents.filter_map(|content| content.get("uri")?.as_str()).collect();
         if uris.is_empty() {
             continue;
         }
         seen += 1;
-        if !uris.iter().any(|uri| is_or_is_below(uri, asked.subject())) {
-            strange.push((asked.subject().to_owned(), uris[0].to_owned(), asked.frames()));
+        if !uris.iter().any(|uri| is_or_is_below(uri, attempt.subject())) {
+            strange.push((attempt.subject().to_owned(), uris[0].to_owned(), attempt.frames()));
         }
     }
-    let Some((asked, got, frames)) = strange.first() else {
+    let Some((attempt, got, frames)) = strange.first() else {
         return Judgment::of(Vec::new(), seen, "no resource was read");
     };
     let others = if strange.len() > 1 { format!(", and {} others likewise", strange.len() - 1) } else { String::new() };
-    Judgment::Broken(vec![Violation::new(format!("the contents of `{asked}` have the URI `{got}`{others}"), frames.iter().copied())])
+    Judgment::Broken(vec![Violation::new(format!("the contents of `{attempt}` have the URI `{got}`{others}"), frames.iter().copied())])
 }
 
 /// Whether a URI equals the other one, or names something below it; `file:///a` and `file:///a/` are the same, as are spellings
 /// that URL parsers normalize to the same URL.
-fn is_or_is_below(uri: &str, asked: &str) -> bool {
+fn is_or_is_below(uri: &str, attempt: &str) -> bool {
     let normal = |text: &str| Url::parse(text).map_or_else(|_| text.to_owned(), |url| url.to_string());
-    let is_below = |uri: &str, asked: &str| {
-        let rest = uri.strip_prefix(asked.trim_end_matches('/'));
+    let is_below = |uri: &str, attempt: &str| {
+        let rest = uri.strip_prefix(attempt.trim_end_matches('/'));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', '#']))
     };
-    is_below(uri, asked) || is_below(&normal(uri), &normal(asked))
+    is_below(uri, attempt) || is_below(&normal(uri), &normal(attempt))
 }
 
 /// The request for a resource that does not exist; or why it cannot be judged.
-fn unknown<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<Asked<'a, 'c>, Judgment> {
+fn unknown<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<Attempt<'a, 'c>, Judgment> {
     if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "resources") {
         return Err(judgment);
     }
-    let asked = conversation.probe("unknown-resource").ok_or_else(|| Judgment::Untestable("no unknown resource was read".into()))?;
-    let matching = templates(conversation).into_iter().find(|(template, _)| may_match(template, asked.subject()));
-    match (asked.answer, matching) {
+    let attempt = conversation.probe("unknown-resource").ok_or_else(|| Judgment::Untestable("no unknown resource was read".into()))?;
+    let matching = templates(conversation).into_iter().find(|(template, _)| may_match(template, attempt.subject()));
+    match (attempt.answer, matching) {
         // A template matches any URI, so each one has a resource.
-        (Answer::Result { .. }, Some((template, _))) => {
+        (AttemptOutcome::Result { .. }, Some((template, _))) => {
             Err(Judgment::NotApplicable(format!("the template `{template}` matches any URI, so no URI is unknown")))
         }
-        (Answer::Result { .. } | Answer::Error { .. }, _) => Ok(asked),
+        (AttemptOutcome::Result { .. } | AttemptOutcome::Error { .. }, _) => Ok(attempt),
         (answer, _) => Err(Judgment::Untestable(format!("reading an unknown resource got {}", answer.describe()))),
     }
 }
@@ -247,14 +250,14 @@ fn may_match(template: &str, uri: &str) -> bool {
 fn unknown_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     match unknown(conversation) {
         Err(judgment) => judgment,
-        Ok(asked) => match asked.answer {
-            Answer::Result { value, .. } if value.get("resultType").and_then(Value::as_str) == Some("input_required") => {
+        Ok(attempt) => match attempt.answer {
+            AttemptOutcome::Result { value, .. } if value.get("resultType").and_then(Value::as_str) == Some("input_required") => {
                 Judgment::Untestable("reading an unknown resource requires input".into())
             }
-            Answer::Result { value, .. } => {
+            AttemptOutcome::Result { value, .. } => {
                 let count = value.get("contents").and_then(Value::as_array).map_or(0, Vec::len);
                 let what = if count == 0 { "empty contents".to_owned() } else { "contents".to_owned() };
-                Judgment::Broken(vec![Violation::new(format!("reading a resource that does not exist returned {what}"), asked.frames())])
+                Judgment::Broken(vec![Violation::new(format!("reading a resource that does not exist returned {what}"), attempt.frames())])
             }
             _ => Judgment::Pass,
         },
@@ -262,18 +265,18 @@ fn unknown_is_refused(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn unknown_code(conversation: &ConversationView<'_>) -> Judgment {
-    let asked = match unknown(conversation) {
+    let attempt = match unknown(conversation) {
         Err(judgment) => return judgment,
-        Ok(asked) => asked,
+        Ok(attempt) => attempt,
     };
     let expected = if conversation.is_modern() { -32602 } else { -32002 };
-    match asked.answer.code() {
+    match attempt.answer.code() {
         Some(code) if code == expected => Judgment::Pass,
         Some(code) => {
             let message = format!("reading a resource that does not exist got error {code}, not {expected}");
-            Judgment::Broken(vec![Violation::new(message, asked.frames())])
+            Judgment::Broken(vec![Violation::new(message, attempt.frames())])
         }
-        None => Judgment::Untestable(format!("reading a resource that does not exist got {}", asked.answer.describe())),
+        None => Judgment::Untestable(format!("reading a resource that does not exist got {}", attempt.answer.describe())),
     }
 }
 
@@ -307,13 +310,13 @@ fn subscription_works(conversation: &ConversationView<'_>) -> Judgment {
         return listening_to_a_resource_works(conversation);
     }
     let (mut seen, mut violations) = (0, Vec::new());
-    for asked in ["subscribe", "unsubscribe"].into_iter().filter_map(|probe| conversation.probe(probe)) {
-        let method = asked.request.and_then(|request| request.method()).unwrap_or_default();
-        match asked.answer {
-            Answer::Result { .. } => seen += 1,
-            Answer::Error { .. } => {
-                let message = format!("`{method}` of the listed `{}` got {}", asked.subject(), asked.answer.describe());
-                violations.push(Violation::new(message, asked.frames()));
+    for attempt in ["subscribe", "unsubscribe"].into_iter().filter_map(|probe| conversation.probe(probe)) {
+        let method = attempt.request.and_then(|request| request.method()).unwrap_or_default();
+        match attempt.answer {
+            AttemptOutcome::Result { .. } => seen += 1,
+            AttemptOutcome::Error { .. } => {
+                let message = format!("`{method}` of the listed `{}` got {}", attempt.subject(), attempt.answer.describe());
+                violations.push(Violation::new(message, attempt.frames()));
             }
             _ => {}
         }
@@ -324,10 +327,10 @@ fn subscription_works(conversation: &ConversationView<'_>) -> Judgment {
 fn listening_to_a_resource_works(conversation: &ConversationView<'_>) -> Judgment {
     let listened = conversation.requests().find(|(request, _)| request.param("/notifications/resourceSubscriptions").is_some());
     let Some((request, _)) = listened else { return Judgment::Untestable("no subscription to a resource was requested".into()) };
-    let acknowledgement = conversation.from_server().find(|said| {
-        said.method() == Some("notifications/subscriptions/acknowledged")
-            && said.frame.id > request.frame.id
-            && said.meta("subscriptionId").is_none_or(|tag| Some(tag) == request.id())
+    let acknowledgement = conversation.from_server().find(|wire_message| {
+        wire_message.method() == Some("notifications/subscriptions/acknowledged")
+            && wire_message.frame.id > request.frame.id
+            && wire_message.meta("subscriptionId").is_none_or(|tag| Some(tag) == request.id())
     });
     let Some(acknowledgement) = acknowledgement else { return Judgment::Untestable("no subscription was acknowledged".into()) };
     let granted = acknowledgement.param("/notifications/resourceSubscriptions").and_then(Value::as_array);
@@ -346,7 +349,7 @@ mod tests {
 
     #[test]
     fn contents_belong_to_the_uri_that_was_read() {
-        let check = |uri, asked, expected| assert_eq!(is_or_is_below(uri, asked), expected, "{uri} {asked}");
+        let check = |uri, attempt, expected| assert_eq!(is_or_is_below(uri, attempt), expected, "{uri} {attempt}");
         check("zoo://gate/rulesx", "zoo://gate/rules", false);
         check("zoo://gate/rules/1", "zoo://gate/rules", true);
         check("zoo://gate/rules#first", "zoo://gate/rules", true);

@@ -2,8 +2,8 @@
 
 use super::ConversationView;
 use super::answers::{Pairing, death, garbled, messages};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use mcproof_analysis::Answer;
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use mcproof_analysis::AttemptOutcome;
 use mcproof_analysis::probes::CONTROL;
 use mcproof_protocol::Revision;
 use mcproof_record::FrameId;
@@ -38,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Robustness,
         requirement: "after a message that is not valid JSON, the next request gets a response",
         sources: super::jsonrpc::MESSAGES,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(|all| survives(all, "malformed-json", "a message that is not valid JSON")),
         why: "a single truncated line ends the whole session",
@@ -62,7 +62,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Robustness,
         requirement: "after an array of messages, the next request gets a response",
         sources: MESSAGES,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(|all| survives(all, "batch", "an array of messages")),
         why: "clients of 2025-03-26 and generic JSON-RPC clients send batches",
@@ -90,7 +90,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "basic#batching",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: Some("most servers of that revision do not accept batches"),
         judge: Judge::Each(batch_gets_response),
         why: "a client of this revision may put several requests into one array, and waits for their responses",
@@ -116,7 +116,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Robustness,
         requirement: "after an unknown notification, the next request gets a response",
         sources: MESSAGES,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(|all| survives(all, "unknown-notification", "an unknown notification")),
         why: "newer clients send newer notifications without negotiation",
@@ -140,7 +140,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Robustness,
         requirement: "after a cancellation of a request that is not under way, the next request gets a response",
         sources: CANCELLATION,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(|all| survives(all, "unknown-cancel", "a cancellation of nothing")),
         why: "a cancellation and a response often cross, so every client sends such a cancellation sooner or later",
@@ -164,7 +164,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Robustness,
         requirement: "after a message of 4 MiB, the next request gets a response",
         sources: MESSAGES,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(|all| survives(all, "huge-message", "a message of 4 MiB")),
         why: "arguments with a file or an image are that large; a reader with a fixed buffer fails or never finds the next line",
@@ -192,7 +192,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Robustness,
         requirement: "after a message that is not valid UTF-8, the next request gets a response",
         sources: MESSAGES,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(|all| survives(all, "invalid-utf8", "a message that is not valid UTF-8")),
         why: "a path or a text in a legacy encoding ends the whole session",
@@ -220,7 +220,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "basic/lifecycle#initialization",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(|all| survives(all, "early-request", "a request before `initialize`")),
         why: "clients that support both eras send `server/discover` first, and fall back to `initialize` on the same connection",
@@ -245,7 +245,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Robustness,
         requirement: "after two requests with the same id, the next request gets a response",
         sources: MESSAGES,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(|all| survives(all, "duplicate-id", "two requests with the same id")),
         why: "a client that restarts behind a proxy numbers its requests from one again",
@@ -273,7 +273,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Robustness,
         requirement: "after a blank line, the next request gets a response",
         sources: LINES,
-        on: On::Stdio,
+        on: AppliesTo::Stdio,
         tolerance: None,
         judge: Judge::Together(|all| survives(all, "blank-line", "a blank line")),
         why: "people who test a server by hand send empty lines, and some clients end messages with two line feeds",
@@ -296,20 +296,21 @@ pub(super) const RULES: &[Rule] = &[
 
 /// Judged by the response with the id of the request in the array; a separate rule judges whether the server still works afterwards.
 fn batch_gets_response(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probe("batch") else { return Judgment::NotTried("no array was sent".into()) };
-    let sent = conversation.from_client().find(|said| said.value.is_array() && asked.probed.first <= said.frame.id);
+    let Some(attempt) = conversation.probe("batch") else { return Judgment::NotTried("no array was sent".into()) };
+    let sent =
+        conversation.from_client().find(|wire_message| wire_message.value.is_array() && attempt.probed.first <= wire_message.frame.id);
     let Some(sent) = sent else { return Judgment::Untestable("no array was sent".into()) };
     let id = sent.value.pointer("/0/id");
-    let answer = messages(conversation).find(|heard| heard.is_answer() && heard.value.get("id") == id);
-    if answer.is_some_and(|heard| heard.value.get("result").is_some()) {
+    let answer = messages(conversation).find(|server_message| server_message.is_answer() && server_message.value.get("id") == id);
+    if answer.is_some_and(|server_message| server_message.value.get("result").is_some()) {
         return Judgment::Pass;
     }
-    let is_well = conversation.probe("batch-after").is_some_and(|after| matches!(after.answer, Answer::Result { .. }));
+    let is_well = conversation.probe("batch-after").is_some_and(|after| matches!(after.answer, AttemptOutcome::Result { .. }));
     if !is_well {
         return Judgment::Untestable("the server did not work after an array of messages".into());
     }
-    let refusal = asked.http.and_then(|http| http.response).map(|response| response.frame.id);
-    let frames = [sent.frame.id].into_iter().chain(answer.map(|heard| heard.frame).or(refusal));
+    let refusal = attempt.http.and_then(|http| http.response).map(|response| response.frame.id);
+    let frames = [sent.frame.id].into_iter().chain(answer.map(|server_message| server_message.frame).or(refusal));
     Judgment::Broken(vec![Violation::new("a request in an array got no result", frames)])
 }
 
@@ -333,7 +334,7 @@ fn survives(all: &[&ConversationView<'_>], probe: &str, what: &str) -> Judgment 
             Judgment::Broken(violations.iter().map(|violation| Violation { conversation, ..violation.clone() }).collect())
         }
         (false, None) => judged.into_iter().next().map(|(_, judgment)| judgment).unwrap_or_else(|| {
-            let was_broken = all.iter().any(|one| one.probe(&format!("{CONTROL}-after")).is_some_and(|asked| !is_well(&asked.answer)));
+            let was_broken = all.iter().any(|one| one.probe(&format!("{CONTROL}-after")).is_some_and(|attempt| !is_well(&attempt.answer)));
             match was_broken {
                 true => Judgment::Untestable("the server did not respond to an ordinary request before it either".into()),
                 false => Judgment::Untestable(format!("{what} was not tried")),
@@ -342,11 +343,11 @@ fn survives(all: &[&ConversationView<'_>], probe: &str, what: &str) -> Judgment 
     }
 }
 
-fn is_well(answer: &Answer<'_>) -> bool {
+fn is_well(answer: &AttemptOutcome<'_>) -> bool {
     match answer {
-        Answer::Result { .. } | Answer::Error { .. } | Answer::None => true,
-        Answer::Status { status, .. } => *status < 500,
-        Answer::Silence | Answer::Gone => false,
+        AttemptOutcome::Result { .. } | AttemptOutcome::Error { .. } | AttemptOutcome::None => true,
+        AttemptOutcome::Status { status, .. } => *status < 500,
+        AttemptOutcome::Silence | AttemptOutcome::Gone => false,
     }
 }
 
@@ -354,27 +355,29 @@ fn is_well(answer: &Answer<'_>) -> bool {
 fn survives_in(conversation: &ConversationView<'_>, probe: &str, what: &str) -> Option<Judgment> {
     let tried = conversation.conversation.probes.iter().find(|probed| probed.probe == probe)?;
     let after = format!("{probe}-after");
-    let Some(asked) = conversation.probes(&after).find(|asked| asked.probed.first >= tried.end) else {
+    let Some(attempt) = conversation.probes(&after).find(|attempt| attempt.probed.first >= tried.end) else {
         return Some(Judgment::Untestable(format!("no request was sent after {what}")));
     };
     let frames = |last: Option<FrameId>| {
-        let evidence = std::iter::once(tried.first).chain(asked.request.map(|request| request.frame.id)).chain(last);
+        let evidence = std::iter::once(tried.first).chain(attempt.request.map(|request| request.frame.id)).chain(last);
         let mut evidence: Vec<FrameId> = evidence.collect();
         evidence.sort();
         evidence.dedup();
         evidence
     };
-    let method = asked.request.and_then(mcproof_analysis::Said::method).unwrap_or("the next request");
-    Some(match asked.answer {
-        Answer::Status { status, frame } if status >= 500 => {
+    let method = attempt.request.and_then(mcproof_analysis::WireMessage::method).unwrap_or("the next request");
+    Some(match attempt.answer {
+        AttemptOutcome::Status { status, frame } if status >= 500 => {
             Judgment::Broken(vec![Violation::new(format!("after {what} `{method}` got status {status}"), frames(Some(frame)))])
         }
-        Answer::Result { .. } | Answer::Error { .. } | Answer::None | Answer::Status { .. } => Judgment::Pass,
-        Answer::Silence | Answer::Gone if garbled(conversation).is_some() || Pairing::of(conversation).is_off() => {
+        AttemptOutcome::Result { .. } | AttemptOutcome::Error { .. } | AttemptOutcome::None | AttemptOutcome::Status { .. } => {
+            Judgment::Pass
+        }
+        AttemptOutcome::Silence | AttemptOutcome::Gone if garbled(conversation).is_some() || Pairing::of(conversation).is_off() => {
             Judgment::Untestable("the output of the server could not be read".into())
         }
-        Answer::Silence => Judgment::Broken(vec![Violation::new(format!("after {what} `{method}` got no response"), frames(None))]),
-        Answer::Gone => {
+        AttemptOutcome::Silence => Judgment::Broken(vec![Violation::new(format!("after {what} `{method}` got no response"), frames(None))]),
+        AttemptOutcome::Gone => {
             let death = death(conversation);
             let how = death.as_ref().map_or_else(|| "the connection ended".to_owned(), |death| death.how.clone());
             Judgment::Broken(vec![Violation::new(format!("after {what} {how}"), frames(death.map(|death| death.frame)))])

@@ -168,7 +168,7 @@ pub(super) const fn negotiated(modern: &'static str) -> [RequirementSource; 3] {
 
 /// The transports on which a law can be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum On {
+pub enum AppliesTo {
     Any,
     Stdio,
     /// Streamable HTTP.
@@ -179,7 +179,7 @@ pub enum On {
     Web,
 }
 
-impl On {
+impl AppliesTo {
     pub fn includes(self, transport: &str) -> bool {
         match self {
             Self::Any => true,
@@ -200,7 +200,7 @@ pub struct Rule {
     pub requirement: &'static str,
     /// Not overlapping. Revisions without one do not have the rule.
     pub sources: &'static [RequirementSource],
-    pub on: On,
+    pub on: AppliesTo,
     /// Set where a broken law always counts one step less by default, a MUST as a warning and a SHOULD as a note, because most
     /// servers that work break it: says so.
     pub tolerance: Option<&'static str>,

@@ -2,7 +2,7 @@
 //! Source: client/sampling, tool use.
 
 use super::asking_users::{SAMPLING, judged, questions};
-use super::rule_definition::{Area, Judge, On, RequirementLevel, RequirementSource, Rule, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, RequirementLevel, RequirementSource, Rule, revisions};
 use mcproof_analysis::wording::excerpt;
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Capabilities,
         requirement: "a sampling message with tool results has no other content",
         sources: &[since_2025_11("client/sampling#tool-result-messages")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(|conversation| judged(&questions(conversation), SAMPLING, |question| mixed_results(question.params))),
         why: "model APIs have a separate role for tool results, and refuse a message that mixes them with text",
@@ -34,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Capabilities,
         requirement: "each tool use of a model has its result in the next message, and each result belongs to an earlier tool use",
         sources: &[since_2025_11("client/sampling#tool-use-and-result-balance")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(|conversation| judged(&questions(conversation), SAMPLING, |question| unbalanced(question.params))),
         why: "model APIs refuse a conversation with a tool use without a result, or a result without a tool use",

@@ -2,8 +2,8 @@
 
 use super::flaws::{Flaw, told};
 use super::messages::{self, About, MessageFlaw};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, revisions};
-use super::{ConversationView, Said};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, revisions};
+use super::{ConversationView, WireMessage};
 use mcproof_protocol::Revision;
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
             },
             RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Must, source: "schema" },
         ],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(matches_schema),
         why: "clients rely on the types of the schema: one validates and refuses the message, another reads a missing member",
@@ -38,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Schema,
         requirement: "the data of images, audio and blobs is Base64: the standard alphabet, padded, without line breaks",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools#image-content" }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(base64_content),
         why: "a client that validates results refuses the whole result; others show a broken image",
@@ -69,22 +69,24 @@ fn judge(
         // A conversation without a handshake by the client may have one that was sent as raw data.
         let negotiated = conversation.handshake().and_then(|(result, _)| result.get("protocolVersion")?.as_str());
         let revision = negotiated.filter(|_| !conversation.is_modern()).unwrap_or(&conversation.conversation.revision);
-        for said in conversation.from_server().filter(|said| said.value.is_object()) {
+        for wire_message in conversation.from_server().filter(|wire_message| wire_message.value.is_object()) {
             seen += 1;
-            let request = if said.is_answer() { conversation.question_of(said) } else { None };
+            let request = if wire_message.is_answer() { conversation.question_of(wire_message) } else { None };
             // Another rule reports that this response exists.
             if request.is_some_and(|request| removed(conversation, request)) {
                 continue;
             }
             let method = request.and_then(|request| request.method());
             let about = match (request, method) {
-                (Some(request), Some(method)) => About::Answer { method, params: request.value.get("params") },
+                (Some(request), Some(method)) => About::Response { method, params: request.value.get("params") },
                 _ => About::Itself,
             };
-            let subject = said.method().or(method).unwrap_or("a response");
-            for flaw in flaws_of(&said.value, about, revision).iter().filter(|flaw| !is_reported_elsewhere(flaw, &said.value)) {
+            let subject = wire_message.method().or(method).unwrap_or("a response");
+            for flaw in
+                flaws_of(&wire_message.value, about, revision).iter().filter(|flaw| !is_reported_elsewhere(flaw, &wire_message.value))
+            {
                 let detail = format!("{} at `{}`", flaw.message, without_indices(&flaw.pointer));
-                flaws.push(Flaw { subject: subject.to_owned(), detail, frames: vec![said.frame.id], conversation: position });
+                flaws.push(Flaw { subject: subject.to_owned(), detail, frames: vec![wire_message.frame.id], conversation: position });
             }
         }
     }
@@ -92,7 +94,7 @@ fn judge(
 }
 
 /// Whether a request uses a method that its revision removed.
-fn removed(conversation: &ConversationView<'_>, request: &Said<'_>) -> bool {
+fn removed(conversation: &ConversationView<'_>, request: &WireMessage<'_>) -> bool {
     conversation.is_within(request.frame.id, &["removed-method"])
 }
 
@@ -134,7 +136,7 @@ fn without_indices(pointer: &str) -> String {
 
 fn base64_content(all: &[&ConversationView<'_>]) -> Judgment {
     let (_, flaws) = judge(all, messages::base64_flaws, |_, _| false);
-    let has_any = all.iter().flat_map(|conversation| conversation.from_server()).any(|said| has_encoded(&said.value));
+    let has_any = all.iter().flat_map(|conversation| conversation.from_server()).any(|wire_message| has_encoded(&wire_message.value));
     match (has_any, flaws.is_empty()) {
         (false, true) => Judgment::NotApplicable("the server sent no image, audio or blob".into()),
         _ => Judgment::from_violations(told("message", "messages", flaws)),

@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::authorization::{document, refusal};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::Revision;
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/authorization/security-considerations#communication-security",
             },
         ],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(authorization_server_is_https),
         why: "without TLS, anyone on the network path can read codes and tokens; clients refuse such addresses",
@@ -70,7 +70,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/authorization#scope-selection-strategy",
             },
         ],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(unauthorized_names_scope),
         why: "without this, a client requests every scope in the metadata, which is more than it needs",
@@ -110,7 +110,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/authorization#refresh-tokens",
             },
         ],
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(offline_access_is_not_requested),
         why: "refresh tokens are a matter of the client and the authorization server; as a scope of the server, `offline_access` makes users consent to more than necessary",

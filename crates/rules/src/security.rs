@@ -3,8 +3,8 @@
 
 use super::connections::is_loopback;
 use super::http::{evidence, is_served, is_success, told};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{Asked, ConversationView};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Attempt, ConversationView};
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::Revision;
 use mcproof_record::FrameId;
@@ -29,7 +29,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Security,
         requirement: "a request with a foreign `Origin` gets status 403",
         sources: WARNING,
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: Some("most deployed servers do not comply"),
         judge: Judge::Each(origin_is_validated),
         why: "with DNS rebinding, a web page in any browser on the machine calls the tools of a local server and reads the responses",
@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Security,
         requirement: "a local server refuses requests with a foreign `Host`",
         sources: PRACTICE,
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: Some("the specification requires only `Origin`, and many servers check neither"),
         judge: Judge::Each(host_is_validated),
         why: "browsers send no `Origin` with a same-origin GET; after DNS rebinding, only the foreign name in `Host` shows the attack",
@@ -88,7 +88,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Security,
         requirement: "a request without `Origin` is served",
         sources: WARNING,
-        on: On::Web,
+        on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(origin_absent_is_accepted),
         why: "only browsers send the header, so every other client is locked out",
@@ -111,7 +111,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Security,
         requirement: "an error contains no stack trace",
         sources: PRACTICE,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: Some("good practice, not a requirement of the specification"),
         judge: Judge::Each(errors_hide_stack_traces),
         why: "attackers look for paths, versions and the structure of the code, and a model wastes context on them",
@@ -132,7 +132,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Security,
         requirement: "an error contains no passwords, keys or tokens",
         sources: PRACTICE,
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(errors_hide_secrets),
         why: "errors go to the model, its provider, and every log in between",
@@ -156,24 +156,24 @@ fn origin_is_validated(conversation: &ConversationView<'_>) -> Judgment {
     }
     let foreign_origins =
         [("a foreign origin", "evil-origin"), ("the origin `null`", "null-origin"), ("the foreign origin", "lookalike-origin")];
-    let tried: Vec<(String, Asked<'_, '_>)> = foreign_origins
+    let tried: Vec<(String, Attempt<'_, '_>)> = foreign_origins
         .into_iter()
-        .flat_map(|(what, probe)| conversation.probes(probe).map(move |asked| (what, asked)))
-        .filter(|(_, asked)| asked.status().is_some())
-        .map(|(what, asked)| match asked.probed.subject.as_deref() {
-            Some(origin) if asked.probed.probe == "lookalike-origin" => (format!("{what} `{origin}`"), asked),
-            _ => (what.to_owned(), asked),
+        .flat_map(|(what, probe)| conversation.probes(probe).map(move |attempt| (what, attempt)))
+        .filter(|(_, attempt)| attempt.status().is_some())
+        .map(|(what, attempt)| match attempt.probed.subject.as_deref() {
+            Some(origin) if attempt.probed.probe == "lookalike-origin" => (format!("{what} `{origin}`"), attempt),
+            _ => (what.to_owned(), attempt),
         })
         .collect();
-    let opens_streams = conversation.probe("get").is_some_and(|asked| asked.status() == Some(200));
+    let opens_streams = conversation.probe("get").is_some_and(|attempt| attempt.status() == Some(200));
     // Earlier revisions do not specify the status.
     let has_status = Revision::at(&conversation.conversation.revision) >= Revision::V2025_11_25;
     let wrong: Vec<_> = tried
         .iter()
-        .filter(|(_, asked)| match asked.status().unwrap_or_default() {
+        .filter(|(_, attempt)| match attempt.status().unwrap_or_default() {
             403 => false,
             // Streams are optional, and may be refused for other reasons.
-            400..500 if asked.subject() == "GET" && conversation.is_over("http") && !opens_streams => false,
+            400..500 if attempt.subject() == "GET" && conversation.is_over("http") && !opens_streams => false,
             400..500 => has_status,
             _ => true,
         })
@@ -181,9 +181,10 @@ fn origin_is_validated(conversation: &ConversationView<'_>) -> Judgment {
     // Both methods and several names of this machine are tried; one of each is enough to report.
     let mut wrong = wrong;
     wrong.dedup_by(|later, earlier| later.1.probed.probe == earlier.1.probed.probe);
-    let method = |asked: &Asked<'_, '_>| if asked.subject() == "GET" { " of a GET" } else { "" };
-    let descriptions: Vec<String> = wrong.iter().map(|(what, asked)| format!("{what}{} got {}", method(asked), told(asked))).collect();
-    let frames = wrong.iter().flat_map(|(_, asked)| evidence(asked));
+    let method = |attempt: &Attempt<'_, '_>| if attempt.subject() == "GET" { " of a GET" } else { "" };
+    let descriptions: Vec<String> =
+        wrong.iter().map(|(what, attempt)| format!("{what}{} got {}", method(attempt), told(attempt))).collect();
+    let frames = wrong.iter().flat_map(|(_, attempt)| evidence(attempt));
     let violation = (!wrong.is_empty()).then(|| Violation::new(descriptions.join(", and "), frames));
     Judgment::of(violation.into_iter().collect(), tried.len(), "no request with an origin got a response")
 }
@@ -198,11 +199,11 @@ fn host_is_validated(conversation: &ConversationView<'_>) -> Judgment {
     if !is_served(conversation) {
         return Judgment::Untestable("even a plain request was refused, so refusals are not conclusive".into());
     }
-    let tried: Vec<Asked<'_, '_>> = conversation.probes("evil-host").filter(|asked| asked.status().is_some()).collect();
-    let wrong = tried.iter().find(|asked| asked.status().is_some_and(is_success));
-    let violation = wrong.map(|asked| {
-        let host = asked.http.and_then(|http| http.request_header("host")).unwrap_or_default();
-        Violation::new(format!("a request with `Host: {host}` got {}", told(asked)), evidence(asked))
+    let tried: Vec<Attempt<'_, '_>> = conversation.probes("evil-host").filter(|attempt| attempt.status().is_some()).collect();
+    let wrong = tried.iter().find(|attempt| attempt.status().is_some_and(is_success));
+    let violation = wrong.map(|attempt| {
+        let host = attempt.http.and_then(|http| http.request_header("host")).unwrap_or_default();
+        Violation::new(format!("a request with `Host: {host}` got {}", told(attempt)), evidence(attempt))
     });
     Judgment::of(violation.into_iter().collect(), tried.len(), "no request with a foreign host got a response")
 }
@@ -210,7 +211,7 @@ fn host_is_validated(conversation: &ConversationView<'_>) -> Judgment {
 fn origin_absent_is_accepted(conversation: &ConversationView<'_>) -> Judgment {
     let Some(plain) = conversation.probe("plain") else { return Judgment::NotTried("no plain request was sent".into()) };
     let own = conversation.probe("own-origin");
-    match (plain.status(), own.as_ref().and_then(Asked::status)) {
+    match (plain.status(), own.as_ref().and_then(Attempt::status)) {
         (Some(status), _) if is_success(status) => Judgment::Pass,
         (Some(_), Some(status)) if is_success(status) => {
             let message =
@@ -224,13 +225,13 @@ fn origin_absent_is_accepted(conversation: &ConversationView<'_>) -> Judgment {
 /// The error messages of the server: errors, results with `isError`, and bodies with an error status.
 fn errors(conversation: &ConversationView<'_>) -> Vec<(FrameId, String)> {
     let mut errors = Vec::new();
-    for said in conversation.from_server() {
-        let is_tool_error = said.value.pointer("/result/isError") == Some(&Value::Bool(true));
-        let part = said.value.get("error").or_else(|| said.value.get("result").filter(|_| is_tool_error));
+    for wire_message in conversation.from_server() {
+        let is_tool_error = wire_message.value.pointer("/result/isError") == Some(&Value::Bool(true));
+        let part = wire_message.value.get("error").or_else(|| wire_message.value.get("result").filter(|_| is_tool_error));
         let mut text = String::new();
         if let Some(part) = part {
             collect(part, &mut text);
-            errors.push((said.frame.id, text));
+            errors.push((wire_message.frame.id, text));
         }
     }
     for exchange in conversation.exchanges.values().filter(|exchange| exchange.status().is_some_and(|status| status >= 400)) {

@@ -2,7 +2,7 @@
 //! Source: 2025-03-26 to 2025-11-25, basic/transports, session management.
 
 use super::http::{evidence, is_success, told, varied};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, HttpExchange};
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::FrameId;
@@ -18,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Sessions,
         requirement: "a session id consists of visible ASCII characters",
         sources: MUST,
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Together(id_is_visible_ascii),
         why: "proxies and clients change or refuse other characters in a header",
@@ -38,7 +38,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Sessions,
         requirement: "no two sessions have the same id",
         sources: SHOULD,
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(ids_differ),
         why: "two clients share one session: each gets responses for the other, and ends the session for both",
@@ -64,7 +64,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Sessions,
         requirement: "a session id cannot be guessed from other session ids",
         sources: SHOULD,
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(id_is_unguessable),
         why: "anyone who guesses a session id can send requests in that session and read its messages",
@@ -90,7 +90,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Sessions,
         requirement: "a request with an unknown session id gets status 404",
         sources: MUST,
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(unknown_gets_404),
         why: "404 makes a client start a new session; with another status, every client fails permanently after the server restarts",
@@ -122,7 +122,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Sessions,
         requirement: "a request in an ended session gets status 404",
         sources: MUST,
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(ended_gets_404),
         why: "404 makes a client start a new session; a session that still works after DELETE was not ended",
@@ -154,7 +154,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Sessions,
         requirement: "a server with sessions responds with 400 to a request without a session id",
         sources: SHOULD,
-        on: On::Http,
+        on: AppliesTo::Http,
         tolerance: None,
         judge: Judge::Each(missing_gets_400),
         why: "400 shows a client that the header is missing; serving such a request may use another client's session",
@@ -185,7 +185,7 @@ pub(super) const RULES: &[Rule] = &[
 
 /// Why sessions cannot be judged.
 pub(super) fn without_sessions(conversation: &ConversationView<'_>) -> Judgment {
-    match conversation.probe("session").and_then(|asked| asked.status()) {
+    match conversation.probe("session").and_then(|attempt| attempt.status()) {
         Some(status) if is_success(status) => Judgment::NotApplicable("the server has no sessions".into()),
         Some(status) => Judgment::Untestable(format!("a second session was refused with status {status}")),
         None => Judgment::NotTried("no second session was opened".into()),
@@ -194,7 +194,7 @@ pub(super) fn without_sessions(conversation: &ConversationView<'_>) -> Judgment 
 
 /// The session ids of the `session` probes, with the frames that show them.
 fn ids<'a>(conversation: &ConversationView<'a>) -> Vec<(&'a str, FrameId)> {
-    let opened = conversation.probes("session").filter_map(|asked| asked.http);
+    let opened = conversation.probes("session").filter_map(|attempt| attempt.http);
     opened.filter_map(|http| Some((http.header("mcp-session-id")?, http.response?.frame.id))).collect()
 }
 
@@ -273,10 +273,10 @@ fn unknown_gets_404(conversation: &ConversationView<'_>) -> Judgment {
     }
     match varied(conversation, "unknown-session") {
         Err(judgment) => judgment,
-        Ok(asked) if asked.status() == Some(404) => Judgment::Pass,
-        Ok(asked) => {
-            let message = format!("a request with a session that does not exist got {}", told(&asked));
-            Judgment::Broken(vec![Violation::new(message, evidence(&asked))])
+        Ok(attempt) if attempt.status() == Some(404) => Judgment::Pass,
+        Ok(attempt) => {
+            let message = format!("a request with a session that does not exist got {}", told(&attempt));
+            Judgment::Broken(vec![Violation::new(message, evidence(&attempt))])
         }
     }
 }
@@ -285,23 +285,23 @@ fn ended_gets_404(conversation: &ConversationView<'_>) -> Judgment {
     if ids(conversation).is_empty() {
         return without_sessions(conversation);
     }
-    let deleted = conversation.probe("delete").and_then(|asked| asked.status());
+    let deleted = conversation.probe("delete").and_then(|attempt| attempt.status());
     match deleted {
         Some(405) => return Judgment::NotApplicable("clients cannot end sessions: DELETE got status 405".into()),
         Some(status) if is_success(status) => {}
         _ => return Judgment::Untestable("no session could be ended".into()),
     }
-    let Some(asked) = conversation.probe("deleted-session") else { return Judgment::Untestable("it was not tried".into()) };
-    let unknown = conversation.probe("unknown-session").and_then(|asked| asked.status());
-    match asked.status() {
+    let Some(attempt) = conversation.probe("deleted-session") else { return Judgment::Untestable("it was not tried".into()) };
+    let unknown = conversation.probe("unknown-session").and_then(|attempt| attempt.status());
+    match attempt.status() {
         None => Judgment::Untestable("there was no response".into()),
         Some(404) => Judgment::Pass,
         Some(status) if unknown == Some(status) && !is_success(status) => {
             Judgment::Untestable(format!("ended sessions and unknown sessions both get {status}: see session-unknown-gets-404"))
         }
         Some(_) => {
-            let message = format!("a request in an ended session got {}", told(&asked));
-            Judgment::Broken(vec![Violation::new(message, evidence(&asked))])
+            let message = format!("a request in an ended session got {}", told(&attempt));
+            Judgment::Broken(vec![Violation::new(message, evidence(&attempt))])
         }
     }
 }
@@ -312,10 +312,10 @@ fn missing_gets_400(conversation: &ConversationView<'_>) -> Judgment {
     }
     match varied(conversation, "no-session") {
         Err(judgment) => judgment,
-        Ok(asked) if asked.status() == Some(400) => Judgment::Pass,
-        Ok(asked) => {
-            let message = format!("a request without a session id got {}", told(&asked));
-            Judgment::Broken(vec![Violation::new(message, evidence(&asked))])
+        Ok(attempt) if attempt.status() == Some(400) => Judgment::Pass,
+        Ok(attempt) => {
+            let message = format!("a request without a session id got {}", told(&attempt));
+            Judgment::Broken(vec![Violation::new(message, evidence(&attempt))])
         }
     }
 }

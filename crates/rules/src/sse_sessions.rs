@@ -2,9 +2,9 @@
 //! Source: 2024-11-05, basic/transports, HTTP with SSE. The page does not speak of sessions, but gives each client an endpoint.
 
 use super::http::{evidence, told};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::sessions::weakness;
-use super::{Answer, ConversationView};
+use super::{AttemptOutcome, ConversationView};
 use mcproof_analysis::probes::{UNKNOWN_STREAM, session_in};
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::{FrameBody, FrameId};
@@ -27,7 +27,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse",
         }],
-        on: On::Sse,
+        on: AppliesTo::Sse,
         tolerance: None,
         judge: Judge::Together(responses_come_on_their_streams),
         why: "one user reads the response to another user, who waits in vain; the bug stays hidden with a single client",
@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Sessions,
         requirement: "over HTTP+SSE, the endpoint of a stream cannot be guessed from other endpoints",
         sources: &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Security, source: "" }],
-        on: On::Sse,
+        on: AppliesTo::Sse,
         tolerance: None,
         judge: Judge::Each(endpoint_is_unguessable),
         why: "anyone who guesses the endpoint of another client can post requests in its session, and the responses come on its stream",
@@ -88,7 +88,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Sessions,
         requirement: "over HTTP+SSE, a message to the endpoint of an unknown stream is refused",
         sources: &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Should, source: "" }],
-        on: On::Sse,
+        on: AppliesTo::Sse,
         tolerance: None,
         judge: Judge::Each(unknown_session_is_refused),
         why: "a client whose stream has ended gets a success status, and waits for a response that cannot arrive",
@@ -122,25 +122,25 @@ fn endpoints(conversation: &ConversationView<'_>) -> Vec<(Url, FrameId)> {
 fn responses_come_on_their_streams(conversations: &[&ConversationView<'_>]) -> Judgment {
     let (mut seen, mut tried, mut violations) = (0, 0, Vec::new());
     for (client, asking) in conversations.iter().enumerate() {
-        for asked in asking.probes(OWN_STREAM) {
+        for attempt in asking.probes(OWN_STREAM) {
             tried += 1;
-            let Some(request) = asked.request else { continue };
+            let Some(request) = attempt.request else { continue };
             let posted = request.exchange.and_then(|id| asking.exchanges.get(&id)).and_then(|exchange| Url::parse(exchange.url).ok());
             for (other, listening) in conversations.iter().enumerate() {
                 // The first stream is that of the conversation itself.
                 let Some((endpoint, named)) = endpoints(listening).into_iter().next() else { continue };
                 let is_named = posted.as_ref() == Some(&endpoint);
-                let response = listening.from_server().find(|said| said.is_answer() && said.id() == request.id());
+                let response = listening.from_server().find(|wire_message| wire_message.is_answer() && wire_message.id() == request.id());
                 match response {
                     Some(_) if other == client && is_named => seen += 1,
-                    Some(said) => {
+                    Some(wire_message) => {
                         let why = match is_named {
                             true => format!(": both streams named the endpoint `{}`", excerpt(endpoint.path())),
                             false => String::new(),
                         };
                         let method = request.method().unwrap_or_default();
                         let message = format!("the response to a `{method}` of one client came on the stream of another client{why}");
-                        violations.push(Violation { conversation: other, ..Violation::new(message, [named, said.frame.id]) });
+                        violations.push(Violation { conversation: other, ..Violation::new(message, [named, wire_message.frame.id]) });
                     }
                     None => {}
                 }
@@ -179,14 +179,14 @@ fn endpoint_is_unguessable(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn unknown_session_is_refused(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probe(UNKNOWN_STREAM) else {
+    let Some(attempt) = conversation.probe(UNKNOWN_STREAM) else {
         return Judgment::NotTried("no message was sent to an unknown session".into());
     };
-    match (asked.status(), &asked.answer) {
-        (Some(200..300), Answer::Error { .. }) => Judgment::Pass,
+    match (attempt.status(), &attempt.answer) {
+        (Some(200..300), AttemptOutcome::Error { .. }) => Judgment::Pass,
         (Some(200..300), _) => {
-            let message = format!("a message to a session that does not exist got {}", told(&asked));
-            Judgment::Broken(vec![Violation::new(message, evidence(&asked))])
+            let message = format!("a message to a session that does not exist got {}", told(&attempt));
+            Judgment::Broken(vec![Violation::new(message, evidence(&attempt))])
         }
         (Some(_), _) => Judgment::Pass,
         (None, _) => Judgment::Untestable("no response came".into()),

@@ -6,8 +6,8 @@
 
 use super::ConversationView;
 use super::flaws::{Flaw, told};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, revisions};
-use mcproof_analysis::{Answer, Asked, Said};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, revisions};
+use mcproof_analysis::{Attempt, AttemptOutcome, WireMessage};
 use mcproof_protocol::Revision;
 use mcproof_record::{FrameId, Probed};
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[
             },
             RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Security, source: "schema#toolannotations" },
         ],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(|all| unchanged(all, "state-call", "readOnlyHint")),
         why: "hosts call read-only tools without asking their user",
@@ -83,7 +83,7 @@ pub(super) const RULES: &[Rule] = &[
             },
             RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Must, source: "schema#toolannotations" },
         ],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(|all| unchanged(all, "state-call-again", "idempotentHint")),
         why: "clients repeat an idempotent call after its response was lost",
@@ -141,8 +141,8 @@ fn unchanged(all: &[&ConversationView<'_>], call: &str, hint: &str) -> Judgment 
         let probes = &conversation.conversation.probes;
         for (index, probed) in probes.iter().enumerate().filter(|(_, probed)| probed.probe == call) {
             called = true;
-            let asked = conversation.asked(probed);
-            if !matches!(asked.answer, Answer::Result { .. }) || asked.answer.is_refusal() {
+            let attempt = conversation.attempt(probed);
+            if !matches!(attempt.answer, AttemptOutcome::Result { .. }) || attempt.answer.is_refusal() {
                 continue;
             }
             succeeded = true;
@@ -160,7 +160,7 @@ fn unchanged(all: &[&ConversationView<'_>], call: &str, hint: &str) -> Judgment 
                     later.seen == first.seen && conversation.elapsed(first.frame, later.frame).is_some_and(|time| time >= LASTING)
                 };
                 if first.seen != now.seen && rest.iter().any(lasts) {
-                    flaws.push(flaw(&asked, observer, (now, first), position, hint));
+                    flaws.push(flaw(&attempt, observer, (now, first), position, hint));
                     break;
                 }
             }
@@ -180,10 +180,10 @@ fn claims(tool: &Value, hint: &str) -> bool {
     is_set(hint) && (hint == "readOnlyHint" || !is_set("readOnlyHint"))
 }
 
-fn flaw(asked: &Asked<'_, '_>, observer: &str, (before, after): (&Observation, &Observation), conversation: usize, hint: &str) -> Flaw {
-    let call = asked.request.map(|request| request.frame.id);
+fn flaw(attempt: &Attempt<'_, '_>, observer: &str, (before, after): (&Observation, &Observation), conversation: usize, hint: &str) -> Flaw {
+    let call = attempt.request.map(|request| request.frame.id);
     Flaw {
-        subject: asked.probed.subject.clone().unwrap_or_default(),
+        subject: attempt.probed.subject.clone().unwrap_or_default(),
         detail: format!("it has `{hint}`, but {observer} changes after a call of it"),
         frames: [Some(before.frame), call, Some(after.frame)].into_iter().flatten().collect(),
         conversation,
@@ -194,13 +194,13 @@ fn flaw(asked: &Asked<'_, '_>, observer: &str, (before, after): (&Observation, &
 fn observations<'a>(conversation: &ConversationView<'a>, probes: impl Iterator<Item = &'a Probed>) -> BTreeMap<&'a str, Vec<Observation>> {
     let mut found: BTreeMap<&str, Vec<Observation>> = BTreeMap::new();
     for probed in probes.take_while(|probed| !probed.probe.starts_with("state-call")).filter(|probed| probed.probe == "observe") {
-        let asked = conversation.asked(probed);
-        let answer = asked.answer;
-        if let (Answer::Result { value, frame }, false, Some(observer)) = (answer, answer.is_refusal(), &probed.subject) {
+        let attempt = conversation.attempt(probed);
+        let answer = attempt.answer;
+        if let (AttemptOutcome::Result { value, frame }, false, Some(observer)) = (answer, answer.is_refusal(), &probed.subject) {
             let mut seen = value.clone();
             if let Some(object) = seen.as_object_mut() {
                 object.shift_remove("_meta");
-                if asked.request.and_then(Said::method).is_some_and(|method| method.ends_with("/list")) {
+                if attempt.request.and_then(WireMessage::method).is_some_and(|method| method.ends_with("/list")) {
                     object.values_mut().for_each(in_any_order);
                 }
             }

@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::answers::{gathered, is_message};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::{Direction, Frame, FrameBody, FrameId};
@@ -29,7 +29,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Stdio,
         requirement: "a server writes only messages to stdout",
         sources: TRANSPORT,
-        on: On::Stdio,
+        on: AppliesTo::Stdio,
         tolerance: None,
         judge: Judge::Each(only_messages),
         why: "a client reads each line as a message; on any other line, some clients log an error, some disconnect, some wait forever",
@@ -51,7 +51,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Stdio,
         requirement: "a message contains no line break",
         sources: TRANSPORT,
-        on: On::Stdio,
+        on: AppliesTo::Stdio,
         tolerance: None,
         judge: Judge::Each(one_line),
         why: "a line break ends a message, so a client gets fragments that are not valid JSON, and its request gets no response",
@@ -72,7 +72,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Stdio,
         requirement: "each message ends with a line feed",
         sources: TRANSPORT,
-        on: On::Stdio,
+        on: AppliesTo::Stdio,
         tolerance: None,
         judge: Judge::Each(terminated),
         why: "a client waits for the end of the line, then finds two messages on one line and reads neither",
@@ -96,7 +96,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Stdio,
         requirement: "messages are UTF-8",
         sources: ENCODING,
-        on: On::Stdio,
+        on: AppliesTo::Stdio,
         tolerance: None,
         judge: Judge::Each(utf8),
         why: "clients replace letters with a replacement character, or drop the whole message",
@@ -114,7 +114,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Stdio,
         requirement: "no byte order mark stands before a message",
         sources: TRANSPORT,
-        on: On::Stdio,
+        on: AppliesTo::Stdio,
         tolerance: None,
         judge: Judge::Each(no_bom),
         why: "to a JSON parser it is an unexpected character, and the message, usually the handshake, is lost",
@@ -132,7 +132,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Stdio,
         requirement: "lines end with a line feed alone",
         sources: HABITS,
-        on: On::Stdio,
+        on: AppliesTo::Stdio,
         tolerance: None,
         judge: Judge::Each(line_feeds),
         why: "JSON allows the carriage return, but clients that compare or count bytes fail on it",
@@ -150,7 +150,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Stdio,
         requirement: "there are no blank lines between messages",
         sources: HABITS,
-        on: On::Stdio,
+        on: AppliesTo::Stdio,
         tolerance: None,
         judge: Judge::Each(no_blank_lines),
         why: "a blank line is not a message; strict clients report an error for each of them",
@@ -203,7 +203,11 @@ fn lines<'a>(conversation: &ConversationView<'a>) -> Vec<StdoutLine<'a>> {
             _ => None,
         })
         .collect();
-    let messages: BTreeSet<FrameId> = conversation.from_server().filter(|said| is_message(&said.value)).map(|said| said.frame.id).collect();
+    let messages: BTreeSet<FrameId> = conversation
+        .from_server()
+        .filter(|wire_message| is_message(&wire_message.value))
+        .map(|wire_message| wire_message.frame.id)
+        .collect();
     let mut found = Vec::new();
     let mut next = 0;
     while let Some((frame, bytes, unterminated)) = raw.get(next) {

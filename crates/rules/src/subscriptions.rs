@@ -1,8 +1,8 @@
 //! Streams of notifications that a modern client requests.
 //! Source: 2026-07-28, basic/patterns/subscriptions.
 
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{ConversationView, Said};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{ConversationView, WireMessage};
 use mcproof_record::ProbeOutcome;
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "a subscription begins with its acknowledgement",
         sources: &[must("basic/patterns/subscriptions#acknowledgment")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(is_acknowledged_first),
         why: "only the acknowledgement shows a client from when on it gets every notification, and which ones it will not get",
@@ -36,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "every message of a subscription carries its id",
         sources: &[must("basic/patterns/subscriptions#receiving-notifications")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(notifications_are_tagged),
         why: "over stdio, all subscriptions share one channel, and only the id distinguishes them",
@@ -56,7 +56,7 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "a server sends only kinds of notifications that the client requested",
         sources: &[must("basic/patterns/subscriptions#opening-a-stream")],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(filter_is_honored),
         why: "a client treats a notification that it did not request as an error, or wakes up needlessly",
@@ -79,9 +79,9 @@ const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 /// A `subscriptions/listen` request and its messages.
 struct Subscription<'c> {
-    request: &'c Said<'c>,
-    answer: Option<&'c Said<'c>>,
-    notifications: Vec<&'c Said<'c>>,
+    request: &'c WireMessage<'c>,
+    answer: Option<&'c WireMessage<'c>>,
+    notifications: Vec<&'c WireMessage<'c>>,
 }
 
 impl Subscription<'_> {
@@ -90,18 +90,18 @@ impl Subscription<'_> {
     }
 
     /// What is wrong with a notification according to the filter.
-    fn filter_violation(&self, notification: &Said<'_>) -> Option<String> {
+    fn filter_violation(&self, notification: &WireMessage<'_>) -> Option<String> {
         let method = notification.method()?;
-        let asked = |kind: &str| self.request.param("/notifications").and_then(|filter| filter.get(kind));
-        let is_on = |kind: &str| asked(kind) == Some(&Value::Bool(true));
-        let uris = || asked("resourceSubscriptions").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let attempt = |kind: &str| self.request.param("/notifications").and_then(|filter| filter.get(kind));
+        let is_on = |kind: &str| attempt(kind) == Some(&Value::Bool(true));
+        let uris = || attempt("resourceSubscriptions").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
         let is_allowed = match method {
             ACKNOWLEDGED => {
                 let granted = notification.param("/notifications").and_then(Value::as_object);
                 let beyond = granted.into_iter().flatten().find(|(kind, value)| match value {
                     Value::Bool(granted) => *granted && !is_on(kind),
                     Value::Array(granted) => {
-                        granted.iter().filter_map(Value::as_str).any(|granted| uris().all(|asked| asked != granted))
+                        granted.iter().filter_map(Value::as_str).any(|granted| uris().all(|attempt| attempt != granted))
                             && *kind == "resourceSubscriptions"
                     }
                     _ => false,
@@ -127,18 +127,21 @@ fn is_of_a_subscription(method: &str) -> bool {
 }
 
 /// Every subscription, and the notifications of subscriptions that belong to none.
-fn subscriptions<'c>(conversation: &'c ConversationView<'_>) -> (Vec<Subscription<'c>>, Vec<&'c Said<'c>>) {
+fn subscriptions<'c>(conversation: &'c ConversationView<'_>) -> (Vec<Subscription<'c>>, Vec<&'c WireMessage<'c>>) {
     let requests = conversation.requests().filter(|(request, _)| request.method() == Some("subscriptions/listen"));
     let mut all: Vec<Subscription<'c>> =
         requests.map(|(request, answer)| Subscription { request, answer, notifications: Vec::new() }).collect();
     let mut stray = Vec::new();
-    let initialized = conversation.from_client().find(|said| said.method() == Some("initialize")).map(|said| said.frame.id);
-    for said in conversation.from_server().filter(|said| said.is_notification()) {
-        if initialized.is_some_and(|initialized| said.frame.id > initialized) {
+    let initialized = conversation
+        .from_client()
+        .find(|wire_message| wire_message.method() == Some("initialize"))
+        .map(|wire_message| wire_message.frame.id);
+    for wire_message in conversation.from_server().filter(|wire_message| wire_message.is_notification()) {
+        if initialized.is_some_and(|initialized| wire_message.frame.id > initialized) {
             break;
         }
-        let tag = said.meta("subscriptionId");
-        let is_ours = |subscription: &Subscription<'_>| match (subscription.request.exchange, said.exchange, tag) {
+        let tag = wire_message.meta("subscriptionId");
+        let is_ours = |subscription: &Subscription<'_>| match (subscription.request.exchange, wire_message.exchange, tag) {
             (Some(ours), Some(theirs), _) => ours == theirs,
             (_, _, Some(tag)) => subscription.request.id() == Some(tag),
             (_, _, None) => false,
@@ -146,13 +149,13 @@ fn subscriptions<'c>(conversation: &'c ConversationView<'_>) -> (Vec<Subscriptio
         // A subscription id of no request counts as none.
         let is_nearest = |subscription: &Subscription<'_>| {
             subscription.request.exchange.is_none()
-                && subscription.request.frame.id < said.frame.id
-                && said.method().is_some_and(is_of_a_subscription)
+                && subscription.request.frame.id < wire_message.frame.id
+                && wire_message.method().is_some_and(is_of_a_subscription)
         };
         let position = all.iter().rposition(is_ours).or_else(|| all.iter().rposition(is_nearest));
         match position.and_then(|position| all.get_mut(position)) {
-            Some(subscription) => subscription.notifications.push(said),
-            None if said.method().is_some_and(is_of_a_subscription) => stray.push(said),
+            Some(subscription) => subscription.notifications.push(wire_message),
+            None if wire_message.method().is_some_and(is_of_a_subscription) => stray.push(wire_message),
             None => {}
         }
     }
@@ -185,14 +188,14 @@ fn is_acknowledged_first(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
     for subscription in all.iter().filter(|subscription| !subscription.is_refused()) {
         let first = subscription.notifications.first();
-        let asked = subscription.request.frame.id;
+        let attempt = subscription.request.frame.id;
         let was_silent = || {
             let probes = conversation.conversation.probes.iter();
-            probes.filter(|probed| probed.contains(asked)).any(|probed| probed.outcome == ProbeOutcome::Silent)
+            probes.filter(|probed| probed.contains(attempt)).any(|probed| probed.outcome == ProbeOutcome::Silent)
         };
         let status = subscription.request.exchange.and_then(|id| conversation.exchanges.get(&id)?.status());
         if let Some(status) = status.filter(|status| ![200, 401, 403, 429].contains(status)) {
-            violations.push(Violation::new(format!("a subscription got status {status}"), [asked]));
+            violations.push(Violation::new(format!("a subscription got status {status}"), [attempt]));
             continue;
         }
         match (first, subscription.answer) {
@@ -200,17 +203,17 @@ fn is_acknowledged_first(conversation: &ConversationView<'_>) -> Judgment {
                 seen += 1;
                 let again = subscription.notifications.iter().skip(1).find(|one| one.method() == Some(ACKNOWLEDGED));
                 violations.extend(
-                    again.map(|again| Violation::new("a subscription was acknowledged twice", [asked, first.frame.id, again.frame.id])),
+                    again.map(|again| Violation::new("a subscription was acknowledged twice", [attempt, first.frame.id, again.frame.id])),
                 );
             }
             (Some(first), _) => {
                 let message = format!("a subscription began with `{}`", first.method().unwrap_or_default());
-                violations.push(Violation::new(message, [asked, first.frame.id]));
+                violations.push(Violation::new(message, [attempt, first.frame.id]));
             }
             (None, Some(answer)) => {
-                violations.push(Violation::new("a subscription got a response without an acknowledgement", [asked, answer.frame.id]));
+                violations.push(Violation::new("a subscription got a response without an acknowledgement", [attempt, answer.frame.id]));
             }
-            (None, None) if was_silent() => violations.push(Violation::new("a subscription was not acknowledged in time", [asked])),
+            (None, None) if was_silent() => violations.push(Violation::new("a subscription was not acknowledged in time", [attempt])),
             (None, None) => {}
         }
     }
@@ -257,8 +260,10 @@ fn filter_is_honored(conversation: &ConversationView<'_>) -> Judgment {
     }
     if let Some(first) = stray.first() {
         let method = first.method().unwrap_or_default();
-        violations
-            .push(Violation::new(format!("`{method}` came outside of any subscription"), stray.iter().take(3).map(|said| said.frame.id)));
+        violations.push(Violation::new(
+            format!("`{method}` came outside of any subscription"),
+            stray.iter().take(3).map(|wire_message| wire_message.frame.id),
+        ));
     }
     violations.dedup_by(|later, first| later.message == first.message);
     match (violations.is_empty(), without_any(conversation, &all)) {

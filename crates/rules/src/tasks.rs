@@ -2,11 +2,13 @@
 //! Source: 2025-11-25, basic/utilities/tasks. The tasks of the extension are judged with fixtures.
 
 use super::answers::messages;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions};
+use super::rule_definition::{
+    AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions,
+};
 use super::sessions::weakness;
 use mcproof_analysis::probes::{MISLED, RELATED};
 use mcproof_analysis::wording::excerpt;
-use mcproof_analysis::{Answer, Asked, ConversationView, Said};
+use mcproof_analysis::{Attempt, AttemptOutcome, ConversationView, WireMessage};
 use mcproof_protocol::Revision;
 use mcproof_protocol::error_code::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
 use mcproof_record::{ExchangeId, FrameId};
@@ -23,7 +25,7 @@ const OF_TASKS: Rule = Rule {
     area: Area::Calls,
     requirement: "",
     sources: &[],
-    on: On::Any,
+    on: AppliesTo::Any,
     tolerance: None,
     judge: Judge::Each(|_| Judgment::Pass),
     why: "",
@@ -506,7 +508,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "https://modelcontextprotocol.io/seps/2663-tasks-extension",
             },
         ],
-        on: On::Http,
+        on: AppliesTo::Http,
         judge: Judge::Each(id_is_unguessable),
         why: "anyone who guesses a task id can read its result, respond to its requests, or cancel it",
         remedy: "generate the id with a cryptographic random number generator, with at least 128 bits",
@@ -538,15 +540,15 @@ fn without_tasks(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 /// Judges the response to each probe.
-fn each(conversation: &ConversationView<'_>, probe: &str, flaw: impl Fn(&Asked<'_, '_>) -> Option<String>) -> Judgment {
+fn each(conversation: &ConversationView<'_>, probe: &str, flaw: impl Fn(&Attempt<'_, '_>) -> Option<String>) -> Judgment {
     let (mut tried, mut seen, mut violations) = (false, 0, Vec::<Violation>::new());
-    for asked in conversation.probes(probe) {
+    for attempt in conversation.probes(probe) {
         tried = true;
-        if matches!(asked.answer, Answer::Silence | Answer::Gone | Answer::None) {
+        if matches!(attempt.answer, AttemptOutcome::Silence | AttemptOutcome::Gone | AttemptOutcome::None) {
             continue;
         }
         seen += 1;
-        violations.extend(flaw(&asked).map(|message| Violation::new(message, asked.frames())));
+        violations.extend(flaw(&attempt).map(|message| Violation::new(message, attempt.frames())));
     }
     violations.truncate(1);
     if tried { Judgment::of(violations, seen, "no request about tasks got a response") } else { without_tasks(conversation) }
@@ -565,14 +567,14 @@ fn has_ended(status: &str) -> bool {
 }
 
 /// The task that a request is about.
-fn target<'c>(asked: &Asked<'_, 'c>) -> Option<&'c str> {
-    asked.request?.param("/taskId")?.as_str()
+fn target<'c>(attempt: &Attempt<'_, 'c>) -> Option<&'c str> {
+    attempt.request?.param("/taskId")?.as_str()
 }
 
 /// The result of a request about a task.
-fn result_of<'c>(asked: &Asked<'_, 'c>) -> Option<&'c Value> {
-    match asked.answer {
-        Answer::Result { value, .. } => Some(value),
+fn result_of<'c>(attempt: &Attempt<'_, 'c>) -> Option<&'c Value> {
+    match attempt.answer {
+        AttemptOutcome::Result { value, .. } => Some(value),
         _ => None,
     }
 }
@@ -580,7 +582,7 @@ fn result_of<'c>(asked: &Asked<'_, 'c>) -> Option<&'c Value> {
 /// The tasks that calls of the client created, with the frames of the responses.
 fn created_tasks<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c Value, FrameId)> {
     let calls = conversation.requests().filter(|(request, _)| request.method() == Some("tools/call"));
-    let place = |answer: &'c Said<'_>| {
+    let place = |answer: &'c WireMessage<'_>| {
         let result = answer.value.get("result")?;
         if conversation.is_modern() { Some(result).filter(|result| result["resultType"] == "task") } else { result.get("task") }
     };
@@ -599,14 +601,15 @@ struct TaskState<'c> {
 fn reported_states<'c>(conversation: &'c ConversationView<'_>) -> BTreeMap<&'c str, Vec<TaskState<'c>>> {
     let mut all: BTreeMap<&str, Vec<TaskState<'_>>> = BTreeMap::new();
     let on_one_channel = !conversation.is_over("http");
-    for heard in messages(conversation) {
-        let result = heard.value.get("result");
+    for server_message in messages(conversation) {
+        let result = server_message.value.get("result");
         let of_call = result.and_then(|result| result.get("task"));
         let of_list = result.and_then(|result| result.get("tasks")?.as_array()).into_iter().flatten();
-        let pushed = heard.value.get("params").filter(|_| on_one_channel && heard.method() == Some("notifications/tasks/status"));
+        let pushed =
+            server_message.value.get("params").filter(|_| on_one_channel && server_message.method() == Some("notifications/tasks/status"));
         for state in of_call.into_iter().chain(result).chain(of_list).chain(pushed) {
             let (Some(id), Some(status)) = (id_of(state), state.get("status").and_then(Value::as_str)) else { continue };
-            all.entry(id).or_default().push(TaskState { status, frame: heard.frame, exchange: heard.exchange });
+            all.entry(id).or_default().push(TaskState { status, frame: server_message.frame, exchange: server_message.exchange });
         }
     }
     let created = created_tasks(conversation);
@@ -615,39 +618,40 @@ fn reported_states<'c>(conversation: &'c ConversationView<'_>) -> BTreeMap<&'c s
 }
 
 /// The next reported status of a task.
-fn next_status<'c>(conversation: &'c ConversationView<'_>, asked: &Asked<'_, 'c>) -> Option<(&'c str, FrameId)> {
-    let until = asked.answer.frame()?;
-    let later = conversation.probes("task-status").filter(|status| status.probed.first > until && target(status) == target(asked));
+fn next_status<'c>(conversation: &'c ConversationView<'_>, attempt: &Attempt<'_, 'c>) -> Option<(&'c str, FrameId)> {
+    let until = attempt.answer.frame()?;
+    let later = conversation.probes("task-status").filter(|status| status.probed.first > until && target(status) == target(attempt));
     later.filter_map(|status| Some((status_of(result_of(&status)?), status.answer.frame()?))).next()
 }
 
 fn undeclared_is_ignored(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probe("task-undeclared") else {
+    let Some(attempt) = conversation.probe("task-undeclared") else {
         let declares = conversation.capability("tasks/requests/tools/call").is_some();
         return match declares {
             true => Judgment::NotApplicable("the server declares tasks".into()),
             false => Judgment::NotTried("no tool was called with `task`".into()),
         };
     };
-    let works = conversation.probes("call").any(|call| call.subject() == asked.subject() && matches!(call.answer, Answer::Result { .. }));
-    match asked.answer {
-        Answer::Result { value, .. } if value.get("task").is_some() => {
-            let message = format!("`{}` called with `task` got a task, but `tasks` is not declared", asked.subject());
-            Judgment::Broken(vec![Violation::new(message, asked.frames())])
+    let works =
+        conversation.probes("call").any(|call| call.subject() == attempt.subject() && matches!(call.answer, AttemptOutcome::Result { .. }));
+    match attempt.answer {
+        AttemptOutcome::Result { value, .. } if value.get("task").is_some() => {
+            let message = format!("`{}` called with `task` got a task, but `tasks` is not declared", attempt.subject());
+            Judgment::Broken(vec![Violation::new(message, attempt.frames())])
         }
-        Answer::Result { .. } => Judgment::Pass,
+        AttemptOutcome::Result { .. } => Judgment::Pass,
         // Every server of the TypeScript SDK does so, and clients that respect capabilities are not affected.
-        Answer::Error { .. } if works => Judgment::NotApplicable("the server refuses a call with `task`".into()),
+        AttemptOutcome::Error { .. } if works => Judgment::NotApplicable("the server refuses a call with `task`".into()),
         answer => Judgment::Untestable(format!("a call with `task` got {}", answer.describe())),
     }
 }
 
 fn returns_task(conversation: &ConversationView<'_>) -> Judgment {
-    each(conversation, "task-create", |asked| match asked.answer {
+    each(conversation, "task-create", |attempt| match attempt.answer {
         // The tool may be busy, or refuse the arguments.
-        Answer::Error { .. } => None,
-        Answer::Result { value, .. } if value.get("task").is_some_and(Value::is_object) => None,
-        answer => Some(format!("`{}` called as a task got {}, not a task", asked.subject(), answer.describe())),
+        AttemptOutcome::Error { .. } => None,
+        AttemptOutcome::Result { value, .. } if value.get("task").is_some_and(Value::is_object) => None,
+        answer => Some(format!("`{}` called as a task got {}, not a task", attempt.subject(), answer.describe())),
     })
 }
 
@@ -690,21 +694,21 @@ fn end_is_final(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn result_waits(conversation: &ConversationView<'_>) -> Judgment {
-    each(conversation, "task-result", |asked| {
-        let (status, _) = next_status(conversation, asked)?;
+    each(conversation, "task-result", |attempt| {
+        let (status, _) = next_status(conversation, attempt)?;
         (!has_ended(status) && !status.is_empty())
-            .then(|| format!("`tasks/result` got {} while the task was `{}`", asked.answer.describe(), excerpt(status)))
+            .then(|| format!("`tasks/result` got {} while the task was `{}`", attempt.answer.describe(), excerpt(status)))
     })
 }
 
 fn result_is_stable(conversation: &ConversationView<'_>) -> Judgment {
-    let completed = |asked: &Asked<'_, '_>| next_status(conversation, asked).is_some_and(|(status, _)| status == "completed");
+    let completed = |attempt: &Attempt<'_, '_>| next_status(conversation, attempt).is_some_and(|(status, _)| status == "completed");
     let Some(first) = conversation.probe("task-result").filter(completed) else {
         let made = !created_tasks(conversation).is_empty();
         return if made { Judgment::Untestable("no task was completed in time".into()) } else { without_tasks(conversation) };
     };
-    let broken = |message: String, asked: &Asked<'_, '_>| {
-        let frames = first.frames().into_iter().chain(asked.frames()).collect::<std::collections::BTreeSet<_>>();
+    let broken = |message: String, attempt: &Attempt<'_, '_>| {
+        let frames = first.frames().into_iter().chain(attempt.frames()).collect::<std::collections::BTreeSet<_>>();
         Judgment::Broken(vec![Violation::new(message, frames)])
     };
     let Some(result) = result_of(&first) else {
@@ -715,44 +719,46 @@ fn result_is_stable(conversation: &ConversationView<'_>) -> Judgment {
     }
     let Some(again) = conversation.probe("task-result-again") else { return Judgment::Pass };
     match again.answer {
-        Answer::Result { value, .. } if value == result => Judgment::Pass,
-        Answer::Result { .. } => broken("`tasks/result` returned a different result for the second request".into(), &again),
-        Answer::Error { .. } => broken(format!("`tasks/result` got {} for the second request", again.answer.describe()), &again),
+        AttemptOutcome::Result { value, .. } if value == result => Judgment::Pass,
+        AttemptOutcome::Result { .. } => broken("`tasks/result` returned a different result for the second request".into(), &again),
+        AttemptOutcome::Error { .. } => broken(format!("`tasks/result` got {} for the second request", again.answer.describe()), &again),
         _ => Judgment::Untestable("the second `tasks/result` got no response".into()),
     }
 }
 
 fn result_names_its_task(conversation: &ConversationView<'_>) -> Judgment {
-    each(conversation, "task-result", |asked| {
+    each(conversation, "task-result", |attempt| {
         // A missing one is reported by the rule about schemas.
-        let named = result_of(asked)?.get("_meta")?.get(RELATED)?.get("taskId")?;
-        (named.as_str() != target(asked))
+        let named = result_of(attempt)?.get("_meta")?.get(RELATED)?.get("taskId")?;
+        (named.as_str() != target(attempt))
             .then(|| format!("the result of a task names another task in `_meta`: {}", excerpt(named.to_string())))
     })
 }
 
 fn names_no_related_task(conversation: &ConversationView<'_>) -> Judgment {
     const METHODS: [&str; 3] = ["tasks/get", "tasks/list", "tasks/cancel"];
-    let asked = conversation.requests().filter_map(|(request, answer)| Some((request.method()?, answer?)));
-    let answers = asked.filter(|(method, _)| METHODS.contains(method)).map(|(method, answer)| (method, answer, "/result/_meta"));
-    let pushed = conversation.from_server().filter(|said| said.method() == Some("notifications/tasks/status"));
-    let all: Vec<_> = answers.chain(pushed.map(|said| ("notifications/tasks/status", said, "/params/_meta"))).collect();
-    let named = all.iter().find(|(_, said, place)| said.value.pointer(place).is_some_and(|meta| meta.get(RELATED).is_some()));
-    let violation = named.map(|(method, said, _)| Violation::new(format!("`{method}` has `{RELATED}` in `_meta`"), [said.frame.id]));
+    let attempt = conversation.requests().filter_map(|(request, answer)| Some((request.method()?, answer?)));
+    let answers = attempt.filter(|(method, _)| METHODS.contains(method)).map(|(method, answer)| (method, answer, "/result/_meta"));
+    let pushed = conversation.from_server().filter(|wire_message| wire_message.method() == Some("notifications/tasks/status"));
+    let all: Vec<_> = answers.chain(pushed.map(|wire_message| ("notifications/tasks/status", wire_message, "/params/_meta"))).collect();
+    let named =
+        all.iter().find(|(_, wire_message, place)| wire_message.value.pointer(place).is_some_and(|meta| meta.get(RELATED).is_some()));
+    let violation =
+        named.map(|(method, wire_message, _)| Violation::new(format!("`{method}` has `{RELATED}` in `_meta`"), [wire_message.frame.id]));
     if all.is_empty() { without_tasks(conversation) } else { Judgment::from_violations(violation.into_iter().collect()) }
 }
 
 fn id_in_params_takes_precedence(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(asked) = conversation.probes("task-status").find(|asked| asked.subject() == MISLED) else {
+    let Some(attempt) = conversation.probes("task-status").find(|attempt| attempt.subject() == MISLED) else {
         return without_tasks(conversation);
     };
-    match (result_of(&asked).map(id_of), target(&asked)) {
+    match (result_of(&attempt).map(id_of), target(&attempt)) {
         (Some(given), wanted) if given == wanted => Judgment::Pass,
         (Some(_), _) => {
             let message = "`tasks/get` with another task in `_meta` returned that other task";
-            Judgment::Broken(vec![Violation::new(message, asked.frames())])
+            Judgment::Broken(vec![Violation::new(message, attempt.frames())])
         }
-        (None, _) => Judgment::Untestable(format!("`tasks/get` with another task in `_meta` got {}", asked.answer.describe())),
+        (None, _) => Judgment::Untestable(format!("`tasks/get` with another task in `_meta` got {}", attempt.answer.describe())),
     }
 }
 
@@ -760,18 +766,18 @@ fn list_has_each(conversation: &ConversationView<'_>) -> Judgment {
     if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "tasks/list") {
         return judgment;
     }
-    let Some(asked) = conversation.probe("task-list") else { return without_tasks(conversation) };
-    let is_found = |found: &Asked<'_, '_>| target(found) == Some(asked.subject()) && result_of(found).is_some();
-    let is_there = conversation.probes("task-status").any(|found| is_found(&found) && found.probed.end <= asked.probed.first);
-    let pages: Vec<&Said<'_>> = conversation
+    let Some(attempt) = conversation.probe("task-list") else { return without_tasks(conversation) };
+    let is_found = |found: &Attempt<'_, '_>| target(found) == Some(attempt.subject()) && result_of(found).is_some();
+    let is_there = conversation.probes("task-status").any(|found| is_found(&found) && found.probed.end <= attempt.probed.first);
+    let pages: Vec<&WireMessage<'_>> = conversation
         .requests()
         .filter(|(request, _)| request.method() == Some("tasks/list"))
-        .filter(|(request, _)| asked.probed.contains(request.frame.id))
+        .filter(|(request, _)| attempt.probed.contains(request.frame.id))
         .filter_map(|(_, answer)| answer)
         .collect();
     let is_whole = pages.last().is_some_and(|page| page.value.get("result").is_some_and(|result| result.get("nextCursor").is_none()));
     let listed = pages.iter().filter_map(|page| page.value.pointer("/result/tasks")?.as_array()).flatten();
-    match listed.filter_map(id_of).any(|id| id == asked.subject()) {
+    match listed.filter_map(id_of).any(|id| id == attempt.subject()) {
         true => Judgment::Pass,
         false if is_there && is_whole => {
             let frames = pages.iter().map(|page| page.frame.id);
@@ -785,8 +791,8 @@ fn cancel_cancels(conversation: &ConversationView<'_>) -> Judgment {
     if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "tasks/cancel") {
         return judgment;
     }
-    each(conversation, "task-cancel", |asked| {
-        let state = result_of(asked)?;
+    each(conversation, "task-cancel", |attempt| {
+        let state = result_of(attempt)?;
         let status = status_of(state);
         // The task may have ended in the meantime, which gets an error.
         (status != "cancelled").then(|| format!("`tasks/cancel` returned a task with the status `{}`", excerpt(status)))
@@ -798,27 +804,27 @@ fn ended_cannot_be_canceled(conversation: &ConversationView<'_>) -> Judgment {
         return judgment;
     }
     let states = reported_states(conversation);
-    each(conversation, "task-cancel-ended", |asked| {
-        let earlier = states.get(target(asked)?)?.iter().rfind(|state| state.frame < asked.probed.first)?;
+    each(conversation, "task-cancel-ended", |attempt| {
+        let earlier = states.get(target(attempt)?)?.iter().rfind(|state| state.frame < attempt.probed.first)?;
         // A task that was removed since is unknown, which gets the same error.
-        (has_ended(earlier.status) && asked.answer.code() != Some(INVALID_PARAMS))
-            .then(|| format!("canceling a task that is `{}` got {}, not error {INVALID_PARAMS}", earlier.status, asked.answer.describe()))
+        (has_ended(earlier.status) && attempt.answer.code() != Some(INVALID_PARAMS))
+            .then(|| format!("canceling a task that is `{}` got {}, not error {INVALID_PARAMS}", earlier.status, attempt.answer.describe()))
     })
 }
 
 fn unknown_is_refused(conversation: &ConversationView<'_>) -> Judgment {
-    each(conversation, "task-unknown", |asked| {
-        let what = if asked.subject() == "tasks/list" { "an unknown cursor" } else { "an unknown task" };
-        (asked.answer.code() != Some(INVALID_PARAMS))
-            .then(|| format!("`{}` with {what} got {}, not error {INVALID_PARAMS}", asked.subject(), asked.answer.describe()))
+    each(conversation, "task-unknown", |attempt| {
+        let what = if attempt.subject() == "tasks/list" { "an unknown cursor" } else { "an unknown task" };
+        (attempt.answer.code() != Some(INVALID_PARAMS))
+            .then(|| format!("`{}` with {what} got {}, not error {INVALID_PARAMS}", attempt.subject(), attempt.answer.describe()))
     })
 }
 
 fn forbidden_is_refused(conversation: &ConversationView<'_>) -> Judgment {
-    each(conversation, "task-forbidden", |asked| {
-        (asked.answer.code() != Some(METHOD_NOT_FOUND)).then(|| {
-            let got = asked.answer.describe();
-            format!("`{}`, a tool without task support, called as a task got {got}, not error {METHOD_NOT_FOUND}", asked.subject())
+    each(conversation, "task-forbidden", |attempt| {
+        (attempt.answer.code() != Some(METHOD_NOT_FOUND)).then(|| {
+            let got = attempt.answer.describe();
+            format!("`{}`, a tool without task support, called as a task got {got}, not error {METHOD_NOT_FOUND}", attempt.subject())
         })
     })
 }
@@ -827,12 +833,12 @@ fn needed_is_wanted(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.probe("task-needed").is_none() && conversation.probe("task-create").is_some() {
         return Judgment::NotApplicable("no tool requires a task".into());
     }
-    let is_refused = |asked: &Asked<'_, '_>| matches!(asked.answer, Answer::Result { .. }) && asked.answer.is_refusal();
-    let judgment = each(conversation, "task-needed", |asked| {
+    let is_refused = |attempt: &Attempt<'_, '_>| matches!(attempt.answer, AttemptOutcome::Result { .. }) && attempt.answer.is_refusal();
+    let judgment = each(conversation, "task-needed", |attempt| {
         // The section on errors names a different code for requests that require a task.
-        (!matches!(asked.answer.code(), Some(METHOD_NOT_FOUND | INVALID_REQUEST))).then(|| {
-            let got = asked.answer.describe();
-            format!("`{}`, which requires a task, called without `task` got {got}, not error {METHOD_NOT_FOUND}", asked.subject())
+        (!matches!(attempt.answer.code(), Some(METHOD_NOT_FOUND | INVALID_REQUEST))).then(|| {
+            let got = attempt.answer.describe();
+            format!("`{}`, which requires a task, called without `task` got {got}, not error {METHOD_NOT_FOUND}", attempt.subject())
         })
     });
     match judgment {
@@ -853,15 +859,14 @@ fn progress_ends_with_task(conversation: &ConversationView<'_>) -> Judgment {
         let (Some(token), Some(states)) = (call.param("/_meta/progressToken"), id.and_then(|id| states.get(id))) else { continue };
         let Some(end) = states.iter().find(|state| has_ended(state.status)) else { continue };
         ended += 1;
-        let is_late = |heard: &super::answers::Heard<'_>| {
-            let is_of_it = heard.method() == Some("notifications/progress") && heard.value.pointer("/params/progressToken") == Some(token);
-            is_of_it && heard.frame > end.frame && heard.exchange == end.exchange
+        let is_late = |server_message: &super::answers::ServerMessage<'_>| {
+            let is_of_it = server_message.method() == Some("notifications/progress")
+                && server_message.value.pointer("/params/progressToken") == Some(token);
+            is_of_it && server_message.frame > end.frame && server_message.exchange == end.exchange
         };
-        violations.extend(
-            messages(conversation).find(is_late).map(|heard| {
-                Violation::new(format!("progress of a task was sent after it was `{}`", end.status), [end.frame, heard.frame])
-            }),
-        );
+        violations.extend(messages(conversation).find(is_late).map(|server_message| {
+            Violation::new(format!("progress of a task was sent after it was `{}`", end.status), [end.frame, server_message.frame])
+        }));
     }
     violations.truncate(1);
     match created_tasks(conversation).is_empty() {

@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::answers::messages;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::wording::excerpt;
 use regex::Regex;
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
     area: Area::Modern,
     requirement: "`traceparent`, `tracestate` and `baggage` in `_meta` have the W3C formats",
     sources: &[RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#_meta" }],
-    on: On::Any,
+    on: AppliesTo::Any,
     tolerance: None,
     judge: Judge::Each(is_well_formed),
     why: "tracers silently drop invalid values, so the trace ends here",
@@ -32,13 +32,13 @@ const KEYS: [(&str, IsValid); 3] = [("traceparent", is_parent), ("tracestate", i
 
 fn is_well_formed(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::<Violation>::new());
-    for heard in messages(conversation) {
-        let metas = ["/params/_meta", "/result/_meta"].iter().filter_map(|place| heard.value.pointer(place));
+    for server_message in messages(conversation) {
+        let metas = ["/params/_meta", "/result/_meta"].iter().filter_map(|place| server_message.value.pointer(place));
         for (meta, (key, is_valid)) in metas.flat_map(|meta| KEYS.map(|known| (meta, known))) {
             let Some(value) = meta.get(key) else { continue };
             seen += 1;
             if !value.as_str().is_some_and(is_valid) && !violations.iter().any(|known| known.message.starts_with(&format!("`{key}`"))) {
-                violations.push(Violation::new(format!("`{key}` is {}", excerpt(value.to_string())), [heard.frame]));
+                violations.push(Violation::new(format!("`{key}` is {}", excerpt(value.to_string())), [server_message.frame]));
             }
         }
     }

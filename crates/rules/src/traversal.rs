@@ -2,8 +2,8 @@
 //! Source: server/resources, security considerations.
 
 use super::ConversationView;
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use mcproof_analysis::Answer;
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use mcproof_analysis::AttemptOutcome;
 use mcproof_analysis::wording::excerpt;
 use regex::Regex;
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         level: RequirementLevel::Must,
         source: "server/resources#security-considerations",
     }],
-    on: On::Any,
+    on: AppliesTo::Any,
     tolerance: None,
     judge: Judge::Each(stays_inside),
     why: "anyone who can make a model read a resource, for example with a prompt in a web page, can read keys and passwords on the machine",
@@ -44,20 +44,20 @@ const PASSWD_BASE64: &str = "cm9vdDp4OjA6MD";
 
 fn stays_inside(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
-    for asked in conversation.probes("template-traversal") {
-        match asked.answer {
-            Answer::Result { value, .. } => {
+    for attempt in conversation.probes("template-traversal") {
+        match attempt.answer {
+            AttemptOutcome::Result { value, .. } => {
                 seen += 1;
                 let contents = value.get("contents").and_then(Value::as_array).into_iter().flatten();
                 let mut texts =
                     contents.flat_map(|content| ["text", "blob"].map(|key| content.get(key))).flatten().filter_map(Value::as_str);
                 if texts.any(|text| PASSWD.is_match(text) || text.starts_with(PASSWD_BASE64)) {
-                    let uri = asked.request.and_then(|request| request.param("/uri")).and_then(Value::as_str).unwrap_or_default();
-                    let message = format!("`{}` returned /etc/passwd of the machine for `{}`", excerpt(asked.subject()), excerpt(uri));
-                    violations.push(Violation::new(message, asked.frames()));
+                    let uri = attempt.request.and_then(|request| request.param("/uri")).and_then(Value::as_str).unwrap_or_default();
+                    let message = format!("`{}` returned /etc/passwd of the machine for `{}`", excerpt(attempt.subject()), excerpt(uri));
+                    violations.push(Violation::new(message, attempt.frames()));
                 }
             }
-            Answer::Error { .. } => seen += 1,
+            AttemptOutcome::Error { .. } => seen += 1,
             _ => {}
         }
     }

@@ -2,9 +2,9 @@
 //! Source: basic/utilities/ping and cancellation; 2026-07-28, basic/patterns/cancellation.
 
 use super::ConversationView;
-use super::answers::{Heard, messages};
-use super::rule_definition::{Area, Judge, Judgment, On, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use mcproof_analysis::Answer;
+use super::answers::{ServerMessage, messages};
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use mcproof_analysis::AttemptOutcome;
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::Era;
 use serde_json::{Map, Value};
@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "basic/utilities/ping#behavior-requirements",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(ping_gets_empty_result),
         why: "clients and gateways use `ping` to check whether a connection is alive, and close it on an error; SDKs with strict schemas treat a result that is not empty as an error",
@@ -50,7 +50,7 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/patterns/cancellation#behavior-requirements",
             },
         ],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(cancels_only_own_requests),
         why: "a client stops waiting for the named request; if it is one of its own requests, the response is lost",
@@ -73,7 +73,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "basic/lifecycle#version-negotiation",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Together(offers_latest_version),
         why: "clients that are newer than the server get fewer features: no structured results, no titles, no elicitation",
@@ -100,7 +100,7 @@ pub(super) const RULES: &[Rule] = &[
             RequirementSource { revisions: revisions::FIRST, level: RequirementLevel::Must, source: "basic/messages#notifications" },
             RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Must, source: "basic#notifications" },
         ],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(notifications_have_no_id),
         why: "with an id it is a request: clients respond with an error, and its content is lost",
@@ -122,7 +122,7 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/tools#embedded-resources",
         }],
-        on: On::Any,
+        on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(embedded_resources_are_declared),
         why: "a client cannot read the embedded resource again or subscribe to it",
@@ -143,36 +143,38 @@ pub(super) const RULES: &[Rule] = &[
 
 fn ping_gets_empty_result(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
-    for asked in conversation.probes("ping") {
-        match asked.answer {
-            Answer::Result { value, .. } => {
+    for attempt in conversation.probes("ping") {
+        match attempt.answer {
+            AttemptOutcome::Result { value, .. } => {
                 seen += 1;
                 let has_more = |members: &Map<String, Value>| members.keys().find(|name| *name != "_meta").cloned();
                 if let Some(member) = value.as_object().and_then(has_more) {
                     let message = format!("the result of `ping` has the member `{}`; it has to be empty", excerpt(member));
-                    violations.push(Violation::new(message, asked.frames()));
+                    violations.push(Violation::new(message, attempt.frames()));
                 }
             }
-            Answer::Error { .. } | Answer::Status { .. } => {
-                violations.push(Violation::new(format!("`ping` got {}", asked.answer.describe()), asked.frames()));
+            AttemptOutcome::Error { .. } | AttemptOutcome::Status { .. } => {
+                violations.push(Violation::new(format!("`ping` got {}", attempt.answer.describe()), attempt.frames()));
             }
-            Answer::Silence | Answer::Gone | Answer::None => {}
+            AttemptOutcome::Silence | AttemptOutcome::Gone | AttemptOutcome::None => {}
         }
     }
     Judgment::of(violations, seen, "no `ping` got a response")
 }
 
 fn cancels_only_own_requests(conversation: &ConversationView<'_>) -> Judgment {
-    let heard: Vec<Heard<'_>> = messages(conversation).collect();
+    let server_message: Vec<ServerMessage<'_>> = messages(conversation).collect();
     let (mut seen, mut violations) = (0, Vec::new());
-    for (position, one) in heard.iter().enumerate().filter(|(_, heard)| heard.method() == Some("notifications/cancelled")) {
+    for (position, one) in
+        server_message.iter().enumerate().filter(|(_, server_message)| server_message.method() == Some("notifications/cancelled"))
+    {
         seen += 1;
         let id = one.value.pointer("/params/requestId").unwrap_or(&Value::Null);
         let may = match conversation.is_modern() {
-            true => conversation
-                .from_client()
-                .any(|said| said.method() == Some("subscriptions/listen") && said.id() == Some(id) && said.frame.id < one.frame),
-            false => heard[..position].iter().any(|earlier| earlier.is_request() && earlier.value.get("id") == Some(id)),
+            true => conversation.from_client().any(|wire_message| {
+                wire_message.method() == Some("subscriptions/listen") && wire_message.id() == Some(id) && wire_message.frame.id < one.frame
+            }),
+            false => server_message[..position].iter().any(|earlier| earlier.is_request() && earlier.value.get("id") == Some(id)),
         };
         if !may {
             let whose = if conversation.is_modern() { "is not a subscription of the client" } else { "is not a request of the server" };
@@ -189,9 +191,9 @@ fn cancels_only_own_requests(conversation: &ConversationView<'_>) -> Judgment {
 
 fn offers_latest_version(conversations: &[&ConversationView<'_>]) -> Judgment {
     let offer = conversations.iter().enumerate().find_map(|(index, one)| {
-        let asked = one.probe("unknown-version")?;
-        let Answer::Result { value, .. } = asked.answer else { return None };
-        Some((index, value.get("protocolVersion")?.as_str()?.to_owned(), asked.frames()))
+        let attempt = one.probe("unknown-version")?;
+        let AttemptOutcome::Result { value, .. } = attempt.answer else { return None };
+        Some((index, value.get("protocolVersion")?.as_str()?.to_owned(), attempt.frames()))
     });
     let Some((index, offered, frames)) = offer else {
         return Judgment::Untestable("no request with an unknown version got a response".into());
@@ -216,12 +218,11 @@ fn offers_latest_version(conversations: &[&ConversationView<'_>]) -> Judgment {
 }
 
 fn notifications_have_no_id(conversation: &ConversationView<'_>) -> Judgment {
-    let notifies = |heard: &Heard<'_>| heard.method().is_some_and(|method| method.starts_with("notifications/"));
-    let all: Vec<Heard<'_>> = messages(conversation).filter(notifies).collect();
-    let violation = all
-        .iter()
-        .find(|heard| heard.value.get("id").is_some())
-        .map(|heard| Violation::new(format!("`{}` has an id", excerpt(heard.method().unwrap_or_default())), [heard.frame]));
+    let notifies = |server_message: &ServerMessage<'_>| server_message.method().is_some_and(|method| method.starts_with("notifications/"));
+    let all: Vec<ServerMessage<'_>> = messages(conversation).filter(notifies).collect();
+    let violation = all.iter().find(|server_message| server_message.value.get("id").is_some()).map(|server_message| {
+        Violation::new(format!("`{}` has an id", excerpt(server_message.method().unwrap_or_default())), [server_message.frame])
+    });
     match all.is_empty() {
         true => Judgment::NotApplicable("the server sends no notifications".into()),
         false => Judgment::from_violations(violation.into_iter().collect()),
@@ -229,8 +230,8 @@ fn notifications_have_no_id(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn embedded_resources_are_declared(conversation: &ConversationView<'_>) -> Judgment {
-    let embedding = messages(conversation).find(|heard| {
-        let mut blocks = heard.value.pointer("/result/content").and_then(Value::as_array).into_iter().flatten();
+    let embedding = messages(conversation).find(|server_message| {
+        let mut blocks = server_message.value.pointer("/result/content").and_then(Value::as_array).into_iter().flatten();
         blocks.any(|block| block.get("type").and_then(Value::as_str) == Some("resource"))
     });
     let Some(embedding) = embedding else { return Judgment::NotApplicable("no tool embeds a resource".into()) };

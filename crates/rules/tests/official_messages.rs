@@ -296,7 +296,7 @@ impl Sample {
     fn about(&self) -> About<'_> {
         match self.method.as_str() {
             "" => About::Itself,
-            method => About::Answer { method, params: Some(&self.params) },
+            method => About::Response { method, params: Some(&self.params) },
         }
     }
 
@@ -320,8 +320,8 @@ fn wrap(definition: &str, example: &Value) -> Option<Sample> {
         result(method, definition, listed)
     };
     let ask = |request: Value| {
-        let asked = json!({ "resultType": "input_required", "inputRequests": { "key": request } });
-        result("tools/call", "InputRequiredResult", asked)
+        let attempt = json!({ "resultType": "input_required", "inputRequests": { "key": request } });
+        result("tools/call", "InputRequiredResult", attempt)
     };
     let sample = |params: Value| ask(json!({ "method": "sampling/createMessage", "params": params }));
     let elicit = |params: Value| ask(json!({ "method": "elicitation/create", "params": params }));

@@ -3,7 +3,7 @@
 
 use super::document::{Entry, Kind, Node};
 use super::habits::meant;
-use super::plan::Mishap;
+use super::plan::RetryCause;
 use super::reader::Reader;
 use super::source::Span;
 use mcproof_analysis::{did_you_mean, listed};
@@ -121,8 +121,8 @@ impl Shape {
             Self::Share => "a number above 0, and 1 at most",
             Self::Percentage => "a percentage such as 99.9",
             Self::Time => "a time such as 2027-01-31T02:00:00Z",
-            Self::Mishaps => return format!("one of {}, or a list of them", listed(Mishap::ALL.map(Mishap::word))),
-            Self::FlagOrMishaps => return format!("`true`, or one or more of {}", listed(Mishap::ALL.map(Mishap::word))),
+            Self::Mishaps => return format!("one of {}, or a list of them", listed(RetryCause::ALL.map(RetryCause::word))),
+            Self::FlagOrMishaps => return format!("`true`, or one or more of {}", listed(RetryCause::ALL.map(RetryCause::word))),
             Self::Flag => "`true`",
             Self::Name => "`true` or a name",
             Self::Nothing => "nothing or `true`",

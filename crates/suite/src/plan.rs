@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use resilience::{Audit, Breaker, Clashes, Fault, Leaks, Mishap, Retry};
+pub use resilience::{Audit, Breaker, Fault, Leaks, NameConflicts, Retry, RetryCause};
 pub(crate) use step::BESIDE;
 pub use step::{
     Action, Bytes, Expectations, ExpectedExit, ExpectedFailure, HttpRequest, Listing, Needs, OutputCheck, Redaction, Repeat, Snapshot,

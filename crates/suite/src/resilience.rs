@@ -2,7 +2,7 @@
 
 use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
-use super::plan::{Breaker, Mishap, Retry};
+use super::plan::{Breaker, Retry, RetryCause};
 use super::reader::Reader;
 use mcproof_analysis::{did_you_mean, listed};
 use mcproof_record::Diagnostic;
@@ -93,7 +93,7 @@ pub static BREAKER: Object<Breaker> = Object {
 
 impl Default for Retry {
     fn default() -> Self {
-        let on = vec![Mishap::Timeout, Mishap::Reset, Mishap::ServerError];
+        let on = vec![RetryCause::Timeout, RetryCause::Reset, RetryCause::ServerError];
         Self { most: 0, delay: Duration::from_millis(100), on, force: false }
     }
 }
@@ -117,14 +117,14 @@ pub(crate) fn read_breaker(reader: &mut Reader<'_>, node: &Node) -> Result<Break
 }
 
 /// `no_response:` of a step: `true`, or what kept the response from coming.
-pub(crate) fn read_no_answer(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<Mishap>, Fault> {
+pub(crate) fn read_no_answer(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<RetryCause>, Fault> {
     match node.kind {
-        Kind::Bool(true) => Ok(Mishap::ALL.to_vec()),
+        Kind::Bool(true) => Ok(RetryCause::ALL.to_vec()),
         _ => read_mishaps(reader, node),
     }
 }
 
-fn read_mishaps(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<Mishap>, Fault> {
+fn read_mishaps(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<RetryCause>, Fault> {
     let nodes = match &node.kind {
         Kind::Seq(nodes) if !nodes.is_empty() => nodes.as_slice(),
         Kind::Text(_) | Kind::Number(_) => std::slice::from_ref(node),
@@ -134,11 +134,11 @@ fn read_mishaps(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<Mishap>, Fau
     let mut mishaps = Vec::new();
     for node in nodes {
         let word = reader.text(node)?;
-        let Some(mishap) = Mishap::ALL.into_iter().find(|mishap| mishap.word() == word) else {
+        let Some(mishap) = RetryCause::ALL.into_iter().find(|mishap| mishap.word() == word) else {
             let diagnostic = Diagnostic::error("unknown-cause", format!("`{word}` is not a known cause of a missing response"));
-            let hint = match did_you_mean(&word, Mishap::ALL.map(Mishap::word)) {
+            let hint = match did_you_mean(&word, RetryCause::ALL.map(RetryCause::word)) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("write one of {}", listed(Mishap::ALL.map(Mishap::word))),
+                None => format!("write one of {}", listed(RetryCause::ALL.map(RetryCause::word))),
             };
             reader.report(diagnostic.hint(hint), node.span);
             return Err(Fault::Reported);

@@ -1,5 +1,6 @@
 //! Runs plans against real servers and emits events. The order of events is the order in which things happened.
 
+mod address_locks;
 mod aftermath;
 mod audit;
 mod case;
@@ -18,17 +19,17 @@ mod selection;
 mod sessions;
 mod shard;
 pub mod snapshot;
+mod starting;
 mod step;
 mod subscriptions;
-mod turns;
-mod warm;
 
 use crate::NO_EXPECTATION;
 use crate::plan::LimitChoices;
+use address_locks::AddressLocks;
 use audit::Audits;
 use case::{Finished, RunContext};
 use coverage::Collector;
-pub use coverage::Covering;
+pub use coverage::CoverageMode;
 use expand::Work;
 pub use filter::{FILTER_HELP, Filter};
 use group::Groups;
@@ -48,7 +49,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::task::{JoinError, JoinSet};
-use turns::Turns;
 
 /// How to run.
 #[derive(Clone)]
@@ -77,7 +77,7 @@ pub struct RunOptions {
     /// For HTTP servers that are not let in by their suite.
     pub authorization: Option<Authorization>,
     pub transcripts: Transcripts,
-    pub coverage: Covering,
+    pub coverage: CoverageMode,
     pub snapshots: Snapshots,
     /// Every request is written down there, and not where a suite says.
     pub audit: Option<PathBuf>,
@@ -120,7 +120,7 @@ pub enum Start {
 /// happens. Every server that was started has ended when this returns.
 pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()>, sink: &mut dyn FnMut(&Event)) -> Summary {
     let started = Instant::now();
-    let collector = (options.coverage == Covering::Servers).then(|| Collector::of(plan.cases.iter().cloned()));
+    let collector = (options.coverage == CoverageMode::Servers).then(|| Collector::of(plan.cases.iter().cloned()));
     let mut recorder = Recorder { summary: Summary::default(), collector, sink };
     recorder.record(Event::RunStarted {
         version: FORMAT_VERSION,
@@ -138,7 +138,7 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
     let most_ending = if jobs == 1 { 1 } else { jobs * ENDING_PER_JOB };
     let start = if jobs == 1 { Start::Cold } else { options.start };
     let audits = Audits::new(options.began);
-    let world = RunContext { options: Arc::new(options), turns: Turns::default(), groups: Groups::of(plan.cases.iter()), audits };
+    let world = RunContext { options: Arc::new(options), turns: AddressLocks::default(), groups: Groups::of(plan.cases.iter()), audits };
     let mut queue = Queue::of(plan.in_order());
     let mut wires = Wires::of(&recorder.summary.planned);
     let mut running: JoinSet<Finished> = JoinSet::new();

@@ -3,7 +3,7 @@
 
 use super::format::{Described, Presence, Shape};
 use super::parse::SUITE;
-use super::plan::Mishap;
+use super::plan::RetryCause;
 use super::step::STEP;
 use crate::judge::{MATCHER_KEYS, MatcherKey};
 use serde_json::{Map, Value, json};
@@ -164,7 +164,7 @@ fn short_steps() -> Vec<&'static str> {
 
 /// YAML reads a plain 429 as a number.
 fn mishap() -> Value {
-    let mut words: Vec<Value> = Mishap::ALL.iter().map(|mishap| json!(mishap.word())).collect();
+    let mut words: Vec<Value> = RetryCause::ALL.iter().map(|mishap| json!(mishap.word())).collect();
     words.push(json!(429));
     json!({ "anyOf": [{ "enum": words }, variable()] })
 }

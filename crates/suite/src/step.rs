@@ -15,8 +15,8 @@ pub use redactions::redactions;
 use super::document::{Entry, Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::plan::{
-    Action, Clashes, Expectations, ExpectedFailure, Listing, Needs, OutputCheck, Redaction, Repeat, Retry, Server, Snapshot, Spanned, Step,
-    TaskCall,
+    Action, Expectations, ExpectedFailure, Listing, NameConflicts, Needs, OutputCheck, Redaction, Repeat, Retry, Server, Snapshot, Spanned,
+    Step, TaskCall,
 };
 use super::reader::Reader;
 use super::source::Span;
@@ -115,7 +115,7 @@ pub struct StepDraft {
     timeout: Option<Duration>,
     max_timeout: Option<Duration>,
     retry: Option<Retry>,
-    clashes: Clashes,
+    clashes: NameConflicts,
     server: Option<(String, Span)>,
     session: Option<String>,
 }

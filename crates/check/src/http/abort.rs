@@ -1,7 +1,7 @@
 //! A client that goes before it has its answer.
 
 use super::super::explorer::Explorer;
-use super::question::Questions;
+use super::request_variants::Questions;
 use mcproof_client::RawHttpRequest;
 use mcproof_protocol::Transport;
 use serde_json::{Value, json};

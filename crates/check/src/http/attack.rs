@@ -1,7 +1,7 @@
 //! A web page somewhere that talks to the server behind its user's back, and a neighbour on the network.
 
 use super::super::explorer::Explorer;
-use super::question::{Questions, Varied as _};
+use super::request_variants::{Questions, RequestVariants as _};
 use if_addrs::get_if_addrs;
 use mcproof_client::{RawHttpRequest, Reads};
 use mcproof_protocol::Transport;

@@ -1,8 +1,8 @@
 //! Somebody without a token, with a wrong one, and on the way to where tokens are to be had.
 
 use super::super::explorer::Explorer;
-use super::super::tour::UNKNOWN_NAME;
-use super::question::{Questions, Varied as _};
+use super::super::listing::UNKNOWN_NAME;
+use super::request_variants::{Questions, RequestVariants as _};
 use mcproof_analysis::read_json;
 use mcproof_client::auth::{metadata_hint, resource_locations, server_locations};
 use mcproof_client::{RawHttpRequest, RawHttpResponse};

@@ -1,7 +1,7 @@
 //! Bodies that are no message, none of this revision, or very large.
 
 use super::super::explorer::Explorer;
-use super::question::{Questions, Varied as _};
+use super::request_variants::{Questions, RequestVariants as _};
 use mcproof_client::RawHttpRequest;
 use mcproof_protocol::Transport;
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use super::super::explorer::Explorer;
 use super::attack::EVIL_ORIGIN;
-use super::question::{Questions, Varied as _};
+use super::request_variants::{Questions, RequestVariants as _};
 use mcproof_client::{RawHttpRequest, Reads};
 use mcproof_protocol::Transport;
 
@@ -20,10 +20,10 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     let names = if explorer.is_modern() { MODERN_HEADERS } else { LEGACY_HEADERS };
     let preflight = RawHttpRequest { method: "OPTIONS".into(), body: Vec::new(), headers: Vec::new(), ..http_requests.post("") };
     let preflight = preflight.with("access-control-request-method", "POST").with("access-control-request-headers", names).anonymous();
-    let asked = explorer.check_options.as_browser;
-    let answer = explorer.http("preflight", asked.then_some(AS_ASKED), &preflight.clone().with("origin", PAGE)).await;
+    let attempt = explorer.check_options.as_browser;
+    let answer = explorer.http("preflight", attempt.then_some(AS_ASKED), &preflight.clone().with("origin", PAGE)).await;
     let welcomes_pages = answer.is_some_and(|answer| answer.head.headers.iter().any(|(name, _)| name.starts_with("access-control-allow-")));
-    if !asked && !welcomes_pages {
+    if !attempt && !welcomes_pages {
         return;
     }
     explorer.http("preflight-evil", None, &preflight.with("origin", EVIL_ORIGIN)).await;

@@ -1,7 +1,7 @@
 //! Headers that are legal, wrong, or missing, and another spelling of the path.
 
 use super::super::explorer::Explorer;
-use super::question::{Questions, Varied as _};
+use super::request_variants::{Questions, RequestVariants as _};
 use mcproof_protocol::{Revision, Transport};
 
 /// No revision of the protocol.

@@ -2,7 +2,7 @@
 
 use super::super::DetectedServer;
 use super::super::explorer::Explorer;
-use super::question::Questions;
+use super::request_variants::Questions;
 use mcproof_client::{RawHttpRequest, Reads};
 use mcproof_protocol::Transport;
 use mcproof_record::{FrameBody, Transcript};

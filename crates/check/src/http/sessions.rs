@@ -1,7 +1,7 @@
 //! Sessions of other clients, unknown sessions and ended sessions. Everything that is opened here is closed again.
 
 use super::super::explorer::Explorer;
-use super::question::{Questions, Varied as _};
+use super::request_variants::{Questions, RequestVariants as _};
 use mcproof_protocol::Transport;
 
 /// An id as servers give them out, and none did.

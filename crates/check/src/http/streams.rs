@@ -2,7 +2,7 @@
 
 use super::super::CheckOptions;
 use super::super::explorer::Explorer;
-use super::question::Questions;
+use super::request_variants::Questions;
 use mcproof_analysis::probes::{UNKNOWN_STREAM, session_in};
 use mcproof_client::{RawHttpRequest, Session};
 use mcproof_protocol::{EraChoice, Transport};

@@ -8,7 +8,7 @@ use crate::diagnosis;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::oddities::{self, StrictArgs};
-use crate::starter::{self, Interview, Interviewed, Reaching, Stage, Started, StarterSuite, Surroundings};
+use crate::starter::{self, BaseEnvironment, Exploration, Explored, ServerSection, Stage, Started, StarterSuite};
 use crate::status::Status;
 use crate::target::{Resolved, TargetArgs, Words, host};
 use crate::{output, printing, settings};
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     permit(&arguments.dir)?;
     let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?.judged(arguments.strict);
     let interview =
-        Interview { calls: arguments.call.clone().unwrap_or_default(), timeout: resolved.timeout, paths: paths(&resolved.target) };
+        Exploration { calls: arguments.call.clone().unwrap_or_default(), timeout: resolved.timeout, paths: paths(&resolved.target) };
     let interviewed = match visit_twice(resolved, &interview, watching)? {
         Ok(visited) => visited,
         Err(exit) => return Ok(exit),
@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let secrets = Target::Stdio(Launch { env: all, ..Launch::default() }).secrets();
     let secrets = Redactor::new(secrets.into_iter().chain(resolved.secrets.iter().cloned()));
     let private = private(&resolved, &environment, &here);
-    let surroundings = Surroundings { now: settings::now(), private, secrets, environment };
+    let surroundings = BaseEnvironment { now: settings::now(), private, secrets, environment };
     let mut suite = starter::write(&interviewed, &reaching, &surroundings, files::SCHEMA);
     suite.text = surroundings.secrets.text(&suite.text).into_owned();
     if suite.tests == 0 {
@@ -143,8 +143,8 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
 
 /// Visits the server, and once more a moment later, in a process of its own if we start it. Gives what it said, or how the user
 /// ended it. The trace is that of the first visit, which asks all that the second one asks.
-fn visit_twice(resolved: Resolved, interview: &Interview, watching: Watching) -> Result<Result<(Resolved, Interviewed), Exit>, Failure> {
-    let mut said: Option<Interviewed> = None;
+fn visit_twice(resolved: Resolved, interview: &Exploration, watching: Watching) -> Result<Result<(Resolved, Explored), Exit>, Failure> {
+    let mut said: Option<Explored> = None;
     output::talk("exploring the server and calling allowed tools …\n");
     let mut status = Status::new(watching);
     let exit = conversation::hold(&resolved, watching, async |session| {
@@ -194,7 +194,7 @@ struct Locked {
 }
 
 /// The contract with each kind of client that `mcproof lock` is by default.
-fn lock(arguments: &Arguments, resolved: &Resolved, reaching: &Reaching, watching: Watching) -> Result<Result<Locked, Exit>, Failure> {
+fn lock(arguments: &Arguments, resolved: &Resolved, reaching: &ServerSection, watching: Watching) -> Result<Result<Locked, Exit>, Failure> {
     let visitors = ClientArgs::default().visitors(&arguments.server)?;
     let taken = match contracts::take(resolved, &visitors, None, CaptureExtent::Whole, watching)? {
         Ok(taken) => taken,

@@ -24,7 +24,7 @@ use mcproof_record::{Counts, Diagnostic, Event, Summary};
 use mcproof_report::Repeat;
 use mcproof_report::terminal::Detail;
 use mcproof_suite::plan::{Binding, Server};
-use mcproof_suite::run::{self, Covering, FILTER_HELP, Plan, RunOptions, Snapshots, Start, Transcripts};
+use mcproof_suite::run::{self, CoverageMode, FILTER_HELP, Plan, RunOptions, Snapshots, Start, Transcripts};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
@@ -117,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
 }
 
 /// What the command line names, the same for each run: a server, the way to servers, and how to be let in.
-struct Given {
+struct CommonOptions {
     server: Option<Server>,
     network: Network,
     authorization: Option<Authorization>,
@@ -126,11 +126,11 @@ struct Given {
 
 impl Arguments {
     /// Reads the suites again. Returns nothing if they have errors, which are printed.
-    fn plan(&self, given: &Given, scope: Scope) -> Result<Option<Plan>, Failure> {
+    fn plan(&self, given: &CommonOptions, scope: Scope) -> Result<Option<Plan>, Failure> {
         self.plan_of(self.read(given)?, scope)
     }
 
-    fn read(&self, given: &Given) -> Result<Read, Failure> {
+    fn read(&self, given: &CommonOptions) -> Result<Read, Failure> {
         self.suites.read(given.server.clone(), &given.network.tls)
     }
 
@@ -139,7 +139,7 @@ impl Arguments {
         self.selection.plan(&self.suites, loaded, scope, &Memory::of_current_folder()).map(Some)
     }
 
-    fn given(&self) -> Result<Given, Failure> {
+    fn given(&self) -> Result<CommonOptions, Failure> {
         check_offer(self.protocol_version.as_deref(), self.era.unwrap_or_default())?;
         if let Some(file) = &self.audit {
             let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
@@ -149,13 +149,13 @@ impl Arguments {
         let guardian = Guardian::of_whole_process();
         let mut server = self.suites.server()?;
         if !self.authorization.is_asked_for() {
-            return Ok(Given { server, network, authorization: None, guardian });
+            return Ok(CommonOptions { server, network, authorization: None, guardian });
         }
         // With a free port in it, the URL is another one in each case.
         let known = server.as_mut().and_then(|server| server.bindings.first_mut()).filter(|binding| !needs_port(binding));
         let Some(binding) = known else {
             let authorization = self.authorization.for_suites(&guardian)?;
-            return Ok(Given { server, network, authorization, guardian });
+            return Ok(CommonOptions { server, network, authorization, guardian });
         };
         let mut target = match &binding.url {
             Some(url) => {
@@ -169,10 +169,10 @@ impl Arguments {
         if let Target::Http { endpoint, .. } = target {
             binding.headers = endpoint.headers;
         }
-        Ok(Given { server, network, authorization, guardian })
+        Ok(CommonOptions { server, network, authorization, guardian })
     }
 
-    fn options(&self, given: &Given) -> RunOptions {
+    fn options(&self, given: &CommonOptions) -> RunOptions {
         RunOptions {
             jobs: self.jobs.map_or_else(|| available_parallelism().map_or(1, usize::from), usize::from),
             fail_fast: self.fail_fast,
@@ -190,7 +190,7 @@ impl Arguments {
             network: given.network.clone(),
             authorization: given.authorization.clone(),
             transcripts: if self.reports.show_every_wire() { Transcripts::OfAll } else { Transcripts::OfFailures },
-            coverage: if self.coverage { Covering::Servers } else { Covering::Off },
+            coverage: if self.coverage { CoverageMode::Servers } else { CoverageMode::Off },
             audit: self.audit.clone(),
             secrets: mcproof_client::inherited_secrets(&settings::variables()),
             began: settings::now(),
@@ -204,7 +204,7 @@ impl Arguments {
     }
 
     /// One run of a plan, until it is done or interrupted.
-    async fn pass(&self, plan: &Plan, given: &Given, detail: Detail, interrupts: &mut Interrupts) -> Result<Exit, Failure> {
+    async fn pass(&self, plan: &Plan, given: &CommonOptions, detail: Detail, interrupts: &mut Interrupts) -> Result<Exit, Failure> {
         let reporters = self.reports.open(detail, &self.repeat())?;
         let options = self.options(given);
         let mut stopped = None;

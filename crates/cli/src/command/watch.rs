@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    instead: Instead,
+    instead: ConfigOverrides,
 }
 
 /// What a process does.
@@ -82,7 +82,7 @@ impl Part {
 
 /// What a command line says in place of the file.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Instead {
+pub(crate) struct ConfigOverrides {
     /// Serve the dashboard here instead of where the file says
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,

@@ -1,9 +1,9 @@
 //! From what a server said to the tests of a suite. Knows what is worth a test, not how values are compared or written.
 
 use super::expectation::{self, Known, literal, member};
-use super::interview::{Asked, Interviewed, List, NOBODY, NOWHERE, Outcome, Subject, may_be_called};
+use super::exploration::{Asked, Explored, List, NOBODY, NOWHERE, Outcome, Subject, may_be_called};
 use super::now::Now;
-use super::{Surroundings, yaml};
+use super::{BaseEnvironment, yaml};
 use mcproof_analysis::differences::output_flaw;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -69,7 +69,7 @@ impl Case {
 }
 
 /// The tests for all that a server said.
-pub(super) fn draft(interviewed: &Interviewed, now: &Now, surroundings: &Surroundings) -> Vec<Case> {
+pub(super) fn draft(interviewed: &Explored, now: &Now, surroundings: &BaseEnvironment) -> Vec<Case> {
     let mut cases = vec![handshake(interviewed)];
     let lists = [
         ("tools", "name", "these are the tools and no others", &interviewed.tools),
@@ -95,7 +95,7 @@ pub(super) fn draft(interviewed: &Interviewed, now: &Now, surroundings: &Surroun
     cases
 }
 
-fn handshake(interviewed: &Interviewed) -> Case {
+fn handshake(interviewed: &Explored) -> Case {
     let handshake = interviewed.handshake();
     let mut expect = Map::new();
     if let Some(name) = handshake.server_info.as_ref().and_then(|info| info.get("name")).and_then(Value::as_str) {
@@ -111,7 +111,7 @@ fn handshake(interviewed: &Interviewed) -> Case {
     )
 }
 
-fn listing(action: &'static str, key: &str, title: &str, list: &List, surroundings: &Surroundings) -> Option<Case> {
+fn listing(action: &'static str, key: &str, title: &str, list: &List, surroundings: &BaseEnvironment) -> Option<Case> {
     let List::Items { items, again } = list else { return None };
     let all: Vec<&str> = items.iter().filter_map(|item| item.get(key)?.as_str()).collect();
     let again = again.as_ref()?;
@@ -133,9 +133,9 @@ fn listing(action: &'static str, key: &str, title: &str, list: &List, surroundin
 }
 
 struct Answers<'a> {
-    interviewed: &'a Interviewed,
+    interviewed: &'a Explored,
     now: &'a Now,
-    surroundings: &'a Surroundings,
+    surroundings: &'a BaseEnvironment,
 }
 
 impl Answers<'_> {
@@ -273,7 +273,7 @@ fn given(asked: &Asked) -> Option<(&'static str, Value)> {
     arguments.as_object().is_some_and(|arguments| !arguments.is_empty()).then_some(("with", arguments))
 }
 
-fn is_private(text: &str, surroundings: &Surroundings) -> bool {
+fn is_private(text: &str, surroundings: &BaseEnvironment) -> bool {
     surroundings.private.iter().any(|private| text.contains(private)) || surroundings.holds_secret(text)
 }
 

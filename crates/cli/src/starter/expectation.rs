@@ -2,7 +2,7 @@
 //! Knows values and the matchers of suites, no sessions.
 
 use super::now::Now;
-use super::{Surroundings, yaml};
+use super::{BaseEnvironment, yaml};
 use mcproof_suite::judge::{Payload, is_datetime, looks_like_a_pattern};
 use serde_json::{Map, Value, json};
 
@@ -29,14 +29,14 @@ pub(super) struct Known<'a> {
     /// The arguments of the call: what is repeated of them depends on nothing else.
     pub(super) arguments: &'a Value,
     pub(super) now: &'a Now,
-    pub(super) surroundings: &'a Surroundings,
+    pub(super) surroundings: &'a BaseEnvironment,
     /// Whether the answer comes from beyond the server, so that it may be another one tomorrow.
     pub(super) is_open: bool,
 }
 
 impl Known<'_> {
     fn is_private(&self, text: &str) -> bool {
-        let Surroundings { private, environment, .. } = self.surroundings;
+        let BaseEnvironment { private, environment, .. } = self.surroundings;
         let is_value = text.len() >= SHORTEST_VALUE && environment.values().any(|value| value == text);
         is_value || private.iter().any(|private| text.contains(private)) || self.surroundings.holds_secret(text)
     }

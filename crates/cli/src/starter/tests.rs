@@ -11,9 +11,9 @@ fn now() -> Now {
     Now::of(UNIX_EPOCH + Duration::from_secs(NOON))
 }
 
-fn surroundings() -> Surroundings {
+fn surroundings() -> BaseEnvironment {
     let environment = [("SHELL", "/bin/fish"), ("LEVEL", "3")].map(|(name, value)| (name.to_owned(), value.to_owned()));
-    Surroundings { now: UNIX_EPOCH, private: vec!["/home/me".to_owned()], environment: environment.into(), secrets: Redactor::default() }
+    BaseEnvironment { now: UNIX_EPOCH, private: vec!["/home/me".to_owned()], environment: environment.into(), secrets: Redactor::default() }
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::settings;
-use mcproof_client::{Launch, Surroundings};
+use mcproof_client::{BaseEnvironment, Launch};
 use mcproof_record::Diagnostic;
 use mcproof_suite::run::Launcher;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ pub(crate) fn launched(launch: Launch) -> Result<Launch, Failure> {
         let path = env.iter().rfind(|(name, _)| name == "PATH").map(|(_, path)| path.as_str()).unwrap_or_default();
         find(program, path, &folder)?;
     }
-    Ok(Launch { command, env, folder: Some(folder), surroundings: Surroundings::Nothing })
+    Ok(Launch { command, env, folder: Some(folder), surroundings: BaseEnvironment::Nothing })
 }
 
 fn find(program: &str, path: &str, folder: &Path) -> Result<(), Failure> {
@@ -96,7 +96,7 @@ fn find(program: &str, path: &str, folder: &Path) -> Result<(), Failure> {
 
 /// What to do about files that are named as if the host worked in this folder.
 pub(super) fn hint(launch: &Launch) -> Option<String> {
-    let folder = launch.folder.as_deref().filter(|_| launch.surroundings == Surroundings::Nothing)?;
+    let folder = launch.folder.as_deref().filter(|_| launch.surroundings == BaseEnvironment::Nothing)?;
     let is_lost = |word: &&String| Path::new(word).is_relative() && Path::new(word).exists() && !folder.join(word).exists();
     let word = launch.command.iter().skip(1).filter(|word| !word.starts_with('-')).find(is_lost)?;
     let whole = tidy(&settings::current_folder().join(word));
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_host_gives_little_and_what_it_is_told_to() {
         let Launch { env, folder, surroundings, .. } = launched(launch(&["sh"], &[("API_KEY", "k"), ("HOME", "/elsewhere")])).unwrap();
-        assert_eq!((folder, surroundings), (Some("/".into()), Surroundings::Nothing));
+        assert_eq!((folder, surroundings), (Some("/".into()), BaseEnvironment::Nothing));
         let value = |name: &str| env.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect::<Vec<_>>();
         assert_eq!((value("PATH"), value("API_KEY"), value("HOME")), (vec![PATH], vec!["k"], vec!["/elsewhere"]));
         let known = [&HANDED_ON[..], &["PATH", "API_KEY"]].concat();
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn files_that_are_named_from_here_get_a_hint() {
         let check = |words: &[&str], expected: bool| {
-            let launch = Launch { folder: Some("/".into()), surroundings: Surroundings::Nothing, ..launch(words, &[]) };
+            let launch = Launch { folder: Some("/".into()), surroundings: BaseEnvironment::Nothing, ..launch(words, &[]) };
             assert_eq!(hint(&launch).is_some(), expected, "{words:?}");
         };
         check(&["node", "src/main.rs"], true);

@@ -8,7 +8,7 @@ use super::discovery::{self, AuthorizationServer, Fallback};
 use super::registration::{self, Client};
 use super::secret::Secret;
 use super::store::HeldToken;
-use super::token::{self, Purpose, Ticket, Tokens};
+use super::token::{self, GrantCredential, Purpose, Tokens};
 use super::web::Web;
 use super::{Authorization, Grant, code};
 use crate::Tap;
@@ -200,11 +200,11 @@ impl Authorizer {
         let purpose = Purpose { server: &server, client: &client, resource: &resource, scopes: &scopes };
         let tokens = match grant {
             Grant::Code { user } => code::authorize(&self.web, &**user, &purpose).await,
-            Grant::ClientCredentials => token::redeem(&self.web, &purpose, Ticket::ClientCredentials).await,
-            Grant::Assertion(assertion) => token::redeem(&self.web, &purpose, Ticket::Assertion(assertion)).await,
+            Grant::ClientCredentials => token::redeem(&self.web, &purpose, GrantCredential::ClientCredentials).await,
+            Grant::Assertion(assertion) => token::redeem(&self.web, &purpose, GrantCredential::Assertion(assertion)).await,
             Grant::IdentityProvider(provider) => {
                 let assertion = token::vouch(&self.web, provider, &purpose).await?;
-                token::redeem(&self.web, &purpose, Ticket::Assertion(&assertion)).await
+                token::redeem(&self.web, &purpose, GrantCredential::Assertion(&assertion)).await
             }
         }?;
         self.hold(tokens, None, scopes, Arc::new(server), client, resource);
@@ -273,7 +273,7 @@ impl Authorizer {
         let HeldToken { refresh, scopes, server, client, resource, .. } = held;
         let Some(refresh) = refresh else { return Err(AuthorizationFailure::TokenRefused) };
         let purpose = Purpose { server: &server, client: &client, resource: &resource, scopes: &scopes };
-        let tokens = token::redeem(&self.web, &purpose, Ticket::Refresh(&refresh)).await?;
+        let tokens = token::redeem(&self.web, &purpose, GrantCredential::Refresh(&refresh)).await?;
         self.hold(tokens, Some(refresh), scopes, Arc::clone(&server), client.clone(), resource.clone());
         Ok(())
     }

@@ -4,7 +4,7 @@
 use super::authorization_failure::AuthorizationFailure;
 use super::discovery::{AuthorizationServer, Pkce};
 use super::secret::Secret;
-use super::token::{self, Purpose, Ticket, Tokens};
+use super::token::{self, GrantCredential, Purpose, Tokens};
 use super::user_agent::{AuthorizationPage, UserAgent};
 use super::web::{Web, plain};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -37,7 +37,7 @@ pub(super) async fn authorize(web: &Web, user: &dyn UserAgent, purpose: &Purpose
     let back = user.visit(AuthorizationPage { url: &page, web }).await.map_err(AuthorizationFailure::NoRedirect)?;
     let code = code_of(&back, redirect_uri, &state, server).map_err(|failure| clean(web, failure))?;
     web.keep_secret(code.expose());
-    token::redeem(web, purpose, Ticket::Code { code, verifier, redirect_uri: redirect_uri.as_str() }).await
+    token::redeem(web, purpose, GrantCredential::Code { code, verifier, redirect_uri: redirect_uri.as_str() }).await
 }
 
 /// S256 (RFC 7636, 4.2).

@@ -22,7 +22,7 @@ const ID_ASSERTION: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const CLIENT_ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// What a token is requested with.
-pub(super) enum Ticket<'a> {
+pub(super) enum GrantCredential<'a> {
     Code { code: Secret, verifier: Secret, redirect_uri: &'a str },
     Refresh(&'a Secret),
     ClientCredentials,
@@ -45,27 +45,27 @@ pub(super) struct Tokens {
     pub(super) expires: Option<Instant>,
 }
 
-pub(super) async fn redeem(web: &Web, purpose: &Purpose<'_>, ticket: Ticket<'_>) -> Result<Tokens, AuthorizationFailure> {
+pub(super) async fn redeem(web: &Web, purpose: &Purpose<'_>, ticket: GrantCredential<'_>) -> Result<Tokens, AuthorizationFailure> {
     let Purpose { server, client, resource, scopes } = purpose;
     let url = server.token_endpoint.as_ref();
     let url = url.ok_or_else(|| AuthorizationFailure::NoEndpoint { issuer: server.issuer.clone(), name: "token_endpoint" })?;
     let mut form = Form::new();
     match ticket {
-        Ticket::Code { code, verifier, redirect_uri } => {
+        GrantCredential::Code { code, verifier, redirect_uri } => {
             form.push(("grant_type", "authorization_code".into()));
             form.push(("code", code.expose().to_owned()));
             form.push(("redirect_uri", redirect_uri.to_owned()));
             form.push(("code_verifier", verifier.expose().to_owned()));
         }
-        Ticket::Refresh(token) => {
+        GrantCredential::Refresh(token) => {
             form.push(("grant_type", "refresh_token".into()));
             form.push(("refresh_token", token.expose().to_owned()));
         }
-        Ticket::ClientCredentials => {
+        GrantCredential::ClientCredentials => {
             form.push(("grant_type", "client_credentials".into()));
             form.extend((!scopes.is_empty()).then(|| ("scope", joined(scopes))));
         }
-        Ticket::Assertion(assertion) => {
+        GrantCredential::Assertion(assertion) => {
             web.keep_secret(assertion.expose());
             form.push(("grant_type", ASSERTION_GRANT.into()));
             form.push(("assertion", assertion.expose().to_owned()));

@@ -7,7 +7,7 @@ use super::{CallFailure, ConnectOptions, Headers, Reply, Session, VERSION_HEADER
 use crate::Tap;
 use crate::jsonrpc::RequestId;
 use crate::transport::{
-    Broken, Endpoint, Envelope, Exchanger, Exit, Process, ProcessSignal, Purpose, Resume, Spelling, Unanswered, Way, exited,
+    Broken, Endpoint, Envelope, Exchanger, Exit, HeaderCase, Process, ProcessSignal, Purpose, Resume, Unanswered, Way, exited,
 };
 use mcproof_protocol::Era;
 use serde_json::{Map, Value};
@@ -139,7 +139,7 @@ impl Session {
     /// # Errors
     /// No response came.
     pub async fn ask_over_http(&self, question: &RawHttpRequest, deadline: Duration) -> Option<Result<RawHttpResponse, CallFailure>> {
-        self.exchange(question, Spelling::Lower, Way::Any, deadline).await
+        self.exchange(question, HeaderCase::Lower, Way::Any, deadline).await
     }
 
     /// Like [`Session::ask_over_http`], with the names of headers in another spelling.
@@ -149,7 +149,7 @@ impl Session {
     pub async fn ask_over_http_spelled(
         &self,
         question: &RawHttpRequest,
-        spelling: Spelling,
+        spelling: HeaderCase,
         deadline: Duration,
     ) -> Option<Result<RawHttpResponse, CallFailure>> {
         self.exchange(question, spelling, Way::Any, deadline).await
@@ -161,8 +161,8 @@ impl Session {
     /// # Errors
     /// No response came, or the connection was closed after the first one.
     pub async fn ask_in_row(&self, questions: [&RawHttpRequest; 2], deadline: Duration) -> Option<Result<RawHttpResponse, CallFailure>> {
-        match self.exchange(questions[0], Spelling::Lower, Way::New, deadline).await? {
-            Ok(_) => self.exchange(questions[1], Spelling::Lower, Way::Kept, deadline).await,
+        match self.exchange(questions[0], HeaderCase::Lower, Way::New, deadline).await? {
+            Ok(_) => self.exchange(questions[1], HeaderCase::Lower, Way::Kept, deadline).await,
             failed => Some(failed),
         }
     }
@@ -179,7 +179,7 @@ impl Session {
     async fn exchange(
         &self,
         question: &RawHttpRequest,
-        spelling: Spelling,
+        spelling: HeaderCase,
         way: Way,
         deadline: Duration,
     ) -> Option<Result<RawHttpResponse, CallFailure>> {
@@ -197,7 +197,7 @@ impl Session {
         let mut all = if question.in_session { self.headers_of(None) } else { Headers::new() };
         all.extend(question.headers.iter().cloned());
         let question = RawHttpRequest { headers: all, ..question.clone() };
-        let spelled = (spelling != Spelling::Lower).then(|| exchanger.spelled(spelling));
+        let spelled = (spelling != HeaderCase::Lower).then(|| exchanger.spelled(spelling));
         Some(ask(spelled.as_ref().unwrap_or(exchanger), &url, &question, way, deadline).await)
     }
 

@@ -16,7 +16,7 @@ use fastrand::Rng;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use subject::Asked;
+use subject::OpenRequests;
 use tokio::sync::watch;
 
 /// One kind of fault, and which messages it hits.
@@ -97,7 +97,7 @@ struct Shared {
 #[derive(Debug)]
 struct State {
     rules: Vec<RuleState>,
-    asked: Asked,
+    asked: OpenRequests,
     /// What was done, in words, newest last.
     done: Vec<String>,
 }
@@ -113,15 +113,15 @@ struct RuleState {
 
 /// What is to be done to one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Treatment {
+pub(super) struct MessageFaults {
     pub(super) delay: Duration,
     pub(super) bytes_per_second: Option<u64>,
-    pub(super) deed: Option<Deed>,
+    pub(super) planned: Option<PlannedFault>,
 }
 
 /// A disturbance of which a message suffers at most one, with the rule that requests it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Deed {
+pub(super) struct PlannedFault {
     pub(super) disturbance: InjectedFault,
     rule: usize,
 }
@@ -136,7 +136,7 @@ const PIECES_PER_SECOND: u64 = 20;
 impl FaultInjector {
     pub fn new(rules: Vec<FaultRule>) -> Self {
         let states = rules.iter().map(|rule| RuleState { named: 0, hit: 0, dice: Rng::with_seed(rule.seed) }).collect();
-        let state = State { rules: states, asked: Asked::default(), done: Vec::new() };
+        let state = State { rules: states, asked: OpenRequests::default(), done: Vec::new() };
         let passed = [watch::Sender::new(0), watch::Sender::new(0)];
         Self { shared: Arc::new(Shared { rules, state: Mutex::new(state), paused: AtomicBool::new(false), passed }) }
     }
@@ -161,8 +161,8 @@ impl FaultInjector {
     }
 
     /// What to do to a message. Rules that it meets count it; deeds count as hits once they are [`FaultInjector::did`].
-    pub(super) fn treat(&self, toward: FaultDirection, subject: &Subject) -> Treatment {
-        let mut treatment = Treatment::default();
+    pub(super) fn treat(&self, toward: FaultDirection, subject: &Subject) -> MessageFaults {
+        let mut treatment = MessageFaults::default();
         if self.shared.paused.load(Ordering::Relaxed) || *subject == Subject::Unknown {
             return treatment;
         }
@@ -198,11 +198,11 @@ impl FaultInjector {
                     let slowest = treatment.bytes_per_second.map_or(bytes_per_second, |other| other.min(bytes_per_second));
                     treatment.bytes_per_second = Some(slowest);
                 }
-                disturbance if treatment.deed.is_none() => treatment.deed = Some(Deed { disturbance, rule: index }),
+                disturbance if treatment.planned.is_none() => treatment.planned = Some(PlannedFault { disturbance, rule: index }),
                 _ => {}
             }
         }
-        if treatment != Treatment::default() {
+        if treatment != MessageFaults::default() {
             state.asked.disturb(subject);
         }
         treatment
@@ -219,14 +219,14 @@ impl FaultInjector {
     }
 
     /// A deed was done; gives the words for the transcript.
-    pub(super) fn did(&self, deed: Deed, words: String) -> String {
+    pub(super) fn did(&self, planned: PlannedFault, words: String) -> String {
         let mut state = self.state();
-        state.rules[deed.rule].hit += 1;
+        state.rules[planned.rule].hit += 1;
         state.tell(words)
     }
 
     /// The words for what delays a message.
-    pub(super) fn delayed(&self, treatment: &Treatment, subject: &Subject) -> Option<String> {
+    pub(super) fn delayed(&self, treatment: &MessageFaults, subject: &Subject) -> Option<String> {
         let mut parts = Vec::new();
         if !treatment.delay.is_zero() {
             parts.push(format!("held {subject} back for {} ms", treatment.delay.as_millis()));
@@ -297,7 +297,7 @@ mod tests {
         let injector = FaultInjector::new(vec![rule]);
         let subject = injector.read(FaultDirection::Server, CALL);
         let hit: String =
-            (0..8).map(|_| if injector.treat(FaultDirection::Server, &subject) == Treatment::default() { '.' } else { 'x' }).collect();
+            (0..8).map(|_| if injector.treat(FaultDirection::Server, &subject) == MessageFaults::default() { '.' } else { 'x' }).collect();
         assert_eq!(hit, expected);
         injector
     }
@@ -331,7 +331,7 @@ mod tests {
         let hits = |seed| {
             let injector = FaultInjector::new(vec![FaultRule { seed, ..rule(InjectedFault::Drop, Schedule::Probability(0.5)) }]);
             let subject = injector.read(FaultDirection::Server, CALL);
-            (0..64).map(|_| injector.treat(FaultDirection::Server, &subject).deed.is_some()).collect::<Vec<_>>()
+            (0..64).map(|_| injector.treat(FaultDirection::Server, &subject).planned.is_some()).collect::<Vec<_>>()
         };
         assert_eq!(hits(7), hits(7));
         assert_ne!(hits(7), hits(8));
@@ -345,7 +345,7 @@ mod tests {
         };
         let hits = |injector: FaultInjector, message: &[u8]| {
             let subject = injector.read(FaultDirection::Server, message);
-            injector.treat(FaultDirection::Server, &subject).deed.is_some()
+            injector.treat(FaultDirection::Server, &subject).planned.is_some()
         };
         let initialize = br#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#;
         assert!(!hits(injector(None), initialize));
@@ -362,9 +362,12 @@ mod tests {
         assert_eq!(answer.to_string(), "the response to `tools/call echo` (request 1)");
         assert!(!injector.is_disturbed(&answer));
         let treatment = injector.treat(FaultDirection::Client, &answer);
-        let deed = treatment.deed.unwrap();
+        let planned = treatment.planned.unwrap();
         assert_eq!(injector.hits(), [0]);
-        assert_eq!(injector.did(deed, format!("sent {answer} twice")), "fault: sent the response to `tools/call echo` (request 1) twice");
+        assert_eq!(
+            injector.did(planned, format!("sent {answer} twice")),
+            "fault: sent the response to `tools/call echo` (request 1) twice"
+        );
         assert_eq!(injector.hits(), [1]);
         assert!(injector.is_disturbed(&answer));
     }

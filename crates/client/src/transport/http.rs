@@ -4,7 +4,7 @@
 
 use super::decode::{Coding, DecodeFailure};
 use super::faults::{Admission, DisturbedBody, FaultInjector, Reading, Subject, admit};
-use super::pool::{AddressFailure, Lease, Pool, Spelling, Way};
+use super::pool::{AddressFailure, HeaderCase, Lease, Pool, Way};
 use super::progress::{Progress, Stage};
 use super::sse_events::{Event, EventFlaw, EventParser};
 use super::{Bound, Broken, Envelope, HttpHead, Inbox, Limits, Network, Resume, Unanswered, ViolationKind};
@@ -74,7 +74,7 @@ impl Exchanger {
     }
 
     /// The same on connections of its own, with headers written in another way.
-    pub(crate) fn spelled(&self, spelling: Spelling) -> Self {
+    pub(crate) fn spelled(&self, spelling: HeaderCase) -> Self {
         Self {
             pool: self.pool.spelled(spelling),
             headers: self.headers.clone(),
@@ -533,11 +533,11 @@ struct Shared {
 #[derive(Default)]
 struct Tasks {
     all: JoinSet<()>,
-    requests: HashMap<RequestId, Underway>,
+    requests: HashMap<RequestId, ActiveExchange>,
 }
 
 /// The exchange of a request.
-struct Underway {
+struct ActiveExchange {
     task: AbortHandle,
     progress: Arc<Progress>,
 }
@@ -592,7 +592,7 @@ impl HttpConnection {
             purpose.conclude(&*shared.inbox, unanswered);
         });
         if let Some(request) = request {
-            tasks.requests.insert(request, Underway { task, progress });
+            tasks.requests.insert(request, ActiveExchange { task, progress });
         }
         frame
     }
@@ -611,7 +611,7 @@ impl HttpConnection {
     /// Closes the exchange of a request, which cancels it in the modern era (2026-07-28, Streamable HTTP, cancellation).
     pub(crate) fn abandon(&self, request: &RequestId) {
         let underway = self.tasks.lock().unwrap_or_else(PoisonError::into_inner).requests.remove(request);
-        if let Some(Underway { task, .. }) = underway {
+        if let Some(ActiveExchange { task, .. }) = underway {
             task.abort();
             self.shared.exchanger.tap.note(format!("the HTTP exchange of request {request} is closed by the client"));
         }
@@ -666,7 +666,7 @@ impl HttpConnection {
 
 /// For how long an event stream is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stays {
+enum StreamLifetime {
     /// Until the server ends it: what it says after its response is evidence.
     Open,
     UntilAnswered,
@@ -714,7 +714,7 @@ impl Shared {
         let media_type = media_type(&head);
         if media_type == EVENT_STREAM {
             let mut position = Position::default();
-            let broken = self.read(open, request, &mut position, Stays::Open).await;
+            let broken = self.read(open, request, &mut position, StreamLifetime::Open).await;
             let waits = request.is_some_and(|request| self.inbox.waits_for(request));
             if waits && resume == Resume::FromLastEvent && position.last_event.is_some() {
                 sleep(position.retry.unwrap_or(RETRY)).await;
@@ -733,13 +733,19 @@ impl Shared {
         Unanswered::Response { head, excerpt: excerpt(&bytes), broken }
     }
 
-    async fn read(&self, open: OpenExchange, request: Option<&RequestId>, position: &mut Position, stays: Stays) -> Option<Broken> {
+    async fn read(
+        &self,
+        open: OpenExchange,
+        request: Option<&RequestId>,
+        position: &mut Position,
+        stays: StreamLifetime,
+    ) -> Option<Broken> {
         let head = Arc::clone(&open.head);
         let seen = |event: &Event, frame| {
             position.pass(event);
             deliver(&*self.inbox, event, frame, &head, request);
             match request {
-                Some(request) if stays == Stays::UntilAnswered && !self.inbox.waits_for(request) => ControlFlow::Break(()),
+                Some(request) if stays == StreamLifetime::UntilAnswered && !self.inbox.waits_for(request) => ControlFlow::Break(()),
                 _ => ControlFlow::Continue(()),
             }
         };
@@ -778,7 +784,7 @@ impl Shared {
                     continue;
                 }
                 // For a request this is a stream that we opened for its response alone.
-                self.read(open, request, &mut position, Stays::UntilAnswered).await;
+                self.read(open, request, &mut position, StreamLifetime::UntilAnswered).await;
             }
             if request.is_some_and(|request| !self.inbox.waits_for(request)) {
                 return;

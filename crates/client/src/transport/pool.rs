@@ -40,7 +40,7 @@ pub(crate) struct Pool {
     destinations: Destinations,
     head_limit: usize,
     tap: Tap,
-    spelling: Spelling,
+    spelling: HeaderCase,
     idle: Mutex<Vec<Single>>,
     shared: Mutex<Option<Shared>>,
     /// Over TLS the first connection shows whether it can be shared; until then the other requests wait for it.
@@ -73,7 +73,7 @@ struct Shared {
 
 /// How the names of headers are written over HTTP/1.1; HTTP/2 has lower case only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spelling {
+pub enum HeaderCase {
     Lower,
     /// `Like-This`.
     Title,
@@ -133,7 +133,7 @@ impl Pool {
             destinations: network.destinations.clone(),
             head_limit: limits.head,
             tap: tap.clone(),
-            spelling: Spelling::Lower,
+            spelling: HeaderCase::Lower,
             idle: Mutex::default(),
             shared: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
@@ -142,7 +142,7 @@ impl Pool {
     }
 
     /// Connections of their own to the same origin, on which headers are written in another way.
-    pub(crate) fn spelled(&self, spelling: Spelling) -> Self {
+    pub(crate) fn spelled(&self, spelling: HeaderCase) -> Self {
         Self {
             host: self.host.clone(),
             port: self.port,
@@ -343,8 +343,8 @@ impl Pool {
     async fn single(&self, stream: impl Read + Write + Send + Unpin + 'static) -> Result<http1::SendRequest<Body>, String> {
         let buffer = self.head_limit.max(LEAST_BUFFER);
         let mut builder = http1::Builder::new();
-        builder.max_buf_size(buffer).title_case_headers(self.spelling == Spelling::Title);
-        if self.spelling == Spelling::Capitals {
+        builder.max_buf_size(buffer).title_case_headers(self.spelling == HeaderCase::Title);
+        if self.spelling == HeaderCase::Capitals {
             let (sender, connection) = builder.handshake(UppercaseHeaders::new(stream)).await.map_err(|error| describe(&error))?;
             self.keep(connection);
             return Ok(sender);

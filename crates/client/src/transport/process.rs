@@ -29,12 +29,12 @@ pub struct Launch {
     /// Set besides what its surroundings give.
     pub env: Vec<(String, String)>,
     pub folder: Option<PathBuf>,
-    pub surroundings: Surroundings,
+    pub surroundings: BaseEnvironment,
 }
 
 /// The variables that a process has before any are set for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Surroundings {
+pub enum BaseEnvironment {
     /// Those of this process.
     #[default]
     Ours,
@@ -153,7 +153,7 @@ impl Process {
             return Err(StartFailure::NoFolder(folder.clone()));
         }
         let mut command = Command::new(program);
-        if launch.surroundings == Surroundings::Nothing {
+        if launch.surroundings == BaseEnvironment::Nothing {
             command.env_clear();
         }
         command.args(arguments).envs(launch.env.iter().cloned());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// When what was over, since the transcript began.
 #[derive(Default)]
-pub(super) struct Course {
+pub(super) struct PhaseTimes {
     pub(super) handshake: Option<Duration>,
     /// Begin and end.
     pub(super) list: Option<(Duration, Duration)>,
@@ -15,11 +15,11 @@ pub(super) struct Course {
 }
 
 /// The phases that were completed, and the time of all that happened.
-pub(super) fn of(target: &Target, tap: &Tap, course: &Course) -> (Vec<ProbePhase>, Duration) {
+pub(super) fn of(target: &Target, tap: &Tap, course: &PhaseTimes) -> (Vec<ProbePhase>, Duration) {
     tap.look(|frames| of_frames(target, &frames.collect::<Vec<_>>(), &tap.connections(), course))
 }
 
-fn of_frames(target: &Target, frames: &[&Frame], connections: &[ConnectionTiming], course: &Course) -> (Vec<ProbePhase>, Duration) {
+fn of_frames(target: &Target, frames: &[&Frame], connections: &[ConnectionTiming], course: &PhaseTimes) -> (Vec<ProbePhase>, Duration) {
     let mut phases = Vec::new();
     let mut add = |phase, duration: Option<Duration>| phases.extend(duration.map(|duration| ProbePhase { phase, duration }));
     let (asked, answered) = match target {
@@ -54,7 +54,7 @@ fn of_frames(target: &Target, frames: &[&Frame], connections: &[ConnectionTiming
 }
 
 /// Where the rest of the conversation was over long before.
-pub(super) fn of_list(course: &Course) -> (Vec<ProbePhase>, Duration) {
+pub(super) fn of_list(course: &PhaseTimes) -> (Vec<ProbePhase>, Duration) {
     let duration = course.list.map(|(began, ended)| ended.saturating_sub(began));
     (duration.map(|duration| ProbePhase { phase: Phase::List, duration }).into_iter().collect(), duration.unwrap_or_default())
 }

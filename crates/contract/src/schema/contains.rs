@@ -12,17 +12,17 @@ use std::collections::{BTreeSet, HashSet};
 
 /// Something that the inner schema accepts and the outer one does not.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Loss {
+pub(super) struct Counterexample {
     /// Where it stands in each document, as far as it stands there.
     pub(super) inner: String,
     pub(super) outer: String,
     /// The member that it is about, such as `address.lines[].text`; empty for the whole.
     pub(super) path: String,
-    pub(super) what: Lost,
+    pub(super) what: CounterexampleKind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Lost {
+pub(super) enum CounterexampleKind {
     Types {
         lost: Types,
         kept: Types,
@@ -67,7 +67,7 @@ pub(super) enum By {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Findings {
-    pub(super) losses: Vec<Loss>,
+    pub(super) losses: Vec<Counterexample>,
     pub(super) declared: Vec<Declared>,
 }
 
@@ -81,7 +81,7 @@ const DEEPEST: usize = 64;
 /// Everything that `inner` accepts and `outer` does not.
 pub(super) fn losses(inner: &Document<'_>, outer: &Document<'_>) -> Findings {
     if explodes(inner.root().value) || explodes(outer.root().value) {
-        return Findings::of(String::new(), String::new(), "", Lost::TooComplex);
+        return Findings::of(String::new(), String::new(), "", CounterexampleKind::TooComplex);
     }
     let mut comparison = Comparison { inner, outer, steps: 0, depth: 0, assumed: 0, running: HashSet::new(), contained: HashSet::new() };
     comparison.compare(&[inner.root()], &[outer.root()], "")
@@ -118,13 +118,14 @@ impl<'i, 'o> Comparison<'_, 'i, 'o> {
         }
         self.steps += 1;
         if self.steps > MOST_STEPS || self.depth > DEEPEST {
-            return Findings::of(place(inner), place(outer), path, Lost::TooComplex);
+            return Findings::of(place(inner), place(outer), path, CounterexampleKind::TooComplex);
         }
         let assumed = self.assumed;
         self.running.insert(pair.clone());
         self.depth += 1;
-        let found =
-            self.expanded(inner, outer, path).unwrap_or_else(|TooComplex| Findings::of(place(inner), place(outer), path, Lost::TooComplex));
+        let found = self
+            .expanded(inner, outer, path)
+            .unwrap_or_else(|TooComplex| Findings::of(place(inner), place(outer), path, CounterexampleKind::TooComplex));
         self.depth -= 1;
         self.running.remove(&pair);
         if found == Findings::default() && assumed == self.assumed {
@@ -151,7 +152,7 @@ impl<'i, 'o> Comparison<'_, 'i, 'o> {
         let theirs_in_all = all(&theirs.iter().map(|branch| branch.types).collect::<Vec<_>>());
         let lost = ours_in_all & !theirs_in_all;
         if lost != 0 {
-            found.add(place(inner), place(outer), path, Lost::Types { lost, kept: ours_in_all & theirs_in_all });
+            found.add(place(inner), place(outer), path, CounterexampleKind::Types { lost, kept: ours_in_all & theirs_in_all });
         }
         for branch in &ours {
             let known: Vec<Value> = match &branch.values {
@@ -163,7 +164,7 @@ impl<'i, 'o> Comparison<'_, 'i, 'o> {
                 let is_theirs =
                     is_lost_already || admits(self.inner, inner, &value) == Some(false) || admits(self.outer, outer, &value) == Some(true);
                 if !is_theirs {
-                    found.add(place(inner), place(outer), path, Lost::Value(value));
+                    found.add(place(inner), place(outer), path, CounterexampleKind::Value(value));
                 }
             }
         }
@@ -214,7 +215,7 @@ impl<'i, 'o> Comparison<'_, 'i, 'o> {
                 Some((_, result)) => found.extend(result),
                 None => {
                     let inner = branch.alternative.clone().unwrap_or_else(|| branch.places.last().cloned().unwrap_or_default());
-                    found.add(inner, String::new(), path, Lost::Alternative);
+                    found.add(inner, String::new(), path, CounterexampleKind::Alternative);
                 }
             }
         }
@@ -225,27 +226,27 @@ impl<'i, 'o> Comparison<'_, 'i, 'o> {
     fn alternative(&mut self, types: Types, ours: &Branch<'i>, theirs: &Branch<'o>, path: &str) -> Result<Findings, TooComplex> {
         let mut found = Findings::default();
         let at = |keyword: &str| (self.place_of(self.inner, &ours.places, keyword), self.place_of(self.outer, &theirs.places, keyword));
-        let mut lose = |keyword: &str, what: Lost| {
+        let mut lose = |keyword: &str, what: CounterexampleKind| {
             let (inner, outer) = at(keyword);
             found.add(inner, outer, path, what);
         };
         let lost = types & !theirs.types;
         if lost != 0 {
-            lose("type", Lost::Types { lost, kept: types & theirs.types });
+            lose("type", CounterexampleKind::Types { lost, kept: types & theirs.types });
         }
         if theirs.values.is_some() {
-            lose("enum", Lost::Unlisted);
+            lose("enum", CounterexampleKind::Unlisted);
             return Ok(found);
         }
         for (keyword, value) in theirs.opaque.iter().filter(|(keyword, _)| concerns(keyword, types)) {
             let is_ours = ours.opaque.iter().any(|(known, ours)| known == keyword && ours == value);
             if !is_ours || (has_reference(value) && self.inner.root().value != self.outer.root().value) {
-                lose(keyword, Lost::Uncertain(keyword));
+                lose(keyword, CounterexampleKind::Uncertain(keyword));
             }
         }
         let mut count = |keyword: &'static str, ours: Value, theirs: Value, is_tighter: bool| {
             if is_tighter {
-                lose(keyword, Lost::Tighter { keyword, inner: ours, outer: theirs });
+                lose(keyword, CounterexampleKind::Tighter { keyword, inner: ours, outer: theirs });
             }
         };
         let is_less = |ours: Option<u64>, theirs: Option<u64>| theirs.is_some_and(|theirs| ours.is_none_or(|ours| ours > theirs));
@@ -266,7 +267,7 @@ impl<'i, 'o> Comparison<'_, 'i, 'o> {
                 count("minItems", json!(ours.fewest_items), json!(theirs.fewest_items), ours.fewest_items < theirs.fewest_items);
                 count("maxItems", json!(ours.most_items), json!(theirs.most_items), is_less(ours.most_items, theirs.most_items));
                 if theirs.is_unique && !ours.is_unique {
-                    lose("uniqueItems", Lost::Repetition);
+                    lose("uniqueItems", CounterexampleKind::Repetition);
                 }
                 self.items(ours, theirs, path, &mut found)?;
             }
@@ -284,7 +285,7 @@ impl<'i, 'o> Comparison<'_, 'i, 'o> {
                     is_less(ours.most_members, theirs.most_members),
                 );
                 for name in theirs.required.difference(&ours.required) {
-                    lose("required", Lost::Absence((*name).to_owned()));
+                    lose("required", CounterexampleKind::Absence((*name).to_owned()));
                 }
                 self.members(ours, theirs, path, &mut found)?;
             }
@@ -341,7 +342,7 @@ impl<'i, 'o> Comparison<'_, 'i, 'o> {
                         continue;
                     }
                     if expand(self.outer, &counterpart)?.is_empty() {
-                        found.add(inner, outer, path, Lost::Member(name.to_owned()));
+                        found.add(inner, outer, path, CounterexampleKind::Member(name.to_owned()));
                         continue;
                     }
                     if !both {
@@ -374,7 +375,7 @@ impl<'i, 'o> Comparison<'_, 'i, 'o> {
         for (some, counterpart) in undeclared {
             if !expand(self.inner, &some)?.is_empty() && expand(self.outer, &counterpart)?.is_empty() {
                 let place = |document: &Document<'_>, places: &[String]| self.place_of(document, places, "additionalProperties");
-                found.add(place(self.inner, &ours.places), place(self.outer, &theirs.places), path, Lost::Undeclared);
+                found.add(place(self.inner, &ours.places), place(self.outer, &theirs.places), path, CounterexampleKind::Undeclared);
             } else {
                 found.extend(self.compare(&some, &counterpart, &others));
             }
@@ -398,12 +399,12 @@ impl<'i, 'o> Comparison<'_, 'i, 'o> {
 }
 
 impl Findings {
-    fn of(inner: String, outer: String, path: &str, what: Lost) -> Self {
-        Self { losses: vec![Loss { inner, outer, path: path.to_owned(), what }], declared: Vec::new() }
+    fn of(inner: String, outer: String, path: &str, what: CounterexampleKind) -> Self {
+        Self { losses: vec![Counterexample { inner, outer, path: path.to_owned(), what }], declared: Vec::new() }
     }
 
-    fn add(&mut self, inner: String, outer: String, path: &str, what: Lost) {
-        self.losses.push(Loss { inner, outer, path: path.to_owned(), what });
+    fn add(&mut self, inner: String, outer: String, path: &str, what: CounterexampleKind) {
+        self.losses.push(Counterexample { inner, outer, path: path.to_owned(), what });
     }
 
     fn extend(&mut self, other: Self) {

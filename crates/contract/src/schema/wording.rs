@@ -2,13 +2,13 @@
 
 use super::Use;
 use super::branch::{ARRAY, BOOLEAN, FRACTION, INTEGER, NULL, NUMBER, OBJECT, STRING, Types};
-use super::contains::{By, Declared, Lost};
+use super::contains::{By, CounterexampleKind, Declared};
 use mcproof_analysis::wording::shortened;
 use serde_json::Value;
 
 /// Whether less is accepted than before, or more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Direction {
     Narrowed,
     Widened,
 }
@@ -21,24 +21,24 @@ pub(super) struct Phrase {
 /// Characters of a value that are shown.
 const LONGEST_VALUE: usize = 60;
 
-pub(super) fn phrase(what: &Lost, path: &str, way: Way, usage: Use) -> Phrase {
+pub(super) fn phrase(what: &CounterexampleKind, path: &str, way: Direction, usage: Use) -> Phrase {
     let subject = subject(path, usage);
     let verb = match (usage, way) {
-        (Use::Arguments, Way::Narrowed) => "no longer accepts",
-        (Use::Arguments, Way::Widened) => "also accepts",
-        (Use::Result, Way::Narrowed) => "is no longer",
-        (Use::Result, Way::Widened) => "may also be",
+        (Use::Arguments, Direction::Narrowed) => "no longer accepts",
+        (Use::Arguments, Direction::Widened) => "also accepts",
+        (Use::Result, Direction::Narrowed) => "is no longer",
+        (Use::Result, Direction::Widened) => "may also be",
     };
-    let is_narrowed = way == Way::Narrowed;
+    let is_narrowed = way == Direction::Narrowed;
     let told = |code: &str, object: String| phrase_of(code, way, format!("{subject} {verb} {object}"));
     match what {
-        Lost::Types { lost: FRACTION, kept } if kept & INTEGER != 0 => told("type", "a number with a fraction".into()),
-        Lost::Types { lost, kept: 0 } if *lost == EVERYTHING => told("type", "anything at all".into()),
-        Lost::Types { lost, .. } => told("type", names(*lost)),
-        Lost::Value(value) => told("value", shown(value)),
-        Lost::Unlisted => told("values", "values that are not listed".into()),
-        Lost::Alternative => told("alternative", "what one of its alternatives describes".into()),
-        Lost::Tighter { keyword, inner, outer } => {
+        CounterexampleKind::Types { lost: FRACTION, kept } if kept & INTEGER != 0 => told("type", "a number with a fraction".into()),
+        CounterexampleKind::Types { lost, kept: 0 } if *lost == EVERYTHING => told("type", "anything at all".into()),
+        CounterexampleKind::Types { lost, .. } => told("type", names(*lost)),
+        CounterexampleKind::Value(value) => told("value", shown(value)),
+        CounterexampleKind::Unlisted => told("values", "values that are not listed".into()),
+        CounterexampleKind::Alternative => told("alternative", "what one of its alternatives describes".into()),
+        CounterexampleKind::Tighter { keyword, inner, outer } => {
             let (before, after) = if is_narrowed { (inner, outer) } else { (outer, inner) };
             let change = match (before.is_null(), after.is_null()) {
                 (true, _) => format!("gets the `{keyword}` {}", shown(after)),
@@ -47,33 +47,33 @@ pub(super) fn phrase(what: &Lost, path: &str, way: Way, usage: Use) -> Phrase {
             };
             phrase_of(&kebab(keyword), way, format!("{subject} {change}"))
         }
-        Lost::Repetition => told("unique-items", "a list in which items repeat".into()),
-        Lost::Absence(name) => {
+        CounterexampleKind::Repetition => told("unique-items", "a list in which items repeat".into()),
+        CounterexampleKind::Absence(name) => {
             let member = subject_of(path, name, usage);
             let (code, state) = match (usage, way) {
-                (Use::Arguments, Way::Narrowed) => ("argument-required", "is required now"),
-                (Use::Arguments, Way::Widened) => ("argument-optional", "may be left out now"),
-                (Use::Result, Way::Narrowed) => ("result-always-there", "is always there now"),
-                (Use::Result, Way::Widened) => ("result-may-be-missing", "may be missing now"),
+                (Use::Arguments, Direction::Narrowed) => ("argument-required", "is required now"),
+                (Use::Arguments, Direction::Widened) => ("argument-optional", "may be left out now"),
+                (Use::Result, Direction::Narrowed) => ("result-always-there", "is always there now"),
+                (Use::Result, Direction::Widened) => ("result-may-be-missing", "may be missing now"),
             };
             Phrase { code: code.into(), reason: format!("{member} {state}") }
         }
-        Lost::Member(name) => {
+        CounterexampleKind::Member(name) => {
             let member = subject_of(path, name, usage);
             let (code, state) = match (usage, way) {
-                (Use::Arguments, Way::Narrowed) => ("argument-removed", "is refused now"),
-                (Use::Arguments, Way::Widened) => ("argument-added", "is accepted now"),
-                (Use::Result, Way::Narrowed) => ("result-removed", "is gone"),
-                (Use::Result, Way::Widened) => ("result-added", "may be there now, which the old schema forbids"),
+                (Use::Arguments, Direction::Narrowed) => ("argument-removed", "is refused now"),
+                (Use::Arguments, Direction::Widened) => ("argument-added", "is accepted now"),
+                (Use::Result, Direction::Narrowed) => ("result-removed", "is gone"),
+                (Use::Result, Direction::Widened) => ("result-added", "may be there now, which the old schema forbids"),
             };
             Phrase { code: code.into(), reason: format!("{member} {state}") }
         }
-        Lost::Undeclared => told("undeclared", "members that are not declared".into()),
-        Lost::Uncertain(keyword) => {
+        CounterexampleKind::Undeclared => told("undeclared", "members that are not declared".into()),
+        CounterexampleKind::Uncertain(keyword) => {
             let effect = if is_narrowed { "may exclude what was valid" } else { "may let through what was invalid" };
             phrase_of(&kebab(keyword), way, format!("`{keyword}` of {subject} differs, which {effect}"))
         }
-        Lost::TooComplex => {
+        CounterexampleKind::TooComplex => {
             phrase_of("schema-too-complex", way, format!("the schema of {subject} differs and is too large to be compared"))
         }
     }
@@ -120,8 +120,8 @@ fn subject_of(path: &str, name: &str, usage: Use) -> String {
     if path.is_empty() { subject(name, usage) } else { subject(&format!("{path}.{name}"), usage) }
 }
 
-fn phrase_of(code: &str, way: Way, reason: String) -> Phrase {
-    let end = if way == Way::Narrowed { "narrowed" } else { "widened" };
+fn phrase_of(code: &str, way: Direction, reason: String) -> Phrase {
+    let end = if way == Direction::Narrowed { "narrowed" } else { "widened" };
     Phrase { code: format!("{code}-{end}"), reason }
 }
 

@@ -21,9 +21,9 @@ pub(super) fn top(tool: &Value) -> Vec<String> {
 }
 
 pub(super) fn dialect(tool: &Value) -> Vec<String> {
-    let said = tool.pointer("/outputSchema/$schema").and_then(Value::as_str);
-    let other = said.filter(|said| said.trim_end_matches('#') != DIALECT);
-    other.map(|said| format!("Claude Desktop refuses the dialect of its output schema, {said}")).into_iter().collect()
+    let wire_message = tool.pointer("/outputSchema/$schema").and_then(Value::as_str);
+    let other = wire_message.filter(|wire_message| wire_message.trim_end_matches('#') != DIALECT);
+    other.map(|wire_message| format!("Claude Desktop refuses the dialect of its output schema, {wire_message}")).into_iter().collect()
 }
 
 /// What older dialects allow and 2020-12 does not.

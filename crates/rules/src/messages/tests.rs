@@ -16,7 +16,7 @@ fn check(message: &Value, about: About<'_>, revision: &str, expected: &[&str]) {
 
 fn check_result(method: &str, result: Value, revision: &str, expected: &[&str]) {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "result": result });
-    check(&message, About::Answer { method, params: Some(&json!({})) }, revision, expected);
+    check(&message, About::Response { method, params: Some(&json!({})) }, revision, expected);
 }
 
 fn check_initiative(method: &str, params: Value, revision: &str, expected: &[&str]) {
@@ -30,7 +30,7 @@ fn check_initiative(method: &str, params: Value, revision: &str, expected: &[&st
 #[test]
 fn the_envelope_is_judged() {
     let check = |message: Value, expected: &[&str]| {
-        check(&message, About::Answer { method: "ping", params: None }, LEGACY, expected);
+        check(&message, About::Response { method: "ping", params: None }, LEGACY, expected);
     };
     check(json!({ "jsonrpc": "2.0", "id": 1, "result": {} }), &[]);
     check(json!([]), &[" the message is an array; it has to be an object"]);
@@ -133,7 +133,7 @@ fn values_are_shown_in_short() {
     let long = "n".repeat(5000);
     let result = json!({ "tools": [{ "name": long, "inputSchema": long, "description": 1, "execution": { "taskSupport": long } }] });
     let message = json!({ "jsonrpc": "2.0", "id": 1, "result": result });
-    let found = flaws(&message, About::Answer { method: "tools/list", params: None }, LEGACY);
+    let found = flaws(&message, About::Response { method: "tools/list", params: None }, LEGACY);
     assert_eq!(found.len(), 3);
     assert!(found.iter().all(|flaw| flaw.message.contains("nnn…") && flaw.message.len() < 250), "{found:?}");
 }
@@ -145,7 +145,7 @@ fn at_most_a_hundred_flaws_are_reported() {
         ("resources/read", json!({ "_meta": 5, "contents": vec![json!({ "text": 5, "uri": 5, "mimeType": 5 }); 5000] })),
     ] {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "result": result });
-        assert_eq!(flaws(&message, About::Answer { method, params: None }, LEGACY).len(), 100, "{method}");
+        assert_eq!(flaws(&message, About::Response { method, params: None }, LEGACY).len(), 100, "{method}");
     }
 }
 
@@ -299,7 +299,7 @@ fn the_handshake_is_judged_by_its_own_era() {
 fn an_unknown_revision_counts_as_the_newest_before_it() {
     for (revision, fits) in [("2023-01-01", true), ("2025-05-01", true), ("2025-06-19", false), ("DRAFT-2027", true)] {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "result": { "resultType": "complete", "content": [], "structuredContent": [] } });
-        let found = flaws(&message, About::Answer { method: "tools/call", params: None }, revision);
+        let found = flaws(&message, About::Response { method: "tools/call", params: None }, revision);
         assert_eq!(found.is_empty(), fits, "{revision}: {found:?}");
     }
 }
@@ -312,7 +312,7 @@ fn calls_of_2025_11_25_that_request_a_task_return_one() {
     let params = json!({ "name": "n", "task": {} });
     check(
         &message,
-        About::Answer { method: "tools/call", params: Some(&params) },
+        About::Response { method: "tools/call", params: Some(&params) },
         LEGACY,
         &[
             "/result/task/status `task.status` is \"running\"; it has to be \"working\", \"input_required\", \"completed\", \"failed\" or \"cancelled\"",
@@ -321,7 +321,7 @@ fn calls_of_2025_11_25_that_request_a_task_return_one() {
         ],
     );
     let unasked = ["/result/content `content` is missing; it has to be an array"];
-    check(&message, About::Answer { method: "tools/call", params: Some(&json!({ "name": "n" })) }, LEGACY, &unasked);
+    check(&message, About::Response { method: "tools/call", params: Some(&json!({ "name": "n" })) }, LEGACY, &unasked);
     check_result("tasks/result", json!({ "content": [] }), LEGACY, &["/result/_meta `_meta` is missing; it has to be an object"]);
 }
 
@@ -345,10 +345,10 @@ fn tasks_of_the_extension_need_a_client_that_declares_it() {
             &["/result/resultType `resultType` is \"task\", which is only allowed in a response to tools/call"],
         ),
     ] {
-        check(&message, About::Answer { method, params: params.as_ref() }, MODERN, expected);
+        check(&message, About::Response { method, params: params.as_ref() }, MODERN, expected);
     }
     let other = json!({ "jsonrpc": "2.0", "id": 1, "result": { "resultType": "stream" } });
-    check(&other, About::Answer { method: "tools/call", params: Some(&params("com.example/other")) }, MODERN, &[]);
+    check(&other, About::Response { method: "tools/call", params: Some(&params("com.example/other")) }, MODERN, &[]);
 }
 
 #[test]
@@ -446,7 +446,7 @@ fn base64_is_judged_separately() {
         ]);
         let result = json!({ "content": content, "structuredContent": { "data": "%", "blob": "%" } });
         let message = json!({ "jsonrpc": "2.0", "id": 1, "result": result });
-        let about = About::Answer { method: "tools/call", params: None };
+        let about = About::Response { method: "tools/call", params: None };
         assert_eq!(flaws(&message, about, LEGACY), []);
         let found: Vec<_> = base64_flaws(&message, about, LEGACY);
         let sentences: Vec<_> = found.iter().map(|flaw| flaw.message.as_str()).collect();
@@ -471,5 +471,5 @@ fn base64_is_judged_separately() {
         check(bad, &both(why).each_ref().map(String::as_str));
     }
     let broken = json!({ "jsonrpc": 1, "id": 1, "result": { "content": 5 } });
-    assert_eq!(base64_flaws(&broken, About::Answer { method: "tools/call", params: None }, LEGACY), []);
+    assert_eq!(base64_flaws(&broken, About::Response { method: "tools/call", params: None }, LEGACY), []);
 }

@@ -19,7 +19,7 @@ pub struct Retry {
     pub most: u32,
     /// Before the first retry; doubled for each one after it, with jitter.
     pub delay: Duration,
-    pub on: Vec<Mishap>,
+    pub on: Vec<RetryCause>,
     /// Calls of tools, too, that do not declare themselves read-only or idempotent.
     pub force: bool,
 }
@@ -34,7 +34,7 @@ pub struct Breaker {
 
 /// What keeps a response from coming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mishap {
+pub enum RetryCause {
     /// The deadline passed.
     Timeout,
     /// The connection or the response broke.
@@ -47,7 +47,7 @@ pub enum Mishap {
     Breaker,
 }
 
-impl Mishap {
+impl RetryCause {
     pub const ALL: [Self; 5] = [Self::Timeout, Self::Reset, Self::ServerError, Self::TooMany, Self::Breaker];
 
     /// As a suite writes it.
@@ -82,7 +82,7 @@ pub struct Audit {
 
 /// Whether tools of several servers may have the same name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Clashes {
+pub enum NameConflicts {
     #[default]
     Refused,
     Allowed,

@@ -1,6 +1,6 @@
 //! One step of a case as a plan holds it: its action, how often it is done, and what is expected of it.
 
-use super::{Clashes, Launch, Mishap, Retry};
+use super::{Launch, NameConflicts, Retry, RetryCause};
 use crate::judge::{JsonPath, Matcher, TextPattern};
 use mcproof_client::{Answers, ProcessSignal};
 use mcproof_record::Place;
@@ -74,7 +74,7 @@ pub enum Action {
     /// Lists all pages. The payload is keyed by name (resources by `uri`, templates by `uriTemplate`).
     List(Listing),
     /// Lists the tools of all servers. The payload is keyed by `server.tool`.
-    Federation(Clashes),
+    Federation(NameConflicts),
     Read {
         uri: String,
     },
@@ -288,7 +288,7 @@ pub enum ExpectedFailure {
     /// `rpc_error: true`, or a matcher over `{code, message, data}`.
     Rpc(Option<Matcher>),
     /// `no_response:`: one of these keeps the response from coming.
-    NoAnswer(Vec<Mishap>),
+    NoAnswer(Vec<RetryCause>),
 }
 
 /// How the server's process has to end.

@@ -1,5 +1,6 @@
 //! One case on one transport: its attempts, its steps in order and what surrounds them, and the evidence.
 
+use super::address_locks::AddressLocks;
 use super::aftermath;
 use super::audit::{Audits, CaseAudit, Target};
 use super::expand::{GroupKey, Work, binding};
@@ -7,9 +8,8 @@ use super::group::{GroupState, Groups, Last};
 use super::leaks::LeakCheck;
 use super::parity::Wire;
 use super::sessions::{Open, Sessions};
+use super::starting::StartingSession;
 use super::step::{StepRun, run_step};
-use super::turns::Turns;
-use super::warm::Warm;
 use super::{RunOptions, Transcripts, snapshot};
 use crate::interpolate_text;
 use crate::plan::{Action, Fault, Leaks, Skip, Step};
@@ -65,13 +65,13 @@ impl OpenSessions {
 #[derive(Clone)]
 pub(super) struct RunContext {
     pub(super) options: Arc<RunOptions>,
-    pub(super) turns: Turns,
+    pub(super) turns: AddressLocks,
     pub(super) groups: Groups,
     pub(super) audits: Audits,
 }
 
 /// Runs a case until it passes or its attempts are used up.
-pub(super) async fn run_case(work: Work, world: RunContext, mut warm: Option<Warm>) -> Finished {
+pub(super) async fn run_case(work: Work, world: RunContext, mut warm: Option<StartingSession>) -> Finished {
     let group = work.group();
     let retries = work.case().retries;
     let mut delays = ExponentialBuilder::new()
@@ -154,7 +154,7 @@ struct Attempt {
     wire: Wire,
 }
 
-async fn run_attempt(work: &Work, world: &RunContext, handed: GroupState, last: Last, warm: Option<Warm>) -> Attempt {
+async fn run_attempt(work: &Work, world: &RunContext, handed: GroupState, last: Last, warm: Option<StartingSession>) -> Attempt {
     let started = Instant::now();
     let unasked = skipped_unasked(work);
     if let Some(skip) = &unasked
@@ -232,7 +232,7 @@ enum Ran {
 }
 
 impl<'a> Running<'a> {
-    fn new(work: &'a Work, world: &'a RunContext, handed: GroupState, warm: Option<Warm>, started: Instant) -> Self {
+    fn new(work: &'a Work, world: &'a RunContext, handed: GroupState, warm: Option<StartingSession>, started: Instant) -> Self {
         let GroupState { mut open, mut tmp, set_up, owes_teardown } = handed;
         open.values_mut().for_each(Open::begin_case);
         let mut diagnostics = Vec::new();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Whether a run reports what of its servers no case used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Covering {
+pub enum CoverageMode {
     Off,
     /// At the end of the run each server is asked for its lists, in a session of its own.
     Servers,

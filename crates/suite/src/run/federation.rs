@@ -2,7 +2,7 @@
 
 use super::sessions::Sessions;
 use crate::judge::Payload;
-use crate::plan::Clashes;
+use crate::plan::NameConflicts;
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_analysis::listed;
 use mcproof_record::{AnswerKind, Diagnostic, Exchange};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// The result is the list of tools, the payload is keyed by `server.tool`.
 pub(super) async fn list(
-    clashes: Clashes,
+    clashes: NameConflicts,
     sessions: &Sessions<'_>,
     deadline: Duration,
     exchanges: &mut Vec<Exchange>,
@@ -55,7 +55,7 @@ pub(super) async fn list(
         }
     }
     let clash = owners.iter().find(|(_, owners)| owners.len() > 1);
-    if let (Clashes::Refused, Some((tool, servers))) = (clashes, clash) {
+    if let (NameConflicts::Refused, Some((tool, servers))) = (clashes, clash) {
         let count = owners.values().filter(|owners| owners.len() > 1).count();
         let others = if count > 1 { format!(", and {} names more clash", count - 1) } else { String::new() };
         let servers = listed(servers.iter().map(String::as_str));

@@ -2,7 +2,7 @@
 
 use super::case::RunContext;
 use super::expand::{GroupKey, Work};
-use super::warm::Warm;
+use super::starting::StartingSession;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 /// Cases by their position in the order in which they are to start. Those of a group follow one another.
@@ -16,7 +16,7 @@ pub(super) struct Queue {
 
 struct Waiting {
     work: Work,
-    warm: Option<Warm>,
+    warm: Option<StartingSession>,
 }
 
 impl Queue {
@@ -36,7 +36,7 @@ impl Queue {
     }
 
     /// The first case that need not wait for another one.
-    pub(super) fn next(&mut self) -> Option<(Work, Option<Warm>)> {
+    pub(super) fn next(&mut self) -> Option<(Work, Option<StartingSession>)> {
         let Waiting { work, warm } = self.waiting.remove(&self.ready.pop_first()?)?;
         Some((work, warm))
     }
@@ -50,7 +50,7 @@ impl Queue {
     pub(super) fn warm_up(&mut self, most: usize, world: &RunContext) {
         for waiting in self.waiting.values_mut().take(most) {
             if waiting.warm.is_none() {
-                waiting.warm = Warm::start(&waiting.work, world);
+                waiting.warm = StartingSession::start(&waiting.work, world);
             }
         }
     }

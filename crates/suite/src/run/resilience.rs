@@ -3,7 +3,7 @@
 
 use super::sessions::Open;
 use super::step::scene;
-use crate::plan::{Breaker, Mishap, Retry};
+use crate::plan::{Breaker, Retry, RetryCause};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use mcproof_analysis::diagnosis;
 use mcproof_client::{CallFailure, HttpHead, ListFailure, Reply, Tap, Unanswered};
@@ -31,7 +31,7 @@ pub(super) enum RequestError {
 /// A request after all its attempts.
 pub(super) struct RetriedRequest<T> {
     pub(super) outcome: Result<T, RequestError>,
-    pub(super) mishap: Option<Mishap>,
+    pub(super) mishap: Option<RetryCause>,
     /// How long each attempt before the last one took.
     pub(super) earlier: Vec<Duration>,
     /// How long the last one took.
@@ -63,7 +63,7 @@ pub(super) async fn persist<T, Asked: Future<Output = Result<T, RequestError>>>(
     tool: Option<&str>,
     deadline: Duration,
     request: impl Fn() -> Asked,
-    mishap_in: impl Fn(&T) -> Option<(Mishap, Option<Duration>)>,
+    mishap_in: impl Fn(&T) -> Option<(RetryCause, Option<Duration>)>,
 ) -> RetriedRequest<T> {
     let retries = retry.map_or(0, |retry| retry.most);
     let mut delays = ExponentialBuilder::new()
@@ -168,37 +168,37 @@ pub(super) async fn explain(
 }
 
 /// What is wrong with a reply that carries an error and a status that says to come back later.
-pub(super) fn mishap_of(reply: &Reply) -> Option<(Mishap, Option<Duration>)> {
+pub(super) fn mishap_of(reply: &Reply) -> Option<(RetryCause, Option<Duration>)> {
     let head = reply.http.as_ref().filter(|_| reply.answer.is_err())?;
     of_head(head)
 }
 
 impl RequestError {
     /// With the time after which the server wants to be asked again.
-    fn mishap(&self) -> Option<(Mishap, Option<Duration>)> {
+    fn mishap(&self) -> Option<(RetryCause, Option<Duration>)> {
         let failure = match self {
-            Self::Open { left, .. } => return Some((Mishap::Breaker, Some(*left))),
+            Self::Open { left, .. } => return Some((RetryCause::Breaker, Some(*left))),
             Self::Call(failure) | Self::List(ListFailure::Call(failure)) => failure,
             Self::List(_) => return None,
         };
         match failure {
-            CallFailure::TimedOut { .. } => Some((Mishap::Timeout, None)),
+            CallFailure::TimedOut { .. } => Some((RetryCause::Timeout, None)),
             CallFailure::Closed(_)
             | CallFailure::NotAnAnswer(_)
             | CallFailure::Lost(_)
-            | CallFailure::Unanswered(Unanswered::Unreachable(_)) => Some((Mishap::Reset, None)),
+            | CallFailure::Unanswered(Unanswered::Unreachable(_)) => Some((RetryCause::Reset, None)),
             CallFailure::Unanswered(Unanswered::Response { head, broken, .. }) => {
-                of_head(head).or((broken.is_some() || head.status < 300).then_some((Mishap::Reset, None)))
+                of_head(head).or((broken.is_some() || head.status < 300).then_some((RetryCause::Reset, None)))
             }
             CallFailure::Cancelled { .. } | CallFailure::Unauthorized { .. } => None,
         }
     }
 }
 
-fn of_head(head: &HttpHead) -> Option<(Mishap, Option<Duration>)> {
+fn of_head(head: &HttpHead) -> Option<(RetryCause, Option<Duration>)> {
     let mishap = match head.status {
-        429 => Mishap::TooMany,
-        500.. => Mishap::ServerError,
+        429 => RetryCause::TooMany,
+        500.. => RetryCause::ServerError,
         _ => return None,
     };
     let after = head.header("retry-after").and_then(|seconds| seconds.trim().parse().ok());

@@ -1,22 +1,22 @@
 //! The sessions of a case: opened when a step first needs them, each on a fresh server.
 
 use super::RunOptions;
+use super::address_locks::{AddressLock, AddressLocks};
 use super::audit::{Audits, rewrite};
 use super::case::RunContext;
 use super::expand::{Work, binding};
 use super::locate::locate;
 use super::resilience::RetryState;
+use super::starting::StartingSession;
 use super::step::Outputs;
 use super::subscriptions::Subscriptions;
-use super::turns::{Turn, Turns};
-use super::warm::Warm;
 use crate::plan::{self, Action, BESIDE, Binding, Inherited, Isolation, Server, Step};
 use crate::{TMP, interpolate_text};
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::auth::{Authorization, TokenStore};
 use mcproof_client::{
-    Answers, ConnectFailure, ConnectOptions, Deadline, Destinations, Endpoint, FaultInjector, FaultRule, Launch, ListedHost, Network,
-    Proxies, Session, SessionEnd, ShutdownTimeouts, Surroundings, Tap, TapBounds, Target, open_session,
+    Answers, BaseEnvironment, ConnectFailure, ConnectOptions, Deadline, Destinations, Endpoint, FaultInjector, FaultRule, Launch,
+    ListedHost, Network, Proxies, Session, SessionEnd, ShutdownTimeouts, Tap, TapBounds, Target, open_session,
 };
 use mcproof_protocol::{Era, EraChoice};
 use mcproof_record::{Diagnostic, Exchange, FrameId, SessionTranscript, Transcript};
@@ -34,7 +34,7 @@ pub(super) struct Open {
     pub(super) session: Session,
     pub(super) tap: Tap,
     /// Kept until the server has left its fixed address.
-    pub(super) turn: Option<Turn>,
+    pub(super) turn: Option<AddressLock>,
     pub(super) outputs: Outputs,
     pub(super) subscriptions: Subscriptions,
     pub(super) target: Target,
@@ -97,14 +97,14 @@ pub(super) fn injected(injector: Option<&FaultInjector>) -> u64 {
 pub(super) struct Sessions<'a> {
     pub(super) work: &'a Work,
     pub(super) options: &'a RunOptions,
-    pub(super) turns: Turns,
+    pub(super) turns: AddressLocks,
     pub(super) open: BTreeMap<String, Open>,
     /// Sessions that did not open, or are over.
     pub(super) past: Vec<EndedSession>,
     /// `${tmp}`, if the suite speaks of it.
     pub(super) tmp: Option<Arc<TempDir>>,
     /// A session that is being opened since before the case had its turn.
-    pub(super) warm: Option<Warm>,
+    pub(super) warm: Option<StartingSession>,
     pub(super) audits: Audits,
     /// Whether the faults that the plan asks for are injected.
     pub(super) injects: bool,
@@ -120,7 +120,7 @@ impl<'a> Sessions<'a> {
         world: &'a RunContext,
         open: BTreeMap<String, Open>,
         tmp: Option<Arc<TempDir>>,
-        warm: Option<Warm>,
+        warm: Option<StartingSession>,
     ) -> Self {
         let (options, turns, audits) = (&world.options, world.turns.clone(), world.audits.clone());
         let (past, injectors) = (Vec::new(), BTreeMap::new());
@@ -277,7 +277,7 @@ impl<'a> Sessions<'a> {
         &self,
         session: Session,
         tap: Tap,
-        turn: Option<Turn>,
+        turn: Option<AddressLock>,
         target: Target,
         injector: Option<FaultInjector>,
         since: FrameId,
@@ -406,7 +406,7 @@ impl<'a> Sessions<'a> {
     }
 
     /// Fills in the port, and waits for the turn at a fixed address.
-    async fn target(&self, binding: &Binding) -> Result<(Target, Option<Turn>), Diagnostic> {
+    async fn target(&self, binding: &Binding) -> Result<(Target, Option<AddressLock>), Diagnostic> {
         let mut scope = self.builtins();
         if binding.port_from.is_none() && needs_port(binding) {
             scope.insert("port".into(), json!(free_port()?));
@@ -475,7 +475,7 @@ pub(super) fn fill_launch(launch: &plan::Launch, own_binary: Option<&Path>, scop
         Inherited::All => Launch { command, env, folder: Some(folder), ..Launch::default() },
         Inherited::Only(inherited) => {
             let env = inherited.iter().cloned().chain(env).collect();
-            Launch { command, env, folder: Some(folder), surroundings: Surroundings::Nothing }
+            Launch { command, env, folder: Some(folder), surroundings: BaseEnvironment::Nothing }
         }
     })
 }

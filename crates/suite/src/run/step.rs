@@ -14,7 +14,7 @@ use super::sessions::{Open, Sessions};
 use super::{command, federation, snapshot};
 use crate::plan::{Action, Repeat, Spanned, Step};
 use act::act;
-pub(super) use act::{Answer, Refusal, answer, scene};
+pub(super) use act::{Answer, ErrorResponse, answer, scene};
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 use mcproof_analysis::diagnosis;

@@ -2,7 +2,7 @@
 //! Source: 2025-11-25, server/resources, subscriptions; 2026-07-28, basic/patterns/subscriptions.
 
 use super::sessions::Open;
-use super::step::{Answer, Refusal, answer, scene};
+use super::step::{Answer, ErrorResponse, answer, scene};
 use crate::interpolate_text;
 use crate::judge::Payload;
 use crate::plan::{Listing, Topic};
@@ -45,7 +45,7 @@ impl Subscriptions {
             }
             Err(ListenFailure::Rpc { error, frame }) => {
                 let payload = Payload::of(error.to_value());
-                return Ok(Answer { result: Err(Refusal::Rpc(error)), payload, frame: Some(frame), elapsed: started.elapsed() });
+                return Ok(Answer { result: Err(ErrorResponse::Rpc(error)), payload, frame: Some(frame), elapsed: started.elapsed() });
             }
             Err(failure) => {
                 let diagnostic = Diagnostic::error("subscription-failed", failure.to_string());

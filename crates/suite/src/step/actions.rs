@@ -4,7 +4,7 @@ use super::StepDraft;
 use super::objects::{CANCEL, COMPLETE, CancelDraft, CompleteDraft, HTTP, HttpDraft, SEND_BYTES, SendBytesDraft};
 use crate::document::{Kind, Node};
 use crate::format::{Fault, Key, Presence, Shape};
-use crate::plan::{Action, Bytes, Clashes, HttpRequest, Listing, Topic};
+use crate::plan::{Action, Bytes, HttpRequest, Listing, NameConflicts, Topic};
 use crate::reader::Reader;
 use crate::server::{RUN, read_launch};
 use mcproof_client::ProcessSignal;
@@ -37,7 +37,7 @@ pub(super) const FEDERATION: Key<StepDraft> = Key {
     presence: Presence::OneOf,
     read: |reader, node, draft| {
         let place = draft.names(reader, node)?;
-        draft.action = Some(("federation", Action::Federation(Clashes::default()), place));
+        draft.action = Some(("federation", Action::Federation(NameConflicts::default()), place));
         Ok(())
     },
 };

@@ -6,7 +6,7 @@ use crate::answers::ANSWERS;
 use crate::document::{Kind, Node};
 use crate::format::{Fault, Key, Presence, Shape};
 use crate::judge::{JsonPath, Subject, TextPattern};
-use crate::plan::{Clashes, ExpectedExit, ExpectedFailure, OutputCheck, Redaction, Spanned, TaskCall};
+use crate::plan::{ExpectedExit, ExpectedFailure, NameConflicts, OutputCheck, Redaction, Spanned, TaskCall};
 use crate::reader::Reader;
 use crate::resilience::{RETRY, RETRY_DOC, read_no_answer, read_retry};
 use crate::run::snapshot;
@@ -337,8 +337,8 @@ pub(super) const CLASHES: Key<StepDraft> = Key {
     presence: Presence::Optional,
     read: |reader, node, draft| {
         draft.clashes = match reader.text(node)?.as_str() {
-            "allowed" => Clashes::Allowed,
-            "refused" => Clashes::Refused,
+            "allowed" => NameConflicts::Allowed,
+            "refused" => NameConflicts::Refused,
             _ => return Err(Fault::Shape),
         };
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::StepDraft;
 use crate::document::Node;
-use crate::plan::{Action, Clashes, Step, Topic};
+use crate::plan::{Action, NameConflicts, Step, Topic};
 use crate::reader::Reader;
 use crate::source::Span;
 use mcproof_record::Diagnostic;
@@ -48,6 +48,7 @@ fn expects(step: &Step) -> bool {
     let rest = expect.notifications.is_some() || expect.exit.is_some() || step.within.is_some() || step.snapshot.is_some();
     let kept = !step.save.is_empty() || step.repeat.as_ref().is_some_and(|repeat| repeat.distinct.is_some());
     // Names that clash are a failure, a call that does not become a task is one, a call that is answered before it is canceled is a failure, and so is a change of lists that is not offered.
-    let by_itself = matches!(step.action, Action::Cancel { .. } | Action::Subscribe(Topic::List(_)) | Action::Federation(Clashes::Refused));
+    let by_itself =
+        matches!(step.action, Action::Cancel { .. } | Action::Subscribe(Topic::List(_)) | Action::Federation(NameConflicts::Refused));
     answer || rest || kept || step.task.is_some() || by_itself
 }

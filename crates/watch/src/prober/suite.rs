@@ -5,7 +5,7 @@ use crate::config::load_read_only;
 use mcproof_client::{ShutdownTimeouts, Startup, Tls, inherited_secrets};
 use mcproof_record::{Diagnostic, Event, Severity, Verdict};
 use mcproof_suite::plan::Server;
-use mcproof_suite::run::{Covering, RunOptions, Selection, Snapshots, Start, Transcripts, plan, run};
+use mcproof_suite::run::{CoverageMode, RunOptions, Selection, Snapshots, Start, Transcripts, plan, run};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -55,7 +55,7 @@ impl Prober {
             network: prepared.options.network.clone(),
             authorization: prepared.options.authorization.clone(),
             transcripts: Transcripts::OfFailures,
-            coverage: Covering::Off,
+            coverage: CoverageMode::Off,
             snapshots: Snapshots::Compare,
             audit: None,
             secrets: inherited_secrets(&*self.variables),

@@ -56,12 +56,12 @@ fn rewrite_rest(rest: &[OsString], flags: &Flags) -> Result<Vec<OsString>, Failu
     let is_method = |token: &OsString| token.to_str().is_some_and(|token| token == "--method" || token.starts_with("--method="));
     let is_flag = |token: &OsString| token.to_str().is_some_and(|token| flags.find(token).is_some());
     let Some(at) = rest.iter().position(|token| token == OsStr::new("--")) else {
-        let Parted { ours, words } = part(rest, flags)?;
+        let SplitArguments { ours, words } = part(rest, flags)?;
         return Ok(joined(ours, words));
     };
     let (before, after) = (&rest[..at], &rest[at + 1..]);
     if !before.is_empty() && !looks_like_flag(&before[0]) && !before.iter().any(is_flag) {
-        let Parted { ours, words } = part(after, flags)?;
+        let SplitArguments { ours, words } = part(after, flags)?;
         return Ok(joined(ours, [before, words.as_slice()].concat()));
     }
     let (command, behind) = match after.iter().position(is_method) {
@@ -69,17 +69,17 @@ fn rewrite_rest(rest: &[OsString], flags: &Flags) -> Result<Vec<OsString>, Failu
         _ => (after, &[][..]),
     };
     // Words here are a second target, or a mistake: the grammar tells.
-    let Parted { ours, words } = part(&[before, behind].concat(), flags)?;
+    let SplitArguments { ours, words } = part(&[before, behind].concat(), flags)?;
     Ok([words.as_slice(), ours.as_slice(), &["--".into()], command].concat())
 }
 
 /// Our flags with their values, and all else.
-struct Parted {
+struct SplitArguments {
     ours: Vec<OsString>,
     words: Vec<OsString>,
 }
 
-fn part(tokens: &[OsString], flags: &Flags) -> Result<Parted, Failure> {
+fn part(tokens: &[OsString], flags: &Flags) -> Result<SplitArguments, Failure> {
     refuse_unsupported(tokens)?;
     let (mut ours, mut words) = (Vec::new(), Vec::new());
     let mut tokens = tokens.iter().peekable();
@@ -94,7 +94,7 @@ fn part(tokens: &[OsString], flags: &Flags) -> Result<Parted, Failure> {
             None => words.push(token.clone()),
         }
     }
-    Ok(Parted { ours, words })
+    Ok(SplitArguments { ours, words })
 }
 
 fn take_values<'a>(takes: Takes, flag: &OsString, tokens: &mut Peekable<impl Iterator<Item = &'a OsString>>, into: &mut Vec<OsString>) {

@@ -1,6 +1,6 @@
 //! `mcproof test --watch`: runs again when a file changes or a key is pressed.
 
-use super::{Arguments, Given};
+use super::{Arguments, CommonOptions};
 use crate::changes::Changes;
 use crate::conversation::Interrupts;
 use crate::exit::Exit;
@@ -13,7 +13,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 use tokio::sync::mpsc;
 
 /// Ends with Ctrl-C. What a run came to decides nothing: the next one may come to something else.
-pub(super) async fn run(arguments: &Arguments, given: &Given, detail: Detail) -> Result<Exit, Failure> {
+pub(super) async fn run(arguments: &Arguments, given: &CommonOptions, detail: Detail) -> Result<Exit, Failure> {
     let mut interrupts = Interrupts::new()?;
     let mut changes = Changes::new(arguments.suites.folders()?)?;
     let mut commands = commands();

@@ -1,6 +1,6 @@
 //! `mcproof watch test-alert CONFIG`: whether each channel takes a page and its end, tried for real.
 
-use super::{AlertArguments, Instead, reading};
+use super::{AlertArguments, ConfigOverrides, reading};
 use crate::conversation::{self, Interrupts};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// What became of one message.
-struct Told {
+struct AlertOutcome {
     channel: String,
     service: &'static str,
     kind: Kind,
@@ -24,7 +24,7 @@ struct Told {
 }
 
 pub(super) fn run(arguments: &AlertArguments) -> Result<Exit, Failure> {
-    let as_it_stands = Instead { listen: None, database: None, region: None };
+    let as_it_stands = ConfigOverrides { listen: None, database: None, region: None };
     let Some(config) = reading::read(&arguments.config, &as_it_stands)?.or_tell() else { return Ok(Exit::BadInput) };
     let channels = chosen(&config, &arguments.channels)?;
     let delivery_client = DeliveryClient::new(Network { proxies: network::of_environment(), ..Network::default() });
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &AlertArguments) -> Result<Exit, Failure> {
     };
     let width = told.iter().map(|one| one.channel.chars().count()).max().unwrap_or(0);
     for one in &told {
-        let Told { channel, service, kind, took, .. } = one;
+        let AlertOutcome { channel, service, kind, took, .. } = one;
         let millis = took.as_secs_f64() * 1e3;
         if arguments.json {
             let (said, failed) = (one.outcome.as_ref().ok(), one.outcome.as_ref().err());
@@ -75,7 +75,7 @@ fn chosen(config: &Config, named: &[String]) -> Result<Vec<(String, ChannelSpec)
     Ok(config.channels.iter().filter(|(name, _)| is_chosen(name)).map(|(name, spec)| (name.clone(), spec.clone())).collect())
 }
 
-async fn tell_all(config: &Config, channels: &[(String, ChannelSpec)], delivery_client: &DeliveryClient) -> Vec<Told> {
+async fn tell_all(config: &Config, channels: &[(String, ChannelSpec)], delivery_client: &DeliveryClient) -> Vec<AlertOutcome> {
     let mut told = Vec::new();
     let since = Moment::from(settings::now());
     for (name, spec) in channels {
@@ -87,7 +87,7 @@ async fn tell_all(config: &Config, channels: &[(String, ChannelSpec)], delivery_
                 Err(why) => Err(why),
             };
             let is_over = outcome.is_err();
-            told.push(Told { channel: name.clone(), service: spec.service(), kind, outcome, took: began.elapsed() });
+            told.push(AlertOutcome { channel: name.clone(), service: spec.service(), kind, outcome, took: began.elapsed() });
             // What never began has no end.
             if is_over {
                 break;

@@ -2,7 +2,7 @@
 //! changes nothing.
 
 use super::of_store;
-use super::operations::{Kept, with_store};
+use super::operations::{DatabaseArgs, with_store};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -35,7 +35,7 @@ pub(crate) struct StatusArguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    kept: Kept,
+    kept: DatabaseArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -55,7 +55,7 @@ pub(crate) struct IncidentsArguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    kept: Kept,
+    kept: DatabaseArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -69,7 +69,7 @@ pub(crate) struct SilencesArguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    kept: Kept,
+    kept: DatabaseArgs,
 }
 
 pub(super) fn silences(arguments: &SilencesArguments) -> Result<Exit, Failure> {

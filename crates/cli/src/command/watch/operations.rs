@@ -35,7 +35,7 @@ pub(crate) struct DeployArguments {
     #[arg(long, value_name = "TEXT", default_value = "")]
     note: String,
     #[command(flatten)]
-    kept: Kept,
+    kept: DatabaseArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -54,7 +54,7 @@ pub(crate) struct MuteArguments {
     #[arg(long, conflicts_with = "lasts")]
     off: bool,
     #[command(flatten)]
-    kept: Kept,
+    kept: DatabaseArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -80,7 +80,7 @@ pub(crate) struct SilenceArguments {
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
     #[command(flatten)]
-    kept: Kept,
+    kept: DatabaseArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -92,7 +92,7 @@ pub(crate) struct UnsilenceArguments {
     /// The id of the silence, as listed by `mcproof watch silences`
     silence: String,
     #[command(flatten)]
-    kept: Kept,
+    kept: DatabaseArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -107,7 +107,7 @@ pub(crate) struct AckArguments {
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
     #[command(flatten)]
-    kept: Kept,
+    kept: DatabaseArgs,
 }
 
 fn full_hash(text: &str) -> Result<String, String> {
@@ -121,7 +121,7 @@ fn full_hash(text: &str) -> Result<String, String> {
 
 /// Which database is meant.
 #[derive(Debug, clap::Args)]
-pub(super) struct Kept {
+pub(super) struct DatabaseArgs {
     /// The database that the monitor uses instead of that of the file: sqlite:FILE or postgres://…
     #[arg(long, value_name = "URL")]
     database: Option<String>,
@@ -221,7 +221,7 @@ async fn write_down(store: &Store, deed: &str, subject: &str, now: Moment) -> Re
 
 pub(super) fn with_store(
     path: &Path,
-    kept: &Kept,
+    kept: &DatabaseArgs,
     work: impl AsyncFnOnce(&Store, Moment) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
     let database = match &kept.database {

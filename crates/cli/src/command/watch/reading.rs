@@ -1,6 +1,6 @@
 //! Reads the configuration of the monitor, and puts what was typed in the place of what the file says.
 
-use super::Instead;
+use super::ConfigOverrides;
 use crate::failure::Failure;
 use crate::{output, settings};
 use mcproof_record::{Diagnostic, Severity};
@@ -68,7 +68,7 @@ impl File {
     }
 }
 
-pub(super) fn read(path: &Path, instead: &Instead) -> Result<Read, Failure> {
+pub(super) fn read(path: &Path, instead: &ConfigOverrides) -> Result<Read, Failure> {
     let File { shown, text, folder, environment } = File::open(path)?;
     Ok(match load(&shown, &text, &folder, &environment) {
         Ok(mut loaded) => {

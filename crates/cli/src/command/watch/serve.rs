@@ -47,7 +47,7 @@ const BELL: usize = 256;
 const LAST_MESSAGES: Duration = Duration::from_secs(60);
 
 /// The parts that are told about the end.
-struct House {
+struct Services {
     monitor: Monitor,
     notifier: Notifier,
     heartbeat_sender: HeartbeatSender,
@@ -85,7 +85,7 @@ pub(super) fn run(path: &Path, arguments: &Arguments, config: Config, seen: Seen
     })?
 }
 
-async fn open(config: Config, log: Form) -> Result<House, Failure> {
+async fn open(config: Config, log: Form) -> Result<Services, Failure> {
     let network = Network { proxies: network::of_environment(), ..Network::default() };
     let clock = Clock::of_machine(settings::now);
     let reach = Reach {
@@ -100,10 +100,10 @@ async fn open(config: Config, log: Form) -> Result<House, Failure> {
     let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), delivery_client.clone());
     let heartbeat_sender =
         HeartbeatSender::new(monitor.store.clone(), monitor.plan(), delivery_client.clone(), monitor.worker_health.clone());
-    Ok(House { monitor, notifier, heartbeat_sender, delivery_client, clock, log, complaints: Mutex::default() })
+    Ok(Services { monitor, notifier, heartbeat_sender, delivery_client, clock, log, complaints: Mutex::default() })
 }
 
-impl House {
+impl Services {
     async fn once(&self) -> Result<Exit, Failure> {
         let start = self.clock.now();
         self.monitor.once(&self.clock).await.map_err(|failure| of_store(&failure))?;

@@ -1,6 +1,6 @@
 //! The body of a response as our client gets it: as the server sent it, or disturbed, or made up.
 
-use super::{Deed, FaultDirection, FaultInjector, InjectedFault, OVERTAKEN_WITHIN, Subject, Treatment, pieces};
+use super::{FaultDirection, FaultInjector, InjectedFault, MessageFaults, OVERTAKEN_WITHIN, PlannedFault, Subject, pieces};
 use crate::Tap;
 use crate::transport::http::{EVENT_STREAM, is_json, media_type};
 use crate::transport::pool::describe;
@@ -49,7 +49,7 @@ pub(in crate::transport) struct DisturbedBody {
     injector: FaultInjector,
     tap: Tap,
     most: usize,
-    ready: VecDeque<Parcel>,
+    ready: VecDeque<Chunk>,
     held: Option<Held>,
     state: State,
     /// After a piece of a throttled message.
@@ -73,7 +73,7 @@ enum State {
 }
 
 /// Bytes that are to be handed out at a time.
-struct Parcel {
+struct Chunk {
     bytes: Bytes,
     due: Instant,
     bytes_per_second: Option<u64>,
@@ -83,7 +83,7 @@ struct Parcel {
 struct Held {
     raw: Vec<u8>,
     subject: Subject,
-    deed: Deed,
+    planned: PlannedFault,
     /// By another event or in another exchange.
     passing: watch::Receiver<u64>,
     until: Instant,
@@ -211,22 +211,22 @@ impl DisturbedBody {
         let treatment = self.treatment(&subject);
         self.state = State::Ended(None);
         let mut odd = self.injector.is_disturbed(&subject);
-        if let Some(deed) = treatment.deed {
+        if let Some(planned) = treatment.planned {
             odd = true;
-            match deed.disturbance {
+            match planned.disturbance {
                 InjectedFault::Drop => {
-                    self.did(deed, format!("dropped {subject}"));
+                    self.did(planned, format!("dropped {subject}"));
                     self.state = State::Lost;
                     return;
                 }
                 InjectedFault::Truncate => {
-                    self.did(deed, format!("cut off the second half of {subject}"));
+                    self.did(planned, format!("cut off the second half of {subject}"));
                     self.state = State::Ended(Some(broken_by_us("the connection closed in the middle of the body")));
                     let half = message[..message.len() / 2].to_vec();
                     return self.deliver(half, &treatment, odd);
                 }
                 InjectedFault::Reset => {
-                    self.did(deed, format!("broke the connection in place of {subject}"));
+                    self.did(planned, format!("broke the connection in place of {subject}"));
                     self.state = State::Ended(Some(broken_by_us("connection reset by peer")));
                     return;
                 }
@@ -234,7 +234,7 @@ impl DisturbedBody {
                     self.tap.note(format!("an HTTP response holds one message: {subject} cannot come twice"));
                 }
                 InjectedFault::Reorder => match self.injector.overtaken(FaultDirection::Client).await {
-                    true => self.did(deed, format!("let another message overtake {subject}")),
+                    true => self.did(planned, format!("let another message overtake {subject}")),
                     false => drop(self.tap.note(format!("no message came that could overtake {subject}"))),
                 },
                 InjectedFault::Latency { .. } | InjectedFault::Throttle { .. } | InjectedFault::Status { .. } => {}
@@ -252,11 +252,11 @@ impl DisturbedBody {
         let subject = data.map_or(Subject::Unknown, |data| self.injector.read(FaultDirection::Client, &data));
         let treatment = self.treatment(&subject);
         let mut odd = self.injector.is_disturbed(&subject);
-        if let Some(deed) = treatment.deed {
+        if let Some(planned) = treatment.planned {
             odd = true;
-            match deed.disturbance {
+            match planned.disturbance {
                 InjectedFault::Drop => {
-                    self.did(deed, format!("dropped {subject}"));
+                    self.did(planned, format!("dropped {subject}"));
                     if subject == self.request.answer() {
                         // What follows a response is only the end, and that would tell too much.
                         self.state = State::Lost;
@@ -264,22 +264,22 @@ impl DisturbedBody {
                     return;
                 }
                 InjectedFault::Duplicate => {
-                    self.did(deed, format!("sent {subject} twice"));
+                    self.did(planned, format!("sent {subject} twice"));
                     self.deliver(raw.clone(), &treatment, odd);
                 }
                 InjectedFault::Truncate => {
-                    self.did(deed, format!("cut off the second half of {subject}"));
+                    self.did(planned, format!("cut off the second half of {subject}"));
                     let half = [&raw[..raw.len() / 2], b"\n\n"].concat();
                     return self.deliver(half, &treatment, odd);
                 }
                 InjectedFault::Reset => {
-                    self.did(deed, format!("broke the connection in place of {subject}"));
+                    self.did(planned, format!("broke the connection in place of {subject}"));
                     self.state = State::Ended(Some(broken_by_us("connection reset by peer")));
                     return;
                 }
                 InjectedFault::Reorder if self.held.is_none() => {
                     let passing = self.injector.passing(FaultDirection::Client);
-                    self.held = Some(Held { raw, subject, deed, passing, until: Instant::now() + OVERTAKEN_WITHIN });
+                    self.held = Some(Held { raw, subject, planned, passing, until: Instant::now() + OVERTAKEN_WITHIN });
                     return;
                 }
                 _ => {}
@@ -292,15 +292,15 @@ impl DisturbedBody {
     }
 
     fn release(&mut self, overtaken: bool) {
-        let Some(Held { raw, subject, deed, .. }) = self.held.take() else { return };
+        let Some(Held { raw, subject, planned, .. }) = self.held.take() else { return };
         match overtaken {
-            true => self.did(deed, format!("let another message overtake {subject}")),
+            true => self.did(planned, format!("let another message overtake {subject}")),
             false => drop(self.tap.note(format!("no message came that could overtake {subject}"))),
         }
-        self.deliver(raw, &Treatment::default(), true);
+        self.deliver(raw, &MessageFaults::default(), true);
     }
 
-    fn treatment(&self, subject: &Subject) -> Treatment {
+    fn treatment(&self, subject: &Subject) -> MessageFaults {
         let treatment = self.injector.treat(FaultDirection::Client, subject);
         if let Some(note) = self.injector.delayed(&treatment, subject) {
             self.tap.note(note);
@@ -308,11 +308,11 @@ impl DisturbedBody {
         treatment
     }
 
-    fn did(&self, deed: Deed, words: String) {
-        self.tap.note(self.injector.did(deed, words));
+    fn did(&self, planned: PlannedFault, words: String) {
+        self.tap.note(self.injector.did(planned, words));
     }
 
-    fn deliver(&mut self, bytes: Vec<u8>, treatment: &Treatment, odd: bool) {
+    fn deliver(&mut self, bytes: Vec<u8>, treatment: &MessageFaults, odd: bool) {
         if odd {
             self.tap.excuse(&bytes);
         }
@@ -326,7 +326,7 @@ impl DisturbedBody {
     fn push(&mut self, bytes: Bytes, delay: Duration, bytes_per_second: Option<u64>) {
         // One after the other: what was held back holds back what follows it.
         let earliest = self.ready.back().map_or_else(Instant::now, |parcel| parcel.due);
-        self.ready.push_back(Parcel { bytes, due: earliest.max(Instant::now() + delay), bytes_per_second });
+        self.ready.push_back(Chunk { bytes, due: earliest.max(Instant::now() + delay), bytes_per_second });
     }
 }
 

@@ -2,7 +2,7 @@
 //! network would. Knows lines and treatments, no reasons for them. A line goes on once it is whole: of one that never ends,
 //! our client sees nothing before the stream does.
 
-use super::{Deed, FaultDirection, FaultInjector, InjectedFault, OVERTAKEN_WITHIN, Subject, Treatment, pieces};
+use super::{FaultDirection, FaultInjector, InjectedFault, MessageFaults, OVERTAKEN_WITHIN, PlannedFault, Subject, pieces};
 use crate::Tap;
 use crate::transport::lines::{Line, LineReader};
 use std::io;
@@ -61,7 +61,7 @@ struct Way {
 }
 
 /// Bytes that are to go on at a time.
-struct Parcel {
+struct Chunk {
     bytes: Vec<u8>,
     due: Instant,
     bytes_per_second: Option<u64>,
@@ -71,7 +71,7 @@ struct Parcel {
 struct Held {
     line: Vec<u8>,
     subject: Subject,
-    deed: Deed,
+    planned: PlannedFault,
     until: Instant,
 }
 
@@ -84,7 +84,7 @@ impl Way {
 
     /// Reads lines and says when and how each of them goes on. What is held survives the choice of `select!`: it is
     /// outside of it.
-    async fn take(&self, input: impl AsyncRead + Unpin, queue: mpsc::Sender<Parcel>, limit: usize) -> io::Result<()> {
+    async fn take(&self, input: impl AsyncRead + Unpin, queue: mpsc::Sender<Chunk>, limit: usize) -> io::Result<()> {
         let mut reader = LineReader::new(input, limit);
         let mut held: Option<Held> = None;
         loop {
@@ -107,42 +107,42 @@ impl Way {
         Ok(())
     }
 
-    async fn pass(&self, line: Vec<u8>, is_whole: bool, held: &mut Option<Held>, queue: &mpsc::Sender<Parcel>) {
+    async fn pass(&self, line: Vec<u8>, is_whole: bool, held: &mut Option<Held>, queue: &mpsc::Sender<Chunk>) {
         let subject = if is_whole { self.injector.read(self.toward, &line[..line.len() - 1]) } else { Subject::Unknown };
         let treatment = self.injector.treat(self.toward, &subject);
         if let Some(note) = self.injector.delayed(&treatment, &subject) {
             self.tap.note(note);
         }
-        let did = |deed: Deed, words: String| self.tap.note(self.injector.did(deed, words));
-        let lines = match treatment.deed {
+        let did = |planned: PlannedFault, words: String| self.tap.note(self.injector.did(planned, words));
+        let lines = match treatment.planned {
             None => vec![line],
-            Some(deed) => match deed.disturbance {
+            Some(planned) => match planned.disturbance {
                 InjectedFault::Drop => {
-                    did(deed, format!("dropped {subject}"));
+                    did(planned, format!("dropped {subject}"));
                     Vec::new()
                 }
                 InjectedFault::Duplicate => {
-                    did(deed, format!("sent {subject} twice"));
+                    did(planned, format!("sent {subject} twice"));
                     vec![line.clone(), line]
                 }
                 InjectedFault::Truncate => {
-                    did(deed, format!("cut off the second half of {subject}"));
+                    did(planned, format!("cut off the second half of {subject}"));
                     let half = (line.len() - 1) / 2;
                     vec![[&line[..half], b"\n"].concat()]
                 }
                 InjectedFault::Reset => {
-                    did(deed, format!("closed the pipes in place of {subject}"));
+                    did(planned, format!("closed the pipes in place of {subject}"));
                     self.reset.send_replace(true);
                     return;
                 }
                 InjectedFault::Reorder if held.is_none() => {
-                    *held = Some(Held { line, subject, deed, until: Instant::now() + OVERTAKEN_WITHIN });
+                    *held = Some(Held { line, subject, planned, until: Instant::now() + OVERTAKEN_WITHIN });
                     return;
                 }
                 _ => vec![line],
             },
         };
-        let odd = treatment.deed.is_some() || self.injector.is_disturbed(&subject);
+        let odd = treatment.planned.is_some() || self.injector.is_disturbed(&subject);
         let overtakes = !lines.is_empty();
         for line in lines {
             self.queue(line, odd, &treatment, queue).await;
@@ -152,28 +152,28 @@ impl Way {
         }
     }
 
-    async fn release(&self, held: &mut Option<Held>, queue: &mpsc::Sender<Parcel>, overtaken: bool) {
-        let Some(Held { line, subject, deed, .. }) = held.take() else { return };
+    async fn release(&self, held: &mut Option<Held>, queue: &mpsc::Sender<Chunk>, overtaken: bool) {
+        let Some(Held { line, subject, planned, .. }) = held.take() else { return };
         self.tap.note(match overtaken {
-            true => self.injector.did(deed, format!("let another message overtake {subject}")),
+            true => self.injector.did(planned, format!("let another message overtake {subject}")),
             false => format!("no message came that could overtake {subject}"),
         });
-        self.queue(line, true, &Treatment::default(), queue).await;
+        self.queue(line, true, &MessageFaults::default(), queue).await;
     }
 
-    async fn queue(&self, bytes: Vec<u8>, odd: bool, treatment: &Treatment, queue: &mpsc::Sender<Parcel>) {
+    async fn queue(&self, bytes: Vec<u8>, odd: bool, treatment: &MessageFaults, queue: &mpsc::Sender<Chunk>) {
         if odd && self.toward == FaultDirection::Client {
             self.tap.excuse(bytes.strip_suffix(b"\n").unwrap_or(&bytes));
         }
-        let parcel = Parcel { bytes, due: Instant::now() + treatment.delay, bytes_per_second: treatment.bytes_per_second };
+        let parcel = Chunk { bytes, due: Instant::now() + treatment.delay, bytes_per_second: treatment.bytes_per_second };
         // Whoever would have taken it has closed its end.
         let _ = queue.send(parcel).await;
     }
 }
 
 /// Writes what is due, in order, and closes the stream after the last.
-async fn give(mut output: impl AsyncWrite + Unpin, mut parcels: mpsc::Receiver<Parcel>) -> io::Result<()> {
-    while let Some(Parcel { bytes, due, bytes_per_second }) = parcels.recv().await {
+async fn give(mut output: impl AsyncWrite + Unpin, mut parcels: mpsc::Receiver<Chunk>) -> io::Result<()> {
+    while let Some(Chunk { bytes, due, bytes_per_second }) = parcels.recv().await {
         sleep_until(due).await;
         match bytes_per_second {
             None => output.write_all(&bytes).await?,

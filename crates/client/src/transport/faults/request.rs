@@ -41,9 +41,9 @@ pub(in crate::transport) async fn admit(injector: &FaultInjector, tap: &Tap, mut
     }
     let sending = treatment.bytes_per_second.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(body.len() as f64 / rate.max(1) as f64));
     sleep(treatment.delay + sending).await;
-    if let Some(deed) = treatment.deed {
-        let did = |words: String| tap.note(injector.did(deed, words));
-        match deed.disturbance {
+    if let Some(planned) = treatment.planned {
+        let did = |words: String| tap.note(injector.did(planned, words));
+        match planned.disturbance {
             InjectedFault::Drop => {
                 did(format!("dropped {subject}"));
                 return pending().await;

@@ -28,7 +28,7 @@ pub(in crate::transport) struct About {
 
 /// The requests whose answers may still come.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
+pub(super) struct OpenRequests {
     requests: HashMap<RequestId, About>,
     disturbed: HashSet<RequestId>,
 }
@@ -84,7 +84,7 @@ impl fmt::Display for About {
     }
 }
 
-impl Asked {
+impl OpenRequests {
     pub(super) fn read(&mut self, toward: FaultDirection, bytes: &[u8]) -> Subject {
         let Ok(message) = jsonrpc::parse(bytes) else { return Subject::Unknown };
         match (message, toward) {

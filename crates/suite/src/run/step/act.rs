@@ -3,7 +3,7 @@
 use super::judge::is_tool_error;
 use super::request::{Request, fill, fill_object, fill_text, request};
 use crate::judge::{Origin, Payload, pretty};
-use crate::plan::{Action, Bytes, HttpRequest, Listing, Mishap, Step, TaskCall};
+use crate::plan::{Action, Bytes, HttpRequest, Listing, RetryCause, Step, TaskCall};
 use crate::run::resilience::{self, Policy, RequestError, RetriedRequest, mishap_of, persist};
 use crate::run::sessions::Open;
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// What came of an action.
 pub(in crate::run) struct Answer {
-    pub(in crate::run) result: Result<Value, Refusal>,
+    pub(in crate::run) result: Result<Value, ErrorResponse>,
     pub(in crate::run) payload: Payload,
     pub(in crate::run) frame: Option<FrameId>,
     pub(in crate::run) elapsed: Duration,
@@ -24,13 +24,13 @@ pub(in crate::run) struct Answer {
 
 /// A response that is no result.
 #[derive(Clone, Debug)]
-pub(in crate::run) enum Refusal {
+pub(in crate::run) enum ErrorResponse {
     Rpc(RpcError),
     /// Only of what was sent as it stood: an HTTP status, without a message.
     Status(u16),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ErrorResponse {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rpc(error) => write!(formatter, "{error}"),
@@ -44,7 +44,7 @@ pub(super) struct Done {
     /// `None` where there is nothing to look at.
     pub(super) outcome: Result<Option<Answer>, Diagnostic>,
     /// What kept the response from coming.
-    pub(super) mishap: Option<Mishap>,
+    pub(super) mishap: Option<RetryCause>,
     /// One for each time that it was tried.
     pub(super) exchanges: Vec<Exchange>,
     /// The tool that was called.
@@ -58,12 +58,14 @@ pub(super) async fn act(step: &Step, open: &Open, scope: &Map<String, Value>, te
         Err(diagnostic) => return Done { outcome: Err(diagnostic), mishap: None, exchanges: Vec::new(), target: None },
     };
     let started = Instant::now();
-    let Tried { outcome, mishap, earlier, last } = match (&step.action, &request, step.task) {
-        (Action::Cancel { after, reason, .. }, Some(request), _) => Tried::once(cancel(request, *after, reason, open, scope).await),
-        (_, Some(request), Some(task)) => Tried::once(as_task(request, task, open, deadline).await),
+    let ActionAttempts { outcome, mishap, earlier, last } = match (&step.action, &request, step.task) {
+        (Action::Cancel { after, reason, .. }, Some(request), _) => {
+            ActionAttempts::once(cancel(request, *after, reason, open, scope).await)
+        }
+        (_, Some(request), Some(task)) => ActionAttempts::once(as_task(request, task, open, deadline).await),
         (action, Some(request), None) => ask(action, request, open, terms, policy).await,
         (Action::List(listing), None, _) => list(*listing, open, deadline, policy).await,
-        (action, None, _) => Tried::once(besides(action, step, open, scope, deadline).await),
+        (action, None, _) => ActionAttempts::once(besides(action, step, open, scope, deadline).await),
     };
     let outcome = outcome.and_then(|answer| match answer.as_ref().and_then(|answer| shape(&step.action, answer)) {
         Some(flaw) => Err(flaw.evidence(diagnosis::evidence(&open.tap.transcript(), answer.as_ref().and_then(|answer| answer.frame)))),
@@ -147,16 +149,16 @@ fn expects_an_answer(step: &Step) -> bool {
 }
 
 /// An action with all its attempts.
-struct Tried {
+struct ActionAttempts {
     outcome: Result<Option<Answer>, Diagnostic>,
-    mishap: Option<Mishap>,
+    mishap: Option<RetryCause>,
     /// How long each attempt before the last one took.
     earlier: Vec<Duration>,
     /// How long the last one took, where somebody looked.
     last: Option<Duration>,
 }
 
-impl Tried {
+impl ActionAttempts {
     fn once(outcome: Result<Option<Answer>, Diagnostic>) -> Self {
         Self { outcome, mishap: None, earlier: Vec::new(), last: None }
     }
@@ -171,7 +173,7 @@ impl Tried {
     }
 }
 
-async fn ask(action: &Action, request: &Request, open: &Open, deadline: Deadline, policy: Policy<'_>) -> Tried {
+async fn ask(action: &Action, request: &Request, open: &Open, deadline: Deadline, policy: Policy<'_>) -> ActionAttempts {
     let faults_before = resilience::faults_so_far(open);
     let is_call = matches!(action, Action::Call { .. });
     let tool = request.target.as_deref().filter(|_| is_call);
@@ -181,7 +183,7 @@ async fn ask(action: &Action, request: &Request, open: &Open, deadline: Deadline
     };
     let RetriedRequest { outcome, mishap, earlier, last, given_up } = persist(open, policy, tool, deadline.idle, send, mishap_of).await;
     let outcome = outcome.map(|reply| Ok(answer(reply, is_call)));
-    Tried::of(RetriedRequest { outcome, mishap, earlier, last, given_up }, request.method, open, faults_before).await
+    ActionAttempts::of(RetriedRequest { outcome, mishap, earlier, last, given_up }, request.method, open, faults_before).await
 }
 
 /// Calls a tool as a task, and gives its result once it has ended.
@@ -232,7 +234,7 @@ pub(in crate::run) fn answer(reply: Reply, is_call: bool) -> Answer {
         Ok(result) if is_call => Payload::from_call_result(result),
         Ok(result) => Payload::of(result.clone()),
     };
-    Answer { result: reply.answer.map_err(Refusal::Rpc), payload, frame: Some(reply.frame), elapsed: reply.elapsed }
+    Answer { result: reply.answer.map_err(ErrorResponse::Rpc), payload, frame: Some(reply.frame), elapsed: reply.elapsed }
 }
 
 async fn as_it_stood(outcome: Result<Option<Reply>, CallFailure>, is_call: bool, open: &Open) -> Result<Option<Answer>, Diagnostic> {
@@ -240,7 +242,7 @@ async fn as_it_stood(outcome: Result<Option<Reply>, CallFailure>, is_call: bool,
         Ok(reply) => Ok(reply.map(|reply| answer(reply, is_call))),
         Err(CallFailure::Unanswered(Unanswered::Response { head, excerpt, .. })) if head.status >= 400 => {
             let payload = Payload::of(json!({ "status": head.status, "body": excerpt }));
-            Ok(Some(Answer { result: Err(Refusal::Status(head.status)), payload, frame: Some(head.frame), elapsed: Duration::ZERO }))
+            Ok(Some(Answer { result: Err(ErrorResponse::Status(head.status)), payload, frame: Some(head.frame), elapsed: Duration::ZERO }))
         }
         Err(failure) => Err(diagnosis::of_call_failure(&failure, "what was sent", &scene(open).await)),
     }
@@ -288,10 +290,10 @@ async fn over_http(request: &HttpRequest, open: &Open, scope: &Map<String, Value
     }
 }
 
-async fn list(listing: Listing, open: &Open, deadline: Duration, policy: Policy<'_>) -> Tried {
+async fn list(listing: Listing, open: &Open, deadline: Duration, policy: Policy<'_>) -> ActionAttempts {
     let faults_before = resilience::faults_so_far(open);
     let persisted = persist(open, policy, None, deadline, || list_once(listing, open, deadline), |_| None).await;
-    Tried::of(persisted, listing.method(), open, faults_before).await
+    ActionAttempts::of(persisted, listing.method(), open, faults_before).await
 }
 
 /// The outer error is one of the wire, the inner one of the list that came.
@@ -307,7 +309,7 @@ async fn list_once(listing: Listing, open: &Open, deadline: Duration) -> Result<
         Ok(listed) => listed,
         Err(ListFailure::Rpc { error, frame, .. }) => {
             let payload = Payload::of(error.to_value());
-            return Ok(Ok(Answer { result: Err(Refusal::Rpc(error)), payload, frame: Some(frame), elapsed: Duration::ZERO }));
+            return Ok(Ok(Answer { result: Err(ErrorResponse::Rpc(error)), payload, frame: Some(frame), elapsed: Duration::ZERO }));
         }
         Err(failure) => return Err(RequestError::List(failure)),
     };

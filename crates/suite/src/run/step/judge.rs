@@ -1,8 +1,8 @@
 //! Holds a response against the expectations of its step. No I/O.
 
-use super::act::{Answer, Refusal, show};
+use super::act::{Answer, ErrorResponse, show};
 use crate::judge::{Payload, mismatch, pretty};
-use crate::plan::{Expectations, ExpectedFailure, Mishap, Spanned, Step};
+use crate::plan::{Expectations, ExpectedFailure, RetryCause, Spanned, Step};
 use mcproof_record::Diagnostic;
 use serde_json::{Map, Value};
 
@@ -34,7 +34,7 @@ pub(super) fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) ->
 }
 
 /// Whether the step expects that no response comes, for this reason.
-pub(super) fn expects(step: &Step, mishap: Mishap) -> bool {
+pub(super) fn expects(step: &Step, mishap: RetryCause) -> bool {
     matches!(&step.expect.failure, Some(Spanned { value: ExpectedFailure::NoAnswer(mishaps), .. }) if mishaps.contains(&mishap))
 }
 
@@ -66,11 +66,11 @@ fn judge_outcome(expected: Option<&ExpectedFailure>, answer: &Answer, scope: &Ma
         (Some(ExpectedFailure::Rpc(_)), Ok(_)) => {
             unexpected(format!("expected a JSON-RPC error, found {}", if is_error { "an `isError` result" } else { "a result" }))
         }
-        (Some(ExpectedFailure::Rpc(_)), Err(Refusal::Status(_))) => {
+        (Some(ExpectedFailure::Rpc(_)), Err(ErrorResponse::Status(_))) => {
             let found = answer.result.as_ref().err().map(ToString::to_string).unwrap_or_default();
             unexpected(format!("expected a JSON-RPC error, found {found}"))
         }
-        (Some(ExpectedFailure::Rpc(matcher)), Err(Refusal::Rpc(error))) => {
+        (Some(ExpectedFailure::Rpc(matcher)), Err(ErrorResponse::Rpc(error))) => {
             let error = error.to_value();
             let differences = matcher.as_ref().map(|matcher| matcher.compare(&Payload::of(error.clone()), scope)).unwrap_or_default();
             mismatch("JSON-RPC error", differences, &error).map_or(Ok(()), Err)

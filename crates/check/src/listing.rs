@@ -25,7 +25,7 @@ pub(super) const LISTS: [(&str, &str, &str); 4] = [
     ("prompts/list", "prompts", "prompts"),
 ];
 
-pub(super) async fn take(explorer: &mut Explorer<'_>) {
+pub(super) async fn explore(explorer: &mut Explorer<'_>) {
     if !explorer.is_modern() {
         explorer.send_request("ping", None, "ping", json!({})).await;
     }

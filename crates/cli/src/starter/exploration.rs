@@ -25,7 +25,7 @@ pub(super) const NOBODY: &str = "mcproof-no-such-thing";
 pub(super) const NOWHERE: &str = "mcproof://no/such/resource";
 
 /// What may be asked, and how.
-pub(crate) struct Interview {
+pub(crate) struct Exploration {
     pub calls: Permission,
     /// For each list.
     pub timeout: Duration,
@@ -44,7 +44,7 @@ pub(crate) struct Stage<'a> {
 }
 
 /// What a server said in one session or in two.
-pub(crate) struct Interviewed {
+pub(crate) struct Explored {
     pub(super) handshake: Handshake,
     pub(super) tools: List,
     pub(super) prompts: List,
@@ -54,7 +54,7 @@ pub(crate) struct Interviewed {
     pub(super) calls: Permission,
 }
 
-impl Interviewed {
+impl Explored {
     pub(crate) fn handshake(&self) -> &Handshake {
         &self.handshake
     }
@@ -158,9 +158,9 @@ const LISTS: [(&str, &str, &str, &str); 4] = [
 /// The method of a list that could not be had, and why.
 pub(crate) async fn interview(
     session: &Session,
-    interview: &Interview,
+    interview: &Exploration,
     told: &mut dyn FnMut(Stage<'_>),
-) -> Result<Interviewed, (&'static str, ListFailure)> {
+) -> Result<Explored, (&'static str, ListFailure)> {
     let mut lists = [List::None, List::None, List::None, List::None];
     for (list, (method, key, capability, name)) in lists.iter_mut().zip(LISTS) {
         if session.handshake().capabilities.get(capability).is_some_and(Value::is_object) {
@@ -174,8 +174,7 @@ pub(crate) async fn interview(
     }
     let [tools, prompts, resources, templates] = lists;
     let handshake = session.handshake().clone();
-    let mut interviewed =
-        Interviewed { handshake, tools, prompts, resources, templates, asked: Vec::new(), calls: interview.calls.clone() };
+    let mut interviewed = Explored { handshake, tools, prompts, resources, templates, asked: Vec::new(), calls: interview.calls.clone() };
     let mut asking = Asking { session, until: Instant::now() + BUDGET, told, number: 0, of: subjects(&interviewed, interview) };
     let asked = asking.everything(&interviewed, interview).await;
     interviewed.asked = asked;
@@ -183,8 +182,8 @@ pub(crate) async fn interview(
 }
 
 /// The second session: the same questions.
-pub(crate) async fn interview_again(session: &Session, interviewed: &mut Interviewed, timeout: Duration, told: &mut dyn FnMut(Stage<'_>)) {
-    let Interviewed { tools, prompts, resources, templates, asked, .. } = interviewed;
+pub(crate) async fn interview_again(session: &Session, interviewed: &mut Explored, timeout: Duration, told: &mut dyn FnMut(Stage<'_>)) {
+    let Explored { tools, prompts, resources, templates, asked, .. } = interviewed;
     for (list, (method, key, _, name)) in [tools, prompts, resources, templates].into_iter().zip(LISTS) {
         if let List::Items { again, .. } = list
             && let Ok(listed) = session.list(method, key, timeout).await
@@ -208,7 +207,7 @@ fn named(items: Vec<Value>, name: &str) -> List {
 }
 
 /// What the first session asks about.
-fn subjects(known: &Interviewed, interview: &Interview) -> usize {
+fn subjects(known: &Explored, interview: &Exploration) -> usize {
     let (resources, prompts) = (known.resources.items().len(), known.prompts.items().len());
     let tools = known.tools.items().iter().filter(|tool| may_be_called(tool, &interview.calls)).count();
     let unknown = [!known.tools.items().is_empty(), resources > 0 || !known.templates.items().is_empty(), prompts > 0];
@@ -230,7 +229,7 @@ impl Asking<'_> {
         (self.told)(Stage { subject, number: self.number, of: self.of });
     }
 
-    async fn everything(&mut self, known: &Interviewed, interview: &Interview) -> Vec<Asked> {
+    async fn everything(&mut self, known: &Explored, interview: &Exploration) -> Vec<Asked> {
         let mut asked = Vec::new();
         for tool in known.tools.items().iter().filter(|tool| may_be_called(tool, &interview.calls)) {
             self.turn_to(tool["name"].as_str().unwrap_or_default());
@@ -265,7 +264,7 @@ impl Asking<'_> {
     }
 
     /// Calls a tool until it takes the arguments, and once without one that it demands.
-    async fn tool(&mut self, tool: &Value, known: &Interviewed, interview: &Interview, asked: &mut Vec<Asked>) {
+    async fn tool(&mut self, tool: &Value, known: &Explored, interview: &Exploration, asked: &mut Vec<Asked>) {
         let (name, schema) = (tool["name"].as_str().unwrap_or_default(), &tool["inputSchema"]);
         let Some(least) = arguments::minimal(schema) else { return };
         let uris: Vec<&str> = known.resources.items().iter().filter_map(|resource| resource["uri"].as_str()).collect();

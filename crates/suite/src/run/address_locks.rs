@@ -6,14 +6,14 @@ use tokio::sync::OwnedMutexGuard;
 
 /// Shared by all cases of a run: a lock for each fixed address.
 #[derive(Clone, Default)]
-pub(super) struct Turns(Arc<Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>>);
+pub(super) struct AddressLocks(Arc<Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>>);
 
 /// Holds an address until the server that uses it has ended.
-pub(super) type Turn = OwnedMutexGuard<()>;
+pub(super) type AddressLock = OwnedMutexGuard<()>;
 
-impl Turns {
+impl AddressLocks {
     /// Waits until no other case has a server at that address.
-    pub(super) async fn at(&self, address: &str) -> Turn {
+    pub(super) async fn at(&self, address: &str) -> AddressLock {
         let turn = Arc::clone(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(address.to_owned()).or_default());
         turn.lock_owned().await
     }

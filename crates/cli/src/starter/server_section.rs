@@ -11,7 +11,7 @@ const PORT: &str = "${port}";
 
 /// The value of `server:` and of `answers:`, and the variables of the environment that they need.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Reaching {
+pub(crate) struct ServerSection {
     pub(super) server: Map<String, Value>,
     pub(super) answers: Option<Value>,
     pub variables: Vec<String>,
@@ -35,7 +35,7 @@ pub(crate) fn reach(
     started: Option<Started<'_>>,
     folder: &Path,
     here: &Path,
-) -> Reaching {
+) -> ServerSection {
     let mut variables = Vec::new();
     let (mut way, mut runs_in) = (Map::new(), None);
     if let Target::Stdio(launch) | Target::Http { launch: Some(launch), .. } = target {
@@ -53,7 +53,7 @@ pub(crate) fn reach(
     }
     server.extend(options.protocol_version.as_ref().map(|version| ("protocol_version".to_owned(), json!(literal(version)))));
     let roots = options.answers.roots.as_ref().map(|roots| roots.iter().map(|root| literal(root)).collect::<Vec<_>>());
-    Reaching { server, answers: roots.map(|roots| json!({ "roots": roots })), variables, folder: runs_in }
+    ServerSection { server, answers: roots.map(|roots| json!({ "roots": roots })), variables, folder: runs_in }
 }
 
 fn start(command: &[String], env: &[(String, String)], variables: &mut Vec<String>) -> Map<String, Value> {

@@ -18,7 +18,7 @@ pub(super) struct Questions {
 }
 
 /// Variations of an HTTP request.
-pub(super) trait Varied {
+pub(super) trait RequestVariants {
     /// With this header in the place of others of its name.
     fn with(self, name: &str, value: &str) -> Self;
     fn without(self, name: &str) -> Self;
@@ -26,7 +26,7 @@ pub(super) trait Varied {
     fn anonymous(self) -> Self;
 }
 
-impl Varied for RawHttpRequest {
+impl RequestVariants for RawHttpRequest {
     fn with(self, name: &str, value: &str) -> Self {
         let mut varied = self.without(name);
         varied.headers.push((name.to_owned(), value.to_owned()));

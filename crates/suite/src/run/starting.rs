@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use tokio::task::JoinSet;
 
 /// A session on its way. Dropping it ends its server at once.
-pub(super) struct Warm {
+pub(super) struct StartingSession {
     server: String,
     /// Of one task, because a set ends what it holds when it is dropped.
     opening: JoinSet<Opened>,
@@ -20,7 +20,7 @@ struct Opened {
     past: Vec<EndedSession>,
 }
 
-impl Warm {
+impl StartingSession {
     /// `None` where the server can only be started when the turn of the case has come: it has a fixed address, where another may
     /// still be running; it is shared with other cases; it works in a `${tmp}` that is not there yet; or a command comes first.
     /// A case that is skipped needs none, and a server that somebody else runs gains nothing by this.
