@@ -39,7 +39,7 @@ pub(crate) fn bindings(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let program = match program {
         Some(path) => std::path::absolute(path).map_err(|error| format!("{path} is not a valid path: {error}"))?,
         None => {
-            let packages: &[&str] = if is_wanted("node") { &["mcproof-cli", "mcproof-node"] } else { &["mcproof-cli"] };
+            let packages: &[&str] = if is_wanted("node") { &["mcproof", "mcproof-node"] } else { &["mcproof"] };
             build(root, profile, packages)?
         }
     };

@@ -67,7 +67,7 @@ pub(crate) fn field(root: &Path, arguments: &[&str]) -> Result<(), String> {
 }
 
 fn build(root: &Path) -> Result<PathBuf, String> {
-    let status = Command::new("cargo").args(["build", "--package", "mcproof-cli", "--bin", "mcproof"]).current_dir(root).status();
+    let status = Command::new("cargo").args(["build", "--package", "mcproof", "--bin", "mcproof"]).current_dir(root).status();
     match status {
         Ok(status) if status.success() => Ok(root.join("target/debug/mcproof")),
         Ok(_) => Err("mcproof cannot be built".into()),

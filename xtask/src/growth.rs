@@ -183,7 +183,7 @@ fn parse(arguments: &[&str]) -> Result<Plan, String> {
 }
 
 fn build(root: &Path) -> Result<PathBuf, String> {
-    let build = ["build", "--release", "--package", "mcproof-cli"];
+    let build = ["build", "--release", "--package", "mcproof"];
     let status = Command::new("cargo").args(build).current_dir(root).stdin(Stdio::null()).status();
     match status {
         Ok(status) if status.success() => Ok(root.join("target/release/mcproof")),

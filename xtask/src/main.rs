@@ -122,7 +122,7 @@ fn mutations(words: &[&str]) -> bool {
 
 /// Starts a test program of the command line for what it does beside its tests.
 fn test_program(name: &str, chore: &str, words: &[&str]) -> bool {
-    let program = ["test", "--package", "mcproof-cli", "--test", name, "--", chore];
+    let program = ["test", "--package", "mcproof", "--test", name, "--", chore];
     let status = Command::new("cargo").args(program).args(words).current_dir(root()).status();
     match status {
         Ok(status) => status.success(),
@@ -134,7 +134,7 @@ fn test_program(name: &str, chore: &str, words: &[&str]) -> bool {
 }
 
 fn bench() -> bool {
-    let status = Command::new("cargo").args(["bench", "--package", "mcproof-cli"]).current_dir(root()).status();
+    let status = Command::new("cargo").args(["bench", "--package", "mcproof"]).current_dir(root()).status();
     match status {
         Ok(status) => status.success(),
         Err(error) => {

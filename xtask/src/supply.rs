@@ -19,7 +19,7 @@ const DENY: Tool = Tool { package: "cargo-deny", version: "0.20.2" };
 const CYCLONEDX: Tool = Tool { package: "cargo-cyclonedx", version: "0.5.9" };
 
 /// The package whose program is described.
-const DESCRIBED: &str = "mcproof-cli";
+const DESCRIBED: &str = "mcproof";
 const SBOM: &str = "target/sbom/mcproof.cdx.json";
 /// What cargo-cyclonedx writes beside each manifest of the workspace.
 const DRAFT: &str = "mcproof.cdx.json";
@@ -169,7 +169,7 @@ mod tests {
         let dependency = |id: &str, kind: Value| json!({ "pkg": id, "dep_kinds": [{ "kind": kind }] });
         let metadata = json!({
             "packages": [
-                { "id": "1", "name": "mcproof-cli", "version": "0.1.0" },
+                { "id": "1", "name": "mcproof", "version": "0.1.0" },
                 { "id": "2", "name": "serde", "version": "1.0.0" },
                 { "id": "3", "name": "cc", "version": "2.0.0" },
                 { "id": "4", "name": "tempfile", "version": "3.0.0" },
@@ -182,13 +182,13 @@ mod tests {
             ] },
         });
         let built = reachable(&metadata, DESCRIBED);
-        assert_eq!(built.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["cc", "mcproof-cli", "serde"]);
-        let lock = "[[package]]\nname = \"serde\"\nversion = \"1.0.0\"\nchecksum = \"ab\"\n\n[[package]]\nname = \"mcproof-cli\"\nversion = \"0.1.0\"\n";
+        assert_eq!(built.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["cc", "mcproof", "serde"]);
+        let lock = "[[package]]\nname = \"serde\"\nversion = \"1.0.0\"\nchecksum = \"ab\"\n\n[[package]]\nname = \"mcproof\"\nversion = \"0.1.0\"\n";
         let sums = checksums(lock);
         let licenses = json!([{ "expression": "MIT" }]);
         let serde = json!({ "name": "serde", "version": "1.0.0", "licenses": licenses, "hashes": [{ "alg": "SHA-256", "content": "ab" }] });
         let cc = json!({ "name": "cc", "version": "2.0.0", "licenses": licenses });
-        let own = json!({ "name": "mcproof-cli", "version": "0.1.0", "licenses": licenses });
+        let own = json!({ "name": "mcproof", "version": "0.1.0", "licenses": licenses });
         let check = |components: Value, expected: Result<usize, &str>| {
             let sbom = json!({ "metadata": { "component": own }, "components": components });
             let found = compare(&sbom, &built, &sums).map_err(|error| error.replace("the SBOM is not right: ", ""));

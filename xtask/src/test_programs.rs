@@ -23,15 +23,15 @@ pub(crate) struct Program {
 
 /// Do much at a time by themselves, so that two of them would be in each other's way: what they test has deadlines. From the longest
 /// on, since what is begun last is waited for with idle processors.
-const CROWDED: [&str; 3] = ["mcproof-cli --test zoo", "mcproof-cli --test contract", "mcproof-cli --test field"];
+const CROWDED: [&str; 3] = ["mcproof --test zoo", "mcproof --test contract", "mcproof --test field"];
 
 /// Those of the others that take long, from the longest on.
 const LONG: [&str; 5] = [
-    "mcproof-cli --test init",
-    "mcproof-cli --test hostile",
+    "mcproof --test init",
+    "mcproof --test hostile",
     "mcproof-testkit --test zoo",
-    "mcproof-cli --test real_servers",
-    "mcproof-cli --test inspector",
+    "mcproof --test real_servers",
+    "mcproof --test inspector",
 ];
 
 /// What builds and runs them, as words for cargo. The fuzz targets have no tests, and libFuzzer would have some dependencies built
@@ -224,10 +224,10 @@ mod tests {
             assert_eq!(found.as_ref().map(|program| program.command.as_str()), expected, "{message}");
             assert!(found.is_none_or(|program| program.folder == Path::new("/w/crates/cli")));
         };
-        let id = "path+file:///w/crates/cli#mcproof-cli@0.1.0";
-        check(&message("test", "zoo", id, true), Some("cargo test -p mcproof-cli --test zoo"));
-        check(&message("bin", "mcproof", id, true), Some("cargo test -p mcproof-cli --bin mcproof"));
-        check(&message("lib", "mcproof", "path+file:///w/crates/mcproof#0.1.0", true), Some("cargo test -p mcproof --lib"));
+        let id = "path+file:///w/crates/cli#mcproof@0.1.0";
+        check(&message("test", "zoo", id, true), Some("cargo test -p mcproof --test zoo"));
+        check(&message("bin", "mcproof", id, true), Some("cargo test -p mcproof --bin mcproof"));
+        check(&message("lib", "mcproof", "path+file:///w/crates/mcproof-test#0.1.0", true), Some("cargo test -p mcproof-test --lib"));
         check(&message("proc-macro", "m", "path+file:///w/crates/m#0.1.0", true), Some("cargo test -p m --lib"));
         check(&message("bin", "mcproof", id, false), None);
         check(r#"{"reason":"build-finished","success":true}"#, None);
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_longest_are_begun_first() {
-        let mut programs = ["cargo test -p a --lib", "cargo test -p mcproof-cli --test init", "cargo test -p mcproof-cli --test zoo"]
+        let mut programs = ["cargo test -p a --lib", "cargo test -p mcproof --test init", "cargo test -p mcproof --test zoo"]
             .map(|command| named(command, "/x"));
         sort(&mut programs);
         let order: Vec<&str> = programs.iter().map(|program| program.command.rsplit(' ').next().unwrap()).collect();

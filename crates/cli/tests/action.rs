@@ -180,7 +180,7 @@ fn without_a_binary_one_is_built_from_the_sources_of_the_action() {
     let tools = tempfile::tempdir().unwrap();
     // Stands for the real one, which would take minutes: it looks at what it is asked to build, and "installs" it.
     let cargo = format!(
-        "#!/bin/sh\n[ \"$1 $2 $3\" = 'install --locked --path' ] && grep -q '^name = \"mcproof-cli\"' \"$4/Cargo.toml\" && \
+        "#!/bin/sh\n[ \"$1 $2 $3\" = 'install --locked --path' ] && grep -q '^name = \"mcproof\"' \"$4/Cargo.toml\" && \
          [ \"$5\" = --root ] && mkdir -p \"$6/bin\" && ln -s '{MCPROOF}' \"$6/bin/mcproof\"\n"
     );
     std::fs::write(tools.path().join("cargo"), cargo).unwrap();

@@ -257,7 +257,7 @@ fn a_rule_is_explained_in_the_words_of_its_page() {
     assert_eq!(said(mcproof(folder.path(), &["explain", "no-such-rule-anywhere"])).0, Some(2));
 }
 
-/// Regenerate with `cargo run -p mcproof-cli -- explain --all --output docs/rules`.
+/// Regenerate with `cargo run -p mcproof -- explain --all --output docs/rules`.
 #[test]
 fn the_pages_of_the_rules_are_those_in_the_documentation() {
     let folder = tempfile::tempdir().unwrap();

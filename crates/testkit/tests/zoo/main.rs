@@ -1,5 +1,5 @@
 //! The zoo, looked at from outside: every message of the correct server fits the official schema, and every broken server does
-//! something that the correct server does not do. Whether `check` finds it is tested in `mcproof-cli`.
+//! something that the correct server does not do. Whether `check` finds it is tested in `mcproof`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "what was skipped or checked is for whoever reads the log")]
