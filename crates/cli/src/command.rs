@@ -2,9 +2,11 @@
 
 mod call;
 mod check;
+mod completions;
 #[cfg(feature = "servers")]
 mod demo;
 mod diff;
+mod doctor;
 mod drive;
 mod explain;
 mod hash;
@@ -79,8 +81,15 @@ pub(crate) enum Command {
     Prompt(Deferred<prompt::Arguments>),
     /// Check that a server responds
     Ping(Deferred<ping::Arguments>),
+    /// Report what mcproof finds on this machine
+    Doctor(Deferred<doctor::Arguments>),
     /// Print the JSON Schema of a file format or output
     Schema(Deferred<schema::Arguments>),
+    /// Print the completion script of a shell
+    Completions(Deferred<completions::Arguments>),
+    /// Write the man pages
+    #[command(hide = true)]
+    Man(Deferred<completions::ManArguments>),
     /// Run the driver of the test libraries, as JSON-RPC over stdio
     Drive(Deferred<drive::Arguments>),
     /// Serve these commands to coding agents, as an MCP server over stdio
@@ -92,7 +101,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    pub(crate) fn run(&self, watching: Watching) -> Result<Exit, Failure> {
+    /// `grammar` makes the grammar of the whole command line.
+    pub(crate) fn run(&self, watching: Watching, grammar: fn() -> clap::Command) -> Result<Exit, Failure> {
         if let Some(shared) = self.shared().filter(|shared| shared.target.authorization.list_stored_auth) {
             let printer = shared.output.printer();
             return printer.settle(authorization::list(printer.form));
@@ -119,7 +129,10 @@ impl Command {
             Self::Read(arguments) => read::run(arguments, watching),
             Self::Prompt(arguments) => prompt::run(arguments, watching),
             Self::Ping(arguments) => ping::run(arguments, watching),
+            Self::Doctor(arguments) => doctor::run(arguments),
             Self::Schema(arguments) => schema::run(arguments),
+            Self::Completions(arguments) => completions::run(arguments, grammar()),
+            Self::Man(arguments) => completions::man(arguments, grammar()),
             Self::Drive(arguments) => drive::run(arguments),
             #[cfg(feature = "servers")]
             Self::Mcp(arguments) => mcp::run(arguments),

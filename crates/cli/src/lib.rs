@@ -32,6 +32,7 @@ mod suggest;
 mod suites;
 mod target;
 mod typed;
+mod welcome;
 mod wire;
 
 pub use drive::Embedded;
@@ -68,6 +69,9 @@ pub fn main() -> ExitCode {
             return failure.exit.into();
         }
     };
+    if typed.len() < 2 && output::stdout_is_terminal() {
+        return welcome::show().map_or_else(|failure| failure.exit, |()| Exit::Passed).into();
+    }
     let parsed = grammar.try_get_matches_from_mut(&typed).and_then(|matches| CommandLine::from_arg_matches(&matches));
     let line = match parsed {
         Ok(line) => line,
@@ -80,7 +84,7 @@ pub fn main() -> ExitCode {
     };
     settings::choose_colors(line.color);
     let watching = if line.verbose { Watching::Wire } else { Watching::Off };
-    match line.command.run(watching) {
+    match line.command.run(watching, CommandLine::command) {
         Ok(exit) => exit.into(),
         Err(failure) => {
             printing::report(&failure);

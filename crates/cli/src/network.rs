@@ -104,7 +104,12 @@ impl NetworkArgs {
 
 /// The proxies that the environment names.
 pub(crate) fn of_environment() -> Proxies {
-    Proxies::Variables(variables(settings::variable))
+    Proxies::Variables(proxy_variables())
+}
+
+/// The variables of the environment that name proxies.
+pub(crate) fn proxy_variables() -> ProxyVariables {
+    variables(settings::variable)
 }
 
 fn parse_count(text: &str) -> Result<usize, String> {

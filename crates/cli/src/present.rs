@@ -31,6 +31,15 @@ pub(crate) fn result(method: &str, result: &Value, style: &Style) -> String {
     text
 }
 
+/// One line of a report about several things, and below it what to do.
+pub(crate) fn finding_line(mark: &str, name: &str, width: usize, detail: &str, hint: Option<&str>) -> String {
+    let mut text = format!("{mark} {BOLD}{name:<width$}{BOLD:#}  {}\n", escape(detail));
+    if let Some(hint) = hint {
+        text += &format!("  {:<width$}  {DIM}{}{DIM:#}\n", "", escape(hint));
+    }
+    text
+}
+
 /// Indented JSON, safe for a terminal.
 fn json(value: &Value) -> String {
     escape_block(&format!("{value:#}")).into_owned()

@@ -78,6 +78,10 @@ pub(crate) fn state_folder() -> Option<PathBuf> {
     absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state"))).map(|folder| folder.join("mcproof"))
 }
 
+pub(crate) fn temporary_folder() -> PathBuf {
+    env::temp_dir()
+}
+
 /// Whether a machine runs this, as all usual CI systems say.
 pub(crate) fn is_ci() -> bool {
     variable("CI").is_some_and(|value| !matches!(value.as_str(), "" | "0" | "false"))

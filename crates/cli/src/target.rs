@@ -388,6 +388,11 @@ fn parse_era(text: &str) -> Result<EraChoice, String> {
     text.parse().map_err(|_| choices(text, &["auto", "legacy", "modern"]))
 }
 
+/// The servers that can be named in this folder: the file that has them, and the name.
+pub(crate) fn names_here() -> Vec<(String, String)> {
+    config::names()
+}
+
 /// Checks that a session can offer this revision.
 pub(crate) fn check_offer(version: Option<&str>, era: EraChoice) -> Result<(), Failure> {
     let flaw = version.and_then(|version| check_revision(version, era, Audience::CommandLine));

@@ -31,11 +31,11 @@ pub(super) const RULES: &[Rule] = &[
             ("Python", "Starlette's `CORSMiddleware` as the outermost one"),
         ],
         bad: r"
-            @ preflight attempt
+            @ preflight asked
             > OPTIONS /mcp origin: http://localhost:6274 | access-control-request-method: POST
             < 405",
         good: r"
-            @ preflight attempt
+            @ preflight asked
             > OPTIONS /mcp origin: http://localhost:6274 | access-control-request-method: POST
             < 204 access-control-allow-origin: *",
     },

@@ -75,6 +75,12 @@ pub(super) fn only(named: Option<&Path>, restriction: Option<&Restriction>) -> R
     }
 }
 
+/// The servers of the nearest folder that has some: the file as shown, and the name. None if a file cannot be used.
+pub(super) fn names() -> Vec<(String, String)> {
+    let files = read(None, None).unwrap_or_default();
+    files.iter().flat_map(|file| file.servers.keys().map(|name| (file.shown.clone(), name.clone()))).collect()
+}
+
 fn unknown(name: &str, files: &[File]) -> String {
     match files.first() {
         Some(file) => format!("no server named `{name}` in {}", file.shown),

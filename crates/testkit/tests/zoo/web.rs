@@ -138,14 +138,19 @@ impl Web {
         for held in [&first, &second] {
             held.wait_until(|text| text.contains("data: "));
         }
-        let said = first.said();
-        if let Some((_, path)) = said.split_once("/messages") {
-            let path = format!("/messages{}", path.split(['\r', '\n']).next().unwrap());
-            let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string();
-            self.exchange("POST", &path, "content-type: application/json\r\n", ping.as_bytes());
+        let paths = [&first, &second].map(|held| {
+            let said = held.said();
+            said.split_once("/messages").map(|(_, path)| format!("/messages{}", path.split(['\r', '\n']).next().unwrap()))
+        });
+        if let [Some(path), Some(path_of_second)] = paths {
+            let ping = |id: u32| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string();
+            self.exchange("POST", &path, "content-type: application/json\r\n", ping(1).as_bytes());
             first.wait_until(|text| text.contains("\"id\":1"));
+            // Behind whatever the second stream gets of the first request.
+            self.exchange("POST", &path_of_second, "content-type: application/json\r\n", ping(2).as_bytes());
+            second.wait_until(|text| text.contains("\"id\":2"));
             let nobodys = path.split_once('=').map(|(name, _)| format!("{name}=0b7c1f52-0000-4a36-9c55-3f0e8d2a6b91"));
-            self.exchange("POST", &nobodys.unwrap_or(path), "content-type: application/json\r\n", ping.as_bytes());
+            self.exchange("POST", &nobodys.unwrap_or(path), "content-type: application/json\r\n", ping(1).as_bytes());
         }
         let heard = [first, second].map(|held| held.end().contains("\"id\":1"));
         self.record.push(format!("of two clients these hear the answer to the first: {heard:?}"));

@@ -1,0 +1,120 @@
+//! What a new user meets first: `mcproof` alone, `doctor`, and completions.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use rexpect::session::spawn_command;
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn mcproof(folder: &Path) -> Command {
+    let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
+    mcproof.current_dir(folder).env("NO_COLOR", "1").env("XDG_STATE_HOME", folder.join("state"));
+    mcproof
+}
+
+/// What a terminal shows of `mcproof` without arguments.
+fn screen(folder: &Path) -> String {
+    spawn_command(mcproof(folder), Some(60_000)).unwrap().exp_eof().unwrap().replace('\r', "")
+}
+
+#[track_caller]
+fn shows(files: &[(&str, &str)], lines: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let screen = screen(folder.path());
+    for line in lines {
+        assert!(screen.lines().any(|shown| shown.trim_start().starts_with(line)), "no line `{line}` in\n{screen}");
+    }
+}
+
+#[test]
+fn without_arguments_it_says_what_to_type_in_this_folder() {
+    shows(&[], &["mcproof tools -- node server.js", "mcproof check -- mcproof demo shop"]);
+    shows(&[("mcp.json", r#"{"mcpServers":{"shop":{"command":"true"}}}"#)], &["From mcp.json:", "mcproof tools shop", "mcproof init shop"]);
+    let package = r#"{"dependencies":{"@modelcontextprotocol/sdk":"1.29.0"},"bin":"dist/index.js"}"#;
+    shows(&[("package.json", package)], &["From package.json:", "mcproof check -- node dist/index.js"]);
+    let project = "[project]\nname = \"a\"\ndependencies = [\"fastmcp>=3\"]\n";
+    shows(&[("pyproject.toml", project), ("server.py", "")], &["From pyproject.toml:", "mcproof tools -- python server.py"]);
+    shows(&[("Cargo.toml", "[dependencies]\nrmcp = \"1\"\n")], &["mcproof tools -- cargo run --quiet"]);
+    shows(&[("go.mod", "module a\nrequire github.com/mark3labs/mcp-go v0.40.0\n")], &["mcproof tools -- go run ."]);
+    shows(&[("shop.mcproof.yaml", "")], &["This folder has test suites:", "mcproof test"]);
+    // Files that are none of this, or broken.
+    shows(&[("mcp.json", "{"), ("package.json", "[]"), ("pyproject.toml", "["), ("Cargo.toml", "=")], &["mcproof tools -- node server.js"]);
+}
+
+#[test]
+fn in_a_pipe_it_prints_the_help_and_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = mcproof(folder.path()).output().unwrap();
+    assert_eq!((ran.status.code(), ran.stdout.len()), (Some(2), 0));
+    assert!(String::from_utf8_lossy(&ran.stderr).contains("Usage: mcproof"), "{ran:?}");
+}
+
+fn doctor(folder: &Path, variables: &[(&str, &str)]) -> (Option<i32>, Value) {
+    let Output { status, stdout, .. } = mcproof(folder).args(["doctor", "--json"]).envs(variables.iter().copied()).output().unwrap();
+    (status.code(), serde_json::from_slice(&stdout).unwrap())
+}
+
+/// State and detail of a finding.
+fn finding(report: &Value, name: &str) -> (String, String) {
+    let findings = report["findings"].as_array().unwrap();
+    let found = findings.iter().find(|finding| finding["name"] == name).unwrap_or_else(|| panic!("no {name} in {report:#}"));
+    (found["state"].as_str().unwrap().to_owned(), found["detail"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn the_doctor_tells_what_is_missing_from_what_is_broken() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let programs = folder.path().join("bin");
+    std::fs::create_dir(&programs).unwrap();
+    for (name, script) in [("node", "#!/bin/sh\necho v22.1.0\n"), ("python3", "#!/bin/sh\nexit 7\n"), ("java", "#!/nonexistent\n")] {
+        std::fs::write(programs.join(name), script).unwrap();
+        std::fs::set_permissions(programs.join(name), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = programs.to_str().unwrap();
+    let (code, report) = doctor(folder.path(), &[("PATH", path), ("HTTPS_PROXY", "http://me:hunter2@proxy:3128"), ("SHELL", "/bin/sh")]);
+    assert_eq!(code, Some(1), "{report:#}");
+    assert_eq!(finding(&report, "node"), ("ok".into(), format!("22.1.0, {path}/node")));
+    assert_eq!(finding(&report, "uvx").0, "missing");
+    let (state, detail) = finding(&report, "python3");
+    assert!(state == "problem" && detail.ends_with("--version exited with code 7"), "{detail}");
+    assert_eq!(finding(&report, "java").0, "problem");
+    assert_eq!(finding(&report, "https_proxy").1, "http://me:***@proxy:3128/");
+    assert!(!report.to_string().contains("hunter2"));
+}
+
+#[test]
+fn the_doctor_finds_what_is_configured_and_does_not_work() {
+    let folder = tempfile::tempdir().unwrap();
+    for (variable, value, name) in [
+        ("SSL_CERT_FILE", "/nonexistent.pem", "certificates"),
+        ("HTTP_PROXY", "gopher://proxy", "http_proxy"),
+        ("BROWSER", "no-such-browser", "browser"),
+        ("SHELL", "/no/such/shell", "shell"),
+        ("TMPDIR", "/no/such/folder", "temporary directory"),
+        ("XDG_STATE_HOME", "/proc/mcproof", "state directory"),
+    ] {
+        let (code, report) = doctor(folder.path(), &[("PATH", ""), ("SHELL", "/bin/sh"), (variable, value)]);
+        assert_eq!((code, finding(&report, name).0.as_str()), (Some(1), "problem"), "{variable}={value}: {report:#}");
+    }
+    let (code, report) = doctor(folder.path(), &[("PATH", ""), ("SHELL", "/bin/sh")]);
+    assert_eq!(code, Some(0), "{report:#}");
+}
+
+#[test]
+fn a_shell_takes_its_completions() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = env!("CARGO_BIN_EXE_mcproof");
+    let script = format!(
+        "source <({own} completions bash); COMP_WORDS=(mcproof che); COMP_CWORD=1; _mcproof mcproof che mcproof; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    );
+    let ran = Command::new("bash").current_dir(folder.path()).args(["-c", &script]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "check\n", "{ran:?}");
+    let man = mcproof(folder.path()).args(["man", "pages"]).status().unwrap();
+    assert!(man.success());
+    assert!(std::fs::read_to_string(folder.path().join("pages/mcproof-check.1")).unwrap().contains("MCP specification"));
+}
