@@ -1,0 +1,4 @@
+//! Stands between a client and a server (`proxy`), or in place of a server (`mock`).
+//! Knows no suites, no terminals and no reports.
+
+pub mod proxy;
