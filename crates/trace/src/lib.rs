@@ -1,0 +1,14 @@
+//! Traces: recorded sessions as a file that people keep, search, compare and export.
+//! Knows frames and JSON-RPC messages; no client, no suites, no rules, no clock.
+
+pub mod calls;
+pub mod filter;
+mod line;
+mod manifest;
+mod reader;
+mod writer;
+
+pub use line::{Attachment, End, Mark, MarkBody, Omitted, TraceLine, TracedFrame};
+pub use manifest::{Manifest, SessionInfo, SessionKey, TRACE_FORMAT};
+pub use reader::{Ending, Trace, TraceError};
+pub use writer::{TraceLimits, TraceWriter};

@@ -1,0 +1,146 @@
+//! The entries of a trace's zip, found by its directory or, where a killed writer has left none, by the header before each entry.
+
+use super::TraceError;
+use super::lines::Lines;
+use crate::line::{Attachment, TraceLine};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use zip::{CompressionMethod, ZipArchive};
+
+/// A larger attachment is left out.
+const LARGEST_ATTACHMENT: u64 = 256 << 20;
+
+/// Entries of a zip: more are not read.
+const MOST_ENTRIES: usize = 100_000;
+
+pub(super) struct Container {
+    file: File,
+    entries: std::vec::IntoIter<Entry>,
+    lines: Option<Lines>,
+}
+
+struct Entry {
+    name: String,
+    content: Content,
+}
+
+enum Content {
+    /// As it stands in the file, to the end of the file if the length is unknown.
+    Stored { start: u64, length: Option<u64> },
+    /// Position in the directory, for what another program has packed again.
+    Packed(usize),
+}
+
+impl Container {
+    pub(super) fn open(mut file: File) -> Result<Self, TraceError> {
+        let entries = match ZipArchive::new(BufReader::new(file.try_clone()?)) {
+            Ok(archive) => by_directory(archive)?,
+            Err(_) => by_headers(&mut file)?,
+        };
+        if !entries.iter().any(|entry| entry.name.starts_with("frames/")) {
+            return Err(TraceError::NotATrace("a zip without frames".into()));
+        }
+        Ok(Self { file, entries: entries.into_iter(), lines: None })
+    }
+
+    pub(super) fn next_line(&mut self) -> Result<Option<TraceLine>, TraceError> {
+        loop {
+            if let Some(lines) = &mut self.lines {
+                if let Some(line) = lines.next_line()? {
+                    return Ok(Some(line));
+                }
+                let was_cut_off = lines.is_cut_off();
+                self.lines = None;
+                if was_cut_off {
+                    return Ok(None);
+                }
+            }
+            let Some(entry) = self.entries.next() else { return Ok(None) };
+            if entry.name.starts_with("frames/") {
+                let content = BufReader::new(self.content(entry.content)?);
+                let is_compressed = entry.name.ends_with(".zst");
+                self.lines = Some(Lines::new(match is_compressed {
+                    true => Box::new(zstd::stream::read::Decoder::with_buffer(content)?),
+                    false => Box::new(content),
+                }));
+            } else if let Some(name) = entry.name.strip_prefix("attachments/").filter(|name| !name.is_empty() && !name.ends_with('/')) {
+                let mut bytes = Vec::new();
+                self.content(entry.content)?.take(LARGEST_ATTACHMENT).read_to_end(&mut bytes)?;
+                return Ok(Some(TraceLine::Attachment(Attachment { name: name.to_owned(), bytes: bytes.into() })));
+            }
+        }
+    }
+
+    fn content(&self, content: Content) -> Result<Box<dyn Read + Send>, TraceError> {
+        match content {
+            Content::Stored { start, length } => {
+                // Clones share their place: nothing else of the file is read until this was read.
+                let mut file = self.file.try_clone()?;
+                file.seek(SeekFrom::Start(start))?;
+                Ok(Box::new(file.take(length.unwrap_or(u64::MAX))))
+            }
+            Content::Packed(index) => {
+                let mut archive = ZipArchive::new(BufReader::new(self.file.try_clone()?)).map_err(damaged)?;
+                let mut unpacked = tempfile::tempfile()?;
+                io::copy(&mut archive.by_index(index).map_err(damaged)?, &mut unpacked)?;
+                unpacked.seek(SeekFrom::Start(0))?;
+                Ok(Box::new(unpacked))
+            }
+        }
+    }
+}
+
+fn damaged(error: zip::result::ZipError) -> TraceError {
+    TraceError::Damaged(error.to_string())
+}
+
+fn by_directory(mut archive: ZipArchive<BufReader<File>>) -> Result<Vec<Entry>, TraceError> {
+    let mut entries = Vec::new();
+    for index in 0..archive.len().min(MOST_ENTRIES) {
+        let entry = archive.by_index_raw(index).map_err(damaged)?;
+        let content = match (entry.compression(), entry.data_start()) {
+            (CompressionMethod::Stored, Some(start)) => Content::Stored { start, length: Some(entry.compressed_size()) },
+            _ => Content::Packed(index),
+        };
+        entries.push((entry.header_start(), Entry { name: entry.name().map_err(damaged)?.into_owned(), content }));
+    }
+    // As they were written, whatever the order of the directory.
+    entries.sort_by_key(|(start, entry)| (!entry.name.starts_with("frames/"), *start));
+    Ok(entries.into_iter().map(|(_, entry)| entry).collect())
+}
+
+/// Signature, flags, method, sizes and the lengths of what follows, at their places in a local header.
+const HEADER: usize = 30;
+
+fn by_headers(file: &mut File) -> Result<Vec<Entry>, TraceError> {
+    let end = file.seek(SeekFrom::End(0))?;
+    let (mut place, mut entries) = (0, Vec::new());
+    while place + HEADER as u64 <= end && entries.len() < MOST_ENTRIES {
+        let mut header = [0; HEADER];
+        file.seek(SeekFrom::Start(place))?;
+        file.read_exact(&mut header)?;
+        if header[..4] != *super::ZIP {
+            break;
+        }
+        let number = |at: usize| u64::from(u16::from_le_bytes([header[at], header[at + 1]]));
+        let (method, name_length, extra) = (number(8), number(26), number(28));
+        let size = u64::from(u32::from_le_bytes([header[18], header[19], header[20], header[21]]));
+        let start = place + HEADER as u64 + name_length + extra;
+        let mut name = vec![0; name_length as usize];
+        if file.read_exact(&mut name).is_err() || start > end {
+            break;
+        }
+        let name = String::from_utf8_lossy(&name).into_owned();
+        if method != 0 {
+            return Err(TraceError::Damaged(format!("the zip has no directory, and its entry {name} is packed in a way that needs one")));
+        }
+        // The size is written when an entry is complete.
+        let length = Some(size).filter(|size| *size > 0);
+        entries.push(Entry { name, content: Content::Stored { start, length } });
+        match length {
+            Some(length) => place = start.saturating_add(length),
+            None => break,
+        }
+    }
+    Ok(entries)
+}

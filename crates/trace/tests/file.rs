@@ -1,0 +1,140 @@
+//! What is written comes back, also where the writer was killed, the file was cut, or another program has packed it again.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use mcproof_record::{Direction, Frame, FrameBody, FrameId};
+use mcproof_trace::{Ending, Manifest, Mark, MarkBody, SessionInfo, SessionKey, Trace, TraceLimits, TraceLine, TraceWriter};
+use std::fs;
+use std::io::Cursor;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+fn frame(id: u64, text: &str) -> Frame {
+    let body = FrameBody::Line { bytes: text.into(), unterminated: false };
+    Frame { id: FrameId(id), at: Duration::from_micros(id), direction: Direction::FromServer, body }
+}
+
+fn info() -> SessionInfo {
+    SessionInfo { server: "shop".into(), transport: "stdio".into(), ..SessionInfo::default() }
+}
+
+fn write(path: &Path, frames: u64) -> (TraceWriter, SessionKey) {
+    let writer = TraceWriter::create(path, Manifest { mcproof: "0".into(), ..Manifest::default() }).unwrap();
+    let session = writer.begin_session(info());
+    for id in 0..frames {
+        writer.frame(session, &frame(id, &format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)));
+        if id == frames / 2 {
+            writer.attach("suite/../shop.yaml", b"tests: []\n");
+        }
+    }
+    (writer, session)
+}
+
+/// Frames, attachments, other lines, and how the trace ends.
+fn read(mut trace: Trace) -> (Vec<u64>, Vec<String>, usize, Ending) {
+    let (mut frames, mut attachments, mut others) = (Vec::new(), Vec::new(), 0);
+    for line in &mut trace {
+        match line.unwrap() {
+            TraceLine::Frame(frame) => frames.push(frame.id.0),
+            TraceLine::Attachment(attachment) => attachments.push(attachment.name),
+            _ => others += 1,
+        }
+    }
+    (frames, attachments, others, trace.ending())
+}
+
+#[test]
+fn a_trace_reads_back_from_a_file_and_from_a_pipe() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mcptrace");
+    let (writer, session) = write(&path, 100);
+    writer.mark(Mark { session, at: Duration::ZERO, body: MarkBody::Note { text: "here".into() } });
+    assert_eq!(writer.finish().unwrap().frames, 100);
+    let expected = ((0..100).collect(), vec!["suite/shop.yaml".to_owned()], 3, Ending::Complete);
+    assert_eq!(read(Trace::open(&path).unwrap()), expected);
+    let bytes = fs::read(&path).unwrap();
+    assert_eq!(read(Trace::from_reader(Box::new(Cursor::new(bytes))).unwrap()), expected);
+}
+
+#[test]
+fn every_frame_of_a_writer_that_was_killed_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, copy) = (folder.path().join("a.mcptrace"), folder.path().join("b.mcptrace"));
+    let (writer, session) = write(&path, 100);
+    for count in 100..110 {
+        // What another process sees of the file is what a kill leaves.
+        fs::copy(&path, &copy).unwrap();
+        let (frames, attachments, _, ending) = read(Trace::open(&copy).unwrap());
+        assert_eq!((frames.len() as u64, attachments.len(), ending), (count, 1, Ending::CutOff));
+        writer.frame(session, &frame(count, "more"));
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_anywhere_opens_or_says_why_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, copy) = (folder.path().join("a.mcptrace"), folder.path().join("b.mcptrace"));
+    write(&path, 12).0.finish().unwrap();
+    let whole = fs::read(&path).unwrap();
+    let mut most = 0;
+    for end in 0..whole.len() {
+        fs::write(&copy, &whole[..end]).unwrap();
+        let Ok(trace) = Trace::open(&copy) else { continue };
+        let frames = trace.map_while(Result::ok).filter(|line| matches!(line, TraceLine::Frame(_))).count();
+        assert!(frames >= most, "{frames} frames in {end} bytes, and {most} in fewer");
+        most = frames;
+    }
+    assert_eq!(most, 12);
+}
+
+#[test]
+fn unzip_accepts_a_trace_and_what_zip_packs_again_is_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mcptrace");
+    write(&path, 100).0.finish().unwrap();
+    let tested = Command::new("unzip").arg("-t").arg(&path).output().unwrap();
+    assert!(tested.status.success(), "{}", String::from_utf8_lossy(&tested.stdout));
+    let unpacked = Command::new("unzip").arg("-q").arg(&path).arg("-d").arg(folder.path().join("all")).status().unwrap();
+    assert!(unpacked.success());
+    let packed = Command::new("zip").args(["-q", "-r", "../b.zip", "."]).current_dir(folder.path().join("all")).status().unwrap();
+    assert!(packed.success());
+    let (frames, attachments, _, ending) = read(Trace::open(&folder.path().join("b.zip")).unwrap());
+    assert_eq!((frames.len(), attachments.len(), ending), (100, 1, Ending::Complete));
+}
+
+#[test]
+fn what_exceeds_the_limit_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mcptrace");
+    let writer = TraceWriter::with_limits(&path, Manifest::default(), TraceLimits { bytes: 5000 }).unwrap();
+    let session = writer.begin_session(info());
+    (0..1000)
+        .for_each(|id| writer.frame(session, &frame(id, &format!("{:x}", u128::from(id + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c)))));
+    let end = writer.finish().unwrap();
+    assert!(end.frames > 10 && end.omitted > 10 && end.frames + end.omitted == 1000, "{end:?}");
+    assert!(fs::metadata(&path).unwrap().len() < 8000);
+    let omitted: u64 =
+        Trace::open(&path).unwrap().map(|line| if let TraceLine::Omitted(omitted) = line.unwrap() { omitted.frames } else { 0 }).sum();
+    assert_eq!(omitted, end.omitted);
+}
+
+#[test]
+fn a_trace_of_a_later_format_is_refused() {
+    let text = r#"{"trace":{"format":99,"mcproof":"9"}}"#.as_bytes();
+    let refused = Trace::from_reader(Box::new(text)).err().unwrap();
+    assert_eq!(refused.to_string(), "written by a newer mcproof: format 99, and this version reads formats up to 1");
+}
+
+#[test]
+fn what_is_no_trace_is_refused() {
+    for (text, expected) in [
+        ("", "not a trace: it is empty"),
+        ("hello\n", "not a trace: neither a zip nor JSON"),
+        ("{\"a\":1}\n", "not a trace: JSON without frames"),
+        ("PK\x03\x04", "not a trace: a zip without frames"),
+    ] {
+        let refused = Trace::from_reader(Box::new(text.as_bytes())).err().unwrap();
+        assert_eq!(refused.to_string(), expected);
+    }
+}
