@@ -10,6 +10,7 @@ mod days;
 mod ids;
 pub mod incidents;
 mod layout;
+pub mod notices;
 pub mod operations;
 pub(crate) mod outbox;
 pub(crate) mod packed;

@@ -628,6 +628,77 @@ fn silences_are_made_and_ended(dashboard: &Dashboard) {
 }
 
 #[test]
+fn notices_of_operators_stand_on_the_status_page_and_in_its_feed() {
+    on_both(with_people, notices_are_published);
+}
+
+fn notices_are_published(dashboard: &Dashboard) {
+    let post = |who: &str, path: &str, body: Value| dashboard.json("POST", path, &format!("token-of-{who}"), &body);
+    let notice = || json!({ "title": "Search is <b>slow</b>", "targets": ["svc-0001"], "progress": "investigating", "text": "We look.\nSoon more." });
+    assert_eq!(post("vera", "/api/notices", notice()).0, 403, "a viewer publishes nothing");
+    for (change, problem) in [
+        (json!({ "title": " " }), "the title is missing"),
+        (json!({ "text": "" }), "the text is missing"),
+        (json!({ "progress": "done" }), "unknown progress `done`"),
+        (json!({ "targets": ["nowhere"] }), "`nowhere` is not a public target"),
+    ] {
+        let mut body = notice();
+        body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let (status, answer) = post("oscar", "/api/notices", body);
+        assert_eq!((status, answer["problem"].as_str()), (422, Some(problem)));
+    }
+    let before = dashboard.get("/status");
+    assert!(!before.body.contains("Search is"));
+    let (status, made) = post("oscar", "/api/notices", notice());
+    assert_eq!((status, &made["updates"][0]["author"]), (201, &json!("oscar")), "{made}");
+    let id = made["id"].as_str().unwrap().to_owned();
+    // At once, although the page is kept for all readers, and without its author.
+    for (path, is_there) in [("/status", true), ("/status/svc-0001", true), ("/status/svc-0005", false)] {
+        let page = dashboard.get(path).body;
+        assert_eq!(page.contains("Search is &#60;b&#62;slow") && page.contains("<p>Soon more.</p>"), is_there, "{path}: {page}");
+        assert!(!page.contains("oscar"), "{path}");
+    }
+    assert_eq!(post("oscar", &format!("/api/notices/{id}/updates"), json!({ "progress": "resolved", "text": "It is quick." })).0, 201);
+    assert_eq!(post("oscar", "/api/notices/nothing/updates", json!({ "progress": "resolved", "text": "x" })).0, 404);
+    let page = dashboard.get("/status").body;
+    assert!(page.contains("Past notices") && page.contains("It is quick."), "{page}");
+    let feed = dashboard.get("/status.atom");
+    assert_eq!(feed.header("content-type"), Some("application/atom+xml; charset=utf-8"));
+    let mut reader = quick_xml::Reader::from_str(&feed.body);
+    let (mut ids, mut last) = (Vec::new(), String::new());
+    loop {
+        match reader.read_event().expect("the feed is XML") {
+            quick_xml::events::Event::Start(start) => last = start.name().as_ref().to_owned(),
+            quick_xml::events::Event::Text(text) if last == "id" && !text.trim().is_empty() => {
+                ids.push(text.to_string());
+            }
+            quick_xml::events::Event::Eof => break,
+            _ => {}
+        }
+    }
+    assert!(
+        ids.iter().any(|found| found.ends_with(&format!("#{id}-0"))) && ids.iter().any(|found| found.ends_with(&format!("#{id}-1"))),
+        "{ids:?}"
+    );
+    assert_eq!(ids.len(), BTreeSet::from_iter(&ids).len(), "each entry has an id of its own");
+    assert!(feed.body.contains("Search is") && !feed.body.contains("<b>") && !feed.body.contains("oscar"), "{}", feed.body);
+    let session = log_in(dashboard, "token-of-oscar");
+    let form = dashboard.ask("GET", "/notices", &[("Cookie", &session)], "");
+    let headers = [("Cookie", session.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
+    let send = |path: &str, body: &str| dashboard.ask("POST", path, &headers, &format!("seal={}&{body}", form.seal())).status;
+    assert_eq!(send("/notices", "title=Upgrade&targets=&progress=information&text=Tonight."), 303);
+    assert_eq!(send("/notices", "title=&targets=&progress=information&text=Tonight."), 422);
+    assert_eq!(send(&format!("/notices/{id}/withdraw"), "x=y"), 303);
+    let page = dashboard.get("/status").body;
+    assert!(page.contains("Upgrade") && !page.contains("Search is"), "{page}");
+    let (_, entries) = dashboard.json("GET", "/api/audit", "token-of-ann", &Value::Null);
+    let deeds: Vec<&str> = entries["entries"].as_array().unwrap().iter().filter_map(|entry| entry["deed"].as_str()).collect();
+    for deed in ["publish a notice", "update a notice", "withdraw a notice"] {
+        assert!(deeds.contains(&deed), "{deeds:?}");
+    }
+}
+
+#[test]
 fn a_job_reports_in_by_its_token_and_by_no_other() {
     on_both(with_jobs, a_job_reports_in);
 }

@@ -113,6 +113,14 @@ const SILENCE: Table = Table {
     columns: &[("id", Text), ("names", Text), ("tags", Text), ("author", Text), ("reason", Text), ("starts", Number), ("ends", Number)],
 };
 
+const NOTICE: Table =
+    Table { name: "notice", columns: &[("id", Text), ("title", Text), ("targets", Text), ("updated", Number), ("resolved", Number)] };
+
+const NOTICE_UPDATE: Table = Table {
+    name: "notice_update",
+    columns: &[("notice", Text), ("number", Number), ("at", Number), ("author", Text), ("progress", Text), ("text", Text)],
+};
+
 const PUSH: Table =
     Table { name: "push", columns: &[("target", Text), ("started", Number), ("succeeded", Number), ("failed", Number), ("message", Text)] };
 
@@ -260,6 +268,7 @@ impl Store {
             vec![(DEPLOY, "id <> ''".to_owned())],
             vec![(MAINTENANCE, "id <> ''".to_owned())],
             vec![(SILENCE, "id <> ''".to_owned())],
+            vec![(NOTICE, "id <> ''".to_owned()), (NOTICE_UPDATE, "number >= 0".to_owned())],
             vec![(PUSH, format!("target IN ({mine})"))],
         ];
         // Each may wait for a connection as long as the others.

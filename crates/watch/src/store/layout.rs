@@ -6,10 +6,10 @@ use sqlx::{Any, Executor as _, Transaction};
 
 const SCHEMA: &str = include_str!("schema.sql");
 /// The version of the tables, as the store itself says it.
-pub(super) const VERSION: i64 = 3;
+pub(super) const VERSION: i64 = 4;
 
 /// What makes each version of the one before it: tables that are new come with it from the schema.
-const STEPS: [Step; 2] = [
+const STEPS: [Step; 3] = [
     Step {
         changes: &[
             "ALTER TABLE api_token RENAME COLUMN scope TO role",
@@ -19,6 +19,7 @@ const STEPS: [Step; 2] = [
         tables: &["ended_login", "audit", "silence", "push"],
     },
     Step { changes: &[], tables: &["taken_call"] },
+    Step { changes: &[], tables: &["notice", "notice_update"] },
 ];
 
 struct Step {

@@ -44,6 +44,15 @@ pub struct PublicState {
     pub since: i64,
 }
 
+/// An outage of a public target.
+#[derive(Clone, Debug)]
+pub struct PublicOutage {
+    pub id: String,
+    pub target: String,
+    pub opened: Moment,
+    pub resolved: Option<Moment>,
+}
+
 /// When the last result of a target was written: its slot, and its time if it said anything about the target.
 #[derive(Clone, Debug)]
 pub struct Freshness {
@@ -131,6 +140,24 @@ impl Store {
         );
         let rows: Vec<TargetColumns> = sqlx::query_as(sqlx::AssertSqlSafe(query)).fetch_all(&self.pool).await?;
         Ok(rows.into_iter().map(TargetRow::from).collect())
+    }
+
+    /// When public targets went down after `since`, and when they were up again, the latest first. At most 100.
+    ///
+    /// # Errors
+    /// The database does not respond.
+    pub async fn public_outages(&self, since: Moment) -> Result<Vec<PublicOutage>, StoreFailure> {
+        let query = "SELECT incident.id, incident.subject, incident.opened, incident.resolved FROM incident \
+             JOIN target ON target.name = incident.subject WHERE target.public = 1 AND target.removed IS NULL \
+             AND incident.class = 'availability' AND incident.opened > $1 ORDER BY incident.opened DESC, incident.id LIMIT 100";
+        let rows: Vec<(String, String, i64, Option<i64>)> = sqlx::query_as(query).bind(since.0).fetch_all(&self.pool).await?;
+        let outage = |(id, target, opened, resolved): (String, String, i64, Option<i64>)| PublicOutage {
+            id,
+            target,
+            opened: Moment(opened),
+            resolved: resolved.map(Moment),
+        };
+        Ok(rows.into_iter().map(outage).collect())
     }
 
     /// # Errors

@@ -26,6 +26,8 @@ impl Store {
             ("DELETE FROM ended_login WHERE until < $1", now),
             ("DELETE FROM silence WHERE ends < $1", old),
             ("DELETE FROM audit WHERE at < $1", old),
+            ("DELETE FROM notice_update WHERE notice IN (SELECT id FROM notice WHERE resolved < $1)", old),
+            ("DELETE FROM notice WHERE resolved < $1", old),
             ("DELETE FROM taken_call WHERE at < $1", now - DAY * 2),
         ] {
             sqlx::query(statement).bind(until.0).execute(&self.writer).await?;

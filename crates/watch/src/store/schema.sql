@@ -239,6 +239,30 @@ CREATE TABLE silence (
     ends BIGINT NOT NULL
 );
 
+-- What operators tell the readers of the status page.
+CREATE TABLE notice (
+    -- UUID, version 7.
+    id TEXT PRIMARY KEY,
+    title TEXT NOT NULL,
+    -- A JSON array of names.
+    targets TEXT NOT NULL,
+    -- Of the latest update.
+    updated BIGINT NOT NULL,
+    resolved BIGINT
+);
+
+CREATE TABLE notice_update (
+    notice TEXT NOT NULL,
+    -- Counted from 0.
+    number BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    author TEXT NOT NULL,
+    -- `investigating`, `identified`, `monitoring`, `resolved`, `information`.
+    progress TEXT NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (notice, number)
+);
+
 -- When a job reported in last.
 CREATE TABLE push (
     target TEXT PRIMARY KEY,

@@ -1,5 +1,6 @@
 //! The API: what the dashboard shows and does, for programs. A refusal says what is wrong and what to do about it.
 
+pub(super) mod notices;
 pub(super) mod operations;
 pub(super) mod silences;
 pub(super) mod targets;

@@ -6,6 +6,7 @@ pub(super) mod evidence;
 pub(super) mod incident;
 pub(super) mod login;
 pub(super) mod maintenance;
+pub(super) mod notices;
 pub(super) mod overview;
 pub(super) mod silences;
 pub(super) mod status;

@@ -5,6 +5,7 @@ use mcproof_watch::moment::Moment;
 use mcproof_watch::push::Said;
 use mcproof_watch::role::Role;
 use mcproof_watch::store::audit::AuditEvent;
+use mcproof_watch::store::notices::{NoticeUpdate, Progress, SHOWN};
 use mcproof_watch::store::read::Which;
 use mcproof_watch::store::silences::Silence;
 use mcproof_watch::store::{Store, StoreFailure};
@@ -56,7 +57,7 @@ pub(crate) async fn a_database_of_an_earlier_version_goes_on(address: String) {
         assert_eq!(store.maintenance(START).await.unwrap()[0].name, "upgrade");
         assert!(store.oldest_unsent().await.unwrap().is_some());
     }
-    assert_eq!(rows(&address, "SELECT CAST(version AS TEXT) FROM layout").await, [["3"]]);
+    assert_eq!(rows(&address, "SELECT CAST(version AS TEXT) FROM layout").await, [["4"]]);
     // What is new works there, too.
     let store = Store::open(&address).await.unwrap();
     let silence = Silence {
@@ -72,6 +73,13 @@ pub(crate) async fn a_database_of_an_earlier_version_goes_on(address: String) {
     store.write_down(&AuditEvent { who: "ann", via: "login", deed: "silence", subject: "" }, START).await.unwrap();
     store.push("shop", Said::Succeeded, "", START).await.unwrap();
     assert_eq!(store.pushed("shop").await.unwrap().succeeded, Some(START));
+    let update = NoticeUpdate { at: START, author: "ann".into(), progress: Progress::Investigating, text: "slow".into() };
+    let notice = store.post_notice("the shop is slow", &["shop".to_owned()], &update).await.unwrap();
+    let update = NoticeUpdate { progress: Progress::Resolved, text: "it is quick again".into(), ..update };
+    assert!(store.update_notice(&notice, &update).await.unwrap());
+    let notices = store.notices(START + MINUTE).await.unwrap();
+    assert_eq!((notices[0].title.as_str(), notices[0].updates.len(), notices[0].is_resolved()), ("the shop is slow", 2, true));
+    assert!(store.notices(START + SHOWN + MINUTE).await.unwrap().is_empty(), "what was resolved two weeks ago is not shown");
     store.end_login("cookie", START).await.unwrap();
     assert!(store.is_login_ended("cookie").await.unwrap());
     // A new database has the same tables as one that was brought up to date.

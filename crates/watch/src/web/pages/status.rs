@@ -1,9 +1,11 @@
 //! What everybody may see: the state of public targets in one sentence, 90 days of bars, how quick they are, how many tools they
 //! have. And a badge for each. Nothing else of a target is told here.
 
+use super::notices::ShownNotice;
 use super::{Chrome, Fault};
 use crate::moment::{DAY, HOUR, Moment};
 use crate::state::Availability;
+use crate::store::notices::{Notice, SHOWN};
 use crate::store::read::{Bucket, PublicState, Strip, TargetRow};
 use crate::web::State;
 use crate::web::chart::{self, Axis};
@@ -35,6 +37,8 @@ struct Page {
     updated: Html,
     number: usize,
     pages: usize,
+    open: Vec<ShownNotice>,
+    past: Vec<ShownNotice>,
 }
 
 struct Entry {
@@ -63,7 +67,7 @@ pub(in crate::web) async fn page(Shared(state): Shared<State>, asked: HeaderMap,
     }
     let make = async || {
         let targets = state.store.public_targets(PER_PAGE, (number - 1) * PER_PAGE).await?;
-        made(&state, "Status", &states, &targets, Part { number, pages, is_one: false }).await
+        made(&state, "Status", &states, &targets, Part { number, pages, only: None }).await
     };
     show(&state, &asked, &format!("page {number}"), &states, make).await
 }
@@ -73,7 +77,7 @@ pub(in crate::web) async fn one(Shared(state): Shared<State>, asked: HeaderMap, 
     let states = [PublicState { availability: target.availability, count: 1, since: target.since.0 }];
     let title = format!("Status of {}", shown::plain(&name));
     let make = async || {
-        let part = Part { number: 1, pages: 1, is_one: true };
+        let part = Part { number: 1, pages: 1, only: Some(&name) };
         made(&state, &title, &states, std::slice::from_ref(&target), part).await
     };
     show(&state, &asked, &format!("target {name}"), &states, make).await
@@ -92,20 +96,22 @@ async fn show(
     states: &[PublicState],
     make: impl AsyncFnOnce() -> Result<String, Fault>,
 ) -> Result<Response, Fault> {
-    let version = format!("{} {states:?}", state.now().0.div_euclid(FRESH));
+    let notices = state.store.notices_version().await?;
+    let version = format!("{} {states:?} {notices:?}", state.now().0.div_euclid(FRESH));
     let mut response = state.inner.rendered.page(name, &version, make).await?.response(asked);
     response.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("public, max-age=30"));
     Ok(response)
 }
 
 /// Which of the pages it is.
-struct Part {
+struct Part<'a> {
     number: usize,
     pages: usize,
-    is_one: bool,
+    /// The page of this target alone.
+    only: Option<&'a str>,
 }
 
-async fn made(state: &State, title: &str, states: &[PublicState], targets: &[TargetRow], part: Part) -> Result<String, Fault> {
+async fn made(state: &State, title: &str, states: &[PublicState], targets: &[TargetRow], part: Part<'_>) -> Result<String, Fault> {
     let now = state.now();
     let days = days(state, targets, now).await?;
     let down: Vec<&str> =
@@ -124,11 +130,80 @@ async fn made(state: &State, title: &str, states: &[PublicState], targets: &[Tar
         entries.push(Entry { sentence, ..entry });
     }
     let (class, shape, sentence) = answer(states);
-    let Part { number, pages, is_one } = part;
-    let one = is_one || (pages == 1 && entries.len() == 1);
+    let Part { number, pages, only } = part;
+    let one = only.is_some() || (pages == 1 && entries.len() == 1);
     let (chrome, updated) = (Chrome::public(state, "", title), shown::at(now));
-    let page = Page { chrome, class, shape, sentence, one, targets: entries, updated, number, pages };
+    let (open, past) = notices(state, &part, now).await?;
+    let page = Page { chrome, class, shape, sentence, one, targets: entries, updated, number, pages, open, past };
     page.render().map_err(|_| Fault::Refused(StatusCode::INTERNAL_SERVER_ERROR, "this page cannot be displayed".to_owned()))
+}
+
+/// Notices for this page: those that are open, and those that were resolved lately. A page after the first has none.
+async fn notices(state: &State, part: &Part<'_>, now: Moment) -> Result<(Vec<ShownNotice>, Vec<ShownNotice>), Fault> {
+    if part.number > 1 {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let concerns = |notice: &Notice| match part.only {
+        Some(target) => notice.targets.is_empty() || notice.targets.iter().any(|name| name == target),
+        None => true,
+    };
+    let notices = state.store.notices(now).await?;
+    let (past, open): (Vec<&Notice>, Vec<&Notice>) =
+        notices.iter().filter(|notice| concerns(notice)).partition(|notice| notice.is_resolved());
+    let shown = |notices: Vec<&Notice>| notices.into_iter().map(ShownNotice::new).collect();
+    Ok((shown(open), shown(past)))
+}
+
+#[derive(Template)]
+#[template(path = "status.atom", escape = "html")]
+struct Feed {
+    title: &'static str,
+    root: String,
+    updated: String,
+    entries: Vec<FeedEntry>,
+}
+
+struct FeedEntry {
+    id: String,
+    title: String,
+    updated: Moment,
+    text: String,
+}
+
+/// Outages of public targets and updates of notices as an Atom feed (RFC 4287), the latest first.
+pub(in crate::web) async fn feed(Shared(state): Shared<State>, asked: HeaderMap) -> Result<Response, Fault> {
+    let now = state.now();
+    let root = match &state.config().public_url {
+        Some(url) => url.clone(),
+        None => format!("http://{}", asked.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost")),
+    };
+    let mut entries = Vec::new();
+    for outage in state.store.public_outages(now - SHOWN).await? {
+        let name = shown::plain(&outage.target);
+        let down = format!("{name} is down");
+        entries.push(FeedEntry { id: format!("{root}/status#{}", outage.id), title: down.clone(), updated: outage.opened, text: down });
+        if let Some(resolved) = outage.resolved {
+            let text = format!("{name} is up again after {}", shown::span(resolved.since(outage.opened)));
+            entries.push(FeedEntry { id: format!("{root}/status#{}-end", outage.id), title: text.clone(), updated: resolved, text });
+        }
+    }
+    for notice in state.store.notices(now).await? {
+        for (number, update) in notice.updates.iter().enumerate() {
+            let lines: Vec<String> = update.text.lines().map(|line| mcproof_report::escape_line(line, line.len())).collect();
+            entries.push(FeedEntry {
+                id: format!("{root}/status#{}-{number}", notice.id),
+                title: format!("{} ({})", shown::plain(&notice.title), update.progress.word()),
+                updated: update.at,
+                text: lines.join("\n"),
+            });
+        }
+    }
+    entries.sort_by(|one, other| other.updated.cmp(&one.updated));
+    let updated = entries.first().map_or(now, |entry| entry.updated).to_string();
+    let feed = Feed { title: "Status", root, updated, entries };
+    let text = feed.render().map_err(|_| Fault::Refused(StatusCode::INTERNAL_SERVER_ERROR, "this feed cannot be written".to_owned()))?;
+    let headers = [(header::CONTENT_TYPE, "application/atom+xml; charset=utf-8"), (header::CACHE_CONTROL, "public, max-age=30")];
+    Ok((headers, text).into_response())
 }
 
 /// 90 days of some targets; the day that is not over is made from its hours.
