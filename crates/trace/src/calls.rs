@@ -11,13 +11,13 @@ pub use tracker::{CallTracker, Update};
 
 use crate::manifest::SessionKey;
 use mcproof_record::{Direction, ExchangeId, FrameId, Raw};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
 
 /// Number of a call in its trace, counted from 1 in the order in which calls began.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallKey(pub u64);
 
@@ -27,7 +27,7 @@ impl fmt::Display for CallKey {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallKind {
     /// A JSON-RPC request, of either side.
@@ -40,7 +40,7 @@ pub enum CallKind {
     Unmatched,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallStatus {
     Pending,
@@ -84,7 +84,7 @@ impl CallStatus {
 }
 
 /// One call.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
     pub key: CallKey,
     pub session: SessionKey,
@@ -94,48 +94,48 @@ pub struct Call {
     /// The method of the message; of HTTP requests without one, that of HTTP.
     pub method: String,
     /// The name of the tool or prompt, the URI of the resource, or what else the method is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// The JSON-RPC id.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<Value>,
     /// Since the session began.
     #[serde(with = "crate::line::micros", rename = "start_us")]
     pub start: Duration,
     /// When the response came, or the wait for it was over.
-    #[serde(serialize_with = "optional_micros", rename = "end_us", skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "optional_micros", rename = "end_us", skip_serializing_if = "Option::is_none")]
     pub end: Option<Duration>,
     pub status: CallStatus,
     /// The code of a JSON-RPC error.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<i64>,
     /// What went wrong, in the words of whoever said so.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpCall>,
     /// The call during which it happened: progress, logs and requests of the server belong to one of the client.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<CallKey>,
     /// The call that asked for the input which this one brings.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<CallKey>,
     /// In the order in which they were recorded.
     pub frames: Vec<FrameId>,
     /// The message with which it began; the body of an HTTP request without one.
     pub request: Raw,
     /// The message that ended it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response: Option<Raw>,
 }
 
 /// The HTTP request that carried a call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HttpCall {
     pub exchange: ExchangeId,
     pub method: String,
     pub url: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
 }
 
@@ -166,9 +166,20 @@ impl Call {
     }
 }
 
-fn optional_micros<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
-    match value {
-        Some(value) => crate::line::micros::serialize(value, serializer),
-        None => serializer.serialize_none(),
+mod optional_micros {
+    use crate::line::micros;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::time::Duration;
+
+    #[expect(clippy::ref_option, reason = "serde passes the field by reference")]
+    pub(super) fn serialize<S: Serializer>(value: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => micros::serialize(value, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_micros))
     }
 }

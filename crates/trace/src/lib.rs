@@ -2,13 +2,17 @@
 //! Knows frames and JSON-RPC messages; no client, no suites, no rules, no clock.
 
 pub mod calls;
+pub mod diff;
+pub mod export;
 pub mod filter;
 mod line;
 mod manifest;
 mod reader;
+mod stream;
 mod writer;
 
 pub use line::{Attachment, End, Mark, MarkBody, Omitted, TraceLine, TracedFrame};
 pub use manifest::{Manifest, SessionInfo, SessionKey, TRACE_FORMAT};
 pub use reader::{Ending, Trace, TraceError};
+pub use stream::{CallStream, Item};
 pub use writer::{TraceLimits, TraceWriter};
