@@ -31,7 +31,7 @@ use crate::sdk::DetectedSdks;
 use calls::Tools;
 use explorer::Explorer;
 use mcproof_analysis::ConversationView;
-use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, Session, TapBounds, Target, Unanswered};
+use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, Reading, Session, Startup, TapBounds, Target, Unanswered};
 use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::{Conversation, Direction, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use served::Served;
@@ -65,6 +65,24 @@ pub struct CheckOptions {
     /// Other instances of the same server.
     pub replicas: Vec<Url>,
     pub detected_sdks: DetectedSdks,
+}
+
+impl CheckOptions {
+    /// The options of a check that calls nothing: an outage is reported, not awaited, and oddities are judged, not tolerated.
+    pub fn new(target: Target, options: ConnectOptions, secrets: Vec<String>, tap: TapBounds, timeout: Duration) -> Self {
+        Self {
+            target,
+            options: ConnectOptions { startup: Startup::Over, reading: Reading::Strict, ..options },
+            secrets,
+            tap,
+            timeout,
+            budget: Budget::default(),
+            calls: Permission::default(),
+            as_browser: false,
+            replicas: Vec::new(),
+            detected_sdks: DetectedSdks::default(),
+        }
+    }
 }
 
 /// What came of it.

@@ -27,8 +27,6 @@ mod test;
 #[cfg(feature = "monitor")]
 mod watch;
 
-pub(crate) use check::unknown_rule;
-
 use crate::authorization;
 use crate::conversation::Watching;
 use crate::deferred::Deferred;

@@ -9,9 +9,9 @@ use crate::oddities;
 use crate::target::{Resolved, TargetArgs};
 use mcproof_analysis::diagnosis::of_list_failure;
 use mcproof_client::{CallFailure, ConnectFailure, Session, ShutdownTimeouts, Tap, Target, Unanswered, open_session};
-use mcproof_contract::{self as contract, CaptureFailure, Captured, Profile, Visitor};
+use mcproof_contract::{self as contract, CaptureFailure, Captured, Profile, Saved, Visitor};
 use mcproof_protocol::{Era, EraChoice, Transport};
-use mcproof_record::{CheckReport, Contract, ContractLock, Diagnostic, Transcript};
+use mcproof_record::{Contract, ContractLock, Diagnostic};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -212,44 +212,16 @@ async fn captured(session: &Session, versions: &[String], resolved: &Resolved) -
     }
 }
 
-/// What a file holds that is no live server.
-pub(crate) enum Saved {
-    Lock(ContractLock),
-    Trace(Contracts),
-}
-
 /// Reads a lock file, a trace, or a check.
 pub(crate) fn read(path: &Path) -> Result<Saved, Failure> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::bad_input("cannot-read", format!("cannot read {shown}: {error}")).hint("`mcproof lock TARGET` writes mcproof.lock")
-    })?;
-    let wrong = |reason: String| Failure::bad_input("bad-trace", format!("trace {shown} {reason}"));
-    let damaged = |error: serde_json::Error| wrong(format!("is damaged: {error}"));
-    let document: Option<serde_json::Value> = serde_json::from_str(&text).ok();
-    let contracts = match document {
-        Some(document) if document.get("frames").is_some() => {
-            let transcript: Transcript = serde_json::from_value(document).map_err(damaged)?;
-            contract::of_trace(transcript).map(|(visitor, contract)| Contracts::from([(visitor.key(None), contract)]))
-        }
-        Some(document) if document.get("conversations").is_some() => {
-            let report: CheckReport = serde_json::from_value(document).map_err(damaged)?;
-            contract::of_check(&report.conversations)
-        }
-        _ => return read_lock(path, &text).map(Saved::Lock),
-    };
-    contracts.map(Saved::Trace).map_err(|failure| wrong(failure.to_string()).hint("save one of `mcproof tools TARGET --trace FILE`"))
+    let text = std::fs::read_to_string(path).map_err(|error| contract::unreadable(path.display(), &error));
+    let saved = text.and_then(|text| contract::read_saved(path.display(), &text));
+    saved.map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic))
 }
 
 /// Reads the text of a lock file.
 pub(crate) fn read_lock(path: &Path, text: &str) -> Result<ContractLock, Failure> {
-    contract::parse(text).map_err(|failure| {
-        let hint = match failure {
-            contract::LockError::Newer { .. } => "update mcproof",
-            _ => "restore it from version control, or remove it and run `mcproof lock` again",
-        };
-        Failure::bad_input("bad-lock", format!("{} {failure}", path.display())).hint(hint)
-    })
+    contract::read_lock(path.display(), text).map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic))
 }
 
 /// Whether these words, taken as flags and their values, hold a credential.

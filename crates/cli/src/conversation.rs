@@ -6,9 +6,9 @@ use crate::failure::Failure;
 use crate::output;
 use crate::settings;
 use crate::target::Resolved;
-use crate::wire;
 use mcproof_client::{Session, ShutdownTimeouts, Tap, open_session};
 use mcproof_record::{FORMAT_VERSION, Frame};
+use mcproof_report::frame_line;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
@@ -138,7 +138,7 @@ pub(crate) fn observer(watching: Watching) -> Option<Observer> {
         Watching::Off => None,
         Watching::Wire => {
             let style = settings::style();
-            Some(Box::new(move |frame| output::talk(&wire::line(frame, &style))))
+            Some(Box::new(move |frame| output::talk(&frame_line(frame, &style))))
         }
     }
 }

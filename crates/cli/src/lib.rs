@@ -1,5 +1,4 @@
-//! `mcproof`, the command line: parses the arguments, runs one command, and ends with a documented exit code. Also the driver as a
-//! library, for use inside another process.
+//! `mcproof`, the command line: parses the arguments, runs one command, and ends with a documented exit code.
 
 mod arguments;
 mod authorization;
@@ -9,7 +8,6 @@ mod contracts;
 mod conversation;
 mod deferred;
 mod diagnosis;
-mod drive;
 mod duration;
 mod exit;
 mod failure;
@@ -33,9 +31,6 @@ mod suites;
 mod target;
 mod typed;
 mod welcome;
-mod wire;
-
-pub use drive::Embedded;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use command::{Command, inspect};

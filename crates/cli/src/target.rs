@@ -17,8 +17,7 @@ use config::{Folder, Known};
 use mcproof_analysis::diagnosis::Audience;
 use mcproof_analysis::oddities::Oddities;
 use mcproof_analysis::offer::check_revision;
-use mcproof_check::sdk::DetectedSdks;
-use mcproof_check::{Budget, CheckOptions, Permission};
+use mcproof_check::{CheckOptions, Permission};
 use mcproof_client::{
     BaseEnvironment, ConnectOptions, Destinations, Endpoint, Guardian, Launch, ListedHost, Network, Reading, Startup, TapBounds, Target,
     inherited_secrets,
@@ -147,21 +146,10 @@ impl Resolved {
         Self { oddities: strict.oddities(), ..self }
     }
 
-    /// The options of a check: an outage is reported, not awaited, and oddities are judged, not tolerated.
+    /// The options of a check that may make these calls.
     pub(crate) fn check_options(self, calls: Permission) -> CheckOptions {
         let Self { target, options, secrets, timeout, tap, .. } = self;
-        CheckOptions {
-            target,
-            options: ConnectOptions { startup: Startup::Over, reading: Reading::Strict, ..options },
-            secrets,
-            tap,
-            timeout,
-            budget: Budget::default(),
-            calls,
-            as_browser: false,
-            replicas: Vec::new(),
-            detected_sdks: DetectedSdks::default(),
-        }
+        CheckOptions { calls, ..CheckOptions::new(target, options, secrets, tap, timeout) }
     }
 
     /// What to do if a server fails at its start, because it was started as by a host.
@@ -180,7 +168,7 @@ impl TargetArgs {
     }
 
     /// What nothing typed means.
-    pub(crate) fn of_no_words() -> Self {
+    fn of_no_words() -> Self {
         let grammar = Self::augment_args(clap::Command::new("drive").no_binary_name(true));
         let matches = grammar.try_get_matches_from(std::iter::empty::<&str>()).expect("no flag has to be typed");
         Self::from_arg_matches(&matches).expect("the grammar is that of these very flags")

@@ -10,6 +10,7 @@ mod kept;
 mod lock;
 pub mod probe;
 mod profile;
+mod saved;
 mod schema;
 mod trace;
 
@@ -20,5 +21,6 @@ pub use hash::{full_hash, tools_hash};
 pub use kept::kept;
 pub use lock::{LockError, parse, write};
 pub use profile::{ParseProfileError, Profile, Visitor};
+pub use saved::{Saved, read_lock, read_saved, unreadable};
 pub(crate) use trace::legacy_revision;
 pub use trace::{TraceFailure, of_check, of_trace};

@@ -8,6 +8,7 @@ pub mod diagnostic;
 pub mod escape;
 pub mod explain;
 mod findings;
+mod frame_line;
 pub mod github;
 pub mod html;
 pub mod json;
@@ -23,6 +24,7 @@ pub mod terminal;
 mod words;
 
 pub use escape::{escape, escape_block, escape_json, escape_line};
+pub use frame_line::{frame_line, is_frame_line};
 pub use repeat::Repeat;
 pub use reporter::Reporter;
 pub use style::{Charset, Color, Style};

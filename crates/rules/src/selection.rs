@@ -3,6 +3,7 @@
 use super::{Area, Rule, all};
 use globset::Glob;
 use mcproof_analysis::did_you_mean;
+use mcproof_record::Diagnostic;
 
 /// A selector that matches no rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -11,6 +12,16 @@ pub struct UnknownRule {
     pub typed: String,
     /// The nearest name.
     pub near: Option<&'static str>,
+}
+
+impl UnknownRule {
+    pub fn diagnostic(&self) -> Diagnostic {
+        let hint = match self.near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "list all rules with `mcproof explain`".into(),
+        };
+        Diagnostic::error("unknown-rule", self.to_string()).hint(hint)
+    }
 }
 
 /// The rules that `only` names, without those that `skip` names. If `only` is empty: all rules except those about hosts, which are

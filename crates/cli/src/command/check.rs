@@ -196,12 +196,8 @@ impl Arguments {
     }
 }
 
-pub(crate) fn unknown_rule(unknown: UnknownRule) -> Failure {
-    let failure = Failure::bad_input("unknown-rule", unknown.to_string());
-    match unknown.near {
-        Some(near) => failure.hint(format!("did you mean `{near}`?")),
-        None => failure.hint("list all rules with `mcproof explain`"),
-    }
+pub(super) fn unknown_rule(unknown: UnknownRule) -> Failure {
+    Failure::new(Exit::BadInput, unknown.diagnostic())
 }
 
 /// What the tools cost, in one line.

@@ -1,14 +1,14 @@
 //! `mcproof diff OLD NEW`: the changes between two servers, locks, traces or checks, and which of them break callers.
 
 use super::lock::{out_of_reach, visitors_of};
-use crate::contracts::{self, CaptureExtent, CapturedContracts, ClientArgs, Contracts, Saved};
+use crate::contracts::{self, CaptureExtent, CapturedContracts, ClientArgs, Contracts};
 use crate::conversation::Watching;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::oddities::StrictArgs;
 use crate::target::{TargetArgs, Words};
 use crate::{output, settings};
-use mcproof_contract::{Extent, Side, Visitor, diff};
+use mcproof_contract::{Extent, Saved, Side, Visitor, diff};
 use mcproof_protocol::Transport;
 use mcproof_record::{ChangeLevel, ContractDiff, Diagnostic};
 use mcproof_report::contract;

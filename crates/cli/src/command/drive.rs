@@ -1,10 +1,16 @@
-//! `mcproof drive`: the driver of test libraries for other languages, over stdin and stdout.
+//! `mcproof drive`: the driver of test libraries for other languages, over stdin and stdout. Finds targets as all commands do.
 
-use crate::conversation;
-use crate::drive;
+use crate::conversation::{self, Interrupts};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::network::NetworkArgs;
+use crate::target::{self, Resolved, TargetArgs, Words};
+use crate::{output, settings};
+use mcproof_client::inherited_secrets;
+use mcproof_drive::{Output, ResolvedTarget, Settings, TargetRequest, TargetResolver};
+use mcproof_record::Diagnostic;
+use std::io;
+use tokio::task::LocalSet;
 
 /// Run the driver of the test libraries, as JSON-RPC over stdio
 ///
@@ -17,5 +23,59 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    conversation::run(tokio::task::LocalSet::new().run_until(drive::serve(&arguments.network)))?
+    let network = &arguments.network;
+    // Unreadable files are reported before any request.
+    network.network()?;
+    let resolver = Box::new(Resolver(TargetArgs::of_network(network)));
+    let settings = Settings {
+        limits: network.limits().limits(),
+        tap: network.limits().tap_bounds(),
+        secrets: inherited_secrets(&settings::variables()),
+        talk: output::talk,
+    };
+    let output = Output { write, write_at_once: output::data_at_once, is_pipe: output::stdout_is_pipe() };
+    conversation::run(LocalSet::new().run_until(async {
+        let mut interrupts = Interrupts::new()?;
+        let interrupt = mcproof_drive::serve(output, resolver, settings, async || interrupts.next().await).await;
+        let interrupt = interrupt.map_err(|error| Failure::bad_input("no-thread", format!("cannot start a thread: {error}")))?;
+        Ok(interrupt.unwrap_or(Exit::Passed))
+    }))?
+}
+
+fn write(bytes: &[u8]) -> io::Result<()> {
+    output::data(bytes).map_err(|failure| io::Error::other(failure.diagnostic.message))
+}
+
+/// Finds servers as if they were typed behind these flags.
+struct Resolver(TargetArgs);
+
+impl TargetResolver for Resolver {
+    fn resolve(&self, wanted: TargetRequest) -> Result<ResolvedTarget, Diagnostic> {
+        let starts = !wanted.command.is_empty();
+        let (words, server_url): (Vec<String>, Option<String>) = match wanted.url {
+            Some(url) if starts => (vec![url], None),
+            url => (Vec::new(), url),
+        };
+        let mut arguments = self.0.clone();
+        arguments.command = wanted.command;
+        arguments.server = wanted.server;
+        arguments.server_url = server_url;
+        arguments.config = wanted.config;
+        arguments.env = wanted.env;
+        arguments.cwd = wanted.cwd;
+        arguments.header = wanted.headers.iter().map(check_header).collect::<Result<_, _>>()?;
+        arguments.transport = wanted.transport;
+        arguments.era = wanted.era;
+        arguments.protocol_version = wanted.protocol_version;
+        arguments.timeout = wanted.timeout;
+        arguments.connect_timeout = wanted.connect_timeout;
+        let resolved = arguments.resolve(&words, Words::Name).map_err(|failure| *failure.diagnostic)?;
+        let Resolved { target, options, secrets, timeout, tap, .. } = resolved;
+        Ok(ResolvedTarget { target, options, secrets, timeout, tap })
+    }
+}
+
+fn check_header((name, value): &(String, String)) -> Result<(String, String), Diagnostic> {
+    target::parse_header(&format!("{name}: {value}"))
+        .map_err(|_| Diagnostic::error("bad-header", format!("`{name}` cannot be sent as a header")))
 }

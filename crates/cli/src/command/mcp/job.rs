@@ -2,10 +2,9 @@
 //! started. Knows the output of the process, not its meaning.
 
 use super::journal::StoredLines;
-use crate::wire;
 use mcproof_client::{Guardian, Launch, Tap, TapBounds, run_command};
 use mcproof_record::{CaseId, CasePlan, CheckReport, Event, FrameBody, Judged, Transcript};
-use mcproof_report::Style;
+use mcproof_report::{Style, frame_line, is_frame_line};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -103,7 +102,7 @@ impl JobResult {
                 FrameBody::Stdout { bytes } => self.report.push(bytes.to_text().into_owned()),
                 FrameBody::Stderr { bytes } => {
                     let text = bytes.to_text();
-                    if wire::is_line(&text) {
+                    if is_frame_line(&text) {
                         self.wire.push(&text);
                     } else {
                         self.talk.push(text.into_owned());
@@ -155,5 +154,5 @@ fn read_events(file: &Path, wire: &mut StoredLines) {
 
 fn show(transcript: &Transcript, wire: &mut StoredLines) {
     let style = Style::default();
-    transcript.frames.iter().for_each(|frame| wire.push(wire::line(frame, &style).trim_end()));
+    transcript.frames.iter().for_each(|frame| wire.push(frame_line(frame, &style).trim_end()));
 }

@@ -1,10 +1,10 @@
 //! A driver request that sends one request to a server and returns its response. If the server is in the same process, the request is sent
 //! at once, and often the response arrives without waiting.
 
-use super::error::DriveError;
-use super::sessions::{SessionSlot, milliseconds};
-use super::targets::duration;
-use super::{Context, Done, Drive, Job, envelope};
+use crate::error::DriveError;
+use crate::sessions::{SessionSlot, milliseconds};
+use crate::targets::duration;
+use crate::{Context, Done, Drive, Job, envelope};
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{CallFailure, Deadline, HttpHead, Reply, Sent, Session, WaitOptions};
@@ -20,7 +20,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::rc::Rc;
 
-pub(super) struct ServerRequest {
+pub(crate) struct ServerRequest {
     asked: Asked,
     method: Cow<'static, str>,
     params: Option<JsonObject>,
@@ -38,7 +38,7 @@ enum ResponseForm {
 }
 
 /// A request to a session, without its params.
-pub(super) struct PendingRequest {
+pub(crate) struct PendingRequest {
     seat: Rc<SessionSlot>,
     method: Cow<'static, str>,
     deadline: Deadline,
@@ -48,13 +48,13 @@ pub(super) struct PendingRequest {
 }
 
 /// How far its request has come.
-pub(super) enum SendState {
+pub(crate) enum SendState {
     Params(Option<JsonObject>),
     Sent(Sent),
 }
 
 /// A request that was sent and is not awaited yet.
-pub(super) struct SentRequest {
+pub(crate) struct SentRequest {
     id: Value,
     asking: Box<PendingRequest>,
     sent: Sent,
@@ -72,11 +72,11 @@ impl ServerRequest {
         Self { asked, method: method.into(), params, tells: ResponseForm::Result }
     }
 
-    pub(super) fn request(mut params: RequestParams) -> Self {
+    pub(crate) fn request(mut params: RequestParams) -> Self {
         Self::new(params.asked(), params.method, params.params)
     }
 
-    pub(super) fn call(mut params: CallParams) -> Result<Self, DriveError> {
+    pub(crate) fn call(mut params: CallParams) -> Result<Self, DriveError> {
         let asked = params.asked();
         let sent = Call { name: &params.tool, arguments: params.arguments.unwrap_or_default() };
         let sent = Json::Unread(to_raw_value(&sent).map_err(|error| DriveError::bad_params(&error))?);
@@ -84,20 +84,20 @@ impl ServerRequest {
         Ok(Self { tells, ..Self::new(asked, "tools/call", Some(sent)) })
     }
 
-    pub(super) fn read(mut params: ReadParams) -> Self {
+    pub(crate) fn read(mut params: ReadParams) -> Self {
         let asked = params.asked();
         let sent = Map::from_iter([("uri".to_owned(), Value::from(params.uri))]);
         Self::new(asked, "resources/read", Some(sent.into()))
     }
 
-    pub(super) fn prompt(mut params: PromptParams) -> Self {
+    pub(crate) fn prompt(mut params: PromptParams) -> Self {
         let asked = params.asked();
         let mut sent = Map::from_iter([("name".to_owned(), Value::from(params.name))]);
         sent.extend(params.arguments.map(|arguments| ("arguments".to_owned(), Value::Object(arguments))));
         Self::new(asked, "prompts/get", Some(sent.into()))
     }
 
-    pub(super) fn complete(mut params: CompleteParams) -> Self {
+    pub(crate) fn complete(mut params: CompleteParams) -> Self {
         let asked = params.asked();
         let argument = json!({ "name": params.argument.name, "value": params.argument.value });
         let mut sent = Map::from_iter([("ref".to_owned(), params.r#ref), ("argument".to_owned(), argument)]);
@@ -108,13 +108,13 @@ impl ServerRequest {
 
 impl Drive {
     /// Sends the request and returns the response line.
-    pub(super) async fn ask(&self, question: ServerRequest, context: &Context) -> Done {
+    pub(crate) async fn ask(&self, question: ServerRequest, context: &Context) -> Done {
         let (asking, params) = self.prepare(question, &context.id)?;
         self.finish(asking, SendState::Params(params), context).await
     }
 
     /// 2026-07-28 has no `ping` any more.
-    pub(super) async fn ping(&self, mut params: PingParams, context: &Context) -> Done {
+    pub(crate) async fn ping(&self, mut params: PingParams, context: &Context) -> Done {
         let asked = params.asked();
         let seat = self.seat(&asked.session)?;
         let era = self.with(&seat, async |session| Ok(session.handshake().era)).await?;
@@ -123,7 +123,7 @@ impl Drive {
     }
 
     /// Begins the request. If the session can send at once, it has been sent when this returns.
-    pub(super) fn begin_request(self: &Rc<Self>, id: Value, question: Result<ServerRequest, DriveError>) {
+    pub(crate) fn begin_request(self: &Rc<Self>, id: Value, question: Result<ServerRequest, DriveError>) {
         let (asking, params) = match question.and_then(|question| self.prepare(question, &id)) {
             Ok(prepared) => prepared,
             Err(trouble) => return self.answer(&id, Err(trouble)),
@@ -140,7 +140,7 @@ impl Drive {
     }
 
     /// Responds to the sent requests whose responses have arrived.
-    pub(super) fn answer_passing(self: &Rc<Self>) {
+    pub(crate) fn answer_passing(self: &Rc<Self>) {
         let Some(passing) = &self.passing else { return };
         let answered: Vec<SentRequest> = passing.borrow_mut().extract_if(.., |passing| passing.sent.is_over()).collect();
         for SentRequest { id, asking, sent } in answered {
@@ -158,7 +158,7 @@ impl Drive {
     }
 
     /// From here on the questions in passing are waited for: they may be canceled, or too late.
-    pub(super) fn wait_for_passing(self: &Rc<Self>) {
+    pub(crate) fn wait_for_passing(self: &Rc<Self>) {
         let Some(passing) = &self.passing else { return };
         for SentRequest { id, asking, sent } in passing.take() {
             self.begin(id, Job::ServerRequest(asking, SendState::Sent(sent)));
@@ -166,7 +166,7 @@ impl Drive {
     }
 
     /// Waits for the response, and returns its line.
-    pub(super) async fn finish(&self, asking: Box<PendingRequest>, sending: SendState, context: &Context) -> Done {
+    pub(crate) async fn finish(&self, asking: Box<PendingRequest>, sending: SendState, context: &Context) -> Done {
         let terms = WaitOptions { deadline: asking.deadline, cancellation: Some(context.cancellation.clone()) };
         let (method, seat) = (&*asking.method, &asking.seat);
         let waits = async |session: &Session| {
@@ -229,18 +229,18 @@ impl PendingRequest {
     }
 }
 
-pub(super) async fn unanswered(failure: &CallFailure, method: &str, session: &Session, seat: &SessionSlot) -> DriveError {
+pub(crate) async fn unanswered(failure: &CallFailure, method: &str, session: &Session, seat: &SessionSlot) -> DriveError {
     let scene = Scene::of(session, &seat.tap, Audience::Driver).await;
     DriveError::unanswered(diagnosis::of_call_failure(failure, method, &scene))
 }
 
-pub(super) fn refused(error: &RpcError, method: &str, frame: FrameId, seat: &SessionSlot) -> DriveError {
+pub(crate) fn refused(error: &RpcError, method: &str, frame: FrameId, seat: &SessionSlot) -> DriveError {
     let message = format!("server returned an error for `{method}`: {error}");
     let evidence = diagnosis::evidence(&seat.tap.transcript(), Some(frame));
     DriveError::refused(Diagnostic::error("rpc-error", message).evidence(evidence), seat.redaction.value(error.to_value()))
 }
 
-pub(super) fn http(head: &HttpHead) -> Http {
+pub(crate) fn http(head: &HttpHead) -> Http {
     Http { status: head.status, headers: head.headers.clone() }
 }
 

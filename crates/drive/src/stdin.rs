@@ -1,6 +1,5 @@
 //! The input lines of the driver. Knows line feeds, not the content.
 
-use crate::failure::Failure;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fs::File;
 use std::io::{self, BufRead as _, ErrorKind, Read as _};
@@ -17,7 +16,7 @@ const MOST_WAITING: usize = 1024;
 const ROOM: usize = 64 << 10;
 
 /// The lines of stdin without their line feeds, until its end. Empty ones are nothing, as on a terminal.
-pub(super) enum Lines {
+pub(crate) enum Lines {
     /// Of a pipe or a socket: read by the runtime itself, which then wakes no thread and is woken by none.
     Piped(Piped),
     /// Of a terminal or a file, which cannot be waited for, or not without changing how they are.
@@ -26,7 +25,7 @@ pub(super) enum Lines {
 
 impl Lines {
     /// Needs a runtime.
-    pub(super) fn open() -> Result<Self, Failure> {
+    pub(crate) fn open() -> io::Result<Self> {
         Ok(match Piped::open() {
             Some(piped) => Self::Piped(piped),
             None => Self::Threaded(threaded()?),
@@ -34,7 +33,7 @@ impl Lines {
     }
 
     /// The next one. Cancelling this loses none.
-    pub(super) async fn next(&mut self) -> Option<Vec<u8>> {
+    pub(crate) async fn next(&mut self) -> Option<Vec<u8>> {
         match self {
             Self::Piped(piped) => piped.next().await,
             Self::Threaded(lines) => lines.recv().await,
@@ -42,7 +41,7 @@ impl Lines {
     }
 }
 
-pub(super) struct Piped {
+pub(crate) struct Piped {
     /// Left blocking: others may share it.
     file: AsyncFd<File>,
     room: Box<[u8]>,
@@ -134,7 +133,7 @@ fn is_readable(file: &File) -> bool {
     poll(&mut [PollFd::new(file.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO).is_ok_and(|count| count == 1)
 }
 
-fn threaded() -> Result<mpsc::Receiver<Vec<u8>>, Failure> {
+fn threaded() -> io::Result<mpsc::Receiver<Vec<u8>>> {
     let (sender, lines) = mpsc::channel(MOST_WAITING);
     let reads = move || {
         let mut stdin = io::BufReader::with_capacity(256 << 10, io::stdin().lock());
@@ -151,7 +150,6 @@ fn threaded() -> Result<mpsc::Receiver<Vec<u8>>, Failure> {
             }
         }
     };
-    let started = std::thread::Builder::new().name("stdin".into()).spawn(reads);
-    started.map_err(|error| Failure::bad_input("no-thread", format!("cannot start a thread: {error}")))?;
+    std::thread::Builder::new().name("stdin".into()).spawn(reads)?;
     Ok(lines)
 }

@@ -1,9 +1,9 @@
 //! Servers that are started without a session, so that several sessions can share one. Knows processes, no messages.
 
-use super::Drive;
-use super::error::DriveError;
-use super::sessions::{closed, milliseconds, process_id};
-use crate::target::Resolved;
+use crate::Drive;
+use crate::error::DriveError;
+use crate::sessions::{closed, milliseconds, process_id};
+use crate::targets::ResolvedTarget;
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::{Session, ShutdownTimeouts, Tap, open_bare};
 use mcproof_protocol::{EraChoice, Revision, Transport};
@@ -14,7 +14,7 @@ use std::time::Instant;
 use url::Url;
 
 #[derive(Default)]
-pub(super) struct Servers(RefCell<HashMap<String, Place>>);
+pub(crate) struct Servers(RefCell<HashMap<String, Place>>);
 
 enum Place {
     Starting,
@@ -23,7 +23,7 @@ enum Place {
 
 impl Servers {
     /// Where to reach a server, at the path of its own URL if no other is given.
-    pub(super) fn address(&self, name: &str, path: Option<&str>) -> Result<String, DriveError> {
+    pub(crate) fn address(&self, name: &str, path: Option<&str>) -> Result<String, DriveError> {
         match self.0.borrow().get(name) {
             Some(Place::Running { url, .. }) => match path.map(|path| url.join(path)) {
                 None => Ok(url.to_string()),
@@ -37,7 +37,7 @@ impl Servers {
         }
     }
 
-    pub(super) fn taps(&self) -> Vec<Tap> {
+    pub(crate) fn taps(&self) -> Vec<Tap> {
         let running = |place: &Place| match place {
             Place::Running { tap, .. } => Some(tap.clone()),
             Place::Starting => None,
@@ -46,7 +46,7 @@ impl Servers {
     }
 
     /// What a server printed.
-    pub(super) fn tap(&self, name: &str) -> Result<Tap, DriveError> {
+    pub(crate) fn tap(&self, name: &str) -> Result<Tap, DriveError> {
         match self.0.borrow().get(name) {
             Some(Place::Running { tap, .. }) => Ok(tap.clone()),
             _ => Err(DriveError::gone("server", name)),
@@ -55,13 +55,13 @@ impl Servers {
 }
 
 impl Drive {
-    pub(super) async fn spawn(&self, params: SpawnParams) -> Result<Spawned, DriveError> {
+    pub(crate) async fn spawn(&self, params: SpawnParams) -> Result<Spawned, DriveError> {
         let SpawnParams { server, command, url, env, cwd, port_from, timeouts } = params;
         if server.is_empty() || command.is_empty() || url.is_empty() {
             return Err(DriveError::bad("bad-params", "`spawn` requires `server` (its name), `command` and `url`"));
         }
         let wanted = DriveTarget { command, env, cwd, port_from, url: Some(url), ..DriveTarget::default() };
-        let Resolved { target, options, secrets, tap: bounds, .. } =
+        let ResolvedTarget { target, options, secrets, tap: bounds, .. } =
             self.targets.resolve(&wanted, None, EraChoice::Auto, None, &timeouts)?;
         if self.servers.0.borrow().contains_key(&server) {
             return Err(DriveError::bad("name-taken", format!("server `{server}` already exists")));
@@ -91,7 +91,7 @@ impl Drive {
         Ok(spawned)
     }
 
-    pub(super) async fn stop(&self, NameOnly { server }: NameOnly) -> Result<Closed, DriveError> {
+    pub(crate) async fn stop(&self, NameOnly { server }: NameOnly) -> Result<Closed, DriveError> {
         self.stop_within(&server, ShutdownTimeouts::default()).await
     }
 
@@ -103,7 +103,7 @@ impl Drive {
         }
     }
 
-    pub(super) async fn stop_all(&self, patience: ShutdownTimeouts) {
+    pub(crate) async fn stop_all(&self, patience: ShutdownTimeouts) {
         let names: Vec<String> = self.servers.0.borrow().keys().cloned().collect();
         for name in names {
             // It may have been stopped meanwhile.

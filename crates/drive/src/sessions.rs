@@ -1,12 +1,10 @@
 //! The sessions of the driver: open, concurrent requests, close. Knows no requests.
 
-use super::error::DriveError;
-use super::redaction::Redaction;
-use super::relay::Ends;
-use super::targets::duration;
-use super::{Drive, envelope};
-use crate::target::Resolved;
-use crate::wire;
+use crate::error::DriveError;
+use crate::redaction::Redaction;
+use crate::relay::Ends;
+use crate::targets::{ResolvedTarget, duration};
+use crate::{Drive, envelope};
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::{
     Answers, ConnectOptions, Exit, Fault, Session, ShutdownReport, ShutdownTimeouts, Tap, Target, open_in_memory, open_relayed,
@@ -17,6 +15,7 @@ use mcproof_record::drive::{
     SeenFrame, SessionOnly,
 };
 use mcproof_record::{Diagnostic, Frame, FrameBody};
+use mcproof_report::frame_line;
 use serde_json::Value;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -31,18 +30,18 @@ const MOST_PAST: usize = 64;
 const CALLBACK: Duration = Duration::from_secs(60);
 
 #[derive(Default)]
-pub(super) struct Sessions {
+pub(crate) struct Sessions {
     open: RefCell<HashMap<String, Rc<SessionSlot>>>,
     /// Those that are no more, the newest last.
     past: RefCell<VecDeque<Rc<SessionSlot>>>,
 }
 
 /// A session, from when the driver names it.
-pub(super) struct SessionSlot {
-    pub(super) name: String,
-    pub(super) tap: Tap,
+pub(crate) struct SessionSlot {
+    pub(crate) name: String,
+    pub(crate) tap: Tap,
     /// For what its server says.
-    pub(super) redaction: Redaction,
+    pub(crate) redaction: Redaction,
     /// Locked for writing while it is opened and when it is closed; requests read.
     session: Arc<RwLock<Option<Session>>>,
     /// Why it never opened.
@@ -50,7 +49,7 @@ pub(super) struct SessionSlot {
     /// Set when it is to be closed.
     closing: SetOnce<()>,
     /// For each request.
-    pub(super) timeout: Duration,
+    pub(crate) timeout: Duration,
     callback: Duration,
     pushes_notifications: bool,
     /// How far notifications were passed on.
@@ -63,7 +62,7 @@ pub(super) struct SessionSlot {
 }
 
 /// A session that has its name, and is to be opened.
-pub(super) struct Opening {
+pub(crate) struct Opening {
     seat: Rc<SessionSlot>,
     place: OwnedRwLockWriteGuard<Option<Session>>,
     target: Target,
@@ -73,7 +72,7 @@ pub(super) struct Opening {
 
 impl Sessions {
     /// Of those that are, and of those that were.
-    pub(super) fn taps(&self) -> Vec<Tap> {
+    pub(crate) fn taps(&self) -> Vec<Tap> {
         let (open, past) = (self.open.borrow(), self.past.borrow());
         open.values().chain(past.iter()).map(|seat| seat.tap.clone()).collect()
     }
@@ -81,7 +80,7 @@ impl Sessions {
 
 impl Drive {
     /// Gives a session its name, and its relay if it has one, so that what comes behind may be about it.
-    pub(super) fn take_seat(&self, params: OpenParams) -> Result<Box<Opening>, DriveError> {
+    pub(crate) fn take_seat(&self, params: OpenParams) -> Result<Box<Opening>, DriveError> {
         let OpenParams {
             session: name,
             target,
@@ -109,7 +108,7 @@ impl Drive {
                 self.targets.resolve(&target, address, era, version, &timeouts)?
             }
         };
-        let Resolved { target: reached, mut options, secrets: known, timeout, tap: bounds, .. } = resolved;
+        let ResolvedTarget { target: reached, mut options, secrets: known, timeout, tap: bounds, .. } = resolved;
         let callback = duration("timeouts.callback_ms", timeouts.callback_ms, CALLBACK)?;
         options.client.name = client.name.unwrap_or(options.client.name);
         options.client.version = client.version.unwrap_or(options.client.version);
@@ -148,13 +147,13 @@ impl Drive {
     fn observer(&self, name: &str) -> Box<dyn Fn(&Frame) + Send + Sync> {
         let (outlet, style, session) = (self.outlet.clone(), self.style.get(), name.to_owned());
         Box::new(move |frame| {
-            let text = wire::line(frame, &style);
+            let text = frame_line(frame, &style);
             let seen = SeenFrame { session: session.clone(), frame: frame.clone(), text };
             outlet.send(envelope::notification("session/frame", &seen));
         })
     }
 
-    pub(super) async fn open(self: &Rc<Self>, opening: Box<Opening>) -> Result<Opened, DriveError> {
+    pub(crate) async fn open(self: &Rc<Self>, opening: Box<Opening>) -> Result<Opened, DriveError> {
         let Opening { seat, mut place, target, options, relay } = *opening;
         let started = Instant::now();
         let opens = async {
@@ -192,12 +191,12 @@ impl Drive {
     }
 
     /// A session that is open, or is being opened.
-    pub(super) fn seat(&self, name: &str) -> Result<Rc<SessionSlot>, DriveError> {
+    pub(crate) fn seat(&self, name: &str) -> Result<Rc<SessionSlot>, DriveError> {
         self.sessions.open.borrow().get(name).cloned().ok_or_else(|| DriveError::gone("session", name))
     }
 
     /// A session that is or was.
-    pub(super) fn seat_or_past(&self, name: &str) -> Result<Rc<SessionSlot>, DriveError> {
+    pub(crate) fn seat_or_past(&self, name: &str) -> Result<Rc<SessionSlot>, DriveError> {
         self.seat(name).or_else(|gone| {
             let past = self.sessions.past.borrow();
             past.iter().find(|past| past.name == name).cloned().ok_or(gone)
@@ -205,7 +204,7 @@ impl Drive {
     }
 
     /// Does something with a session, once it is open and as long as it is. What the server said meanwhile is passed on first.
-    pub(super) async fn with<T>(
+    pub(crate) async fn with<T>(
         &self,
         seat: &SessionSlot,
         work: impl AsyncFnOnce(&Session) -> Result<T, DriveError>,
@@ -223,12 +222,12 @@ impl Drive {
         outcome
     }
 
-    pub(super) async fn discover(&self, SessionOnly { session }: SessionOnly) -> Result<Opened, DriveError> {
+    pub(crate) async fn discover(&self, SessionOnly { session }: SessionOnly) -> Result<Opened, DriveError> {
         let seat = self.seat(&session)?;
         self.with(&seat, async |session| Ok(opened(&seat, session, Duration::ZERO))).await
     }
 
-    pub(super) async fn change_answers(&self, AnswersParams { session, answers }: AnswersParams) -> Result<Nothing, DriveError> {
+    pub(crate) async fn change_answers(&self, AnswersParams { session, answers }: AnswersParams) -> Result<Nothing, DriveError> {
         let seat = self.seat(&session)?;
         let policies: Answers = self.callbacks.policies(&seat.name, &seat.redaction, &answers, seat.callback)?;
         self.with(&seat, async |session| {
@@ -238,7 +237,7 @@ impl Drive {
         .await
     }
 
-    pub(super) async fn close(&self, CloseParams { session, patience }: CloseParams) -> Result<Closed, DriveError> {
+    pub(crate) async fn close(&self, CloseParams { session, patience }: CloseParams) -> Result<Closed, DriveError> {
         let seat = self.seat(&session)?;
         let patience = match patience {
             PatienceName::Usual => ShutdownTimeouts::default(),
@@ -262,7 +261,7 @@ impl Drive {
         Ok(closed(&report, seat.diagnosed_faults()))
     }
 
-    pub(super) async fn close_all(&self, patience: ShutdownTimeouts) {
+    pub(crate) async fn close_all(&self, patience: ShutdownTimeouts) {
         let seats: Vec<Rc<SessionSlot>> = self.sessions.open.borrow().values().cloned().collect();
         let mut closing: Vec<_> = seats.iter().map(|seat| Box::pin(self.close_seat(seat, patience))).collect();
         // Together, because each may take its time.
@@ -296,7 +295,7 @@ impl Drive {
     }
 
     /// Sends notifications of the server to the driver.
-    pub(super) fn pass_on(&self, seat: &SessionSlot, session: &Session) {
+    pub(crate) fn pass_on(&self, seat: &SessionSlot, session: &Session) {
         let mut position = seat.position.get();
         let news = session.notifications_since(&mut position);
         seat.position.set(position);
@@ -324,16 +323,16 @@ impl Drive {
 
 impl SessionSlot {
     /// The session, if it is open and not about to be closed. Not to be held for long: who opens or closes it waits.
-    pub(super) fn open_session(&self) -> Option<RwLockReadGuard<'_, Session>> {
+    pub(crate) fn open_session(&self) -> Option<RwLockReadGuard<'_, Session>> {
         RwLockReadGuard::try_map(self.session.try_read().ok()?, Option::as_ref).ok()
     }
 
     /// From now on progress with this token is passed on as that of a request of the driver.
-    pub(super) fn expect_progress(&self, token: &str, request: &Value) {
+    pub(crate) fn expect_progress(&self, token: &str, request: &Value) {
         self.progress.borrow_mut().insert(token.to_owned(), request.clone());
     }
 
-    pub(super) fn forget_progress(&self, token: &str) {
+    pub(crate) fn forget_progress(&self, token: &str) {
         self.progress.borrow_mut().remove(token);
     }
 
@@ -355,7 +354,7 @@ impl SessionSlot {
     }
 
     /// What the server sent and should not have, so far.
-    pub(super) async fn faults(&self) -> Vec<Diagnostic> {
+    pub(crate) async fn faults(&self) -> Vec<Diagnostic> {
         if let Some(session) = &*self.session.read().await {
             *self.faults.borrow_mut() = session.faults();
         }
@@ -373,7 +372,7 @@ impl SessionSlot {
     }
 }
 
-pub(super) fn closed(report: &ShutdownReport, faults: Vec<Diagnostic>) -> Closed {
+pub(crate) fn closed(report: &ShutdownReport, faults: Vec<Diagnostic>) -> Closed {
     Closed { exit: report.exit.map(exit_status), forced: report.ignored_end_of_input, left_behind: report.left_behind.clone(), faults }
 }
 
@@ -382,7 +381,7 @@ fn exit_status(exit: Exit) -> ExitStatus {
 }
 
 /// The process that a transcript began with.
-pub(super) fn process_id(tap: &Tap) -> Option<u32> {
+pub(crate) fn process_id(tap: &Tap) -> Option<u32> {
     let spawned = |frame: &Frame| match frame.body {
         FrameBody::Spawned { pid, .. } => Some(pid),
         _ => None,
@@ -408,6 +407,6 @@ fn opened(seat: &SessionSlot, session: &Session, elapsed: Duration) -> Opened {
 }
 
 /// With three digits behind the point.
-pub(super) fn milliseconds(duration: Duration) -> f64 {
+pub(crate) fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }

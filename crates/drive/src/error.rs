@@ -1,16 +1,15 @@
 //! The errors of driver requests, by the kinds of `docs/drive.md`, each with its diagnosis.
 
-use super::envelope;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::envelope;
+use mcproof_analysis::did_you_mean;
 use mcproof_record::Diagnostic;
-use mcproof_record::drive::{ErrorData, PROTOCOL};
+use mcproof_record::drive::{ErrorData, METHODS, PROTOCOL};
 use mcproof_report::{Style, diagnostic};
 use serde::Serialize;
 use serde_json::Value;
 
 #[derive(Clone, Debug)]
-pub(super) struct DriveError {
+pub(crate) struct DriveError {
     kind: DriveErrorKind,
     message: String,
     diagnostics: Vec<Diagnostic>,
@@ -55,17 +54,17 @@ impl DriveError {
         Self { diagnostics, ..Self::new(kind, message) }
     }
 
-    pub(super) fn plain(code: i64, message: impl Into<String>) -> Self {
+    pub(crate) fn plain(code: i64, message: impl Into<String>) -> Self {
         Self::new(DriveErrorKind::Plain(code), message)
     }
 
-    pub(super) fn no_method(method: &str) -> Self {
-        let near = crate::suggest::did_you_mean(method, mcproof_record::drive::METHODS.iter().copied());
+    pub(crate) fn no_method(method: &str) -> Self {
+        let near = did_you_mean(method, METHODS.iter().copied());
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         Self::plain(-32601, format!("unknown method `{method}`{near}"))
     }
 
-    pub(super) fn other_protocol(wanted: u32) -> Self {
+    pub(crate) fn other_protocol(wanted: u32) -> Self {
         Self::new(
             DriveErrorKind::OtherProtocol,
             format!("the client requires protocol version {wanted}, but this mcproof supports version {PROTOCOL}"),
@@ -73,67 +72,67 @@ impl DriveError {
     }
 
     /// The params are not those of the method.
-    pub(super) fn bad_params(error: &serde_json::Error) -> Self {
+    pub(crate) fn bad_params(error: &serde_json::Error) -> Self {
         let message = error.to_string();
         // Lines have one line; nobody counts columns in them.
         let end = message.rfind(" at line ").unwrap_or(message.len());
         Self::bad("bad-params", &message[..end])
     }
 
-    pub(super) fn bad(code: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn bad(code: &str, message: impl Into<String>) -> Self {
         Self::bad_input(vec![Diagnostic::error(code, message)])
     }
 
-    pub(super) fn bad_input(diagnostics: Vec<Diagnostic>) -> Self {
+    pub(crate) fn bad_input(diagnostics: Vec<Diagnostic>) -> Self {
         Self::diagnosed(DriveErrorKind::BadInput, diagnostics)
     }
 
-    pub(super) fn not_open(diagnostic: Diagnostic) -> Self {
+    pub(crate) fn not_open(diagnostic: Diagnostic) -> Self {
         Self::diagnosed(DriveErrorKind::NotOpen, vec![diagnostic])
     }
 
-    pub(super) fn unanswered(diagnostic: Diagnostic) -> Self {
+    pub(crate) fn unanswered(diagnostic: Diagnostic) -> Self {
         Self::diagnosed(DriveErrorKind::Unanswered, vec![diagnostic])
     }
 
     /// The server answered with an error.
-    pub(super) fn refused(diagnostic: Diagnostic, error: Value) -> Self {
+    pub(crate) fn refused(diagnostic: Diagnostic, error: Value) -> Self {
         Self { error: Some(error), ..Self::diagnosed(DriveErrorKind::Refused, vec![diagnostic]) }
     }
 
     /// A tool failed, and that was to be an error.
-    pub(super) fn failed_tool(diagnostic: Diagnostic, result: Value) -> Self {
+    pub(crate) fn failed_tool(diagnostic: Diagnostic, result: Value) -> Self {
         Self { result: Some(result), ..Self::diagnosed(DriveErrorKind::Refused, vec![diagnostic]) }
     }
 
-    pub(super) fn cancelled(reason: &str) -> Self {
+    pub(crate) fn cancelled(reason: &str) -> Self {
         Self::new(DriveErrorKind::Cancelled, format!("cancelled: {reason}"))
     }
 
-    pub(super) fn closed(session: &str) -> Self {
+    pub(crate) fn closed(session: &str) -> Self {
         Self::diagnosed(
             DriveErrorKind::Unanswered,
             vec![Diagnostic::error("session-closed", format!("session `{session}` was closed during the request"))],
         )
     }
 
-    pub(super) fn gone(what: &str, name: &str) -> Self {
+    pub(crate) fn gone(what: &str, name: &str) -> Self {
         let message = if name.is_empty() { format!("missing {what} name") } else { format!("unknown {what} `{name}`") };
         Self::new(DriveErrorKind::Gone, message)
     }
 
     /// The same with the texts changed that are ours: not `error` and `result`, which the server said.
-    pub(super) fn map_text(self, map: impl Fn(String) -> String) -> Self {
+    pub(crate) fn map_text(self, map: impl Fn(String) -> String) -> Self {
         let diagnostics = self.diagnostics.into_iter().map(|diagnostic| diagnostic.map_text(&map)).collect();
         Self { message: map(self.message), diagnostics, ..self }
     }
 
-    pub(super) fn message(&self) -> &str {
+    pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
     /// The line of the error response.
-    pub(super) fn line(self, id: &Value, style: &Style) -> Vec<u8> {
+    pub(crate) fn line(self, id: &Value, style: &Style) -> Vec<u8> {
         #[derive(Serialize)]
         struct Error {
             code: i64,
@@ -153,14 +152,5 @@ impl DriveError {
             supported: (self.kind == DriveErrorKind::OtherProtocol).then(|| vec![PROTOCOL]),
         });
         envelope::error(id, &Error { code, message: self.message, data })
-    }
-}
-
-impl From<Failure> for DriveError {
-    fn from(failure: Failure) -> Self {
-        match failure.exit {
-            Exit::Unreachable => Self::not_open(*failure.diagnostic),
-            _ => Self::bad_input(vec![*failure.diagnostic]),
-        }
     }
 }

@@ -1,9 +1,9 @@
 //! Server requests that the test library handles: elicitation, sampling and roots. Knows no session.
 
-use super::envelope;
-use super::error::DriveError;
-use super::outlet::Outlet;
-use super::redaction::Redaction;
+use crate::envelope;
+use crate::error::DriveError;
+use crate::outlet::Outlet;
+use crate::redaction::Redaction;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{Answers, Callback, CallbackResponse, Elicitation, Sampling};
 use mcproof_protocol::error_code::INTERNAL_ERROR;
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 /// The server requests that were sent to the driver. Clones share them.
 #[derive(Clone)]
-pub(super) struct Callbacks(Arc<Inner>);
+pub(crate) struct Callbacks(Arc<Inner>);
 
 struct Inner {
     outlet: Outlet,
@@ -26,19 +26,19 @@ struct Inner {
 }
 
 impl Callbacks {
-    pub(super) fn new(outlet: Outlet) -> Self {
+    pub(crate) fn new(outlet: Outlet) -> Self {
         Self(Arc::new(Inner { outlet, next: AtomicU64::new(1), waiting: Mutex::default() }))
     }
 
     /// What the driver said. Of no consequence if nobody waits for it any more.
-    pub(super) fn answer(&self, id: &str, answer: Result<Value, RpcError>) {
+    pub(crate) fn answer(&self, id: &str, answer: Result<Value, RpcError>) {
         if let Some(waiting) = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(id) {
             let _ = waiting.send(answer);
         }
     }
 
     /// The policies of a session. Where the driver is to be asked, it gets that long.
-    pub(super) fn policies(
+    pub(crate) fn policies(
         &self,
         session: &str,
         redaction: &Redaction,

@@ -1,11 +1,9 @@
 //! Driver methods that compare values, transcripts, snapshots, contracts and rules with expectations. Sends requests to servers only for
 //! contracts and checks.
 
-use super::error::DriveError;
-use super::targets::duration;
-use super::{Context, Drive};
-use crate::command::unknown_rule;
-use crate::contracts::{self, Saved};
+use crate::error::DriveError;
+use crate::targets::{ResolvedTarget, duration};
+use crate::{Context, Drive};
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_check::{CheckOptions, Explored, Permission, explore, take_of};
 use mcproof_client::Tap;
@@ -18,15 +16,16 @@ use mcproof_record::drive::{
 };
 use mcproof_record::{ChangeLevel, Conclusion, Conversation, Diagnostic, Finding, FrameId, RuleResult, Severity, Transcript};
 use mcproof_report::{check, contract as shown_contract, diagnostic};
-use mcproof_rules as rules;
+use mcproof_rules::{self as rules, UnknownRule};
 use mcproof_suite::judge::{self, Payload};
 use mcproof_suite::run::{Snapshots, snapshot};
 use mcproof_suite::step::redactions;
 use serde_json::Value;
+use std::fs;
 use std::path::Path;
 
 impl Drive {
-    pub(super) async fn transcript(&self, params: TranscriptParams) -> Result<TranscriptResult, DriveError> {
+    pub(crate) async fn transcript(&self, params: TranscriptParams) -> Result<TranscriptResult, DriveError> {
         let (tap, faults) = match (&params.session, &params.server) {
             (Some(session), None) => {
                 let seat = self.seat_or_past(session)?;
@@ -53,7 +52,7 @@ impl Drive {
         diagnostic::render_frames(&transcript.frames, &self.style.get())
     }
 
-    pub(super) fn expect(&self, params: ExpectParams) -> Result<Expected, DriveError> {
+    pub(crate) fn expect(&self, params: ExpectParams) -> Result<Expected, DriveError> {
         let payload = match (params.value, &params.result) {
             (Some(value), None) => Payload::of(value),
             (None, Some(result)) => Payload::from_call_result(result),
@@ -78,7 +77,7 @@ impl Drive {
         Ok(Expected { ok: false, differences: found.differences.clone(), diagnostic: Some(found), text: Some(text) })
     }
 
-    pub(super) fn snapshot(&self, params: SnapshotParams) -> Result<SnapshotResult, DriveError> {
+    pub(crate) fn snapshot(&self, params: SnapshotParams) -> Result<SnapshotResult, DriveError> {
         let rules = redactions(&params.redact).map_err(DriveError::bad_input)?;
         let mode = if params.update { Snapshots::Update } else { Snapshots::Compare };
         // It goes into a repository.
@@ -95,14 +94,14 @@ impl Drive {
         Ok(SnapshotResult { state, diagnostic, text })
     }
 
-    pub(super) async fn check(&self, params: CheckParams, context: &Context) -> Result<CheckResult, DriveError> {
+    pub(crate) async fn check(&self, params: CheckParams, context: &Context) -> Result<CheckResult, DriveError> {
         let mut chosen = rules::select(&params.only, &params.skip).map_err(unknown_rule)?;
         let of_hosts = if params.hosts { rules::of_hosts(&params.skip).map_err(unknown_rule)? } else { Vec::new() };
         let is_hosts = |id: &str| of_hosts.iter().any(|rule| rule.id == id);
         chosen.retain(|rule| !is_hosts(rule.id));
         chosen.extend(&of_hosts);
         let (target, conversations) = match (&params.target, &params.session) {
-            (Some(target), None) => (name_of(target), context.unless_canceled(self.explore(target, &params)).await?),
+            (Some(target), None) => (name_of(target), context.unless_canceled(Box::pin(self.explore(target, &params))).await?),
             (None, Some(session)) => (session.clone(), vec![self.take(session).await?]),
             _ => return Err(DriveError::bad("bad-params", "`target` or `session` is required, but not both")),
         };
@@ -136,7 +135,8 @@ impl Drive {
         let resolved = self.targets.resolve(target, address, EraChoice::Auto, None, &params.timeouts)?;
         let permission = params.call.as_deref().map(str::parse::<Permission>).transpose();
         let calls = permission.map_err(|error| DriveError::bad("bad-params", format!("`call`: {error}")))?.unwrap_or_default();
-        let check_options = CheckOptions { as_browser: params.browser, ..resolved.check_options(calls) };
+        let ResolvedTarget { target, options, secrets, timeout, tap } = resolved;
+        let check_options = CheckOptions { calls, as_browser: params.browser, ..CheckOptions::new(target, options, secrets, tap, timeout) };
         match explore(&check_options).await {
             Explored { conversations, unreachable: None } => Ok(conversations),
             Explored { conversations, unreachable: Some(failure) } => {
@@ -154,7 +154,7 @@ impl Drive {
         self.with(&seat, async |session| Ok(take_of(session))).await
     }
 
-    pub(super) async fn contract(&self, params: ContractParams, context: &Context) -> Result<ContractResult, DriveError> {
+    pub(crate) async fn contract(&self, params: ContractParams, context: &Context) -> Result<ContractResult, DriveError> {
         let seat = self.seat(&params.session)?;
         let timeout = duration("timeout_ms", params.timeout_ms, seat.timeout)?;
         let captures = self.with(&seat, async |session| match contract::of_session(session, timeout).await {
@@ -170,11 +170,10 @@ impl Drive {
         Ok(ContractResult { key, contract, hashes })
     }
 
-    pub(super) async fn diff(&self, params: DiffParams, context: &Context) -> Result<DiffResult, DriveError> {
-        let locked = match contracts::read(Path::new(&params.lock))? {
-            Saved::Lock(lock) => lock.contracts,
-            Saved::Trace(contracts) => contracts,
-        };
+    pub(crate) async fn diff(&self, params: DiffParams, context: &Context) -> Result<DiffResult, DriveError> {
+        let text = fs::read_to_string(&params.lock).map_err(|error| contract::unreadable(&params.lock, &error));
+        let saved = text.and_then(|text| contract::read_saved(&params.lock, &text));
+        let locked = saved.map_err(|diagnostic| DriveError::bad_input(vec![diagnostic]))?.into_contracts();
         let taken = self.contract(ContractParams { session: params.session.clone(), timeout_ms: params.timeout_ms }, context).await?;
         let Some(diff) = contract::kept(&locked, &params.lock, &(taken.key, taken.contract), &params.session) else {
             let message = format!("{} has no contract for this era", params.lock);
@@ -187,6 +186,10 @@ impl Drive {
         let text = shown_contract::terminal(&diff, &self.style.get());
         Ok(DiffResult { ok: !is_broken, diff, text })
     }
+}
+
+fn unknown_rule(unknown: UnknownRule) -> DriveError {
+    DriveError::bad_input(vec![unknown.diagnostic()])
 }
 
 /// As a person would name it.

@@ -1,10 +1,10 @@
 //! Driver methods that are more than one request: complete lists, notifications, and raw messages.
 
-use super::error::DriveError;
-use super::server_request::{http, refused, unanswered};
-use super::sessions::milliseconds;
-use super::targets::duration;
-use super::{Context, Drive};
+use crate::error::DriveError;
+use crate::server_request::{http, refused, unanswered};
+use crate::sessions::milliseconds;
+use crate::targets::duration;
+use crate::{Context, Drive};
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_client::{ListFailure, WaitFor};
 use mcproof_record::Diagnostic;
@@ -12,7 +12,7 @@ use mcproof_record::drive::{ListParams, ListResult, Listing, Nothing, NotifyPara
 use serde_json::Value;
 
 impl Drive {
-    pub(super) async fn list(&self, mut params: ListParams, context: &Context) -> Result<ListResult, DriveError> {
+    pub(crate) async fn list(&self, mut params: ListParams, context: &Context) -> Result<ListResult, DriveError> {
         let asked = params.asked();
         let seat = self.seat(&asked.session)?;
         let deadline = duration("timeout_ms", asked.timeout_ms, seat.timeout)?;
@@ -38,7 +38,7 @@ impl Drive {
         })
     }
 
-    pub(super) async fn notify(&self, params: NotifyParams) -> Result<Nothing, DriveError> {
+    pub(crate) async fn notify(&self, params: NotifyParams) -> Result<Nothing, DriveError> {
         let seat = self.seat(&params.session)?;
         self.with(&seat, async |session| {
             session.notify(&params.method, params.params, seat.timeout).await;
@@ -47,7 +47,7 @@ impl Drive {
         .await
     }
 
-    pub(super) async fn wait(&self, params: WaitParams, context: &Context) -> Result<Waited, DriveError> {
+    pub(crate) async fn wait(&self, params: WaitParams, context: &Context) -> Result<Waited, DriveError> {
         let seat = self.seat(&params.session)?;
         let deadline = duration("timeout_ms", params.timeout_ms, seat.timeout)?;
         let waits = self.with(&seat, async |session| {
@@ -60,7 +60,7 @@ impl Drive {
         Ok(Waited { method: came.method, params: came.params.map(|params| seat.redaction.value(params)), frame: came.frame })
     }
 
-    pub(super) async fn raw(&self, params: RawParams, context: &Context) -> Result<RawAnswer, DriveError> {
+    pub(crate) async fn raw(&self, params: RawParams, context: &Context) -> Result<RawAnswer, DriveError> {
         let seat = self.seat(&params.session)?;
         let deadline = duration("timeout_ms", params.timeout_ms, seat.timeout)?;
         let sends = self.with(&seat, async |session| {

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 /// What a line says.
 #[derive(Debug)]
-pub(super) enum Incoming<'a> {
+pub(crate) enum Incoming<'a> {
     Request { id: Value, method: Cow<'a, str>, params: &'a str },
     Notification { method: Cow<'a, str>, params: &'a str },
     Response { id: String, answer: Result<Value, RpcError> },
@@ -42,7 +42,7 @@ struct Refusal {
 
 /// The id and the params of a request of this method, if the line has its members in the order in which drivers write them: then it is
 /// read once, not first as an envelope. Else, and where anything is wrong with it, the envelope tells.
-pub(super) fn request_of<'a, T: Deserialize<'a>>(line: &'a [u8], method: &str) -> Option<(u64, T)> {
+pub(crate) fn request_of<'a, T: Deserialize<'a>>(line: &'a [u8], method: &str) -> Option<(u64, T)> {
     let rest = line.strip_prefix(br#"{"jsonrpc":"2.0","id":"#)?;
     let (id, rest) = rest.split_at(rest.iter().position(|byte| *byte == b',')?);
     let rest = rest.strip_prefix(br#","method":""#)?.strip_prefix(method.as_bytes())?;
@@ -51,17 +51,17 @@ pub(super) fn request_of<'a, T: Deserialize<'a>>(line: &'a [u8], method: &str) -
 }
 
 /// Like [`request_of`], for a notification.
-pub(super) fn notification_of<'a, T: Deserialize<'a>>(line: &'a [u8], method: &str) -> Option<T> {
+pub(crate) fn notification_of<'a, T: Deserialize<'a>>(line: &'a [u8], method: &str) -> Option<T> {
     let rest = line.strip_prefix(br#"{"jsonrpc":"2.0","method":""#)?.strip_prefix(method.as_bytes())?;
     params_before_end(rest.strip_prefix(br#"","params":"#)?)
 }
 
 fn params_before_end<'a, T: Deserialize<'a>>(rest: &'a [u8]) -> Option<T> {
-    super::read(std::str::from_utf8(rest.strip_suffix(b"}")?).ok()?).ok()
+    crate::read(std::str::from_utf8(rest.strip_suffix(b"}")?).ok()?).ok()
 }
 
 /// Reads a line.
-pub(super) fn read(line: &[u8]) -> Incoming<'_> {
+pub(crate) fn read(line: &[u8]) -> Incoming<'_> {
     let wrong = |code, id, message: String| Incoming::Wrong { id, code, message };
     let line = match std::str::from_utf8(line) {
         Ok(line) => line,
@@ -96,22 +96,22 @@ pub(super) fn read(line: &[u8]) -> Incoming<'_> {
 }
 
 /// The line of a response.
-pub(super) fn result(id: &Value, result: &impl Serialize) -> Vec<u8> {
+pub(crate) fn result(id: &Value, result: &impl Serialize) -> Vec<u8> {
     line(&["\"id\":", &id.to_string(), ",\"result\":"], result)
 }
 
 /// The line of an error.
-pub(super) fn error(id: &Value, error: &impl Serialize) -> Vec<u8> {
+pub(crate) fn error(id: &Value, error: &impl Serialize) -> Vec<u8> {
     line(&["\"id\":", &id.to_string(), ",\"error\":"], error)
 }
 
 /// The line of a notification.
-pub(super) fn notification(method: &str, params: &impl Serialize) -> Vec<u8> {
+pub(crate) fn notification(method: &str, params: &impl Serialize) -> Vec<u8> {
     line(&["\"method\":\"", method, "\",\"params\":"], params)
 }
 
 /// The line of a request.
-pub(super) fn request(id: &str, method: &str, params: &impl Serialize) -> Vec<u8> {
+pub(crate) fn request(id: &str, method: &str, params: &impl Serialize) -> Vec<u8> {
     line(&["\"id\":\"", id, "\",\"method\":\"", method, "\",\"params\":"], params)
 }
 

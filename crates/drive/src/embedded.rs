@@ -1,8 +1,9 @@
 //! A driver inside the process of the test library, for servers in that process: the lines are those of the pipe, and a turn does all
 //! work that needs no waiting. It never waits, so its owner must call it again. Knows no sockets.
 
-use super::outlet::Outlet;
-use super::{Drive, targets::Targets};
+use crate::Drive;
+use crate::outlet::Outlet;
+use crate::targets::{Settings, Targets};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -33,12 +34,12 @@ const TURNS_A_LOOK: u32 = 64;
 impl Embedded {
     /// # Errors
     /// A text for people: the system has no room for it.
-    pub fn new() -> Result<Self, String> {
+    pub fn new(settings: Settings) -> Result<Self, String> {
         let idle = Arc::new(Idle::default());
         let told = Arc::clone(&idle);
         let runtime = Builder::new_current_thread().enable_time().on_thread_park(move || told.tell()).build();
         let runtime = runtime.map_err(|error| format!("cannot start the async runtime: {error}"))?;
-        let drive = Drive { passing: Some(RefCell::default()), ..Drive::new(Outlet::kept(), Targets::relays_only()) };
+        let drive = Drive { passing: Some(RefCell::default()), ..Drive::new(Outlet::kept(), Targets::relays_only(settings)) };
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(Arc::clone(&woken));
         Ok(Self { tasks: RefCell::default(), drive: Rc::new(drive), woken, waker, idle, turns: Cell::new(0), runtime })
@@ -156,7 +157,13 @@ impl Idle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mcproof_client::{Limits, TapBounds};
     use serde_json::{Value, json};
+
+    fn settings() -> Settings {
+        let talk = |text: &str| panic!("{text}");
+        Settings { limits: Limits::default(), tap: TapBounds::default(), secrets: Vec::new(), talk }
+    }
 
     /// A driver that is the server as well.
     struct Driver(Embedded);
@@ -164,7 +171,7 @@ mod tests {
     impl Driver {
         /// With a legacy session `s` that is open.
         fn new() -> Self {
-            let driver = Self(Embedded::new().unwrap());
+            let driver = Self(Embedded::new(settings()).unwrap());
             let target = json!({ "relay": "messages" });
             let open = request(1, "open", &json!({ "session": "s", "target": target, "era": "legacy" }));
             let [initialize] = driver.turn(&[open]).try_into().unwrap();

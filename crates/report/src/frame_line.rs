@@ -1,12 +1,13 @@
 //! One frame as one line, for `--verbose`. Knows frames, not messages.
 
+use crate::{Charset, Color, Style, escape_line};
 use mcproof_record::{Direction, Frame, FrameBody};
-use mcproof_report::{Charset, Color, Style, escape_line};
 
 /// Columns of a frame: far more than a terminal has, because the traffic was requested.
 const WIDTH: usize = 4000;
 
-pub(crate) fn line(frame: &Frame, style: &Style) -> String {
+/// With its line feed.
+pub fn frame_line(frame: &Frame, style: &Style) -> String {
     let (to, from, local) = match style.charset {
         Charset::Unicode => ("→", "←", "•"),
         Charset::Ascii => (">", "<", "-"),
@@ -25,8 +26,7 @@ pub(crate) fn line(frame: &Frame, style: &Style) -> String {
 }
 
 /// Whether a line was written by this module, and is not other output on stderr.
-#[cfg(feature = "servers")]
-pub(crate) fn is_line(text: &str) -> bool {
+pub fn is_frame_line(text: &str) -> bool {
     let Some((time, said)) = text.split_once(' ') else { return false };
     let seconds = time.strip_prefix('+').and_then(|time| time.strip_suffix('s'));
     seconds.is_some_and(|seconds| seconds.parse::<f64>().is_ok()) && said.starts_with(['→', '←', '•', '>', '<', '-'])

@@ -1,9 +1,9 @@
 //! A session whose transport is the test library: output of the client is sent as notifications, and input is what the server wrote. Knows
 //! line feeds, and of messages only whether they are JSON.
 
-use super::envelope;
-use super::error::DriveError;
-use super::outlet::Outlet;
+use crate::envelope;
+use crate::error::DriveError;
+use crate::outlet::Outlet;
 use mcproof_client::{Carrier, DirectChannel};
 use mcproof_record::Raw;
 use mcproof_record::drive::{RelayClosedParams, RelayEnded, RelayForm, RelayReceivedParams, RelayWritten};
@@ -19,7 +19,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
 /// The relays that are open, by their sessions.
 #[derive(Default)]
-pub(super) struct Relays(RefCell<HashMap<String, Inlet>>);
+pub(crate) struct Relays(RefCell<HashMap<String, Inlet>>);
 
 /// Where what a server wrote goes in.
 struct Inlet {
@@ -30,16 +30,16 @@ struct Inlet {
 }
 
 /// Both ends of a relay, as the session has them.
-pub(super) struct Ends {
-    pub(super) input: Input,
-    pub(super) output: Output,
+pub(crate) struct Ends {
+    pub(crate) input: Input,
+    pub(crate) output: Output,
     /// Where whole messages are carried.
-    pub(super) shortcut: Option<Arc<DirectChannel>>,
+    pub(crate) shortcut: Option<Arc<DirectChannel>>,
 }
 
 impl Relays {
     /// From here on the driver may say what the server wrote.
-    pub(super) fn open(&self, session: &str, form: RelayForm, outlet: &Outlet) -> Result<Ends, DriveError> {
+    pub(crate) fn open(&self, session: &str, form: RelayForm, outlet: &Outlet) -> Result<Ends, DriveError> {
         let mut relays = self.0.borrow_mut();
         if relays.contains_key(session) {
             return Err(DriveError::bad("name-taken", format!("session `{session}` is being closed: wait for the response to `close`")));
@@ -54,7 +54,7 @@ impl Relays {
         Ok(Ends { input, output, shortcut })
     }
 
-    pub(super) fn receive(&self, received: &RelayReceivedParams<'_>) -> Result<(), DriveError> {
+    pub(crate) fn receive(&self, received: &RelayReceivedParams<'_>) -> Result<(), DriveError> {
         let mut relays = self.0.borrow_mut();
         let inlet = relays.get_mut(&*received.session).ok_or_else(|| DriveError::gone("session with a relay", &received.session));
         let bytes = match (&received.data, received.message) {
@@ -78,7 +78,7 @@ impl Relays {
         Ok(())
     }
 
-    pub(super) fn close(&self, closed: RelayClosedParams) -> Result<(), DriveError> {
+    pub(crate) fn close(&self, closed: RelayClosedParams) -> Result<(), DriveError> {
         let mut relays = self.0.borrow_mut();
         let inlet = relays.get_mut(&closed.session).ok_or_else(|| DriveError::gone("session with a relay", &closed.session))?;
         if let (Some(sender), Some(reason)) = (inlet.bytes.take(), closed.reason) {
@@ -87,13 +87,13 @@ impl Relays {
         Ok(())
     }
 
-    pub(super) fn forget(&self, session: &str) {
+    pub(crate) fn forget(&self, session: &str) {
         self.0.borrow_mut().remove(session);
     }
 }
 
 /// What the server wrote.
-pub(super) struct Input {
+pub(crate) struct Input {
     received: UnboundedReceiver<io::Result<Vec<u8>>>,
     rest: Vec<u8>,
     /// Bytes of the rest that were read.
@@ -158,7 +158,7 @@ impl Carrier for Writer {
 }
 
 /// What our client writes, where it takes the stream.
-pub(super) struct Output {
+pub(crate) struct Output {
     writer: Writer,
     has_ended: bool,
 }

@@ -1,5 +1,5 @@
 //! The driver of test libraries: reads request lines, executes them, and writes responses. `docs/drive.md` is the protocol. Knows the
-//! methods, not their meaning.
+//! methods, not their meaning; no flags, no configuration files and no environment, which whoever owns a drive passes in.
 
 mod callbacks;
 mod embedded;
@@ -17,12 +17,9 @@ mod stdin;
 mod targets;
 
 pub use embedded::Embedded;
+pub use outlet::Output;
+pub use targets::{ResolvedTarget, Settings, TargetRequest, TargetResolver};
 
-use crate::conversation::Interrupts;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::network::NetworkArgs;
-use crate::output;
 use callbacks::Callbacks;
 use envelope::Incoming;
 use error::DriveError;
@@ -38,6 +35,7 @@ use servers::Servers;
 use sessions::{Opening, Sessions};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::io;
 use std::rc::Rc;
 use std::time::Duration;
 use stdin::Lines;
@@ -84,35 +82,42 @@ type Done = Result<Vec<u8>, DriveError>;
 /// How often to look whether the parent process lives.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Serves the driver on stdin and stdout until it is gone, or does not want more. Needs a `LocalSet`.
-pub(crate) async fn serve(network: &NetworkArgs) -> Result<Exit, Failure> {
-    let mut interrupts = Interrupts::new()?;
-    let outlet = Outlet::open()?;
+/// Serves the driver on stdin and `output` until it is gone, does not want more, or `interrupted` is ready, whose value is returned
+/// then. `interrupted` is called again after each line, so dropping its future must lose nothing. Needs a `LocalSet`.
+///
+/// # Errors
+/// The system refuses a thread.
+pub async fn serve<I>(
+    output: Output,
+    resolver: Box<dyn TargetResolver>,
+    settings: Settings,
+    mut interrupted: impl AsyncFnMut() -> I,
+) -> io::Result<Option<I>> {
+    let outlet = Outlet::open(output)?;
     let mut lines = Lines::open()?;
-    let guardian = Guardian::of_whole_process();
-    let drive = Rc::new(Drive::new(outlet.clone(), Targets::new(network, guardian)?));
+    let drive = Rc::new(Drive::new(outlet.clone(), Targets::new(resolver, settings, Guardian::of_whole_process())));
     let parent = nix::unistd::getppid();
     let mut look = interval(LOOK);
-    let (exit, patience) = loop {
+    let interrupt = loop {
         tokio::select! {
             biased;
             line = lines.next() => match line {
                 Some(line) => drive.accept(&line),
-                None => break (Exit::Passed, ShutdownTimeouts::SHORT),
+                None => break None,
             },
-            exit = interrupts.next() => break (exit, ShutdownTimeouts::SHORT),
-            () = drive.over.notified() => break (Exit::Passed, ShutdownTimeouts::SHORT),
+            interrupt = interrupted() => break Some(interrupt),
+            () = drive.over.notified() => break None,
             _ = look.tick() => if nix::unistd::getppid() != parent || outlet.is_closed() {
-                break (Exit::Passed, ShutdownTimeouts::SHORT);
+                break None;
             },
         }
     };
     tokio::select! {
-        () = drive.end(patience) => {}
-        _ = interrupts.next() => {}
+        () = drive.end(ShutdownTimeouts::SHORT) => {}
+        _ = interrupted() => {}
     }
     outlet.finish().await;
-    Ok(exit)
+    Ok(interrupt)
 }
 
 impl Drive {
@@ -135,7 +140,7 @@ impl Drive {
     /// Begins the request of a line.
     fn accept(self: &Rc<Self>, line: &[u8]) {
         if let Some(received) = envelope::notification_of(line, "relay/received") {
-            return tell_people("relay/received", self.relays.receive(&received));
+            return self.tell_people("relay/received", self.relays.receive(&received));
         }
         if let Some((id, params)) = envelope::request_of(line, "request") {
             return self.begin_request(id.into(), Ok(ServerRequest::request(params)));
@@ -151,7 +156,7 @@ impl Drive {
                 self.begin(id, Job::Open(read(params).and_then(|params| self.take_seat(params))));
             }
             Incoming::Request { id, method, params } => self.begin(id, Job::Other(method.into_owned(), params.to_owned())),
-            Incoming::Notification { method, params } => tell_people(&method, self.hear(&method, params)),
+            Incoming::Notification { method, params } => self.tell_people(&method, self.hear(&method, params)),
             Incoming::Response { id, answer } => self.callbacks.answer(&id, answer),
             Incoming::Wrong { id, code, message } => {
                 self.outlet.send(DriveError::plain(code, message).line(&id, &self.style.get()));
@@ -249,6 +254,13 @@ impl Drive {
         Ok(HelloResult { protocol: PROTOCOL, version: env!("CARGO_PKG_VERSION").into(), methods, pid: std::process::id() })
     }
 
+    /// Prints the error of a notification, which has no response.
+    fn tell_people(&self, method: &str, outcome: Result<(), DriveError>) {
+        if let Err(trouble) = outcome {
+            self.targets.talk(&format!("{method}: {}\n", trouble.message()));
+        }
+    }
+
     /// Ends everything that was started.
     async fn end(&self, patience: ShutdownTimeouts) {
         tokio::join!(self.close_all(patience), self.stop_all(patience));
@@ -267,13 +279,6 @@ impl Context {
             outcome = work => outcome,
             reason = self.cancellation.asked() => Err(DriveError::cancelled(&reason)),
         }
-    }
-}
-
-/// Prints the error of a notification, which has no response.
-fn tell_people(method: &str, outcome: Result<(), DriveError>) {
-    if let Err(trouble) = outcome {
-        output::talk(&format!("{method}: {}\n", trouble.message()));
     }
 }
 

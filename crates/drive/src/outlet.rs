@@ -1,8 +1,7 @@
 //! Output lines of the driver, from anywhere in the process. The lines of one turn of the runtime are written together: directly as far as
 //! the reader accepts them, the rest by a thread, so a slow reader blocks nothing. Knows no content of lines.
 
-use crate::failure::Failure;
-use crate::output;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,8 +13,18 @@ const MOST_UNREAD: usize = 256 << 20;
 /// More than a pipe holds is for the thread.
 const MOST_A_TURN: usize = 64 << 10;
 
+/// Writes for the driver, by whoever owns stdout.
+#[derive(Clone, Copy)]
+pub struct Output {
+    /// Writes all bytes, and waits for the reader.
+    pub write: fn(&[u8]) -> io::Result<()>,
+    /// Takes from the front what the reader takes without waiting. Used for pipes only.
+    pub write_at_once: fn(&mut Vec<u8>),
+    pub is_pipe: bool,
+}
+
 #[derive(Clone)]
-pub(super) struct Outlet {
+pub(crate) struct Outlet {
     /// The thread; `None` where whoever holds the drive takes the lines.
     lines: Option<Sender<Lines>>,
     state: Arc<OutletState>,
@@ -41,7 +50,7 @@ enum Lines {
 
 impl Outlet {
     /// Needs a runtime.
-    pub(super) fn open() -> Result<Self, Failure> {
+    pub(crate) fn open(output: Output) -> io::Result<Self> {
         let (lines, queue) = mpsc::channel::<Lines>();
         let state = Arc::new(OutletState::default());
         let of_thread = Arc::clone(&state);
@@ -53,7 +62,7 @@ impl Outlet {
                 while !is_last && let Ok(lines) = queue.try_recv() {
                     is_last = take(lines, &mut bytes);
                 }
-                if output::data(&bytes).is_err() {
+                if (output.write)(&bytes).is_err() {
                     of_thread.closed.store(true, Ordering::Relaxed);
                 }
                 of_thread.unread.fetch_sub(bytes.len(), Ordering::Release);
@@ -63,30 +72,29 @@ impl Outlet {
                 }
             }
         };
-        let started = std::thread::Builder::new().name("outlet".into()).spawn(writes);
-        started.map_err(|error| Failure::bad_input("no-thread", format!("cannot start a thread: {error}")))?;
+        std::thread::Builder::new().name("outlet".into()).spawn(writes)?;
         let outlet = Self { lines: Some(lines), state };
-        tokio::spawn(outlet.clone().write_turns(output::stdout_is_pipe()));
+        tokio::spawn(outlet.clone().write_turns(output));
         Ok(outlet)
     }
 
     /// Keeps what is sent until it is taken.
-    pub(super) fn kept() -> Self {
+    pub(crate) fn kept() -> Self {
         Self { lines: None, state: Arc::default() }
     }
 
     /// What was sent and not taken yet.
-    pub(super) fn take(&self) -> Vec<u8> {
+    pub(crate) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.state.turn.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Sends a line, with its line feed.
-    pub(super) fn send(&self, line: Vec<u8>) {
+    pub(crate) fn send(&self, line: Vec<u8>) {
         self.add(|turn| if turn.is_empty() { *turn = line } else { turn.extend_from_slice(&line) });
     }
 
     /// Sends a line in parts, the last with its line feed.
-    pub(super) fn send_parts(&self, parts: &[&[u8]]) {
+    pub(crate) fn send_parts(&self, parts: &[&[u8]]) {
         self.add(|turn| {
             turn.reserve(parts.iter().map(|part| part.len()).sum());
             parts.iter().for_each(|part| turn.extend_from_slice(part));
@@ -105,16 +113,16 @@ impl Outlet {
     }
 
     /// Nothing more is wanted from the driver, or by it.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state.closed.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.state.closed.load(Ordering::Relaxed)
     }
 
     /// Waits until everything is written, but not for a driver that does not read.
-    pub(super) async fn finish(&self) {
+    pub(crate) async fn finish(&self) {
         self.hand_over(&mut self.state.turn.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(thread) = &self.lines {
             let _ = thread.send(Lines::Last);
@@ -122,14 +130,14 @@ impl Outlet {
         let _ = tokio::time::timeout(std::time::Duration::from_secs(1), self.state.written.notified()).await;
     }
 
-    async fn write_turns(self, is_pipe: bool) {
+    async fn write_turns(self, output: Output) {
         loop {
             self.state.begun.notified().await;
             // Until nothing else is to be done: each write wakes the driver.
             yield_now().await;
             let mut turn = self.state.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            if is_pipe && self.state.unread.load(Ordering::Acquire) == 0 {
-                output::data_at_once(&mut turn);
+            if output.is_pipe && self.state.unread.load(Ordering::Acquire) == 0 {
+                (output.write_at_once)(&mut turn);
             }
             self.hand_over(&mut turn);
         }
