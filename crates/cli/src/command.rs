@@ -24,6 +24,7 @@ mod read;
 mod review;
 mod schema;
 mod test;
+mod trace;
 #[cfg(feature = "monitor")]
 mod watch;
 
@@ -60,6 +61,8 @@ pub(crate) enum Command {
     #[cfg(feature = "monitor")]
     /// Monitor servers: probe on a schedule, send alerts, serve a dashboard
     Watch(Deferred<watch::Arguments>),
+    /// Show, search, compare, export and redact traces
+    Trace(Deferred<trace::Arguments>),
     /// Send one request and print the result, with the flags of the MCP Inspector CLI
     // Not deferred: the typed words are compared with its flags before they are parsed.
     Inspect(Box<inspect::Arguments>),
@@ -118,6 +121,7 @@ impl Command {
             Self::Probe(arguments) => probe::run(arguments, watching),
             #[cfg(feature = "monitor")]
             Self::Watch(arguments) => watch::run(arguments, watching),
+            Self::Trace(arguments) => trace::run(arguments),
             Self::Inspect(arguments) => inspect::run(arguments, watching),
             Self::Tools(arguments) => list::run("tools/list", arguments, watching),
             Self::Prompts(arguments) => list::run("prompts/list", arguments, watching),

@@ -6,6 +6,7 @@ use crate::diagnosis;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::oddities;
+use crate::recording::Recording;
 use crate::target::{Resolved, TargetArgs};
 use mcproof_analysis::diagnosis::of_list_failure;
 use mcproof_client::{CallFailure, ConnectFailure, Session, ShutdownTimeouts, Tap, Target, Unanswered, open_session};
@@ -102,8 +103,8 @@ pub(crate) fn take(
     effort: CaptureExtent,
     watching: Watching,
 ) -> Result<Result<CapturedContracts, Exit>, Failure> {
-    let trace = resolved.trace.as_deref().map(conversation::create_trace).transpose()?;
-    let shared = trace.as_ref().map(|_| fresh_tap(resolved, watching));
+    let recording = resolved.trace.as_deref().map(|path| Recording::create(path, resolved)).transpose()?;
+    let shared = recording.as_ref().map(|recording| recorded_tap(resolved, Some(recording), watching));
     let outcome = conversation::run(async {
         let mut interrupts = Interrupts::new()?;
         let visits = visit_all(resolved, visitors, identity, effort, || shared.clone().unwrap_or_else(|| fresh_tap(resolved, watching)));
@@ -112,14 +113,18 @@ pub(crate) fn take(
             exit = interrupts.next() => Ok(Err(exit)),
         }
     })?;
-    if let (Some(file), Some(tap)) = (trace, shared) {
-        conversation::write_trace(file, &tap)?;
+    if let (Some(recording), Some(tap)) = (recording, shared) {
+        recording.finish(&tap)?;
     }
     outcome
 }
 
 fn fresh_tap(resolved: &Resolved, watching: Watching) -> Tap {
-    Tap::with(resolved.tap, resolved.secrets.clone(), conversation::observer(watching))
+    recorded_tap(resolved, None, watching)
+}
+
+fn recorded_tap(resolved: &Resolved, recording: Option<&Recording>, watching: Watching) -> Tap {
+    Tap::with(resolved.tap, resolved.secrets.clone(), Recording::observer(recording, watching))
 }
 
 async fn visit_all(

@@ -4,14 +4,12 @@ use crate::diagnosis;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
+use crate::recording::Recording;
 use crate::settings;
 use crate::target::Resolved;
 use mcproof_client::{Session, ShutdownTimeouts, Tap, open_session};
-use mcproof_record::{FORMAT_VERSION, Frame};
+use mcproof_record::Frame;
 use mcproof_report::frame_line;
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
-use std::path::Path;
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -31,11 +29,11 @@ pub(crate) fn hold(
     watching: Watching,
     work: impl AsyncFnOnce(&Session) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    let trace = resolved.trace.as_deref().map(create_trace).transpose()?;
-    let tap = Tap::with(resolved.tap, resolved.secrets.clone(), observer(watching));
+    let recording = resolved.trace.as_deref().map(|path| Recording::create(path, resolved)).transpose()?;
+    let tap = Tap::with(resolved.tap, resolved.secrets.clone(), Recording::observer(recording.as_ref(), watching));
     let outcome = run(converse(resolved, &tap, work))?;
-    if let Some(file) = trace {
-        write_trace(file, &tap)?;
+    if let Some(recording) = recording {
+        recording.finish(&tap)?;
     }
     outcome
 }
@@ -141,18 +139,4 @@ pub(crate) fn observer(watching: Watching) -> Option<Observer> {
             Some(Box::new(move |frame| output::talk(&frame_line(frame, &style))))
         }
     }
-}
-
-/// Before the server is started: a mistyped path must not cost a run.
-pub(crate) fn create_trace(path: &Path) -> Result<File, Failure> {
-    File::create(path).map_err(|error| Failure::cannot_write(path, &error))
-}
-
-pub(crate) fn write_trace(file: File, tap: &Tap) -> Result<(), Failure> {
-    let transcript = tap.transcript();
-    let document = serde_json::json!({ "version": FORMAT_VERSION, "frames": transcript.frames, "dropped": transcript.dropped });
-    let mut file = BufWriter::new(file);
-    let written = serde_json::to_writer_pretty(&mut file, &document).map_err(io::Error::from);
-    let written = written.and_then(|()| file.write_all(b"\n")).and_then(|()| file.flush());
-    written.map_err(|error| Failure::bad_input("cannot-write", format!("cannot write the trace: {error}")))
 }

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod authorization;
+mod case_traces;
 mod changes;
 mod command;
 mod contracts;
@@ -19,6 +20,7 @@ mod one_shot;
 mod output;
 mod present;
 mod printing;
+mod recording;
 mod reporters;
 mod request;
 mod restriction;

@@ -105,6 +105,11 @@ pub(crate) fn host_name() -> String {
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "localhost".into())
 }
 
+/// What was typed, from the first word after the name of the program.
+pub(crate) fn command_line() -> Vec<String> {
+    env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
 /// The time of day.
 #[expect(clippy::disallowed_methods, reason = "this is the module that looks at the surroundings")]
 pub(crate) fn now() -> SystemTime {

@@ -5,6 +5,7 @@ mod cases;
 mod expectation;
 mod exploration;
 mod now;
+pub(crate) mod recorded;
 mod server_section;
 mod yaml;
 

@@ -87,7 +87,9 @@ pub(crate) struct TargetArgs {
     /// a command, it is retried for 2 s unless this flag is given.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, hide_short_help = true, help_heading = "Connection")]
     pub(crate) connect_timeout: Option<Duration>,
-    /// Write all traffic to this file, as JSON
+    /// Write all traffic to this file, or to a new file in this folder; see `mcproof trace`
+    ///
+    /// A name that ends in .json stands for one JSON document, written at the end; any other for a trace, which grows meanwhile.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]

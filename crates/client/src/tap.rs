@@ -405,6 +405,22 @@ fn redact(body: FrameBody, direction: Direction, secrets: &Redactor, tails: &mut
     }
 }
 
+/// Takes secrets out of frames that were recorded earlier, in the order in which they were.
+pub struct FrameRedactor {
+    secrets: Redactor,
+    tails: [Tail; STREAMS],
+}
+
+impl FrameRedactor {
+    pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
+        Self { secrets: Redactor::new(secrets), tails: Default::default() }
+    }
+
+    pub fn frame(&mut self, frame: Frame) -> Frame {
+        Frame { body: redact(frame.body, frame.direction, &self.secrets, &mut self.tails), ..frame }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,11 +8,15 @@ pub mod filter;
 mod line;
 mod manifest;
 mod reader;
+#[cfg(feature = "schema")]
+mod schema;
 mod stream;
 mod writer;
 
 pub use line::{Attachment, End, Mark, MarkBody, Omitted, TraceLine, TracedFrame};
 pub use manifest::{Manifest, SessionInfo, SessionKey, TRACE_FORMAT};
 pub use reader::{Ending, Trace, TraceError};
+#[cfg(feature = "schema")]
+pub use schema::trace_schema;
 pub use stream::{CallStream, Item};
 pub use writer::{TraceLimits, TraceWriter};

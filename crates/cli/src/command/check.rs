@@ -7,15 +7,20 @@ use crate::failure::Failure;
 use crate::reporters::{ReporterArgs, Written};
 use crate::target::{TargetArgs, Words};
 use crate::typed::Typed;
-use crate::{output, settings};
+use crate::{output, recording, settings};
 use clap::Args as _;
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_check::{Budget, CheckOptions, Explored, Permission, explore};
 use mcproof_client::redaction::Redactor;
-use mcproof_record::{Baseline, CheckReport, Conclusion, Conversation, Diagnostic, FORMAT_VERSION, Finding, GapKind, RuleResult, Severity};
+use mcproof_record::{
+    Baseline, CheckReport, Conclusion, Conversation, Diagnostic, FORMAT_VERSION, Finding, GapKind, RuleResult, Severity, Transcript,
+};
 use mcproof_report::{Repeat, diagnostic, escape};
 use mcproof_rules::{self as rules, UnknownRule, hosts};
+use mcproof_trace::{Trace, TraceLine};
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use url::Url;
@@ -104,7 +109,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let began = Instant::now();
     let (target, conversations) = match replay {
         Some(path) => {
-            let saved: CheckReport = read(path)?;
+            let saved = read_report(path)?;
             (saved.target, saved.conversations)
         }
         None => match arguments.talk()? {
@@ -123,8 +128,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         // What was not judged cannot be stale.
         stale.retain(|acceptance| rules.iter().any(|rule| rule.id == acceptance.rule));
     }
-    if let Some(path) = &arguments.server.trace {
-        write(path, &report)?;
+    match arguments.server.trace.as_deref() {
+        Some(path) if recording::is_document(path) => write(path, &report)?,
+        Some(path) => write_trace(path, &mut report)?,
+        None => {}
     }
     let least = if *strict { Severity::Warning } else { Severity::Error };
     // Whoever is strict about hosts wants to be refused by none.
@@ -220,6 +227,49 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     let cannot = |reason: String| Failure::bad_input("cannot-read", format!("cannot read {}: {reason}", path.display()));
     let bytes = fs::read(path).map_err(|error| cannot(error.to_string()))?;
     serde_json::from_slice(&bytes).map_err(|error| cannot(error.to_string()))
+}
+
+/// The sessions as those of a trace, and all else as a file in it.
+fn write_trace(path: &Path, report: &mut CheckReport) -> Result<(), Failure> {
+    let transcripts: Vec<Transcript> = report.conversations.iter_mut().map(|talk| std::mem::take(&mut talk.transcript)).collect();
+    let rest = serde_json::to_vec_pretty(report).expect("a report has text keys only");
+    for (talk, transcript) in report.conversations.iter_mut().zip(transcripts) {
+        talk.transcript = transcript;
+    }
+    recording::write_check(path, &report.target, &report.conversations, &rest)
+}
+
+/// A report as JSON, or a trace with its sessions and the rest of it.
+fn read_report(path: &Path) -> Result<CheckReport, Failure> {
+    let cannot = |reason: String| Failure::bad_input("cannot-read", format!("cannot read {}: {reason}", path.display()));
+    if !is_zip(path) {
+        return read(path);
+    }
+    let mut sessions: BTreeMap<u32, Transcript> = BTreeMap::new();
+    let mut report: Option<CheckReport> = None;
+    for line in Trace::open(path).map_err(|error| cannot(error.to_string()))? {
+        match line.map_err(|error| cannot(error.to_string()))? {
+            TraceLine::Session(session) => drop(sessions.entry(session.key.0).or_default()),
+            TraceLine::Frame(frame) => sessions.entry(frame.session.0).or_default().frames.push(frame.into_frame()),
+            TraceLine::Omitted(omitted) => sessions.entry(omitted.session.0).or_default().dropped += omitted.frames,
+            TraceLine::Attachment(file) if file.name == "check.json" => {
+                report = Some(serde_json::from_slice(file.bytes.as_bytes()).map_err(|error| cannot(error.to_string()))?);
+            }
+            _ => {}
+        }
+    }
+    let Some(mut report) = report else {
+        return Err(cannot("it is not the trace of a check".into()).hint("save one with `mcproof check TARGET --trace FILE`"));
+    };
+    for (talk, transcript) in report.conversations.iter_mut().zip(sessions.into_values()) {
+        talk.transcript = transcript;
+    }
+    Ok(report)
+}
+
+fn is_zip(path: &Path) -> bool {
+    let mut start = [0; 2];
+    fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && start == *b"PK"
 }
 
 fn write(path: &Path, value: &impl serde::Serialize) -> Result<(), Failure> {

@@ -6,6 +6,7 @@ use crate::conversation::{self, Interrupts, Watching};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::oddities::StrictArgs;
+use crate::recording::Recording;
 use crate::target::{Resolved, TargetArgs, Words};
 use crate::{contracts, diagnosis, duration, output, settings};
 use mcproof_analysis::diagnosis::Audience;
@@ -66,8 +67,8 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     }
     let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?;
     let plan = arguments.plan(&resolved)?;
-    let trace = resolved.trace.as_deref().map(conversation::create_trace).transpose()?;
-    let fresh_tap = || Tap::with(resolved.tap, resolved.secrets.clone(), conversation::observer(watching));
+    let recording = resolved.trace.as_deref().map(|path| Recording::create(path, &resolved)).transpose()?;
+    let fresh_tap = || Tap::with(resolved.tap, resolved.secrets.clone(), Recording::observer(recording.as_ref(), watching));
     let probed = conversation::run(async {
         let mut interrupts = Interrupts::new()?;
         tokio::select! {
@@ -92,8 +93,8 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     for diagnostic in &report.diagnostics {
         output::talk(&diagnostic::render(diagnostic, &style));
     }
-    if let Some(file) = trace {
-        conversation::write_trace(file, &tap)?;
+    if let Some(recording) = recording {
+        recording.finish(&tap)?;
     }
     Ok(match (report.verdict, failure) {
         (ProbeVerdict::Healthy | ProbeVerdict::Warning, _) => Exit::Passed,

@@ -28,7 +28,9 @@ enum What {
     Events,
     /// Lines of the audit file, from `audit` or `--audit`
     Audit,
-    /// Output of `check --json` and `check --trace`
+    /// Lines of a trace, from `--trace` and `trace export --jsonl`
+    Trace,
+    /// Output of `check --json` and `check --trace FILE.json`
     Check,
     /// Accepted findings, for `check --baseline`
     Baseline,
@@ -50,6 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         What::Suite => suite_schema(),
         What::Events => schema::events(),
         What::Audit => schema::audit(),
+        What::Trace => mcproof_trace::trace_schema(),
         What::Check => schema::check(),
         What::Baseline => schema::baseline(),
         What::Lock => schema::lock(),

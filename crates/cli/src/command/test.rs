@@ -3,6 +3,7 @@
 mod watch;
 
 use crate::authorization::AuthArgs;
+use crate::case_traces::{CaseTraces, TraceChoice};
 use crate::conversation::{self, Interrupts, Watching};
 use crate::duration;
 use crate::exit::Exit;
@@ -12,10 +13,10 @@ use crate::network::NetworkArgs;
 use crate::printing;
 use crate::reporters::{ReporterArgs, Reporters, Written};
 use crate::selection::{Scope, SelectionArgs};
-use crate::settings;
 use crate::suites::{Read, SuiteArgs};
 use crate::target::{STARTUP, check_offer, host};
 use crate::typed::Typed;
+use crate::{output, settings};
 use clap::Args as _;
 use mcproof_client::auth::Authorization;
 use mcproof_client::{Endpoint, Guardian, Network, ShutdownTimeouts, Startup, Target};
@@ -72,6 +73,11 @@ pub(crate) struct Arguments {
     /// Append each request with its arguments, result and verdict to this file, as JSON lines, overriding `audit` of the suites
     #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = "Output")]
     audit: Option<PathBuf>,
+    /// Write a trace of each test: on, off, on-failure, or a folder for those of all tests [default: on-failure in CI, else off]
+    ///
+    /// `on` and `on-failure` write to mcproof-traces; see `mcproof trace`.
+    #[arg(long, value_name = "WHEN|FOLDER", value_parser = clap::value_parser!(TraceChoice), help_heading = "Output")]
+    trace: Option<TraceChoice>,
     /// Accept all new and changed snapshots without review
     #[arg(long, help_heading = "Execution")]
     update_snapshots: bool,
@@ -189,7 +195,11 @@ impl Arguments {
             limits: self.network.limits(),
             network: given.network.clone(),
             authorization: given.authorization.clone(),
-            transcripts: if self.reports.show_every_wire() { Transcripts::OfAll } else { Transcripts::OfFailures },
+            transcripts: if self.reports.show_every_wire() || matches!(self.trace, Some(TraceChoice::OfAll(_))) {
+                Transcripts::OfAll
+            } else {
+                Transcripts::OfFailures
+            },
             coverage: if self.coverage { CoverageMode::Servers } else { CoverageMode::Off },
             audit: self.audit.clone(),
             secrets: mcproof_client::inherited_secrets(&settings::variables()),
@@ -207,9 +217,14 @@ impl Arguments {
     async fn pass(&self, plan: &Plan, given: &CommonOptions, detail: Detail, interrupts: &mut Interrupts) -> Result<Exit, Failure> {
         let reporters = self.reports.open(detail, &self.repeat())?;
         let options = self.options(given);
+        let choice = TraceChoice::unless_given(self.trace.as_ref(), settings::is_ci());
+        let mut traces = CaseTraces::open(choice, &options.secrets)?;
         let mut stopped = None;
         let stop = async { stopped = Some(interrupts.next().await) };
-        let (summary, written) = report(plan, options, stop, reporters).await;
+        let (summary, written) = report(plan, options, stop, reporters, &mut traces).await;
+        if let Some(told) = traces.close()? {
+            output::talk(&told);
+        }
         Memory::of_current_folder().remember(&summary);
         let counts = summary.counts();
         Ok(match stopped {
@@ -242,7 +257,17 @@ fn needs_port(binding: &Binding) -> bool {
 }
 
 /// Runs the tests and sends events to the reporters. A failed reporter does not end the run.
-async fn report(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()>, mut reporters: Reporters) -> (Summary, Written) {
-    let summary = run::run(plan, options, stop, &mut |event: &Event| reporters.event(event)).await;
+async fn report(
+    plan: &Plan,
+    options: RunOptions,
+    stop: impl Future<Output = ()>,
+    mut reporters: Reporters,
+    traces: &mut CaseTraces,
+) -> (Summary, Written) {
+    let mut keep = |event: &Event| {
+        traces.event(event);
+        reporters.event(event);
+    };
+    let summary = run::run(plan, options, stop, &mut keep).await;
     (summary, reporters.close())
 }

@@ -1,0 +1,117 @@
+//! `mcproof trace export FILE --FORMAT`.
+
+use super::{html, markdown, open, suite, told, unreadable};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use mcproof_trace::export::{ExportError, write_har, write_lines, write_otlp};
+use mcproof_trace::{Ending, Trace};
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// Convert a trace: HAR, OpenTelemetry, Markdown, HTML, a suite, JSON lines
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof trace export a.mcptrace --har --output a.har
+  mcproof trace export a.mcptrace --markdown >> \"$GITHUB_STEP_SUMMARY\"
+  mcproof trace export a.mcptrace --suite --output recorded.mcproof.yaml && mcproof test recorded.mcproof.yaml
+  mcproof trace export a.mcptrace --jsonl | jq -c 'select(.frame) | .frame.body'")]
+pub(super) struct Arguments {
+    /// Trace file, or `-` for stdin
+    file: PathBuf,
+    #[command(flatten)]
+    format: Format,
+    /// File to write [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Name of the server that the suite tests, if the trace has several
+    #[arg(long, value_name = "NAME", requires = "suite")]
+    server: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+#[group(required = true, multiple = false)]
+struct Format {
+    /// HAR 1.2, for browsers and proxies; what went over stdio is mapped and marked
+    #[arg(long)]
+    har: bool,
+    /// OpenTelemetry spans as OTLP/JSON, with the semantic conventions of MCP
+    #[arg(long)]
+    otlp: bool,
+    /// A summary for a pull request
+    #[arg(long)]
+    markdown: bool,
+    /// One page that opens offline
+    #[arg(long)]
+    html: bool,
+    /// A test suite that repeats the recorded requests
+    #[arg(long)]
+    suite: bool,
+    /// The trace as plain JSON lines; see `mcproof schema trace`
+    #[arg(long)]
+    jsonl: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let Arguments { file, format, output, server } = arguments;
+    if format.suite {
+        return suite::run(file, output.as_deref(), server.as_deref());
+    }
+    let trace = open(file)?;
+    match output {
+        None => {
+            let outcome = write(format, trace, &mut BufWriter::new(Stdout));
+            settle(file, outcome)?;
+        }
+        Some(path) => {
+            let created = File::create(path).map_err(|error| Failure::cannot_write(path, &error))?;
+            let outcome = write(format, trace, &mut BufWriter::new(created));
+            settle(file, outcome)?;
+        }
+    }
+    Ok(Exit::Passed)
+}
+
+/// Gives how the trace ends.
+fn write(format: &Format, trace: Trace, out: &mut dyn Write) -> Result<Option<Ending>, ExportError> {
+    if format.har {
+        write_har(trace, out)?;
+    } else if format.otlp {
+        write_otlp(trace, out)?;
+    } else if format.jsonl {
+        write_lines(trace, out)?;
+    } else if format.markdown {
+        return markdown::write(trace, out).map(Some);
+    } else {
+        return html::write(trace, out).map(Some);
+    }
+    Ok(None)
+}
+
+fn settle(file: &Path, outcome: Result<Option<Ending>, ExportError>) -> Result<(), Failure> {
+    match outcome {
+        Ok(ending) => {
+            ending.and_then(told).into_iter().for_each(output::talk);
+            Ok(())
+        }
+        Err(ExportError::Read(error)) => Err(unreadable(file, &error)),
+        // A reader that has seen enough, such as `head`, is no failure.
+        Err(ExportError::Write(error)) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        Err(error @ ExportError::Write(_)) => Err(Failure::bad_input("cannot-write", error.to_string())),
+    }
+}
+
+/// The data that a command prints.
+struct Stdout;
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = output::data(bytes).map_err(|failure| io::Error::other(failure.diagnostic.message.clone()));
+        written.map(|()| bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

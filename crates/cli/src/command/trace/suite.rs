@@ -1,0 +1,108 @@
+//! `mcproof trace export FILE --suite`.
+
+use super::{open, told, unreadable};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::starter::BaseEnvironment;
+use crate::starter::recorded::{self, RecordedSession};
+use crate::{output, settings};
+use mcproof_client::inherited_secrets;
+use mcproof_client::redaction::Redactor;
+use mcproof_record::FrameBody;
+use mcproof_trace::{CallStream, Item, SessionKey};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Bytes of messages that are read into memory for a suite.
+const LARGEST: usize = 512 << 20;
+
+pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Result<Exit, Failure> {
+    let sessions = read(file)?;
+    let sessions = of_one_server(sessions, server)?;
+    let environment = settings::variables();
+    let secrets = Redactor::new(inherited_secrets(&environment));
+    let surroundings = BaseEnvironment { now: settings::now(), private: Vec::new(), secrets, environment };
+    let here = settings::current_folder();
+    let folder = to.and_then(Path::parent).map(|folder| here.join(folder)).filter(|folder| {
+        // Commands run where the suite is.
+        folder.canonicalize().ok() != here.canonicalize().ok()
+    });
+    let runs_in = folder.map(|_| here.display().to_string());
+    let suite = recorded::write(&sessions, runs_in.as_deref(), &surroundings);
+    if suite.tests == 0 {
+        let failure = Failure::bad_input("no-test", "no request in the trace can be a step of a suite");
+        return Err(failure.hint("record calls of tools, resources or prompts that got a response"));
+    }
+    let text = surroundings.secrets.text(&suite.text).into_owned();
+    match to {
+        Some(path) => std::fs::write(path, text).map_err(|error| Failure::cannot_write(path, &error))?,
+        None => output::data(text.as_bytes())?,
+    }
+    let count = |count: usize, word: &str| if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") };
+    output::talk(&format!("{} with {}\n", count(suite.tests, "test"), count(suite.steps, "step")));
+    for (why, number) in suite.left_out {
+        output::talk(&format!("left out {}: {why}\n", count(number, "request")));
+    }
+    Ok(Exit::Passed)
+}
+
+fn read(file: &Path) -> Result<Vec<RecordedSession>, Failure> {
+    let mut stream = CallStream::new(open(file)?);
+    let mut sessions: BTreeMap<SessionKey, RecordedSession> = BTreeMap::new();
+    let mut size = 0;
+    while let Some(item) = stream.next() {
+        match item.map_err(|error| unreadable(file, &error))? {
+            Item::Session(info) => {
+                let key = info.key;
+                let fresh = RecordedSession { info: info.clone(), era: None, command: None, url: None, calls: Vec::new() };
+                sessions.entry(key).or_insert(fresh).info = info;
+            }
+            Item::Frame(frame) => {
+                let Some(session) = sessions.get_mut(&frame.session) else { continue };
+                match frame.body {
+                    FrameBody::Spawned { command, .. } => drop(session.command.get_or_insert(command)),
+                    // What came first is the endpoint: later requests may go to an authorization server.
+                    FrameBody::HttpRequest { url, .. } => drop(session.url.get_or_insert(url)),
+                    _ => {}
+                }
+            }
+            Item::Call(call) => {
+                size += call.request.len() + call.response.as_ref().map_or(0, mcproof_record::Raw::len);
+                if size > LARGEST {
+                    return Err(Failure::bad_input("trace-too-large", format!("the messages of the trace have more than {LARGEST} bytes")));
+                }
+                if let Some(session) = sessions.get_mut(&call.session) {
+                    session.calls.push(*call);
+                }
+            }
+            _ => {}
+        }
+    }
+    for (key, session) in &mut sessions {
+        session.calls.sort_by_key(|call| call.key);
+        session.era = stream.facts(*key).and_then(|facts| facts.era()).map(str::to_owned).or(session.info.era.clone());
+    }
+    told(stream.ending()).into_iter().for_each(output::talk);
+    Ok(sessions.into_values().collect())
+}
+
+/// A suite tests one server.
+fn of_one_server(sessions: Vec<RecordedSession>, wanted: Option<&str>) -> Result<Vec<RecordedSession>, Failure> {
+    let mut names: Vec<String> = sessions.iter().map(|session| session.info.server.clone()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let name = match (wanted, names.as_slice()) {
+        (Some(wanted), names) if names.iter().any(|name| name == wanted) => wanted.to_owned(),
+        (Some(wanted), names) => {
+            let failure = Failure::bad_input("no-such-server", format!("the trace has no server `{wanted}`"));
+            return Err(failure.hint(format!("it has {}", names.join(", "))));
+        }
+        (None, [only]) => only.clone(),
+        (None, []) => return Err(Failure::bad_input("no-session", "the trace has no session")),
+        (None, several) => {
+            let failure = Failure::bad_input("several-servers", "the trace has several servers, and a suite of a recording tests one");
+            return Err(failure.hint(format!("choose one with --server: {}", several.join(", "))));
+        }
+    };
+    Ok(sessions.into_iter().filter(|session| session.info.server == name).collect())
+}

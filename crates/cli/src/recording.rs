@@ -1,0 +1,222 @@
+//! The file of `--trace`: a trace that grows while the command runs, or, where its name ends in `.json`, the transcript as one document at
+//! the end. Knows taps and files, no requests.
+
+use crate::conversation::{self, Observer, Watching};
+use crate::failure::Failure;
+use crate::settings;
+use crate::target::Resolved;
+use mcproof_client::redaction::Redactor;
+use mcproof_client::{Tap, Target};
+use mcproof_record::{Conversation, FORMAT_VERSION, Frame, FrameBody, Transcript};
+use mcproof_trace::calls::CallTracker;
+use mcproof_trace::{Manifest, SessionInfo, SessionKey, TraceWriter};
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub(crate) enum Recording {
+    Document(File),
+    Trace(Box<LiveTrace>),
+}
+
+pub(crate) struct LiveTrace {
+    writer: TraceWriter,
+    session: SessionInfo,
+    /// Of each tap that was made, the newest last.
+    keys: Arc<Mutex<Vec<SessionKey>>>,
+}
+
+impl Recording {
+    /// Before the server is started: a mistyped path must not cost a run.
+    pub(crate) fn create(path: &Path, resolved: &Resolved) -> Result<Self, Failure> {
+        if is_document(path) {
+            return File::create(path).map(Self::Document).map_err(|error| Failure::cannot_write(path, &error));
+        }
+        let session = SessionInfo {
+            server: name_of(&resolved.target),
+            transport: if matches!(resolved.target, Target::Stdio(_)) { "stdio" } else { "http" }.to_owned(),
+            client: Some("mcproof".into()),
+            ..SessionInfo::default()
+        };
+        let writer = create(&file_of(path), manifest(&Redactor::new(resolved.secrets.clone())))?;
+        Ok(Self::Trace(Box::new(LiveTrace { writer, session, keys: Arc::default() })))
+    }
+
+    /// What is done with the frames of a new tap.
+    pub(crate) fn observer(recording: Option<&Self>, watching: Watching) -> Option<Observer> {
+        let shown = conversation::observer(watching);
+        let Some(Self::Trace(live)) = recording else { return shown };
+        let key = live.writer.begin_session(live.session.clone());
+        live.keys.lock().unwrap_or_else(PoisonError::into_inner).push(key);
+        let writer = live.writer.clone();
+        Some(Box::new(move |frame| {
+            writer.frame(key, frame);
+            if let Some(show) = &shown {
+                show(frame);
+            }
+        }))
+    }
+
+    /// Completes the file. `tap` is the newest one.
+    pub(crate) fn finish(self, tap: &Tap) -> Result<(), Failure> {
+        match self {
+            Self::Document(file) => write_document(file, &tap.transcript()),
+            Self::Trace(live) => {
+                let key = live.keys.lock().unwrap_or_else(PoisonError::into_inner).last().copied();
+                if let Some(key) = key {
+                    live.writer.describe_session(tap.look(|frames| described(SessionInfo { key, ..live.session }, frames)));
+                }
+                finish(live.writer)
+            }
+        }
+    }
+}
+
+/// Whether a file is written in the form of earlier versions, which other programs read.
+pub(crate) fn is_document(path: &Path) -> bool {
+    !path.is_dir() && path.extension().is_some_and(|extension| extension == "json")
+}
+
+/// Writes the conversations of a check, each a session; `report` is everything else of it.
+pub(crate) fn write_check(path: &Path, target: &str, conversations: &[Conversation], report: &[u8]) -> Result<(), Failure> {
+    let writer = create(&file_of(path), manifest(&Redactor::default()))?;
+    for talk in conversations {
+        let session = SessionInfo {
+            server: target.to_owned(),
+            transport: talk.transport.clone(),
+            client: Some(talk.name.clone()),
+            revision: Some(talk.revision.clone()),
+            ..SessionInfo::default()
+        };
+        add_transcript(&writer, session, &talk.transcript);
+    }
+    writer.attach("check.json", report);
+    finish(writer)
+}
+
+/// Adds a session that is over.
+pub(crate) fn add_transcript(writer: &TraceWriter, session: SessionInfo, transcript: &Transcript) -> SessionKey {
+    let key = writer.begin_session(described(session, &mut transcript.frames.iter()));
+    transcript.frames.iter().for_each(|frame| writer.frame(key, frame));
+    writer.omit(key, transcript.dropped, "the limit of the transcript was reached");
+    key
+}
+
+pub(crate) fn create(path: &Path, manifest: Manifest) -> Result<TraceWriter, Failure> {
+    TraceWriter::create(path, manifest).map_err(|error| Failure::cannot_write(path, &error))
+}
+
+pub(crate) fn finish(writer: TraceWriter) -> Result<(), Failure> {
+    let outcome = writer.finish();
+    outcome.map(drop).map_err(|error| Failure::bad_input("cannot-write", format!("cannot write the trace: {error}")))
+}
+
+/// What a trace of this process says about it.
+pub(crate) fn manifest(secrets: &Redactor) -> Manifest {
+    Manifest {
+        mcproof: env!("CARGO_PKG_VERSION").to_owned(),
+        command: without_secrets(settings::command_line(), secrets),
+        started_at: jiff::Timestamp::try_from(settings::now()).ok().map(|now| now.to_string()),
+        ..Manifest::default()
+    }
+}
+
+/// A file, or a new one in a folder.
+fn file_of(path: &Path) -> PathBuf {
+    if !path.is_dir() {
+        return path.to_owned();
+    }
+    let moment = jiff::Timestamp::try_from(settings::now()).map(|now| now.strftime("%Y%m%dT%H%M%S").to_string()).unwrap_or_default();
+    path.join(format!("{moment}-{}.mcptrace", std::process::id()))
+}
+
+/// Flags whose values, or the part after the sign, are never recorded.
+const SECRET_FLAGS: [&str; 7] = ["-e", "--env", "--header", "-H", "--headers", "--bearer", "--client-secret"];
+
+fn without_secrets(words: Vec<String>, secrets: &Redactor) -> Vec<String> {
+    let mut follows = false;
+    let mut clean = Vec::new();
+    for word in words {
+        let flag = SECRET_FLAGS.iter().find(|flag| word == **flag);
+        let joined = SECRET_FLAGS
+            .iter()
+            .find(|flag| word.len() > flag.len() && word.starts_with(**flag) && (flag.len() == 2 || word.as_bytes()[flag.len()] == b'='));
+        clean.push(match (follows, joined) {
+            (true, _) => masked(&word),
+            (false, Some(flag)) => format!("{flag}{}", masked(&word[flag.len()..])),
+            (false, None) => secrets.text(&word).into_owned(),
+        });
+        follows = flag.is_some();
+    }
+    clean
+}
+
+/// A name stays, its value goes. Where a secret is stands in no need of hiding.
+fn masked(value: &str) -> String {
+    if value.starts_with("env:") || value.starts_with("file:") {
+        return value.to_owned();
+    }
+    let (sign, rest) = if let Some(rest) = value.strip_prefix('=') { ("=", rest) } else { ("", value) };
+    match rest.find(['=', ':']) {
+        Some(place) => format!("{sign}{}[redacted]", &rest[..=place]),
+        None => format!("{sign}[redacted]"),
+    }
+}
+
+/// With what its messages tell.
+fn described(session: SessionInfo, frames: &mut dyn Iterator<Item = &Frame>) -> SessionInfo {
+    let (mut tracker, mut is_sse) = (CallTracker::new(), false);
+    for frame in frames {
+        is_sse |= matches!(&frame.body, FrameBody::SseEvent { event: Some(event), .. } if event == "endpoint");
+        tracker.feed(session.key, frame);
+    }
+    let Some(facts) = tracker.facts(session.key) else { return session };
+    SessionInfo {
+        era: facts.era().map(str::to_owned).or(session.era),
+        revision: facts.revision.clone().or(session.revision),
+        transport: if is_sse { "sse".into() } else { session.transport },
+        ..session
+    }
+}
+
+fn name_of(target: &Target) -> String {
+    match target {
+        Target::Http { endpoint, .. } => {
+            let mut url = endpoint.url.clone();
+            // A URL without a host takes neither, and has none.
+            let _ = url.set_password(None).and_then(|()| url.set_username(""));
+            url.set_query(None);
+            url.to_string()
+        }
+        Target::Stdio(launch) => {
+            let words = launch.command.iter().filter(|word| !word.starts_with('-'));
+            let names = words.map(|word| Path::new(word).file_name().unwrap_or_default().to_string_lossy().into_owned());
+            names.last().unwrap_or_default()
+        }
+    }
+}
+
+fn write_document(file: File, transcript: &Transcript) -> Result<(), Failure> {
+    let document = serde_json::json!({ "version": FORMAT_VERSION, "frames": transcript.frames, "dropped": transcript.dropped });
+    let mut file = BufWriter::new(file);
+    let written = serde_json::to_writer_pretty(&mut file, &document).map_err(io::Error::from);
+    let written = written.and_then(|()| file.write_all(b"\n")).and_then(|()| file.flush());
+    written.map_err(|error| Failure::bad_input("cannot-write", format!("cannot write the trace: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_in_a_trace_holds_no_secret() {
+        let check = |words: &[&str], expected: &[&str]| {
+            let words = words.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(without_secrets(words, &Redactor::new(["hunter22".to_owned()])), expected);
+        };
+        check(&["-e", "A=bc", "--header=X: y", "x"], &["-e", "A=[redacted]", "--header=X:[redacted]", "x"]);
+        check(&["--bearer", "abc", "--bearer", "env:TOKEN"], &["--bearer", "[redacted]", "--bearer", "env:TOKEN"]);
+        check(&["-eA=bc", "http://a?key=hunter22"], &["-eA=[redacted]", "http://a?key=[redacted]"]);
+    }
+}

@@ -1,0 +1,519 @@
+//! A suite out of recorded sessions: each session is a test, with the requests of its client as steps. Values that a response brought and
+//! a later request sends are saved; what will be another value next time is matched by its type. Knows no files.
+
+use super::expectation::{self, Known};
+use super::now::Now;
+use super::{BaseEnvironment, yaml};
+use mcproof_record::Direction;
+use mcproof_suite::judge::{Payload, is_datetime};
+use mcproof_suite::{Environment, load};
+use mcproof_trace::SessionInfo;
+use mcproof_trace::calls::{Call, CallKind, CallStatus};
+use regex::Regex;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// A recorded session and how its server was reached.
+pub(crate) struct RecordedSession {
+    pub info: SessionInfo,
+    /// What the messages say of the era, if they do.
+    pub era: Option<String>,
+    /// The command that started the server.
+    pub command: Option<Vec<String>>,
+    /// The endpoint, over HTTP.
+    pub url: Option<String>,
+    /// In the order in which they began.
+    pub calls: Vec<Call>,
+}
+
+/// A suite as text, and what of the recording is not in it.
+pub(crate) struct RecordedSuite {
+    pub text: String,
+    pub tests: usize,
+    pub steps: usize,
+    /// Requests that became no step, by why.
+    pub left_out: BTreeMap<&'static str, usize>,
+}
+
+/// Characters below which a text that a request sends may equal one of a response by chance.
+const SHORTEST_SAVED: usize = 4;
+/// The same for numbers.
+const SMALLEST_SAVED: f64 = 100.0;
+/// Places of a response that are looked through for values of later requests.
+const MOST_LEAVES: usize = 2_000;
+/// Seconds since 2001 and above: a moment, or an id.
+const LARGE: f64 = 1e9;
+
+/// Members whose numbers are never the same twice.
+const FLEETING: [&str; 19] = [
+    "duration",
+    "elapsed",
+    "time",
+    "date",
+    "uptime",
+    "pid",
+    "memory",
+    "rss",
+    "cpu",
+    "port",
+    "nonce",
+    "random",
+    "token",
+    "cursor",
+    "etag",
+    "seed",
+    "latency",
+    "took",
+    "requestid",
+];
+
+pub(crate) fn write(sessions: &[RecordedSession], folder: Option<&str>, surroundings: &BaseEnvironment) -> RecordedSuite {
+    let now = Now::of(surroundings.now);
+    let fleeting = Fleeting::new();
+    let mut left_out = BTreeMap::new();
+    let Some(first) = sessions.first() else { return RecordedSuite { text: String::new(), tests: 0, steps: 0, left_out } };
+    let head = head(first, folder);
+    let (mut tests, mut steps, mut names) = (Vec::new(), 0, BTreeSet::new());
+    for session in sessions {
+        let drafted = draft(session, &now, surroundings, &fleeting, &mut left_out);
+        // A step that no reader of suites takes is left out, so that what is written is a suite.
+        let (good, bad): (Vec<_>, Vec<_>) =
+            drafted.into_iter().partition(|step| step.saves_or_uses || is_flawless(&render(&head, &[("a test".into(), vec![step])])));
+        if !bad.is_empty() {
+            *left_out.entry("cannot be written in a suite").or_default() += bad.len();
+        }
+        if good.is_empty() {
+            continue;
+        }
+        steps += good.len();
+        let name = session.info.test.clone().unwrap_or_else(|| format!("recorded session {}", session.info.key));
+        let name = if names.insert(name.clone()) { name } else { format!("{name} (session {})", session.info.key) };
+        tests.push((name, good));
+    }
+    let borrowed: Vec<_> = tests.iter().map(|(name, steps)| (name.clone(), steps.iter().collect())).collect();
+    RecordedSuite { text: render(&head, &borrowed), tests: tests.len(), steps, left_out }
+}
+
+/// One step: an action, and the keys beside it.
+struct Step {
+    action: &'static str,
+    object: Value,
+    rest: Vec<(&'static str, Value)>,
+    saves_or_uses: bool,
+}
+
+fn head(session: &RecordedSession, folder: Option<&str>) -> String {
+    let mut way = Map::new();
+    if let Some(command) = &session.command {
+        way.insert("command".into(), json!(command.iter().map(|word| word.replace("${", "$${")).collect::<Vec<_>>()));
+        way.extend(folder.map(|folder| ("cwd".to_owned(), json!(folder))));
+    }
+    way.extend(session.url.as_ref().map(|url| ("url".to_owned(), json!(url.replace("${", "$${")))));
+    let transport = match session.info.transport.as_str() {
+        "http" | "sse" => session.info.transport.as_str(),
+        _ => "stdio",
+    };
+    let mut text = String::from("# Written by `mcproof trace export --suite` from a recording.\n");
+    if session.command.iter().flatten().chain(&session.url).any(|word| word.contains("[redacted]")) {
+        text += "# review: secrets of the command are not in the recording; put `${env.NAME}` where it says [redacted]\n";
+    }
+    text += "server:\n";
+    yaml::entry(&mut text, 2, transport, &Value::Object(way), None);
+    if let Some(era) = &session.era {
+        yaml::entry(&mut text, 2, "era", &json!(era), None);
+    }
+    text
+}
+
+fn render(head: &str, tests: &[(String, Vec<&Step>)]) -> String {
+    let mut text = format!("{head}\ntests:\n");
+    for (name, steps) in tests {
+        text += &format!("  - name: {}\n    steps:\n", yaml::scalar(&name.replace("${", "$${")));
+        for step in steps {
+            let mut lines = String::new();
+            yaml::entry(&mut lines, 8, step.action, &step.object, None);
+            step.rest.iter().for_each(|(key, value)| yaml::entry(&mut lines, 8, key, value, None));
+            text += &format!("      - {}", &lines[8..]);
+        }
+    }
+    text
+}
+
+fn is_flawless(text: &str) -> bool {
+    load("recorded", text, Path::new("."), &Environment::default()).is_ok()
+}
+
+fn draft(
+    session: &RecordedSession,
+    now: &Now,
+    surroundings: &BaseEnvironment,
+    fleeting: &Fleeting,
+    left_out: &mut BTreeMap<&'static str, usize>,
+) -> Vec<Step> {
+    let asked = |call: &&Call| call.kind == CallKind::Request && call.direction == Direction::ToServer;
+    let calls: Vec<&Call> = session.calls.iter().filter(asked).collect();
+    let saved = Saved::find(&calls);
+    let mut steps = Vec::new();
+    let mut lists = BTreeSet::new();
+    for (index, call) in calls.iter().enumerate() {
+        let step = match call.method.as_str() {
+            "initialize" | "server/discover" | "ping" => continue,
+            "tools/call" | "resources/read" | "prompts/get" => {
+                one(call, index, &saved, &Context { now, surroundings, fleeting }).map(|step| with_answers(step, call, session))
+            }
+            "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
+                if !lists.insert(call.method.clone()) {
+                    continue;
+                }
+                list(call)
+            }
+            _ => Err("a method that suites repeat in other ways"),
+        };
+        match step {
+            Ok(step) => steps.push(step),
+            Err(why) => *left_out.entry(why).or_default() += 1,
+        }
+    }
+    steps
+}
+
+struct Context<'a> {
+    now: &'a Now,
+    surroundings: &'a BaseEnvironment,
+    fleeting: &'a Fleeting,
+}
+
+fn list(call: &Call) -> Result<Step, &'static str> {
+    let (action, member, key) = match call.method.as_str() {
+        "tools/list" => ("tools", "tools", "name"),
+        "prompts/list" => ("prompts", "prompts", "name"),
+        "resources/list" => ("resources", "resources", "uri"),
+        _ => ("templates", "resourceTemplates", "uriTemplate"),
+    };
+    let result = result_of(call).ok_or("no result")?;
+    if result.get("nextCursor").is_some_and(|cursor| !cursor.is_null()) {
+        return Err("a list of several pages");
+    }
+    let items = result.get(member).and_then(Value::as_array).ok_or("no result")?;
+    let names: Vec<&str> = items.iter().filter_map(|item| item.get(key)?.as_str()).collect();
+    if names.is_empty() || names.iter().collect::<BTreeSet<_>>().len() != items.len() {
+        return Err("a list that is empty or has names twice");
+    }
+    Ok(Step { action, object: escaped(&json!(names)), rest: Vec::new(), saves_or_uses: false })
+}
+
+fn one(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Result<Step, &'static str> {
+    let target = call.target.as_deref().ok_or("no name")?;
+    let action = match call.method.as_str() {
+        "tools/call" => "call",
+        "resources/read" => "read",
+        _ => "prompt",
+    };
+    let arguments = call.arguments();
+    let (sent, mut uses) = saved.filled(&arguments, index);
+    let mut rest = Vec::new();
+    if action != "read" && sent.as_object().is_some_and(|members| !members.is_empty()) {
+        rest.push(("with", sent));
+    }
+    let mut object = escaped(&json!(target));
+    if action == "read"
+        && let Some(name) = saved.used(&json!(target), index)
+    {
+        (object, uses) = (json!(format!("${{{name}}}")), true);
+    }
+    let is_task = call.request_json().is_some_and(|request| request.pointer("/params/task").is_some());
+    if is_task {
+        rest.push(("task", json!(true)));
+    }
+    let known = Known { arguments: &arguments, now: context.now, surroundings: context.surroundings, is_open: false };
+    match call.status {
+        CallStatus::ToolError => rest.push(("tool_error", json!(true))),
+        CallStatus::RpcError => rest.push(("rpc_error", call.code.map_or_else(|| json!(true), |code| json!({ "code": code })))),
+        CallStatus::Ok if is_task => {}
+        CallStatus::Ok => {
+            let first = result_of(call).ok_or("no result")?;
+            let second = context.fleeting.changed(&first, "", &saved.values_at(index));
+            let (key, expected) = match action {
+                "call" => expectation::of_call(&first, &second, &known),
+                _ => {
+                    let member = if action == "read" { "contents" } else { "messages" };
+                    let (first, second) = (first.get(member).ok_or("no result")?, second.get(member).ok_or("no result")?);
+                    ("expect", json!({ member: expectation::of_values(first, second, &known) }))
+                }
+            };
+            rest.push((key, escaped(&expected)));
+        }
+        CallStatus::InputRequired => return Err("a request for input, which the next request brings"),
+        CallStatus::Canceled => return Err("canceled"),
+        CallStatus::HttpError => return Err("an HTTP error"),
+        CallStatus::NoResponse | CallStatus::Pending => return Err("no response"),
+    }
+    let saves = saved.of(index);
+    let saves_or_uses = uses || !saves.is_empty();
+    if !saves.is_empty() {
+        rest.push(("save", Value::Object(saves)));
+    }
+    Ok(Step { action, object, rest, saves_or_uses })
+}
+
+/// What the client responded to the server meanwhile.
+fn with_answers(mut step: Step, call: &Call, session: &RecordedSession) -> Step {
+    let mut answers = Map::new();
+    let during = session.calls.iter().filter(|other| other.direction == Direction::FromServer && other.parent == Some(call.key));
+    for asked in during.filter(|other| other.kind == CallKind::Request && other.status == CallStatus::Ok) {
+        let Some(result) = result_of(asked) else { continue };
+        answer(&asked.method, &result, &mut answers);
+    }
+    // In the modern era, a request brings what was asked for.
+    let brought = call.request_json().and_then(|request| request.pointer("/params/inputResponses").cloned());
+    for (_, result) in brought.as_ref().and_then(Value::as_object).into_iter().flatten() {
+        let method = if result.get("action").is_some() {
+            "elicitation/create"
+        } else if result.get("roots").is_some() {
+            "roots/list"
+        } else {
+            "sampling/createMessage"
+        };
+        answer(method, result, &mut answers);
+    }
+    if !answers.is_empty() {
+        step.rest.push(("answers", Value::Object(answers)));
+    }
+    step
+}
+
+fn answer(method: &str, result: &Value, answers: &mut Map<String, Value>) {
+    let (key, value) = match method {
+        "elicitation/create" => match (result["action"].as_str(), &result["content"]) {
+            (Some("accept"), content) if content.is_object() => ("elicitation", content.clone()),
+            (Some(action @ ("decline" | "cancel")), _) => ("elicitation", json!(action)),
+            _ => return,
+        },
+        "sampling/createMessage" => match result.pointer("/content/text") {
+            Some(text) => ("sampling", text.clone()),
+            None => return,
+        },
+        "roots/list" => {
+            let uris = result["roots"].as_array().into_iter().flatten().filter_map(|root| root.get("uri")).cloned();
+            ("roots", Value::Array(uris.collect()))
+        }
+        _ => return,
+    };
+    answers.insert(key.to_owned(), escaped(&value));
+}
+
+fn result_of(call: &Call) -> Option<Value> {
+    call.response_json()?.get_mut("result").map(Value::take)
+}
+
+/// Values that come from a response and are sent later.
+struct Saved(Vec<SavedValue>);
+
+struct SavedValue {
+    name: String,
+    value: Value,
+    /// Into the payload of the call that brings it.
+    path: String,
+    brought_by: usize,
+}
+
+impl Saved {
+    fn find(calls: &[&Call]) -> Self {
+        let mut saved: Vec<SavedValue> = Vec::new();
+        let mut chosen_by_client: Vec<Value> = Vec::new();
+        let mut brought: Vec<(usize, String, Value)> = Vec::new();
+        for (index, call) in calls.iter().enumerate() {
+            let mut sent = Vec::new();
+            leaves(&call.arguments(), &mut String::new(), &mut |_, value| sent.push(value.clone()));
+            for value in sent {
+                if chosen_by_client.contains(&value) || saved.iter().any(|known| known.value == value) || !is_telling(&value) {
+                    continue;
+                }
+                match brought.iter().find(|(_, _, found)| *found == value) {
+                    Some((by, path, _)) => {
+                        let name = name_for(path, &saved);
+                        saved.push(SavedValue { name, value, path: path.clone(), brought_by: *by });
+                    }
+                    None => chosen_by_client.push(value),
+                }
+            }
+            if call.method == "tools/call" && call.status == CallStatus::Ok && brought.len() < MOST_LEAVES {
+                let payload = result_of(call).map(|result| Payload::from_call_result(&result).value).unwrap_or_default();
+                if payload.is_object() || payload.is_array() {
+                    leaves(&payload, &mut String::new(), &mut |path, value| {
+                        // `is_path` keeps what a path of a suite can say.
+                        if is_telling(value) && is_path(path) && !brought.iter().any(|(_, _, known)| known == value) {
+                            brought.push((index, path.trim_start_matches('.').to_owned(), value.clone()));
+                        }
+                    });
+                }
+            }
+        }
+        Self(saved)
+    }
+
+    fn used(&self, value: &Value, index: usize) -> Option<&str> {
+        self.0.iter().find(|known| known.brought_by < index && known.value == *value).map(|known| known.name.as_str())
+    }
+
+    /// Arguments with variables in them, and whether there are any.
+    fn filled(&self, arguments: &Value, index: usize) -> (Value, bool) {
+        match arguments {
+            Value::Object(members) => {
+                let mut uses = false;
+                let filled = members.iter().map(|(name, value)| {
+                    let (value, used) = self.filled(value, index);
+                    uses |= used;
+                    (name.clone(), value)
+                });
+                (Value::Object(filled.collect()), uses)
+            }
+            Value::Array(items) => {
+                let (filled, used): (Vec<_>, Vec<_>) = items.iter().map(|item| self.filled(item, index)).unzip();
+                (Value::Array(filled), used.into_iter().any(|used| used))
+            }
+            leaf => match self.used(leaf, index) {
+                Some(name) => (json!(format!("${{{name}}}")), true),
+                None => (escaped(leaf), false),
+            },
+        }
+    }
+
+    /// What a call saves.
+    fn of(&self, index: usize) -> Map<String, Value> {
+        let saves = self.0.iter().filter(|known| known.brought_by == index);
+        saves.map(|known| (known.name.clone(), json!(known.path))).collect()
+    }
+
+    /// Values that will be others when this call is repeated.
+    fn values_at(&self, index: usize) -> Vec<&Value> {
+        self.0.iter().filter(|known| known.brought_by <= index).map(|known| &known.value).collect()
+    }
+}
+
+/// Whether two equal values have the same origin.
+fn is_telling(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.chars().count() >= SHORTEST_SAVED && text.chars().any(|symbol| symbol.is_ascii_digit()),
+        Value::Number(number) => number.as_f64().is_some_and(|number| number >= SMALLEST_SAVED),
+        _ => false,
+    }
+}
+
+fn is_path(path: &str) -> bool {
+    path.chars().all(|symbol| symbol.is_ascii_alphanumeric() || matches!(symbol, '_' | '.' | '[' | ']'))
+}
+
+fn name_for(path: &str, saved: &[SavedValue]) -> String {
+    let last = path.rsplit('.').next().unwrap_or_default();
+    let word: String = last.chars().take_while(|symbol| symbol.is_ascii_alphanumeric() || *symbol == '_').collect();
+    let word = if word.starts_with(|first: char| first.is_ascii_alphabetic()) { word } else { "value".to_owned() };
+    let mut name = word.clone();
+    let mut number = 2;
+    while saved.iter().any(|known| known.name == name) || matches!(name.as_str(), "env" | "port" | "tmp" | "n") {
+        name = format!("{word}_{number}");
+        number += 1;
+    }
+    name
+}
+
+fn leaves(value: &Value, path: &mut String, found: &mut impl FnMut(&str, &Value)) {
+    let length = path.len();
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                *path += &format!(".{name}");
+                leaves(value, path, found);
+                path.truncate(length);
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                *path += &format!("[{index}]");
+                leaves(value, path, found);
+                path.truncate(length);
+            }
+        }
+        leaf => found(path, leaf),
+    }
+}
+
+/// Finds what will be another value next time.
+struct Fleeting(Regex);
+
+impl Fleeting {
+    fn new() -> Self {
+        let forms = [
+            r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-",
+            r"\d{4}-\d{2}-\d{2}",
+            r"\d{1,2}:\d{2}(:\d{2})?\b",
+            r"\b[0-9a-f]*[a-f][0-9a-f]*\d[0-9a-f]{8,}\b",
+            r"\d{8,}",
+            r"\d\.\d{3,}",
+            r"(/tmp/|/home/|/root/|/Users/|/var/|[A-Z]:\\)",
+            r"(127\.0\.0\.1|localhost):\d+",
+            r"\b\d+(\.\d+)? ?(ms|µs|s|sec|seconds|milliseconds|bytes|KB|KiB|MB|MiB)\b",
+        ];
+        Self(Regex::new(&forms.join("|")).expect("the forms are patterns"))
+    }
+
+    /// The same value as another run might bring it.
+    fn changed(&self, value: &Value, key: &str, saved: &[&Value]) -> Value {
+        if saved.contains(&value) {
+            return other(value);
+        }
+        match value {
+            Value::Object(members) => {
+                Value::Object(members.iter().map(|(name, value)| (name.clone(), self.changed(value, name, saved))).collect())
+            }
+            Value::Array(items) => Value::Array(items.iter().map(|item| self.changed(item, key, saved)).collect()),
+            Value::String(text) => match serde_json::from_str::<Value>(text) {
+                // The text of a block that is JSON.
+                Ok(inner @ (Value::Object(_) | Value::Array(_))) => {
+                    let changed = self.changed(&inner, key, saved);
+                    if changed == inner { value.clone() } else { json!(changed.to_string()) }
+                }
+                _ if self.0.is_match(text) || holds(text, saved) => other(value),
+                _ => value.clone(),
+            },
+            Value::Number(number) => {
+                let folded: String = key.chars().filter(char::is_ascii_alphanumeric).map(|symbol| symbol.to_ascii_lowercase()).collect();
+                let is_fleeting = FLEETING.iter().any(|word| folded.contains(word)) || folded.ends_with("ms") || folded.ends_with("at");
+                let number = number.as_f64().unwrap_or(0.0);
+                let is_fine = (number * 1000.0).fract() != 0.0;
+                if is_fleeting || number.abs() >= LARGE || is_fine { other(value) } else { value.clone() }
+            }
+            _ => value.clone(),
+        }
+    }
+}
+
+fn holds(text: &str, saved: &[&Value]) -> bool {
+    saved.iter().any(|value| match value {
+        Value::String(part) => text.contains(part.as_str()),
+        Value::Number(number) => text.contains(&number.to_string()),
+        _ => false,
+    })
+}
+
+/// Another value of the same type and form.
+fn other(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => json!(number.as_f64().unwrap_or(0.0) + 1.5),
+        Value::String(text) if is_datetime(text) => json!("1999-12-31T23:59:58Z"),
+        Value::String(text) if uuid::Uuid::try_parse(text).is_ok() => json!("00000000-0000-4000-8000-000000000000"),
+        Value::String(text) => json!(format!("another {text}")),
+        other => other.clone(),
+    }
+}
+
+/// What was recorded is no variable.
+fn escaped(value: &Value) -> Value {
+    match value {
+        Value::String(text) => json!(text.replace("${", "$${")),
+        Value::Array(items) => Value::Array(items.iter().map(escaped).collect()),
+        Value::Object(members) => Value::Object(members.iter().map(|(name, value)| (name.clone(), escaped(value))).collect()),
+        other => other.clone(),
+    }
+}
