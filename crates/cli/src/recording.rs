@@ -63,11 +63,12 @@ impl Recording {
         match self {
             Self::Document(file) => write_document(file, &tap.transcript()),
             Self::Trace(live) => {
-                let key = live.keys.lock().unwrap_or_else(PoisonError::into_inner).last().copied();
+                let LiveTrace { writer, session, keys } = *live;
+                let key = keys.lock().unwrap_or_else(PoisonError::into_inner).last().copied();
                 if let Some(key) = key {
-                    live.writer.describe_session(tap.look(|frames| described(SessionInfo { key, ..live.session }, frames)));
+                    writer.describe_session(tap.look(|frames| described(SessionInfo { key, ..session }, frames)));
                 }
-                finish(live.writer)
+                finish(writer)
             }
         }
     }

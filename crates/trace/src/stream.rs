@@ -60,6 +60,17 @@ impl CallStream {
         self.waiting.extend(ended);
     }
 
+    /// What a session line did not say, the messages may.
+    fn learn(&mut self, key: SessionKey) {
+        if let (Some(session), Some(facts)) = (self.sessions.get_mut(&key), self.tracker.facts(key))
+            && session.revision.is_none()
+            && facts.revision.is_some()
+        {
+            session.revision.clone_from(&facts.revision);
+            session.era = session.era.take().or_else(|| facts.era().map(str::to_owned));
+        }
+    }
+
     fn take(&mut self, line: TraceLine) {
         match line {
             TraceLine::Session(session) => {
@@ -71,6 +82,7 @@ impl CallStream {
                 let frame = traced.clone().into_frame();
                 self.waiting.push_back(Item::Frame(traced));
                 let updates = self.tracker.feed(key, &frame);
+                self.learn(key);
                 self.keep_ended(updates);
             }
             TraceLine::Mark(mark) => self.waiting.push_back(Item::Mark(mark)),

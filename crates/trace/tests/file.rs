@@ -3,7 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use mcproof_record::{Direction, Frame, FrameBody, FrameId};
-use mcproof_trace::{Ending, Manifest, Mark, MarkBody, SessionInfo, SessionKey, Trace, TraceLimits, TraceLine, TraceWriter};
+use mcproof_trace::{
+    CallStream, Ending, Item, Manifest, Mark, MarkBody, SessionInfo, SessionKey, Trace, TraceLimits, TraceLine, TraceWriter,
+};
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
@@ -138,3 +140,26 @@ fn what_is_no_trace_is_refused() {
         assert_eq!(refused.to_string(), expected);
     }
 }
+
+/// What versions before the trace file wrote: `--trace` of a request, of a check, the evidence of an incident, and `--reporter json`.
+#[test]
+fn what_earlier_versions_wrote_stays_readable() {
+    for (name, sessions, calls, first) in FIXTURES {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
+        let mut stream = CallStream::new(Trace::open(&path).unwrap());
+        let items: Vec<Item> = (&mut stream).map(Result::unwrap).collect();
+        let methods: Vec<_> =
+            items.iter().filter_map(|item| if let Item::Call(call) = item { Some(call.method.as_str()) } else { None }).collect();
+        assert_eq!((stream.sessions().count(), methods.len(), methods[0]), (sessions, calls, first), "{name}: {methods:?}");
+        assert!(stream.sessions().all(|session| session.transport == "stdio"), "{name}");
+        assert_eq!(stream.ending(), Ending::Complete);
+    }
+}
+
+/// Name, sessions, calls, and the method of the first call.
+const FIXTURES: [(&str, usize, usize, &str); 4] = [
+    ("transcript.json", 1, 2, "server/discover"),
+    ("evidence.json", 1, 2, "server/discover"),
+    ("check.json", 1, 3, "tools/list"),
+    ("events.jsonl", 1, 2, "server/discover"),
+];

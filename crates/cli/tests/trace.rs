@@ -1,0 +1,165 @@
+//! Traces as a person uses them: recorded by real commands on real servers, then shown, searched, compared, exported and redacted.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use mcproof_trace::{Trace, TraceLine};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
+
+/// It ends with this code and says all of this. Gives stdout.
+fn check(folder: &Path, arguments: &[&str], code: i32, said: &[&str]) -> String {
+    let output = Command::new(MCPROOF).current_dir(folder).env_remove("CI").args(arguments).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let all = text(&output.stdout) + &text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {all}");
+    for part in said {
+        assert!(all.contains(part), "{arguments:?}: {part:?} is not in\n{all}");
+    }
+    text(&output.stdout)
+}
+
+const SUITE: &str = "\
+server: { stdio: MCPROOF demo shop }
+tests:
+  - name: an order is paid
+    steps:
+      - { call: check_inventory, with: { product_id: PROD-123 }, expect: { available: 10 } }
+      - { call: create_order, with: { product_id: PROD-123, quantity: 2 }, save: { order: id } }
+      - { call: process_payment, with: { order_id: \"${order}\", amount: 99.99 }, expect: { status: success } }
+      - { call: create_order, with: { product_id: PROD-123, quantity: 999 }, tool_error: true }
+";
+
+/// A folder with traces of a suite.
+fn recorded() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("shop.mcproof.yaml"), SUITE.replace("MCPROOF", MCPROOF)).unwrap();
+    check(folder.path(), &["test", "shop.mcproof.yaml", "--trace", "traces"], 0, &["1 passed", "1 trace in traces; show one with"]);
+    folder
+}
+
+const RECORDED: &str = "traces/shop-an-order-is-paid-stdio.mcptrace";
+
+#[test]
+fn a_trace_is_shown_searched_and_compared() {
+    let folder = recorded();
+    let at = folder.path();
+    check(at, &["trace", "show", RECORDED], 0, &["stdio", "→ tools/call process_payment  ok", "→ tools/call create_order  tool-error"]);
+    check(at, &["trace", "show", RECORDED, "--frames"], 0, &["started process"]);
+    let found = check(at, &["trace", "grep", "tool:process_payment", RECORDED, "--json"], 0, &[]);
+    let call: Value = serde_json::from_str(&found).unwrap();
+    let key = call["key"].to_string();
+    check(at, &["trace", "show", RECORDED, &key], 0, &["\"amount\": 99.99", "request\n", "response\n", "frames\n"]);
+    assert_eq!(check(at, &["trace", "grep", "-c", "status:error", RECORDED], 0, &[]), "1\n");
+    check(at, &["trace", "grep", "tool:none", RECORDED], 1, &[]);
+    check(at, &["trace", "grep", "toool:none", RECORDED], 2, &["unknown key `toool`", "did you mean `tool:`?", "^^^^^"]);
+    check(at, &["trace", "show", RECORDED, "99"], 2, &["the trace has no call 99"]);
+    check(at, &["trace", "show", "shop.mcproof.yaml"], 2, &["cannot read shop.mcproof.yaml: not a trace"]);
+    check(at, &["trace", "diff", RECORDED, RECORDED], 0, &["0 changed, 0 removed, 0 added"]);
+    let more = ["call", "check_inventory", "product_id=PROD-124", "--trace", "one.mcptrace", "--", MCPROOF, "demo", "shop"];
+    check(at, &more, 0, &[]);
+    check(at, &["trace", "diff", RECORDED, "one.mcptrace"], 1, &["removed", "whose arguments differ at /product_id"]);
+}
+
+#[test]
+fn a_suite_of_a_recording_passes_at_once() {
+    let folder = recorded();
+    let at = folder.path();
+    check(at, &["trace", "export", RECORDED, "--suite", "--output", "again.mcproof.yaml"], 0, &["1 test with 5 steps"]);
+    let text = fs::read_to_string(at.join("again.mcproof.yaml")).unwrap();
+    assert!(text.contains("${id}") && text.contains("save:") && text.contains("tool_error: true"), "{text}");
+    check(at, &["test", "again.mcproof.yaml"], 0, &["1 passed, 0 failed"]);
+    // It is a test: on another server it fails.
+    fs::write(at.join("again.mcproof.yaml"), text.replace("available: 10", "available: 11")).unwrap();
+    check(at, &["test", "again.mcproof.yaml"], 1, &["expected 11, found 10"]);
+}
+
+#[test]
+fn a_trace_is_exported() {
+    let folder = recorded();
+    let at = folder.path();
+    let read = |name: &str| fs::read_to_string(at.join(name)).unwrap();
+    for format in ["har", "otlp", "markdown", "html", "jsonl"] {
+        check(at, &["trace", "export", RECORDED, &format!("--{format}"), "--output", format], 0, &[]);
+    }
+    let har: Value = serde_json::from_str(&read("har")).unwrap();
+    let entries = har["log"]["entries"].as_array().unwrap();
+    assert!(entries.iter().any(|entry| entry["request"]["url"].as_str().unwrap().ends_with("/tools/call/process_payment")), "{har:#}");
+    assert!(entries.iter().all(|entry| entry["_mcproof"]["mapped"] == true));
+    let otlp: Value = serde_json::from_str(&read("otlp")).unwrap();
+    let spans = otlp["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    assert!(spans.iter().any(|span| span["name"] == "tools/call create_order" && span["status"]["code"] == 2), "{otlp:#}");
+    assert!(read("markdown").contains("| tools/call create\\_order | 2 | 1 |"), "{}", read("markdown"));
+    assert!(read("html").contains("tools/call process_payment"));
+    assert!(Trace::open(&at.join("jsonl")).unwrap().all(|line| line.is_ok()));
+    check(at, &["trace", "diff", "jsonl", RECORDED], 0, &["0 changed"]);
+    check(at, &["trace", "export", RECORDED], 2, &["--har"]);
+}
+
+#[test]
+fn a_command_that_is_killed_leaves_a_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["-v", "call", "slow", "--trace", "killed.mcptrace", "--", "sh", "-c"];
+    // A server that says hello and then nothing.
+    let script = r#"read line; echo '{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"no"}}'; echo hello >&2; exec sleep 60"#;
+    let mut command = Command::new(MCPROOF);
+    let mut child = command.current_dir(folder.path()).args(arguments).arg(script).stderr(Stdio::piped()).spawn().unwrap();
+    // The frame is shown after it was written.
+    let shown = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok).find(|line| line.contains("stderr  hello"));
+    assert!(shown.is_some());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let path = folder.path().join("killed.mcptrace");
+    let frames = Trace::open(&path).unwrap().filter(|line| matches!(line, Ok(TraceLine::Frame(_)))).count();
+    assert!(frames >= 3, "{frames}");
+    check(folder.path(), &["trace", "show", "killed.mcptrace"], 0, &["the trace is cut off"]);
+}
+
+#[test]
+fn secrets_go_before_and_afterwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let call = [
+        "call",
+        "check_inventory",
+        "product_id=secret-PROD-1",
+        "-e",
+        "TOKEN=hunter22",
+        "--trace",
+        "a.mcptrace",
+        "--",
+        MCPROOF,
+        "demo",
+        "shop",
+    ];
+    check(at, &call, 0, &[]);
+    let text = check(at, &["trace", "export", "a.mcptrace", "--jsonl"], 0, &["secret-PROD-1", "TOKEN=[redacted]"]);
+    assert!(!text.contains("hunter22"), "{text}");
+    fs::write(at.join("secret"), "secret-PROD-1\n").unwrap();
+    check(at, &["trace", "redact", "a.mcptrace", "--secret", "file:secret", "--output", "b.mcptrace"], 0, &[]);
+    let clean = check(at, &["trace", "export", "b.mcptrace", "--jsonl"], 0, &["[redacted]"]);
+    assert!(!clean.contains("secret-PROD-1"), "{clean}");
+    check(at, &["trace", "redact", "a.mcptrace", "--secret", "abc", "--output", "b"], 2, &["--secret takes env:NAME or file:PATH"]);
+    check(
+        at,
+        &["trace", "redact", "a.mcptrace", "--secret", "file:secret", "--output", "./a.mcptrace"],
+        2,
+        &["--output is the trace itself"],
+    );
+}
+
+#[test]
+fn a_check_is_judged_again_from_its_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let rules = ["--only", "stdio-only-messages-on-stdout", "--json"];
+    let noisy = format!("echo welcome; exec {MCPROOF} demo shop");
+    let first = check(at, &[&["check"], &rules[..], &["--trace", "c.mcptrace", "--", "sh", "-c", &noisy]].concat(), 1, &["welcome"]);
+    assert_eq!(check(at, &[&["check"], &rules[..], &["--replay", "c.mcptrace"]].concat(), 1, &[]), first);
+    check(at, &["trace", "grep", "method:initialize", "c.mcptrace"], 0, &["initialize"]);
+}
