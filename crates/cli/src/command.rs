@@ -20,6 +20,7 @@ mod ping;
 mod plan;
 mod probe;
 mod prompt;
+mod proxy;
 mod read;
 mod review;
 mod schema;
@@ -82,6 +83,8 @@ pub(crate) enum Command {
     Prompt(Deferred<prompt::Arguments>),
     /// Check that a server responds
     Ping(Deferred<ping::Arguments>),
+    /// Record the traffic between a client and a server
+    Proxy(Deferred<proxy::Arguments>),
     /// Report what mcproof finds on this machine
     Doctor(Deferred<doctor::Arguments>),
     /// Print the JSON Schema of a file format or output
@@ -131,6 +134,7 @@ impl Command {
             Self::Read(arguments) => read::run(arguments, watching),
             Self::Prompt(arguments) => prompt::run(arguments, watching),
             Self::Ping(arguments) => ping::run(arguments, watching),
+            Self::Proxy(arguments) => proxy::run(arguments, watching),
             Self::Doctor(arguments) => doctor::run(arguments),
             Self::Schema(arguments) => schema::run(arguments),
             Self::Completions(arguments) => completions::run(arguments, grammar()),

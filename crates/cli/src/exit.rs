@@ -4,16 +4,17 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub(crate) enum Exit {
-    Passed = 0,
-    Failed = 1,
-    BadInput = 2,
-    Unreachable = 3,
-    NothingSelected = 4,
-    OurBug = 70,
-    Interrupted = 130,
-    Terminated = 143,
+    Passed,
+    Failed,
+    BadInput,
+    Unreachable,
+    NothingSelected,
+    OurBug,
+    Interrupted,
+    Terminated,
+    /// That of the server, in whose place `mcproof proxy` stands.
+    OfServer(u8),
 }
 
 const MEANINGS: [(Exit, &str); 8] = [
@@ -44,7 +45,17 @@ pub(crate) fn meaning(code: i32) -> Option<&'static str> {
 
 impl Exit {
     pub(crate) fn code(self) -> u8 {
-        self as u8
+        match self {
+            Self::Passed => 0,
+            Self::Failed => 1,
+            Self::BadInput => 2,
+            Self::Unreachable => 3,
+            Self::NothingSelected => 4,
+            Self::OurBug => 70,
+            Self::Interrupted => 130,
+            Self::Terminated => 143,
+            Self::OfServer(code) => code,
+        }
     }
 }
 

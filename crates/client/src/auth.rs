@@ -11,7 +11,7 @@ mod code;
 mod discovery;
 mod registration;
 mod secret;
-mod secret_finder;
+pub(crate) mod secret_finder;
 mod store;
 mod stored_token;
 mod token;

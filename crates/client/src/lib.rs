@@ -25,8 +25,8 @@ pub use session::{
 pub use tap::{FrameRedactor, Tap, TapBounds};
 pub use transport::{
     BaseEnvironment, Bound, Broken, Carrier, Closed, ConnectionTiming, Destinations, DirectChannel, Endpoint, Exit, FaultDirection,
-    FaultInjector, FaultRule, Guardian, HeaderCase, HttpCall, HttpCallResponse, HttpHead, InjectedFault, JsonLimits, Launch, Limits,
+    FaultInjector, FaultRule, Group, Guardian, HeaderCase, HttpCall, HttpCallResponse, HttpHead, InjectedFault, JsonLimits, Launch, Limits,
     ListedHost, Network, NoHost, ProcessSignal, Program, Proxies, Proxy, ProxyVariables, ResourceUsage, Schedule, ShutdownReport,
-    ShutdownTimeouts, SseFailure, Stage, StartFailure, Tls, TlsFailure, Unanswered, UnknownSignal, Verification, ViolationKind,
+    ShutdownTimeouts, Spawned, SseFailure, Stage, StartFailure, Tls, TlsFailure, Unanswered, UnknownSignal, Verification, ViolationKind,
     run_command,
 };

@@ -2,6 +2,7 @@
 //! variables, known by their names.
 
 use crate::session::Target;
+use mcproof_record::FrameBody;
 use url::Url;
 
 /// Parts of names whose values are secret.
@@ -42,6 +43,20 @@ pub fn inherited_secrets<'a>(variables: impl IntoIterator<Item = (&'a String, &'
             && !value.contains(' ')
     };
     variables.into_iter().filter(is_credential).map(|(_, value)| value.clone()).collect()
+}
+
+/// The credentials in an HTTP frame between other programs.
+pub(crate) fn credentials_in(body: &FrameBody) -> Vec<String> {
+    let mut secrets = crate::auth::secret_finder::secrets(body);
+    if let FrameBody::HttpRequest { headers, .. } | FrameBody::HttpResponse { headers, .. } = body {
+        headers.iter().for_each(|(name, value)| take(name, value, &mut secrets));
+    }
+    if let FrameBody::HttpRequest { url, .. } = body
+        && let Ok(url) = Url::parse(url)
+    {
+        take_url(&url, &mut secrets);
+    }
+    secrets
 }
 
 fn take(name: &str, value: &str, secrets: &mut Vec<String>) {

@@ -51,6 +51,8 @@ struct ExcusedFrames {
 #[derive(Default)]
 struct TapState {
     next: u64,
+    /// Time of the newest frame.
+    latest: Duration,
     first: Vec<Frame>,
     first_bytes: usize,
     last: VecDeque<Frame>,
@@ -121,8 +123,13 @@ impl Tap {
         Self { shared: Arc::clone(&self.shared), find_secrets: Some(find_secrets) }
     }
 
+    /// The same transcript, for HTTP traffic between other programs: credentials in it are redacted as they are seen.
+    pub fn finding_credentials(&self) -> Self {
+        self.finding(crate::secrets::credentials_in)
+    }
+
     /// A number for an HTTP exchange, unique in the transcript.
-    pub(crate) fn next_exchange(&self) -> ExchangeId {
+    pub fn next_exchange(&self) -> ExchangeId {
         ExchangeId(self.shared.exchanges.fetch_add(1, Ordering::Relaxed))
     }
 
@@ -206,6 +213,16 @@ impl Tap {
     }
 
     pub fn record(&self, direction: Direction, body: FrameBody) -> FrameId {
+        self.record_seen(None, direction, body)
+    }
+
+    /// Records what was seen a moment ago, by the clock of [`Tap::elapsed`]. Frames come in the order in which they are recorded: no
+    /// time is earlier than that of the frame before.
+    pub fn record_at(&self, at: Duration, direction: Direction, body: FrameBody) -> FrameId {
+        self.record_seen(Some(at), direction, body)
+    }
+
+    fn record_seen(&self, seen_at: Option<Duration>, direction: Direction, body: FrameBody) -> FrameId {
         if let Some(find_secrets) = self.find_secrets {
             find_secrets(&body).iter().for_each(|secret| self.keep_secret(secret));
         }
@@ -219,7 +236,9 @@ impl Tap {
         drop(secrets);
         let mut state = self.state();
         // The clock is read under the lock: frames are ordered by id and by time alike.
-        let frame = Frame { id: FrameId(state.next), at: self.shared.start.elapsed(), direction, body };
+        let at = seen_at.unwrap_or_else(|| self.shared.start.elapsed()).max(state.latest);
+        let frame = Frame { id: FrameId(state.next), at, direction, body };
+        state.latest = at;
         state.next += 1;
         if let Some(observer) = &self.shared.observer {
             observer(&frame);

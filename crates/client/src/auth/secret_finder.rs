@@ -26,7 +26,7 @@ const MEMBERS: [&str; 6] = ["access_token", "refresh_token", "id_token", "client
 /// A cookie shorter than this is a setting rather than a session.
 const COOKIE: usize = 16;
 
-pub(super) fn secrets(body: &FrameBody) -> Vec<String> {
+pub(crate) fn secrets(body: &FrameBody) -> Vec<String> {
     let mut found = Vec::new();
     match body {
         FrameBody::HttpRequest { url, headers, body, .. } => {

@@ -50,15 +50,15 @@ enum Orphans {
 }
 
 /// A process that was just started.
-pub(crate) struct Spawned {
+pub struct Spawned {
     /// Dropped first: a child that is waited for has an id that may be somebody else's.
-    pub(crate) group: Group,
-    pub(crate) child: Child,
-    pub(crate) stdin: ChildStdin,
+    pub group: Group,
+    pub child: Child,
+    pub stdin: ChildStdin,
 }
 
 /// A running process group. Dropping it kills it at once.
-pub(crate) struct Group {
+pub struct Group {
     id: i32,
     guardian: Guardian,
     ended: bool,
@@ -101,7 +101,7 @@ impl Guardian {
     ///
     /// # Errors
     /// It could not be started, or the guardian could not: no process or file descriptor left.
-    pub(crate) async fn spawn(&self, command: Command) -> io::Result<Spawned> {
+    pub async fn spawn(&self, command: Command) -> io::Result<Spawned> {
         let guardian = self.clone();
         // The system call returns when the new process runs, which takes as long as a busy machine lets it wait: on this thread
         // nothing else would happen meanwhile.
@@ -160,7 +160,7 @@ impl Guardian {
 }
 
 impl Group {
-    pub(crate) fn id(&self) -> i32 {
+    pub fn id(&self) -> i32 {
         self.id
     }
 
@@ -169,7 +169,7 @@ impl Group {
     }
 
     /// Kills what is left of it. Returns the orphans that were ended with it.
-    pub(crate) fn end(&mut self) -> Vec<i32> {
+    pub fn end(&mut self) -> Vec<i32> {
         if std::mem::replace(&mut self.ended, true) {
             return Vec::new();
         }

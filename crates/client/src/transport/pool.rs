@@ -12,7 +12,7 @@ use crate::Tap;
 use crate::session::show;
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::client::conn::{TrySendError, http1, http2};
 use hyper::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
 use hyper::http::uri::{Authority, PathAndQuery, Scheme, Uri};
@@ -27,10 +27,13 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use url::Url;
 
-type Body = Full<Bytes>;
+/// What a request may carry.
+pub trait RequestBody: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static {}
+
+impl<T: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + Unpin + 'static> RequestBody for T {}
 
 /// Connections to one origin.
-pub(crate) struct Pool {
+pub struct Pool<B = Full<Bytes>> {
     host: String,
     port: u16,
     proxy: Option<Proxy>,
@@ -41,8 +44,8 @@ pub(crate) struct Pool {
     head_limit: usize,
     tap: Tap,
     spelling: HeaderCase,
-    idle: Mutex<Vec<Single>>,
-    shared: Mutex<Option<Shared>>,
+    idle: Mutex<Vec<Single<B>>>,
+    shared: Mutex<Option<Shared<B>>>,
     /// Over TLS the first connection shows whether it can be shared; until then the other requests wait for it.
     turn: tokio::sync::Mutex<()>,
     /// Set when a connection over TLS cannot be shared.
@@ -50,25 +53,30 @@ pub(crate) struct Pool {
 }
 
 /// A connection in use. Give it back once the body was read to its end; drop it to close it.
-pub(crate) struct Lease(Sender);
+pub struct Lease<B = Full<Bytes>>(Sender<B>);
 
-enum Sender {
-    Single(Single),
-    Shared(Shared),
+enum Sender<B> {
+    Single(Single<B>),
+    Shared(Shared<B>),
 }
 
 /// HTTP/1.1: one exchange at a time.
-struct Single {
-    sender: http1::SendRequest<Body>,
+struct Single<B> {
+    sender: http1::SendRequest<B>,
     /// Set over TLS.
     trouble: Option<Trouble>,
 }
 
 /// HTTP/2: any number of exchanges.
-#[derive(Clone)]
-struct Shared {
-    sender: http2::SendRequest<Body>,
+struct Shared<B> {
+    sender: http2::SendRequest<B>,
     trouble: Option<Trouble>,
+}
+
+impl<B> Clone for Shared<B> {
+    fn clone(&self) -> Self {
+        Self { sender: self.sender.clone(), trouble: self.trouble.clone() }
+    }
 }
 
 /// How the names of headers are written over HTTP/1.1; HTTP/2 has lower case only.
@@ -79,6 +87,8 @@ pub enum HeaderCase {
     Title,
     /// `LIKE-THIS`.
     Capitals,
+    /// As the client of a relay wrote them.
+    Kept,
 }
 
 /// The connection that a request takes.
@@ -112,7 +122,7 @@ pub enum AddressFailure {
     NotListed(String),
 }
 
-impl Pool {
+impl<B: RequestBody> Pool<B> {
     pub(crate) fn new(url: &Url, limits: Limits, network: &Network, tap: &Tap) -> Result<Self, AddressFailure> {
         let tls = match url.scheme() {
             "http" => None,
@@ -167,7 +177,7 @@ impl Pool {
     ///
     /// # Errors
     /// A readable sentence: refused, reset, not trusted, or what of the response was no HTTP.
-    pub(crate) async fn send(&self, mut request: Request<Body>, progress: &Progress) -> Result<(Response<Incoming>, Lease), Broken> {
+    pub(crate) async fn send(&self, mut request: Request<B>, progress: &Progress) -> Result<(Response<Incoming>, Lease<B>), Broken> {
         loop {
             let (mut sender, age) = self.sender(progress).await?;
             self.address(&mut request, &sender);
@@ -192,9 +202,9 @@ impl Pool {
     pub(crate) async fn send_by(
         &self,
         way: Way,
-        mut request: Request<Body>,
+        mut request: Request<B>,
         progress: &Progress,
-    ) -> Result<(Response<Incoming>, Lease), Broken> {
+    ) -> Result<(Response<Incoming>, Lease<B>), Broken> {
         let kept = match way {
             Way::Any => return self.send(request, progress).await,
             Way::New => {
@@ -218,7 +228,7 @@ impl Pool {
     ///
     /// # Errors
     /// A readable sentence: refused, not trusted, or too slow.
-    pub(crate) async fn open(&self) -> Result<Lease, Broken> {
+    pub(crate) async fn open(&self) -> Result<Lease<B>, Broken> {
         Ok(Lease(self.connect(&Progress::default()).await?))
     }
 
@@ -226,7 +236,7 @@ impl Pool {
     ///
     /// # Errors
     /// As [`Pool::send`].
-    pub(crate) async fn send_on(&self, lease: Lease, mut request: Request<Body>) -> Result<(Response<Incoming>, Lease), Broken> {
+    pub(crate) async fn send_on(&self, lease: Lease<B>, mut request: Request<B>) -> Result<(Response<Incoming>, Lease<B>), Broken> {
         let Lease(mut sender) = lease;
         self.address(&mut request, &sender);
         match sender.send(request).await {
@@ -235,7 +245,25 @@ impl Pool {
         }
     }
 
-    pub(crate) fn give_back(&self, lease: Lease) {
+    /// Connections for requests that other programs made: they go out with their headers as those programs wrote them. Notes
+    /// about connections go to the tap.
+    ///
+    /// # Errors
+    /// The URL cannot be reached in principle.
+    pub fn for_relay(url: &Url, limits: Limits, network: &Network, tap: &Tap) -> Result<Self, AddressFailure> {
+        Self::new(url, limits, network, tap).map(|pool| Self { spelling: HeaderCase::Kept, ..pool })
+    }
+
+    /// Sends a request of another program. There is no deadline: that program has its own, and ends the request by dropping this.
+    ///
+    /// # Errors
+    /// A readable sentence: refused, reset, not trusted, or what of the response was no HTTP.
+    pub async fn forward(&self, request: Request<B>) -> Result<(Response<Incoming>, Lease<B>), Broken> {
+        self.send(request, &Progress::default()).await
+    }
+
+    /// The connection may carry the next request: the body of the response was read to its end.
+    pub fn give_back(&self, lease: Lease<B>) {
         if let Sender::Single(single) = lease.0
             && !single.sender.is_closed()
         {
@@ -248,7 +276,7 @@ impl Pool {
         TcpStream::connect((self.host.as_str(), self.port)).await.map(drop)
     }
 
-    async fn sender(&self, progress: &Progress) -> Result<(Sender, Age), String> {
+    async fn sender(&self, progress: &Progress) -> Result<(Sender<B>, Age), String> {
         match self.kept() {
             Some(kept) => Ok((kept, Age::Kept)),
             // On the heap, so that requests on kept connections do not carry the room for a handshake along.
@@ -256,7 +284,7 @@ impl Pool {
         }
     }
 
-    async fn fresh(&self, progress: &Progress) -> Result<(Sender, Age), String> {
+    async fn fresh(&self, progress: &Progress) -> Result<(Sender<B>, Age), String> {
         if self.tls.is_none() || self.one_each.load(Ordering::Relaxed) {
             return Ok((self.connect(progress).await?, Age::Fresh));
         }
@@ -267,7 +295,7 @@ impl Pool {
         }
     }
 
-    fn kept(&self) -> Option<Sender> {
+    fn kept(&self) -> Option<Sender<B>> {
         if self.tls.is_some() {
             let mut shared = lock(&self.shared);
             match &*shared {
@@ -278,7 +306,7 @@ impl Pool {
         lock(&self.idle).pop().map(Sender::Single)
     }
 
-    async fn connect(&self, progress: &Progress) -> Result<Sender, String> {
+    async fn connect(&self, progress: &Progress) -> Result<Sender<B>, String> {
         progress.enter(Stage::Connecting);
         timeout(self.connect, self.dial(progress)).await.unwrap_or_else(|_| {
             let (server, within) = (self.authority(), show(self.connect));
@@ -291,7 +319,7 @@ impl Pool {
         })
     }
 
-    async fn dial(&self, progress: &Progress) -> Result<Sender, String> {
+    async fn dial(&self, progress: &Progress) -> Result<Sender<B>, String> {
         let (host, port) = self.proxy.as_ref().map_or((self.host.as_str(), self.port), |proxy| (proxy.host.as_str(), proxy.port));
         // The proxy is the user's own, wherever it is; where it goes is for it to decide.
         let destinations = if self.proxy.is_some() { &Destinations::Any } else { &self.destinations };
@@ -340,10 +368,11 @@ impl Pool {
         Ok(Sender::Shared(shared))
     }
 
-    async fn single(&self, stream: impl Read + Write + Send + Unpin + 'static) -> Result<http1::SendRequest<Body>, String> {
+    async fn single(&self, stream: impl Read + Write + Send + Unpin + 'static) -> Result<http1::SendRequest<B>, String> {
         let buffer = self.head_limit.max(LEAST_BUFFER);
         let mut builder = http1::Builder::new();
         builder.max_buf_size(buffer).title_case_headers(self.spelling == HeaderCase::Title);
+        builder.preserve_header_case(self.spelling == HeaderCase::Kept);
         if self.spelling == HeaderCase::Capitals {
             let (sender, connection) = builder.handshake(UppercaseHeaders::new(stream)).await.map_err(|error| describe(&error))?;
             self.keep(connection);
@@ -354,7 +383,7 @@ impl Pool {
         Ok(sender)
     }
 
-    async fn shared(&self, stream: impl Read + Write + Send + Unpin + 'static) -> Result<http2::SendRequest<Body>, String> {
+    async fn shared(&self, stream: impl Read + Write + Send + Unpin + 'static) -> Result<http2::SendRequest<B>, String> {
         let limit = u32::try_from(self.head_limit).unwrap_or(u32::MAX);
         let handshake = http2::Builder::new(Spawn).max_header_list_size(limit).handshake(stream).await;
         let (sender, connection) = handshake.map_err(|error| describe(&error))?;
@@ -374,7 +403,7 @@ impl Pool {
     }
 
     /// Gives a request the form that the way to the server requests.
-    fn address(&self, request: &mut Request<Body>, sender: &Sender) {
+    fn address(&self, request: &mut Request<B>, sender: &Sender<B>) {
         let forwarded = self.tls.is_none() && self.proxy.is_some();
         match sender {
             // The usual case: the path, and a `host` header.
@@ -400,7 +429,7 @@ impl Pool {
     }
 
     /// The whole URL of a request, whose `host` header may be the user's.
-    fn absolute(&self, request: &Request<Body>) -> Uri {
+    fn absolute(&self, request: &Request<B>) -> Uri {
         let scheme = if self.tls.is_some() { Scheme::HTTPS } else { Scheme::HTTP };
         let host = request.headers().get(HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
         let authority = host.or_else(|| request.uri().authority().cloned()).or_else(|| self.authority().parse().ok());
@@ -419,7 +448,7 @@ impl Pool {
         }
     }
 
-    fn explain(&self, sender: &Sender, error: &hyper::Error) -> Broken {
+    fn explain(&self, sender: &Sender<B>, error: &hyper::Error) -> Broken {
         let trouble = match sender {
             Sender::Single(Single { trouble, .. }) | Sender::Shared(Shared { trouble, .. }) => trouble.as_ref(),
         };
@@ -477,7 +506,7 @@ async fn reach(host: &str, port: u16, destinations: &Destinations, dialing: &mut
     Ok(stream)
 }
 
-fn path(request: &Request<Body>) -> PathAndQuery {
+fn path<B>(request: &Request<B>) -> PathAndQuery {
     request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
 }
 
@@ -485,8 +514,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Sender {
-    async fn send(&mut self, request: Request<Body>) -> Result<Response<Incoming>, TrySendError<Request<Body>>> {
+impl<B: RequestBody> Sender<B> {
+    async fn send(&mut self, request: Request<B>) -> Result<Response<Incoming>, TrySendError<Request<B>>> {
         match self {
             Self::Single(single) => single.sender.try_send_request(request).await,
             Self::Shared(shared) => shared.sender.try_send_request(request).await,

@@ -1,0 +1,240 @@
+//! `mcproof proxy`: stands between a client and a server, passes everything on, and records it.
+
+mod install;
+mod judgment;
+mod recording;
+
+use crate::conversation::{self, Interrupts, Watching};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::network::NetworkArgs;
+use crate::target::{parse_header, parse_variable};
+use crate::{output, settings};
+use judgment::FailOn;
+use mcproof_client::{
+    BaseEnvironment, ConnectOptions, Endpoint, Guardian, Launch, ShutdownTimeouts, Startup, Tap, Target, inherited_secrets, open_bare,
+};
+use mcproof_protocol::Transport;
+use mcproof_relay::proxy::{
+    HttpRelay, Recorder, RecorderLimits, RelayFailure, RelayListener, command_of, end_like, relay_stdio, take_host_pipes,
+};
+use recording::Recording;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use url::Url;
+
+/// Record the traffic between a client and a server
+///
+/// Without --listen, the proxy takes the place of a stdio server: bytes pass unchanged in both directions, and the proxy ends with the
+/// exit code of the server. With --listen, it serves the URL of a server at an address of its own. The traffic is written to a trace,
+/// without secrets, which `mcproof trace` reads.
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+#[command(after_help = "Examples:
+  mcproof proxy -- node server.js                                 as the command in a client's configuration
+  mcproof proxy --listen 127.0.0.1:8080 https://example.com/mcp
+  mcproof proxy --listen 127.0.0.1:0 'http://127.0.0.1:${port}/mcp' -- node server.js --port '${port}'
+  mcproof proxy install claude-desktop                            put all servers of a host behind the proxy
+  mcproof proxy --trace session.mcptrace --fail-on error -- node server.js")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Option<install::Action>,
+    /// URL of the server; a command comes last, after `--`
+    ///
+    /// With a URL and a command, the command starts the server at the URL, and `${port}` in both is a free port.
+    url: Option<String>,
+    /// Command that starts the server
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+    /// Accept connections of clients at this address; port 0 is a free port
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    listen: Option<SocketAddr>,
+    /// Write the trace to this file or directory [default: a file in the state directory]
+    #[arg(long, value_name = "PATH")]
+    trace: Option<PathBuf>,
+    /// Write no trace
+    #[arg(long, conflicts_with = "trace")]
+    no_trace: bool,
+    /// Judge the traffic by the rules of `check` at the end, and exit with 1 for findings of this severity
+    #[arg(long, value_name = "SEVERITY", default_value = "never")]
+    fail_on: FailOn,
+    /// Set an environment variable for the server; may be repeated
+    #[arg(short, value_name = "KEY=VALUE", value_parser = parse_variable)]
+    env: Vec<(String, String)>,
+    /// Start the server in this directory
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// Send this HTTP header with every request; may be repeated
+    #[arg(long, value_name = "NAME: VALUE", value_parser = parse_header)]
+    header: Vec<(String, String)>,
+    #[command(flatten)]
+    network: NetworkArgs,
+}
+
+/// How long a server may take from its start until it accepts connections.
+const STARTUP: Duration = Duration::from_secs(30);
+
+pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
+    if let Some(action) = &arguments.action {
+        return install::run(action);
+    }
+    match (&arguments.listen, &arguments.url, arguments.command.is_empty()) {
+        (None, None, false) => arguments.relay_pipes(watching),
+        (Some(address), Some(url), _) => arguments.relay_http(*address, url, watching),
+        (_, None, true) => Err(Failure::bad_input("no-server", "no server is given")
+            .hint("add its command after `--`, or --listen ADDRESS and its URL: mcproof proxy -- node server.js")),
+        (None, Some(_), _) => Err(Failure::unsupported("a server at a URL requires `--listen`")
+            .hint("clients connect to that address: mcproof proxy --listen 127.0.0.1:0 URL")),
+        (Some(_), None, false) => Err(Failure::unsupported("`--listen` requires the URL of the server")
+            .hint("add the URL at which the command listens: 'http://127.0.0.1:${port}/mcp' -- COMMAND --port '${port}'")),
+    }
+}
+
+impl Arguments {
+    fn relay_pipes(&self, watching: Watching) -> Result<Exit, Failure> {
+        if !self.header.is_empty() {
+            return Err(Failure::bad_input("transport-mismatch", "`--header` requires a URL, but a command is reached over stdio"));
+        }
+        let launch = self.launch(None);
+        let secrets = self.secrets(&Target::Stdio(launch.clone()));
+        let recording = Recording::begin(&self.recorded("stdio", self.command.join(" ")), secrets, watching)?;
+        let guardian = Guardian::of_whole_process();
+        let tap = recording.tap().clone();
+        let limits = RecorderLimits { line: self.network.limits().limits().line, ..RecorderLimits::default() };
+        let relayed = conversation::run(async {
+            let spawned = guardian.spawn(command_of(&launch)?).await.map_err(|reason| {
+                let program = launch.command.first().cloned().unwrap_or_default();
+                match reason.kind() {
+                    std::io::ErrorKind::NotFound => RelayFailure::NotFound { program },
+                    _ => RelayFailure::NotStarted { program, reason },
+                }
+            })?;
+            let host = take_host_pipes()?;
+            relay_stdio(spawned, &launch, host, Recorder::start(tap, limits)?, ShutdownTimeouts::default()).await
+        })?;
+        let end = relayed.map_err(|failure| unreachable_server(&failure))?;
+        match recording.finish(self.fail_on)? {
+            Exit::Passed => Ok(Exit::OfServer(end_like(end))),
+            other => Ok(other),
+        }
+    }
+
+    fn relay_http(&self, address: SocketAddr, url: &str, watching: Watching) -> Result<Exit, Failure> {
+        let port = if url.contains(PORT) || self.command.iter().any(|word| word.contains(PORT)) { Some(free_port()?) } else { None };
+        let url = port.as_ref().map_or_else(|| url.to_owned(), |port| url.replace(PORT, port));
+        let url = Url::parse(&url).map_err(|error| Failure::bad_input("bad-url", format!("`{url}` is not a valid URL: {error}")))?;
+        let launch = (!self.command.is_empty()).then(|| self.launch(port.as_deref()));
+        let endpoint = Endpoint { url: url.clone(), headers: self.header.clone() };
+        let target = Target::Http { endpoint, kind: None, launch, locate: None };
+        let recording = Recording::begin(&self.recorded("http", url.to_string()), self.secrets(&target), watching)?;
+        let network = self.network.network()?;
+        let limits = self.network.limits().limits();
+        let tap = recording.tap().clone();
+        conversation::run(async {
+            let mut interrupts = Interrupts::new()?;
+            let unusable = |message: String| Failure::bad_input("bad-url", message);
+            let relay = HttpRelay::new(&url, &self.header, limits, &network, &tap).map_err(|failure| unusable(failure.to_string()))?;
+            let cannot = |error| Failure::bad_input("cannot-listen", format!("cannot listen on {address}: {error}"));
+            let listener = RelayListener::bind(address).await.map_err(cannot)?;
+            let server = tokio::select! {
+                server = self.start_http(&target, &tap, &network) => server?,
+                _ = interrupts.next() => return Ok(()),
+            };
+            output::talk(&format!("mcproof proxy: listening on {}\n", listener.url_of(&url)));
+            if !listener.is_loopback() {
+                output::talk("warning: clients on other machines can use the server through this address\n");
+            }
+            tokio::select! {
+                served = relay.serve(listener) => match served {
+                    Err(error) => Err(cannot(error)),
+                    Ok(never) => match never {},
+                },
+                _ = interrupts.next() => Ok(()),
+            }?;
+            if let Some(server) = server {
+                server.close_within(ShutdownTimeouts::default()).await;
+            }
+            Ok(())
+        })??;
+        recording.finish(self.fail_on)
+    }
+
+    /// Starts the server behind a URL, if there is a command for it.
+    async fn start_http(
+        &self,
+        target: &Target,
+        tap: &Tap,
+        network: &mcproof_client::Network,
+    ) -> Result<Option<mcproof_client::Session>, Failure> {
+        if self.command.is_empty() {
+            return Ok(None);
+        }
+        let options = ConnectOptions {
+            timeout: Some(STARTUP),
+            startup: Startup::Over,
+            network: network.clone(),
+            guardian: Guardian::of_whole_process(),
+            ..ConnectOptions::default()
+        };
+        let opened = open_bare(target, Transport::Http, "2025-11-25", &options, tap).await;
+        opened.map(Some).map_err(|failure| {
+            Failure::new(Exit::Unreachable, mcproof_record::Diagnostic::error("server-not-started", failure.to_string()))
+        })
+    }
+
+    fn launch(&self, port: Option<&str>) -> Launch {
+        let filled = |text: &String| port.map_or_else(|| text.clone(), |port| text.replace(PORT, port));
+        Launch {
+            command: self.command.iter().map(filled).collect(),
+            env: self.env.iter().map(|(name, value)| (name.clone(), filled(value))).collect(),
+            folder: self.cwd.clone(),
+            surroundings: BaseEnvironment::Ours,
+        }
+    }
+
+    fn secrets(&self, target: &Target) -> Vec<String> {
+        let mut secrets = target.secrets();
+        secrets.extend(inherited_secrets(&settings::variables()));
+        secrets
+    }
+
+    fn recorded(&self, transport: &str, server: String) -> recording::Recorded {
+        recording::Recorded {
+            transport: transport.into(),
+            server,
+            trace: match (&self.trace, self.no_trace) {
+                (_, true) => recording::TracePlace::Nowhere,
+                (Some(path), false) => recording::TracePlace::Given(path.clone()),
+                (None, false) => recording::TracePlace::StateFolder,
+            },
+            bounds: self.network.limits().tap_bounds(),
+            fail_on: self.fail_on,
+        }
+    }
+}
+
+/// Stands for a free port.
+const PORT: &str = "${port}";
+
+fn free_port() -> Result<String, Failure> {
+    let port = mcproof_client::free_port().map(|port| port.to_string());
+    port.map_err(|error| Failure::bad_input("no-port", format!("no free port: {error}")).hint("replace `${port}` with a port"))
+}
+
+fn unreachable_server(failure: &RelayFailure) -> Failure {
+    let code = match failure {
+        RelayFailure::NotFound { .. } => "command-not-found",
+        RelayFailure::NoFolder(_) => "no-such-folder",
+        RelayFailure::NotStarted { .. } | RelayFailure::System(_) => "server-not-started",
+    };
+    Failure::new(Exit::Unreachable, mcproof_record::Diagnostic::error(code, failure.to_string()))
+}
+
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let whole = match text.parse::<u16>() {
+        Ok(port) => format!("127.0.0.1:{port}"),
+        Err(_) => text.strip_prefix("localhost:").map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}")),
+    };
+    whole.parse().map_err(|_| "expected ADDRESS:PORT, such as 127.0.0.1:0".to_owned())
+}

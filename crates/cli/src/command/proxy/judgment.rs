@@ -1,0 +1,141 @@
+//! Judges recorded traffic of a client that is not ours by the rules of `check`. What cannot be judged is never a pass.
+
+use crate::exit::Exit;
+use crate::{output, settings};
+use mcproof_record::{Conversation, Diagnostic, ExchangeId, Frame, FrameBody, Judged, Opened, Severity, Transcript};
+use mcproof_relay::proxy::CLIENT_LEFT;
+use mcproof_report::diagnostic;
+use mcproof_rules as rules;
+use mcproof_trace::SessionKey;
+use mcproof_trace::calls::CallTracker;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// From which severity on a finding fails the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FailOn {
+    Error,
+    Warning,
+    Never,
+}
+
+/// Findings that are printed.
+const MOST_SHOWN: usize = 20;
+
+pub(super) fn judge(transcript: &Transcript, transport: &str, fail_on: FailOn) -> Exit {
+    let inconclusive = |why: &str| {
+        tell(&Diagnostic::error("inconclusive", format!("the traffic was not judged: {why}")));
+        Exit::Failed
+    };
+    if transcript.dropped > 0 {
+        return inconclusive("it exceeds --max-transcript, so its beginning is missing");
+    }
+    let conversations: Vec<Conversation> =
+        sessions(&transcript.frames).into_iter().filter_map(|frames| conversation(frames, transport)).collect();
+    if conversations.is_empty() {
+        return inconclusive("no client completed a handshake");
+    }
+    let all = rules::select(&[], &[]).unwrap_or_default();
+    let report = rules::report("proxy".into(), &all, conversations, false);
+    let mut failed = false;
+    let mut shown = 0;
+    let mut count = 0;
+    for result in &report.rules {
+        let Judged::Broken { findings } = &result.judged else { continue };
+        for finding in findings.iter().filter(|finding| finding.severity > Severity::Note) {
+            failed |= finding.severity >= if fail_on == FailOn::Error { Severity::Error } else { Severity::Warning };
+            count += 1;
+            if shown < MOST_SHOWN {
+                shown += 1;
+                let new = if finding.severity == Severity::Error { Diagnostic::error } else { Diagnostic::warning };
+                tell(
+                    &new(&result.rule, finding.message.clone()).hint(format!("{}; see `mcproof explain {}`", finding.remedy, result.rule)),
+                );
+            }
+        }
+    }
+    let judged = report.rules.iter().filter(|result| matches!(result.judged, Judged::Pass | Judged::Broken { .. })).count();
+    let clients = report.conversations.len();
+    let plural = |count: usize, noun: &str| if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") };
+    let (rules, sessions, found) = (plural(judged, "rule"), plural(clients, "session"), plural(count, "finding"));
+    output::talk(&format!("mcproof proxy: {rules} judged over {sessions}: {found}\n"));
+    if judged == 0 {
+        return inconclusive("no rule applies to it");
+    }
+    if failed { Exit::Failed } else { Exit::Passed }
+}
+
+fn tell(diagnostic: &Diagnostic) {
+    output::talk(&diagnostic::render(diagnostic, &settings::style()));
+}
+
+/// The conversation of one client; none if it has no handshake.
+fn conversation(mut frames: Vec<Frame>, transport: &str) -> Option<Conversation> {
+    // A client may leave whenever it wants.
+    frames.retain(|frame| !matches!(&frame.body, FrameBody::HttpEnd { error: Some(error), .. } if error == CLIENT_LEFT));
+    let mut tracker = CallTracker::new();
+    frames.iter().for_each(|frame| drop(tracker.feed(SessionKey(1), frame)));
+    let facts = tracker.facts(SessionKey(1))?.clone();
+    let is_sse = frames.iter().any(|frame| matches!(&frame.body, FrameBody::SseEvent { event: Some(name), .. } if name == "endpoint"));
+    Some(Conversation {
+        name: "proxy".into(),
+        transport: if is_sse { "sse".into() } else { transport.to_owned() },
+        revision: facts.revision?,
+        opened: Opened::Yes,
+        probes: Vec::new(),
+        ending: None,
+        sdks: Vec::new(),
+        transcript: Transcript { frames, dropped: 0 },
+    })
+}
+
+/// The frames of each client: over HTTP, sessions have ids, or event streams whose endpoints are theirs.
+fn sessions(frames: &[Frame]) -> Vec<Vec<Frame>> {
+    let mut of_exchange: BTreeMap<ExchangeId, String> = BTreeMap::new();
+    let mut endpoints: Vec<(String, String)> = Vec::new();
+    let id_of = |headers: &[(String, String)]| {
+        headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id")).map(|(_, id)| format!("id {id}"))
+    };
+    for frame in frames {
+        match &frame.body {
+            FrameBody::HttpRequest { exchange, url, headers, .. } => {
+                let of_endpoint = endpoints.iter().find(|(address, _)| url.ends_with(address.as_str())).map(|(_, key)| key.clone());
+                if let Some(key) = id_of(headers).or(of_endpoint) {
+                    of_exchange.insert(*exchange, key);
+                }
+            }
+            FrameBody::HttpResponse { exchange, headers, .. } => {
+                if let Some(key) = id_of(headers) {
+                    of_exchange.entry(*exchange).or_insert(key);
+                }
+            }
+            FrameBody::SseEvent { exchange, event: Some(name), data: Some(data), .. } if name == "endpoint" => {
+                let key = of_exchange.entry(*exchange).or_insert_with(|| format!("stream {}", exchange.0)).clone();
+                endpoints.push((path_of(&data.to_text()), key));
+            }
+            _ => {}
+        }
+    }
+    let keys: BTreeSet<String> = of_exchange.values().cloned().collect();
+    if keys.len() < 2 {
+        return vec![frames.to_vec()];
+    }
+    let belongs = |frame: &Frame, key: &String| {
+        exchange_of(&frame.body).is_none_or(|exchange| of_exchange.get(&exchange).is_none_or(|known| known == key))
+    };
+    keys.iter().map(|key| frames.iter().filter(|frame| belongs(frame, key)).cloned().collect()).collect()
+}
+
+fn path_of(address: &str) -> String {
+    url::Url::parse(address.trim()).map_or_else(|_| address.trim().to_owned(), |url| url[url::Position::BeforePath..].to_owned())
+}
+
+fn exchange_of(body: &FrameBody) -> Option<ExchangeId> {
+    match body {
+        FrameBody::HttpRequest { exchange, .. }
+        | FrameBody::HttpResponse { exchange, .. }
+        | FrameBody::HttpBody { exchange, .. }
+        | FrameBody::SseEvent { exchange, .. }
+        | FrameBody::HttpEnd { exchange, .. } => Some(*exchange),
+        _ => None,
+    }
+}

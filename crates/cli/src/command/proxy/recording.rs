@@ -1,0 +1,189 @@
+//! What a proxy keeps: the trace, written while it happens, and the frames that are judged at the end. Knows no transports.
+
+use super::judgment::{self, FailOn};
+use crate::conversation::{Watching, observer};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{output, settings};
+use mcproof_client::{Tap, TapBounds};
+use mcproof_record::{Diagnostic, Direction, Frame, FrameBody};
+use mcproof_report::{diagnostic, escape_line};
+use mcproof_trace::calls::CallTracker;
+use mcproof_trace::{Manifest, SessionInfo, SessionKey, TraceWriter};
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// Traces that are kept in the state folder, and the bytes that they may take together. Older ones are deleted.
+const MOST_TRACES: usize = 100;
+const MOST_BYTES: u64 = 1 << 30;
+/// A trace that was written to lately may belong to a proxy that runs.
+const YOUNG: Duration = Duration::from_secs(3600);
+
+/// What is recorded, and where.
+pub(super) struct Recorded {
+    pub(super) transport: String,
+    pub(super) server: String,
+    pub(super) trace: TracePlace,
+    pub(super) bounds: TapBounds,
+    /// Findings are printed as they happen, if there will be any.
+    pub(super) fail_on: FailOn,
+}
+
+pub(super) enum TracePlace {
+    Nowhere,
+    /// A file, or a folder for one.
+    Given(PathBuf),
+    StateFolder,
+}
+
+/// A recording that has begun.
+pub(super) struct Recording {
+    tap: Tap,
+    trace: Option<(TraceWriter, SessionInfo, PathBuf)>,
+    tracker: Arc<Mutex<CallTracker>>,
+    transport: String,
+}
+
+impl Recording {
+    pub(super) fn begin(recorded: &Recorded, secrets: Vec<String>, watching: Watching) -> Result<Self, Failure> {
+        let clean = mcproof_client::redaction::Redactor::new(secrets.iter().cloned());
+        let server = clean.text(&recorded.server).into_owned();
+        let trace = match &recorded.trace {
+            TracePlace::Nowhere => None,
+            TracePlace::Given(path) => {
+                let is_folder = path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/');
+                let file = if is_folder { path.join(file_name()) } else { path.clone() };
+                let created = if is_folder { create_folder(path) } else { Ok(()) }.and_then(|()| create(&file, &server));
+                Some((created.map_err(|error| Failure::cannot_write(&file, &error))?, file))
+            }
+            // What nobody asked for must not keep a server from its client.
+            TracePlace::StateFolder => state_trace(&server),
+        };
+        let trace = trace.map(|(writer, path)| {
+            let session = SessionInfo { server, transport: recorded.transport.clone(), ..SessionInfo::default() };
+            let key = writer.begin_session(session.clone());
+            output::talk(&format!("mcproof proxy: writing the trace to {}\n", path.display()));
+            (writer, SessionInfo { key, ..session }, path)
+        });
+        let tracker = Arc::new(Mutex::new(CallTracker::new()));
+        let (following, writer) = (Arc::clone(&tracker), trace.as_ref().map(|(writer, session, _)| (writer.clone(), session.key)));
+        let shown = observer(watching);
+        let strays = Mutex::new((recorded.fail_on != FailOn::Never).then(StrayLines::default));
+        let observe = move |frame: &Frame| {
+            if let Some(strays) = &mut *lock(&strays) {
+                strays.look(frame);
+            }
+            if let Some((writer, key)) = &writer {
+                writer.frame(*key, frame);
+            }
+            lock(&following).feed(SessionKey(1), frame);
+            if let Some(shown) = &shown {
+                shown(frame);
+            }
+        };
+        let tap = Tap::with(recorded.bounds, secrets, Some(Box::new(observe)));
+        Ok(Self { tap, trace, tracker, transport: recorded.transport.clone() })
+    }
+
+    pub(super) fn tap(&self) -> &Tap {
+        &self.tap
+    }
+
+    /// Completes the trace, and judges the traffic if that was requested.
+    pub(super) fn finish(self, fail_on: FailOn) -> Result<Exit, Failure> {
+        let facts = lock(&self.tracker).facts(SessionKey(1)).cloned().unwrap_or_default();
+        if let Some((writer, session, path)) = self.trace {
+            let era = facts.era().map(str::to_owned);
+            writer.describe_session(SessionInfo { era, revision: facts.revision, client: facts.client, ..session });
+            if let Err(error) = writer.finish() {
+                let warning = Diagnostic::warning("cannot-write", format!("the trace {} is incomplete: {error}", path.display()));
+                output::talk(&diagnostic::render(&warning, &settings::style()));
+            }
+        }
+        match fail_on {
+            FailOn::Never => Ok(Exit::Passed),
+            FailOn::Error | FailOn::Warning => Ok(judgment::judge(&self.tap.transcript(), &self.transport, fail_on)),
+        }
+    }
+}
+
+/// Tells at once of lines on stdout that are no messages: they are what breaks clients most often.
+#[derive(Default)]
+struct StrayLines(usize);
+
+/// Of more lines nobody learns more.
+const MOST_STRAYS: usize = 5;
+
+impl StrayLines {
+    fn look(&mut self, frame: &Frame) {
+        let (Direction::FromServer, FrameBody::Line { bytes, .. }) = (frame.direction, &frame.body) else { return };
+        if self.0 < MOST_STRAYS && serde_json::from_slice::<serde::de::IgnoredAny>(bytes.as_bytes()).is_err() {
+            self.0 += 1;
+            let text = escape_line(&bytes.to_text(), 100);
+            let warning =
+                Diagnostic::warning("stdio-only-messages-on-stdout", format!("server wrote a line to stdout that is not JSON: {text}"));
+            output::talk(&diagnostic::render(&warning.hint("write logs to stderr"), &settings::style()));
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn file_name() -> String {
+    let now = jiff::Timestamp::try_from(settings::now()).unwrap_or_default();
+    format!("proxy-{}-{}.mcptrace", now.strftime("%Y%m%dT%H%M%SZ"), std::process::id())
+}
+
+fn create(path: &Path, server: &str) -> std::io::Result<TraceWriter> {
+    let started_at = jiff::Timestamp::try_from(settings::now()).ok().map(|now| now.to_string());
+    let command = vec!["mcproof".into(), "proxy".into(), server.to_owned()];
+    TraceWriter::create(path, Manifest { mcproof: env!("CARGO_PKG_VERSION").into(), command, started_at, ..Manifest::default() })
+}
+
+/// Other users have no business in there.
+fn create_folder(path: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn state_trace(server: &str) -> Option<(TraceWriter, PathBuf)> {
+    let folder = settings::state_folder()?.join("traces");
+    let path = folder.join(file_name());
+    match create_folder(&folder).and_then(|()| create(&path, server)) {
+        Ok(writer) => {
+            tidy(&folder);
+            Some((writer, path))
+        }
+        Err(error) => {
+            let warning = Diagnostic::warning("cannot-write", format!("no trace is written: {}: {error}", path.display()));
+            let warning = warning.hint("set XDG_STATE_HOME to a writable directory, or use --trace FILE or --no-trace");
+            output::talk(&diagnostic::render(&warning, &settings::style()));
+            None
+        }
+    }
+}
+
+/// Deletes the oldest traces beyond the bounds.
+fn tidy(folder: &Path) {
+    let trace = |entry: fs::DirEntry| {
+        let path = entry.path();
+        let name = path.file_name()?.to_str()?;
+        let about = entry.metadata().ok().filter(|about| about.is_file())?;
+        (name.starts_with("proxy-") && name.ends_with(".mcptrace")).then_some((about.modified().ok()?, about.len(), path.clone()))
+    };
+    let mut traces: Vec<(SystemTime, u64, PathBuf)> = fs::read_dir(folder).into_iter().flatten().flatten().filter_map(trace).collect();
+    traces.sort_by(|one, other| other.0.cmp(&one.0));
+    let mut bytes = 0;
+    for (index, (modified, length, path)) in traces.into_iter().enumerate() {
+        bytes += length;
+        let is_old = settings::now().duration_since(modified).is_ok_and(|age| age > YOUNG);
+        if is_old && (index >= MOST_TRACES || bytes > MOST_BYTES) {
+            // What cannot be deleted now is tried again by the next proxy.
+            let _ = fs::remove_file(path);
+        }
+    }
+}

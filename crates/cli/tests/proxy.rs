@@ -1,0 +1,250 @@
+//! `mcproof proxy` changes nothing between a client and a server, records it, and leaves nothing behind.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![cfg(target_os = "linux")]
+
+mod processes;
+
+use mcproof_record::FrameBody;
+use mcproof_trace::{Trace, TraceLine};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use processes::until;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+
+const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
+
+fn odd_server(code: &str) -> Vec<String> {
+    ["python3", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/relayed/odd.py"), code].map(str::to_owned).to_vec()
+}
+
+fn proxied(trace: &Path, server: &[String]) -> Vec<String> {
+    let flags = [MCPROOF, "proxy", "--trace", trace.to_str().unwrap(), "--"].map(str::to_owned);
+    flags.into_iter().chain(server.iter().cloned()).collect()
+}
+
+fn start(command: &[String]) -> (Child, ChildStdin) {
+    let mut child = Command::new(&command[0]);
+    let mut child = child.args(&command[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let stdin = child.stdin.take().unwrap();
+    (child, stdin)
+}
+
+fn talk(command: &[String], input: &[u8]) -> Output {
+    let (child, mut stdin) = start(command);
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&input).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    output
+}
+
+/// The frames of a trace.
+fn bodies(trace: &Path) -> Vec<FrameBody> {
+    let frame = |line| match line {
+        TraceLine::Frame(frame) => Some(frame.body),
+        _ => None,
+    };
+    Trace::open(trace).unwrap().filter_map(|line| frame(line.unwrap())).collect()
+}
+
+/// The line that the proxy itself writes on stderr.
+fn without_notice(stderr: &[u8]) -> Vec<u8> {
+    let end = stderr.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    assert!(stderr.starts_with(b"mcproof proxy: writing the trace to "), "{}", String::from_utf8_lossy(stderr));
+    stderr[end..].to_vec()
+}
+
+#[test]
+fn a_server_and_its_client_see_the_same_bytes_and_the_same_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("odd.mcptrace");
+    let mut input = b"{\"jsonrpc\":\"2.0\"}\n\xff\xfe\n".to_vec();
+    input.extend((0..5_000_000_u32).map(|number| (number % 251) as u8));
+    let alone = talk(&odd_server("7"), &input);
+    let relayed = talk(&proxied(&trace, &odd_server("7")), &input);
+    assert_eq!((alone.status.code(), relayed.status.code()), (Some(7), Some(7)));
+    assert!(relayed.stdout == alone.stdout, "{} and {} bytes", relayed.stdout.len(), alone.stdout.len());
+    assert_eq!(without_notice(&relayed.stderr), alone.stderr);
+    let recorded = bodies(&trace);
+    assert!(recorded.iter().any(|body| matches!(body, FrameBody::Line { bytes, .. } if bytes.as_bytes() == b"\xff\xfe\x00")));
+    assert!(
+        recorded.iter().any(|body| matches!(body, FrameBody::Line { bytes, unterminated: true } if bytes.as_bytes() == b"no line feed"))
+    );
+    assert!(recorded.iter().any(|body| matches!(body, FrameBody::Exited { code: Some(7), .. })));
+}
+
+#[test]
+fn the_proxy_ends_by_the_signal_that_ended_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = ["sh", "-c", "kill -SEGV $$"].map(str::to_owned);
+    assert_eq!(talk(&proxied(&folder.path().join("x"), &server), b"").status.signal(), Some(Signal::SIGSEGV as i32));
+}
+
+#[test]
+fn a_signal_reaches_the_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = ["sh", "-c", "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.05; done"].map(str::to_owned);
+    let (mut child, stdin) = start(&proxied(&folder.path().join("x"), &server));
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGTERM).unwrap();
+    stdout.read_to_string(&mut line).unwrap();
+    assert_eq!((line.as_str(), child.wait().unwrap().code()), ("ready\nbye\n", Some(5)));
+    drop(stdin);
+}
+
+/// A server with a child; both ignore whatever asks them to end.
+fn stubborn(marker: &str) -> Vec<String> {
+    ["sh", "-c", &format!("trap '' TERM INT HUP; sleep {marker} & echo ready; while :; do sleep {marker}; done")]
+        .map(str::to_owned)
+        .to_vec()
+}
+
+#[test]
+fn nothing_is_left_when_either_side_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    for (round, kills_proxy) in [(1, true), (2, false)] {
+        let marker = &format!("87{round}{}", std::process::id());
+        let (mut child, stdin) = start(&proxied(&folder.path().join("x"), &stubborn(marker)));
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        if kills_proxy {
+            child.kill().unwrap();
+        } else {
+            // What a killed client leaves: its ends of the pipes are closed.
+            drop((stdin, stdout, child.stderr.take()));
+        }
+        child.wait().unwrap();
+        until(marker, |count| count == 0);
+    }
+}
+
+#[test]
+fn a_trace_of_a_killed_proxy_opens() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("killed.mcptrace");
+    let (mut child, mut stdin) = start(&proxied(&trace, &["cat".to_owned()]));
+    stdin.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    // The frame of the line that came back is written after that of the line that went.
+    let lines = || bodies(&trace).iter().filter(|body| matches!(body, FrameBody::Line { .. })).count();
+    while lines() < 1 {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(lines() >= 1);
+}
+
+/// A demo server behind a listening proxy, and the URL of the proxy.
+fn listening(transport: &str, flags: &[&str]) -> (Child, String) {
+    let path = if transport == "sse" { "sse" } else { "mcp" };
+    let url = format!("http://127.0.0.1:${{port}}/{path}");
+    let mut command = Command::new(MCPROOF);
+    command.args(["proxy", "--listen", "127.0.0.1:0", "--no-trace"]).args(flags).arg(url);
+    command.args(["--", MCPROOF, "demo", "shop", "--transport", transport, "--port", "${port}"]);
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    stderr.read_line(&mut line).unwrap();
+    let url = line.trim().strip_prefix("mcproof proxy: listening on ").unwrap_or_else(|| panic!("{line}")).to_owned();
+    child.stderr = Some(stderr.into_inner());
+    (child, url)
+}
+
+fn end(mut child: Child) -> Output {
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGTERM).unwrap();
+    drop(child.stdin.take());
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn clients_of_each_transport_and_era_use_a_server_through_the_proxy() {
+    for (transport, era) in [("http", "legacy"), ("http", "modern"), ("sse", "legacy")] {
+        let (proxy, url) = listening(transport, &["--fail-on", "error"]);
+        let tools = |server: &[&str]| {
+            let flags = ["tools", "--era", era, "--transport", transport, "--json"];
+            let output = Command::new(MCPROOF).args(flags).args(server).output().unwrap();
+            assert!(output.status.success(), "{transport} {era}: {}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let path = if transport == "sse" { "sse" } else { "mcp" };
+        let direct = format!("http://127.0.0.1:${{port}}/{path}");
+        let alone = tools(&[&direct, "--", MCPROOF, "demo", "shop", "--transport", transport, "--port", "${port}"]);
+        assert_eq!(tools(&[&url]), alone, "{transport} {era}");
+        let ended = end(proxy);
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!((ended.status.code(), ended.stdout.len()), (Some(0), 0), "{transport} {era}: {said}");
+    }
+}
+
+#[test]
+fn a_page_that_resolves_its_own_name_to_the_proxy_is_refused() {
+    let (proxy, url) = listening("http", &[]);
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.write_all(b"POST /mcp HTTP/1.1\r\nhost: evil.example\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).unwrap();
+    assert!(response.starts_with("HTTP/1.1 403"), "{response}");
+    end(proxy);
+}
+
+#[test]
+fn findings_fail_the_proxy_where_that_was_requested() {
+    let script = "echo hello; read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"serverInfo\":{\"name\":\"a\",\"version\":\"1\"}}}'";
+    let server = ["sh", "-c", script].map(str::to_owned);
+    let request = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#;
+    let judged = |input: &[u8]| {
+        let command: Vec<String> =
+            [MCPROOF, "proxy", "--no-trace", "--fail-on", "error", "--"].map(str::to_owned).into_iter().chain(server.clone()).collect();
+        talk(&command, input)
+    };
+    let broken = judged(&[&request[..], b"\n"].concat());
+    let said = String::from_utf8_lossy(&broken.stderr).into_owned();
+    assert_eq!(broken.status.code(), Some(1), "{said}");
+    assert!(said.contains("stdio-only-messages-on-stdout"), "{said}");
+    let nothing = judged(b"\n");
+    assert_eq!(nothing.status.code(), Some(1), "{}", String::from_utf8_lossy(&nothing.stderr));
+}
+
+#[test]
+fn a_host_is_installed_and_uninstalled_with_the_same_bytes() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join(".cursor/mcp.json");
+    fs::create_dir(home.path().join(".cursor")).unwrap();
+    let before = "{ // mine\r\n\t\"mcpServers\": { \"shop\": { \"command\": \"node\", \"args\": [\"server.js\"] } }\r\n}";
+    fs::write(&file, before).unwrap();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(MCPROOF);
+        let output = command.arg("proxy").args(words).env("HOME", home.path()).env_remove("XDG_CONFIG_HOME").current_dir(home.path());
+        let output = output.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, shown, _) = run(&["install"]);
+    assert_eq!((code, shown.starts_with("cursor ")), (Some(0), true), "{shown}");
+    let (code, shown, _) = run(&["install", "cursor", "--dry-run"]);
+    assert!(code == Some(0) && shown.contains("\"proxy\", \"--\", \"node\""), "{shown}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    assert_eq!(run(&["install", "cursor"]).0, Some(0));
+    let installed = fs::read_to_string(&file).unwrap();
+    assert!(
+        installed.contains(&format!("\"command\": \"{MCPROOF}\", \"args\": [\"proxy\", \"--\", \"node\", \"server.js\"]")),
+        "{installed}"
+    );
+    assert_eq!(run(&["uninstall", "cursor", "shop"]).0, Some(0));
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    let (code, _, said) = run(&["install", "cursr"]);
+    assert!(code == Some(2) && said.contains("did you mean `cursor`?"), "{said}");
+    let (code, _, said) = run(&["install", "zed"]);
+    assert!(code == Some(2) && said.contains("--config FILE"), "{said}");
+}

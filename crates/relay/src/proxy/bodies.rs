@@ -1,0 +1,302 @@
+//! Bodies on their way through: each piece goes on as it comes, and what passed becomes frames. Knows event streams, not messages.
+
+use super::endpoint::EndpointRewriter;
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame as BodyFrame, Incoming, SizeHint};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Request, Uri};
+use mcproof_client::transport::{Event, EventParser, Lease, Pool};
+use mcproof_client::{Limits, Tap};
+use mcproof_record::{Direction, ExchangeId, FrameBody};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use url::Url;
+
+/// Writes the frame of a request once its body is there, or once that no longer matters.
+#[derive(Clone)]
+pub(super) struct RequestObserver(Arc<Mutex<Option<ObservedRequest>>>);
+
+struct ObservedRequest {
+    exchange: ExchangeId,
+    method: String,
+    url: String,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+    limit: usize,
+    tap: Tap,
+}
+
+impl RequestObserver {
+    pub(super) fn new<B>(exchange: ExchangeId, request: &Request<B>, server: &Url, limit: usize, tap: &Tap) -> Self {
+        let observed = ObservedRequest {
+            exchange,
+            method: request.method().to_string(),
+            url: whole_url(server, request.uri()),
+            headers: named(request.headers()),
+            body: Vec::new(),
+            limit,
+            tap: tap.clone(),
+        };
+        Self(Arc::new(Mutex::new(Some(observed))))
+    }
+
+    fn take(&self, bytes: &[u8]) {
+        if let Some(observed) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            let room = observed.limit - observed.body.len();
+            observed.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        }
+    }
+
+    pub(super) fn conclude(&self) {
+        let observed = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(ObservedRequest { exchange, method, url, headers, body, tap, .. }) = observed {
+            tap.record(Direction::ToServer, FrameBody::HttpRequest { exchange, method, url, headers, body: body.into() });
+        }
+    }
+}
+
+fn whole_url(server: &Url, uri: &Uri) -> String {
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    format!("{}{path}", server[..url::Position::BeforePath].trim_end_matches('/'))
+}
+
+fn named(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
+}
+
+/// The body of a request.
+pub(super) struct RequestStream {
+    body: Incoming,
+    observer: RequestObserver,
+}
+
+impl RequestStream {
+    pub(super) fn new(body: Incoming, observer: RequestObserver) -> Self {
+        // Nobody polls a body that is known to be empty.
+        if body.is_end_stream() {
+            observer.conclude();
+        }
+        Self { body, observer }
+    }
+}
+
+impl Body for RequestStream {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<BodyFrame<Bytes>, hyper::Error>>> {
+        let frame = ready!(self.body.frame_poll(context));
+        if let Some(Ok(frame)) = &frame
+            && let Some(data) = frame.data_ref()
+        {
+            self.observer.take(data);
+        }
+        if frame.is_none() || self.body.is_end_stream() {
+            self.observer.conclude();
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+trait PollFrame {
+    fn frame_poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<BodyFrame<Bytes>, hyper::Error>>>;
+}
+
+impl PollFrame for Incoming {
+    fn frame_poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<BodyFrame<Bytes>, hyper::Error>>> {
+        let mut next = self.frame();
+        Pin::new(&mut next).poll(context)
+    }
+}
+
+/// How an exchange ends that its client gave up, which proves nothing about the server.
+pub const CLIENT_LEFT: &str = "the client closed the connection before the response had ended";
+
+/// Frames of a response. Dropped before its end, it says that the client left.
+pub(super) struct ResponseRecord {
+    exchange: ExchangeId,
+    limits: Limits,
+    tap: Tap,
+    ended: bool,
+}
+
+impl ResponseRecord {
+    pub(super) fn new(exchange: ExchangeId, limits: Limits, tap: &Tap) -> Self {
+        Self { exchange, limits, tap: tap.clone(), ended: false }
+    }
+
+    pub(super) fn head(&self, status: u16, headers: &HeaderMap) {
+        self.record(FrameBody::HttpResponse { exchange: self.exchange, status, headers: named(headers) });
+    }
+
+    pub(super) fn failed(mut self, error: &str) {
+        self.end(Some(error.to_owned()));
+    }
+
+    fn record(&self, body: FrameBody) {
+        self.tap.record(Direction::FromServer, body);
+    }
+
+    fn event(&self, event: Event) {
+        let Event { raw, name, id, data, .. } = event;
+        let data = data.map(Into::into);
+        self.record(FrameBody::SseEvent { exchange: self.exchange, bytes: raw.into(), event: name, id, data });
+    }
+
+    fn end(&mut self, error: Option<String>) {
+        if !std::mem::replace(&mut self.ended, true) {
+            self.tap.record(Direction::Local, FrameBody::HttpEnd { exchange: self.exchange, error });
+        }
+    }
+}
+
+impl Drop for ResponseRecord {
+    fn drop(&mut self) {
+        self.end(Some(CLIENT_LEFT.into()));
+    }
+}
+
+/// The connection that a response comes on.
+pub(super) struct Lent {
+    pool: Arc<Pool<RequestStream>>,
+    lease: Option<Lease<RequestStream>>,
+}
+
+impl Lent {
+    pub(super) fn new(pool: &Arc<Pool<RequestStream>>, lease: Lease<RequestStream>) -> Self {
+        Self { pool: Arc::clone(pool), lease: Some(lease) }
+    }
+
+    fn give_back(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            self.pool.give_back(lease);
+        }
+    }
+}
+
+/// The body of a response.
+pub(super) struct ResponseStream {
+    body: Incoming,
+    seen: Seen,
+    record: ResponseRecord,
+    rewriter: EndpointRewriter,
+    lent: Lent,
+}
+
+enum Seen {
+    Whole(Vec<u8>),
+    Events(EventParser),
+    /// An event is longer than the limit.
+    TooLong,
+}
+
+impl ResponseStream {
+    pub(super) fn new(body: Incoming, record: ResponseRecord, rewriter: EndpointRewriter, lent: Lent) -> Self {
+        let seen = if rewriter.is_event_stream() { Seen::Events(EventParser::default()) } else { Seen::Whole(Vec::new()) };
+        let mut stream = Self { body, seen, record, rewriter, lent };
+        // Nobody polls a body that is known to be empty.
+        if stream.body.is_end_stream() {
+            stream.finish(None);
+        }
+        stream
+    }
+
+    /// Records what passes, which is what the server sent, not what the client gets in the place of its address.
+    fn saw(&mut self, bytes: &[u8]) {
+        let Self { seen, record, .. } = self;
+        match seen {
+            Seen::Whole(whole) => {
+                let room = record.limits.body - whole.len();
+                whole.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            }
+            Seen::Events(parser) => {
+                parser.feed(bytes, |event| record.event(event));
+                if parser.pending() > record.limits.event {
+                    record
+                        .tap
+                        .note(format!("an event is longer than {} bytes: the rest of its stream is not recorded", record.limits.event));
+                    *seen = Seen::TooLong;
+                }
+            }
+            Seen::TooLong => {}
+        }
+    }
+
+    fn finish(&mut self, error: Option<String>) {
+        match std::mem::replace(&mut self.seen, Seen::TooLong) {
+            Seen::Whole(bytes) => self.record.record(FrameBody::HttpBody { exchange: self.record.exchange, bytes: bytes.into() }),
+            Seen::Events(parser) => {
+                if let Some(event) = parser.finish(self.record.limits.event) {
+                    self.record.event(event);
+                }
+            }
+            Seen::TooLong => {}
+        }
+        if error.is_none() {
+            self.lent.give_back();
+        }
+        self.record.end(error);
+    }
+}
+
+impl Body for ResponseStream {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<BodyFrame<Bytes>, hyper::Error>>> {
+        loop {
+            if self.record.ended {
+                return Poll::Ready(self.rewriter.rest().map(|bytes| Ok(BodyFrame::data(bytes))));
+            }
+            match ready!(self.body.frame_poll(context)) {
+                Some(Ok(frame)) => {
+                    let data = match frame.into_data() {
+                        Ok(data) => data,
+                        Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                    };
+                    self.saw(&data);
+                    if self.body.is_end_stream() {
+                        self.finish(None);
+                    }
+                    let passing = self.rewriter.pass(data);
+                    if !passing.is_empty() {
+                        return Poll::Ready(Some(Ok(BodyFrame::data(passing))));
+                    }
+                }
+                Some(Err(error)) => {
+                    self.finish(Some(error.to_string()));
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => self.finish(None),
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.record.ended && self.rewriter.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.rewriter.is_passive() {
+            true => self.body.size_hint(),
+            false => SizeHint::default(),
+        }
+    }
+}
+
+/// Whether a response is an event stream.
+pub(super) fn is_event_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
+}

@@ -1,0 +1,207 @@
+//! An HTTP server behind an address of ours: each request goes to the same path of the server, and its response comes back as it
+//! arrives. Knows HTTP and the `endpoint` event of HTTP+SSE, not MCP.
+//!
+//! What is not byte-equal: the `host` header names the server; hop-by-hop framing (chunks, `connection` over HTTP/2) belongs to each
+//! connection; headers of one name stand together; an `endpoint` event with an absolute URL of the server names the proxy.
+
+use super::bodies::{Lent, RequestObserver, RequestStream, ResponseRecord, ResponseStream};
+use super::endpoint::{EndpointRewriter, Origins};
+use bytes::Bytes;
+use http_body_util::{Either, Full};
+use hyper::body::Incoming;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode, Version};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use mcproof_client::transport::{AddressFailure, Pool};
+use mcproof_client::{Limits, Network, Tap};
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use url::Url;
+
+/// Connections of clients at the same time; the next ones wait.
+const MOST_CONNECTIONS: usize = 1024;
+/// How long a client may take for the head of a request. Kept connections are closed after it.
+const HEAD_DEADLINE: Duration = Duration::from_secs(75);
+
+/// Sends what clients request to one server.
+pub struct HttpRelay {
+    pool: Arc<Pool<RequestStream>>,
+    server: Url,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    limits: Limits,
+    tap: Tap,
+}
+
+/// Where the clients of a relay connect.
+pub struct RelayListener {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+type ResponseBody = Either<ResponseStream, Full<Bytes>>;
+
+impl RelayListener {
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn bind(address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address })
+    }
+
+    /// Whether only this machine reaches it.
+    pub fn is_loopback(&self) -> bool {
+        self.address.ip().is_loopback()
+    }
+
+    /// The URL at which clients find what the server has at its own.
+    pub fn url_of(&self, server: &Url) -> Url {
+        let mut url = server.clone();
+        let host = if self.address.ip().is_unspecified() { "127.0.0.1".to_owned() } else { self.address.ip().to_string() };
+        let host = if self.address.is_ipv6() && !self.address.ip().is_unspecified() { format!("[{host}]") } else { host };
+        // An IP address and a port fit into every http URL.
+        let _ = url.set_scheme("http");
+        let _ = url.set_host(Some(&host));
+        let _ = url.set_port(Some(self.address.port()));
+        let _ = url.set_username("");
+        let _ = url.set_password(None);
+        url
+    }
+}
+
+impl HttpRelay {
+    /// # Errors
+    /// The URL cannot be reached in principle.
+    /// `headers` go to the server with each request, in the place of those that a client sends of the same names.
+    pub fn new(server: &Url, headers: &[(String, String)], limits: Limits, network: &Network, tap: &Tap) -> Result<Self, AddressFailure> {
+        let tap = tap.finding_credentials();
+        let pair = |(name, value): &(String, String)| Some((HeaderName::try_from(name.as_str()).ok()?, HeaderValue::from_str(value).ok()?));
+        let headers = headers.iter().filter_map(pair).collect();
+        Ok(Self { pool: Arc::new(Pool::for_relay(server, limits, network, &tap)?), server: server.clone(), headers, limits, tap })
+    }
+
+    /// Serves clients until this is dropped.
+    ///
+    /// # Errors
+    /// The listener broke.
+    pub async fn serve(self, listener: RelayListener) -> io::Result<Infallible> {
+        let RelayListener { listener, address } = listener;
+        let relay = Arc::new(self);
+        let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let mut connections = JoinSet::new();
+        loop {
+            let permit = Arc::clone(&room).acquire_owned().await.map_err(io::Error::other)?;
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                Some(_) = connections.join_next() => continue,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let relay = Arc::clone(&relay);
+                    connections.spawn(async move {
+                        relay.attend(stream, address).await;
+                        drop(permit);
+                    });
+                }
+                // The client is gone again, or we are short of descriptors for a moment.
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    }
+
+    async fn attend(self: Arc<Self>, stream: TcpStream, address: SocketAddr) {
+        let _ = stream.set_nodelay(true);
+        let own = stream.local_addr().unwrap_or(address);
+        let tap = self.tap.clone();
+        let service = service_fn(move |request| {
+            let relay = Arc::clone(&self);
+            async move { Ok::<_, Infallible>(relay.respond(request, own).await) }
+        });
+        let mut builder = auto::Builder::new(TokioExecutor::new());
+        let head = u32::try_from(64_usize << 10).unwrap_or(u32::MAX);
+        builder.http1().preserve_header_case(true).auto_date_header(false).half_close(true).timer(TokioTimer::new());
+        builder.http1().header_read_timeout(HEAD_DEADLINE).max_buf_size(128 << 10);
+        builder.http2().auto_date_header(false).max_header_list_size(head).timer(TokioTimer::new());
+        if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
+            tap.note(format!("connection of a client ended: {error}"));
+        }
+    }
+
+    async fn respond(&self, mut request: Request<Incoming>, own: SocketAddr) -> Response<ResponseBody> {
+        if let Err(host) = admit(&request, own) {
+            self.tap.note(format!("a request with the host `{host}` was refused"));
+            let text = format!("mcproof proxy: the Host header `{host}` is not an address of this proxy; use {own}\n");
+            return told(StatusCode::FORBIDDEN, text);
+        }
+        let exchange = self.tap.next_exchange();
+        let origins = Origins::new(&self.server, request.headers().get(HOST), own);
+        self.direct(&mut request, &origins);
+        let observer = RequestObserver::new(exchange, &request, &self.server, self.limits.body, &self.tap);
+        let method = request.method().clone();
+        let request = request.map(|body| RequestStream::new(body, observer.clone()));
+        let record = ResponseRecord::new(exchange, self.limits, &self.tap);
+        let sent = self.pool.forward(request).await;
+        // What the server sent before it had all of the request still comes after the request.
+        observer.conclude();
+        match sent {
+            Ok((response, lease)) => {
+                let rewriter = EndpointRewriter::for_response(&method, &response, origins);
+                let (mut parts, body) = response.into_parts();
+                parts.version = Version::HTTP_11;
+                record.head(parts.status.as_u16(), &parts.headers);
+                let stream = ResponseStream::new(body, record, rewriter, Lent::new(&self.pool, lease));
+                Response::from_parts(parts, Either::Left(stream))
+            }
+            Err(broken) => {
+                let text = format!("mcproof proxy: {broken}\n");
+                record.failed(&broken.to_string());
+                told(StatusCode::BAD_GATEWAY, text)
+            }
+        }
+    }
+
+    /// To the same path of the server. The headers stay as they are, but for the name of the host.
+    fn direct(&self, request: &mut Request<Incoming>, origins: &Origins) {
+        let path = request.uri().path_and_query().cloned();
+        let path = path.unwrap_or_else(|| hyper::http::uri::PathAndQuery::from_static("/"));
+        *request.uri_mut() = path.into();
+        *request.version_mut() = Version::HTTP_11;
+        if let Ok(host) = HeaderValue::from_str(&origins.server_authority) {
+            request.headers_mut().insert(HOST, host);
+        }
+        for (name, value) in &self.headers {
+            request.headers_mut().insert(name.clone(), value.clone());
+        }
+    }
+}
+
+/// A page on the web can reach loopback by a name that it had resolve to it, and the server behind us would take its requests for
+/// ours: the name has to be an address of this listener.
+fn admit(request: &Request<Incoming>, own: SocketAddr) -> Result<(), String> {
+    let named = request.uri().authority().map(ToString::to_string);
+    let host = named.or_else(|| request.headers().get(HOST).and_then(|host| host.to_str().ok()).map(str::to_owned)).unwrap_or_default();
+    let name =
+        host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit())).map_or(host.as_str(), |(name, _)| name);
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    let is_local = own.ip().is_loopback() && bare.eq_ignore_ascii_case("localhost");
+    let is_address =
+        bare.parse::<std::net::IpAddr>().is_ok_and(|address| address == own.ip() || (own.ip().is_loopback() && address.is_loopback()));
+    // On another interface the machine has names that we do not know.
+    if is_local || is_address || !own.ip().is_loopback() { Ok(()) } else { Err(host.chars().take(100).collect()) }
+}
+
+/// A response of our own, where there is none of the server.
+fn told(status: StatusCode, text: String) -> Response<ResponseBody> {
+    let mut response = Response::new(Either::Right(Full::new(Bytes::from(text))));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
