@@ -16,6 +16,7 @@ mod list;
 mod lock;
 #[cfg(feature = "servers")]
 mod mcp;
+mod mock;
 mod ping;
 mod plan;
 mod probe;
@@ -79,6 +80,8 @@ pub(crate) enum Command {
     Prompt(Deferred<prompt::Arguments>),
     /// Check that a server responds
     Ping(Deferred<ping::Arguments>),
+    /// Run a server that answers as recorded
+    Mock(Deferred<mock::Arguments>),
     /// Report what mcproof finds on this machine
     Doctor(Deferred<doctor::Arguments>),
     /// Print the JSON Schema of a file format or output
@@ -127,6 +130,7 @@ impl Command {
             Self::Read(arguments) => read::run(arguments, watching),
             Self::Prompt(arguments) => prompt::run(arguments, watching),
             Self::Ping(arguments) => ping::run(arguments, watching),
+            Self::Mock(arguments) => mock::run(arguments),
             Self::Doctor(arguments) => doctor::run(arguments),
             Self::Schema(arguments) => schema::run(arguments),
             Self::Completions(arguments) => completions::run(arguments, grammar()),
