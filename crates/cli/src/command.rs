@@ -16,6 +16,7 @@ mod list;
 mod lock;
 #[cfg(feature = "servers")]
 mod mcp;
+mod mock;
 mod ping;
 mod plan;
 mod probe;
@@ -85,6 +86,8 @@ pub(crate) enum Command {
     Ping(Deferred<ping::Arguments>),
     /// Record the traffic between a client and a server
     Proxy(Deferred<proxy::Arguments>),
+    /// Run a server that answers as recorded
+    Mock(Deferred<mock::Arguments>),
     /// Report what mcproof finds on this machine
     Doctor(Deferred<doctor::Arguments>),
     /// Print the JSON Schema of a file format or output
@@ -135,6 +138,7 @@ impl Command {
             Self::Prompt(arguments) => prompt::run(arguments, watching),
             Self::Ping(arguments) => ping::run(arguments, watching),
             Self::Proxy(arguments) => proxy::run(arguments, watching),
+            Self::Mock(arguments) => mock::run(arguments),
             Self::Doctor(arguments) => doctor::run(arguments),
             Self::Schema(arguments) => schema::run(arguments),
             Self::Completions(arguments) => completions::run(arguments, grammar()),

@@ -1,0 +1,53 @@
+//! What a mock answers from: the file, and what it is. Knows files, no servers.
+
+use crate::contracts;
+use crate::failure::Failure;
+use mcproof_record::Transcript;
+use mcproof_relay::mock::{Answers, ContractAnswers, Ignored, RecordedAnswers, Recording, Repetition};
+use mcproof_trace::{Trace, TraceLine};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// Reads a trace or a lock.
+pub(super) fn read(path: &Path, ignored: &[String], repetition: Repetition) -> Result<Box<dyn Answers>, Failure> {
+    if let Some(text) = lock_text(path)? {
+        return Ok(Box::new(ContractAnswers::new(&contracts::read_lock(path, &text)?)));
+    }
+    let recording = Recording::of(&transcripts(path)?);
+    if recording.sessions.is_empty() {
+        let failure = Failure::bad_input("empty-recording", format!("{} has no request of a client", path.display()));
+        return Err(failure.hint("record one with `--trace FILE` of another command, such as `mcproof call`"));
+    }
+    Ok(Box::new(RecordedAnswers::new(recording, Ignored(ignored.to_vec()), repetition)))
+}
+
+/// The text of a file that is a lock.
+fn lock_text(path: &Path) -> Result<Option<String>, Failure> {
+    /// Bytes in which a lock names its contracts, or is none.
+    const LARGEST: u64 = 64 << 20;
+    let cannot = |error: std::io::Error| Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()));
+    let about = fs::metadata(path).map_err(cannot)?;
+    if !about.is_file() || about.len() > LARGEST {
+        return Ok(None);
+    }
+    let bytes = fs::read(path).map_err(cannot)?;
+    let is_lock = bytes.trim_ascii_start().starts_with(b"{")
+        && serde_json::from_slice::<serde_json::Value>(&bytes).is_ok_and(|value| value.get("contracts").is_some());
+    Ok(if is_lock { String::from_utf8(bytes).ok() } else { None })
+}
+
+/// The sessions of a trace.
+fn transcripts(path: &Path) -> Result<Vec<Transcript>, Failure> {
+    let cannot = |error: mcproof_trace::TraceError| {
+        Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()))
+            .hint("a mock takes a trace (`--trace FILE` of other commands) or a lock (`mcproof lock`)")
+    };
+    let mut sessions: BTreeMap<u32, Transcript> = BTreeMap::new();
+    for line in Trace::open(path).map_err(cannot)? {
+        if let TraceLine::Frame(frame) = line.map_err(cannot)? {
+            sessions.entry(frame.session.0).or_default().frames.push(frame.into_frame());
+        }
+    }
+    Ok(sessions.into_values().collect())
+}

@@ -1,0 +1,335 @@
+//! What a recording holds for a mock: each request of the client with everything that the server said because of it, in order.
+//! Reads frames; knows neither sockets nor how a request is matched.
+
+mod messages;
+mod rounds;
+
+use crate::mock::matching;
+use mcproof_protocol::Era;
+use mcproof_record::Transcript;
+use messages::{Sender, WireMessage};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// All sessions of a recording, in their order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Recording {
+    pub sessions: Vec<RecordedSession>,
+}
+
+/// One session: what its client sent, and what that led to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordedSession {
+    pub requests: Vec<RecordedRequest>,
+    pub notifications: Vec<RecordedNotification>,
+}
+
+/// A request of the client.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedRequest {
+    pub method: String,
+    /// As it was sent, with `_meta`.
+    pub params: Value,
+    /// What the server did before it answered, in order.
+    pub steps: Vec<TimedStep>,
+    pub outcome: Outcome,
+    /// From the request, or the last step, to the response.
+    pub delay: Duration,
+    /// What the server said afterwards, before the client sent anything else.
+    pub after: Vec<TimedStep>,
+}
+
+/// A notification of the client, and what the server said next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedNotification {
+    pub method: String,
+    pub after: Vec<TimedStep>,
+}
+
+/// Something that the server sent, and how long after what was before it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimedStep {
+    pub delay: Duration,
+    pub step: Step,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// A notification that belongs to the request.
+    Notify { method: String, params: Value },
+    /// A notification that belongs to the session: a list has changed, a resource was updated.
+    Announce { method: String, params: Value },
+    /// Requests of the server; the mock goes on when all have their response.
+    Ask(Vec<Question>),
+}
+
+/// A request of the server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// Its key in `inputRequests`, where the recording has one.
+    pub key: Option<String>,
+    pub method: String,
+    pub params: Value,
+    /// What the recorded client responded.
+    pub response: Option<Value>,
+}
+
+/// How a request ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    Result(Value),
+    /// The error object; over HTTP with this status.
+    Error { error: Value, status: Option<u16> },
+    /// An HTTP response without a message in it.
+    Http { status: u16, headers: Vec<(String, String)>, body: Vec<u8> },
+    /// No response came.
+    Silence,
+    /// The connection broke, or the server exited.
+    Gone,
+}
+
+/// Notifications that are about the session, whatever is open when they come.
+const SESSION_CHANGES: [&str; 5] = [
+    "notifications/tools/list_changed",
+    "notifications/prompts/list_changed",
+    "notifications/resources/list_changed",
+    "notifications/resources/updated",
+    "notifications/tasks/status",
+];
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+pub(crate) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+pub(crate) const LISTEN: &str = "subscriptions/listen";
+
+impl Recording {
+    /// The sessions of these transcripts; those in which nothing was requested are left out.
+    pub fn of(transcripts: &[Transcript]) -> Self {
+        let sessions = transcripts.iter().map(RecordedSession::of).filter(|session| !session.requests.is_empty());
+        Self { sessions: sessions.collect() }
+    }
+
+    /// The eras that were recorded.
+    pub fn eras(&self) -> Vec<Era> {
+        [Era::Legacy, Era::Modern].into_iter().filter(|era| self.sessions.iter().any(|session| session.speaks(*era))).collect()
+    }
+
+    pub fn count_requests(&self) -> usize {
+        self.sessions.iter().map(|session| session.requests.len()).sum()
+    }
+}
+
+impl RecordedSession {
+    /// The first request with this method that has a result, and the result.
+    pub fn first_result(&self, method: &str) -> Option<(&RecordedRequest, &Value)> {
+        self.requests.iter().filter(|request| request.method == method).find_map(|request| match &request.outcome {
+            Outcome::Result(result) => Some((request, result)),
+            _ => None,
+        })
+    }
+
+    pub fn speaks(&self, era: Era) -> bool {
+        match era {
+            Era::Legacy => self.first_result("initialize").is_some(),
+            Era::Modern => self.requests.iter().any(|request| {
+                matches!(request.outcome, Outcome::Result(_)) && matching::is_modern(&request.params)
+            }),
+        }
+    }
+
+    fn of(transcript: &Transcript) -> Self {
+        let mut builder = Builder::default();
+        for message in messages::read(transcript) {
+            builder.add(message);
+        }
+        builder.finish()
+    }
+}
+
+/// Follows a session from its first frame to its last.
+#[derive(Default)]
+struct Builder {
+    session: RecordedSession,
+    /// Requests without a response so far, by id, in their order.
+    open: Vec<(String, usize)>,
+    by_token: HashMap<String, usize>,
+    by_exchange: HashMap<u64, usize>,
+    /// When something last happened for a request.
+    last: HashMap<usize, Duration>,
+    /// Requests of the server without a response so far, by id: where they stand.
+    asked: HashMap<String, Asked>,
+    /// What the client sent last.
+    anchor: Option<(Anchor, Duration)>,
+}
+
+#[derive(Clone, Copy)]
+enum Anchor {
+    Request(usize),
+    Notification(usize),
+}
+
+#[derive(Clone, Copy)]
+struct Asked {
+    anchor: Anchor,
+    is_step: bool,
+    place: usize,
+}
+
+impl Builder {
+    fn add(&mut self, message: WireMessage) {
+        match message.sender {
+            Sender::Client => self.from_client(message),
+            Sender::Server => self.from_server(message),
+            Sender::Nobody => self.broken(message.exchange),
+        }
+    }
+
+    fn from_client(&mut self, message: WireMessage) {
+        let WireMessage { at, value, exchange, .. } = message;
+        let id = value.get("id").map(Value::to_string);
+        let Some(method) = value.get("method").and_then(Value::as_str) else {
+            self.respond(id.as_deref(), &value);
+            return;
+        };
+        let params = value.get("params").cloned().unwrap_or_else(|| json!({}));
+        let Some(id) = id else {
+            let place = self.session.notifications.len();
+            self.session.notifications.push(RecordedNotification { method: method.to_owned(), after: Vec::new() });
+            self.anchor = Some((Anchor::Notification(place), at));
+            if method == "notifications/cancelled" {
+                let canceled = params.get("requestId").map(Value::to_string);
+                self.open.retain(|(id, _)| Some(id) != canceled.as_ref());
+            }
+            return;
+        };
+        let place = self.session.requests.len();
+        if let Some(token) = params.pointer("/_meta/progressToken") {
+            self.by_token.insert(token.to_string(), place);
+        }
+        if let Some(exchange) = exchange {
+            self.by_exchange.insert(exchange, place);
+        }
+        self.open.push((id, place));
+        self.last.insert(place, at);
+        self.anchor = Some((Anchor::Request(place), at));
+        let (steps, after) = (Vec::new(), Vec::new());
+        let request = RecordedRequest { method: method.to_owned(), params, steps, outcome: Outcome::Silence, delay: Duration::ZERO, after };
+        self.session.requests.push(request);
+    }
+
+    /// The client responds to a request of the server.
+    fn respond(&mut self, id: Option<&str>, value: &Value) {
+        let Some(asked) = id.and_then(|id| self.asked.remove(id)) else { return };
+        let steps = match (asked.anchor, asked.is_step) {
+            (Anchor::Request(request), true) => &mut self.session.requests[request].steps,
+            (Anchor::Request(request), false) => &mut self.session.requests[request].after,
+            (Anchor::Notification(notification), _) => &mut self.session.notifications[notification].after,
+        };
+        if let Some(Step::Ask(questions)) = steps.get_mut(asked.place).map(|timed| &mut timed.step) {
+            for question in questions {
+                question.response = Some(response_of(value));
+            }
+        }
+    }
+
+    fn from_server(&mut self, message: WireMessage) {
+        let WireMessage { at, value, exchange, status, plain, .. } = message;
+        let by_exchange = exchange.and_then(|exchange| self.by_exchange.get(&exchange).copied());
+        if let Some(plain) = plain {
+            // A response that is no message ends the request that the HTTP request carried.
+            if let Some(place) = by_exchange.filter(|place| self.is_open(*place)) {
+                self.end(place, at, Outcome::Http { status: plain.status, headers: plain.headers, body: plain.body });
+            }
+            return;
+        }
+        let id = value.get("id").filter(|id| !id.is_null()).map(Value::to_string);
+        let Some(method) = value.get("method").and_then(Value::as_str).map(str::to_owned) else {
+            let by_id = id.and_then(|id| self.open.iter().rev().find(|(known, _)| *known == id).map(|(_, place)| *place));
+            // An error about a message that could not be read has no id, but it has its exchange.
+            let Some(place) = by_id.or(by_exchange.filter(|place| self.is_open(*place))) else { return };
+            let outcome = match (value.get("result"), value.get("error")) {
+                (Some(result), _) => Outcome::Result(result.clone()),
+                (None, Some(error)) => Outcome::Error { error: error.clone(), status: status.filter(|status| *status != 200) },
+                (None, None) => return,
+            };
+            self.end(place, at, outcome);
+            return;
+        };
+        let params = value.get("params").cloned().unwrap_or_else(|| json!({}));
+        let is_change = SESSION_CHANGES.contains(&method.as_str()) || params.pointer("/_meta").is_some_and(|meta| meta.get(SUBSCRIPTION).is_some());
+        let is_session = is_change && method != ACKNOWLEDGED;
+        let by_token = params.get("progressToken").and_then(|token| self.by_token.get(&token.to_string()).copied());
+        let subject = by_token.or(by_exchange).or_else(|| self.latest_open()).filter(|_| !is_session);
+        let step = match &id {
+            Some(_) => Step::Ask(vec![Question { key: None, method, params, response: None }]),
+            None if is_session || subject.is_none() => Step::Announce { method, params },
+            None => Step::Notify { method, params },
+        };
+        let (anchor, is_step) = match subject.filter(|place| self.is_open(*place)) {
+            Some(place) => (Anchor::Request(place), true),
+            None => match self.anchor {
+                Some((anchor, _)) => (anchor, false),
+                // What a server says before anybody has said anything to it has no place in a session.
+                None => return,
+            },
+        };
+        let since = match (anchor, is_step) {
+            (Anchor::Request(place), _) => self.last.get(&place).copied(),
+            _ => self.anchor.map(|(_, at)| at),
+        };
+        let delay = at.saturating_sub(since.unwrap_or(at));
+        let steps = match (anchor, is_step) {
+            (Anchor::Request(place), true) => &mut self.session.requests[place].steps,
+            (Anchor::Request(place), false) => &mut self.session.requests[place].after,
+            (Anchor::Notification(place), _) => &mut self.session.notifications[place].after,
+        };
+        if let Some(id) = id {
+            self.asked.insert(id, Asked { anchor, is_step, place: steps.len() });
+        }
+        steps.push(TimedStep { delay, step });
+        match anchor {
+            Anchor::Request(place) => drop(self.last.insert(place, at)),
+            Anchor::Notification(_) => self.anchor = Some((anchor, at)),
+        }
+    }
+
+    fn end(&mut self, place: usize, at: Duration, outcome: Outcome) {
+        let request = &mut self.session.requests[place];
+        request.delay = at.saturating_sub(self.last.get(&place).copied().unwrap_or(at));
+        request.outcome = outcome;
+        self.open.retain(|(_, open)| *open != place);
+        self.last.insert(place, at);
+    }
+
+    /// A connection broke, or the process ended: whatever was still open has no response because of it.
+    fn broken(&mut self, exchange: Option<u64>) {
+        let ended = exchange.map(|exchange| self.by_exchange.get(&exchange).copied());
+        for place in self.open.iter().map(|(_, place)| *place) {
+            if ended.is_none_or(|ended| ended == Some(place)) && self.session.requests[place].method != LISTEN {
+                self.session.requests[place].outcome = Outcome::Gone;
+            }
+        }
+        if exchange.is_none() {
+            self.open.clear();
+        }
+    }
+
+    fn is_open(&self, place: usize) -> bool {
+        self.open.iter().any(|(_, open)| *open == place)
+    }
+
+    /// The newest request that waits for its response; over a stream for everything that is all there is to go by.
+    fn latest_open(&self) -> Option<usize> {
+        self.open.iter().rev().map(|(_, place)| *place).find(|place| self.session.requests[*place].method != LISTEN)
+    }
+
+    fn finish(mut self) -> RecordedSession {
+        rounds::join(&mut self.session.requests);
+        self.session
+    }
+}
+
+/// Of a response only what it says.
+fn response_of(value: &Value) -> Value {
+    let said = ["result", "error"].into_iter().find_map(|key| Some((key.to_owned(), value.get(key)?.clone())));
+    Value::Object(Map::from_iter(said))
+}

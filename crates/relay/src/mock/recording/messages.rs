@@ -1,0 +1,105 @@
+//! The messages in a transcript, in order, with what HTTP says of them. Knows frames, no sessions.
+
+use mcproof_record::{Direction, FrameBody, Transcript};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sender {
+    Client,
+    Server,
+    /// Not a message: the process or the connection ended.
+    Nobody,
+}
+
+pub(super) struct WireMessage {
+    pub(super) at: Duration,
+    pub(super) sender: Sender,
+    pub(super) value: Value,
+    /// The HTTP exchange that carried it.
+    pub(super) exchange: Option<u64>,
+    /// Of the HTTP response that carried it.
+    pub(super) status: Option<u16>,
+    /// An HTTP response that carried no message.
+    pub(super) plain: Option<PlainResponse>,
+}
+
+pub(super) struct PlainResponse {
+    pub(super) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+}
+
+/// What a client can do something with; the others are about the connection or the body as it was.
+const HEADERS_KEPT: [&str; 3] = ["content-type", "www-authenticate", "retry-after"];
+
+pub(super) fn read(transcript: &Transcript) -> Vec<WireMessage> {
+    let mut heads: HashMap<u64, (u16, Vec<(String, String)>)> = HashMap::new();
+    let mut found = Vec::new();
+    for frame in &transcript.frames {
+        let sender = match frame.direction {
+            Direction::ToServer => Sender::Client,
+            Direction::FromServer => Sender::Server,
+            Direction::Local => Sender::Nobody,
+        };
+        let mut push = |sender, exchange: Option<u64>, status, bytes: &[u8]| {
+            let messages = values(bytes);
+            let is_message = !messages.is_empty();
+            for value in messages {
+                found.push(WireMessage { at: frame.at, sender, value, exchange, status, plain: None });
+            }
+            is_message
+        };
+        match &frame.body {
+            FrameBody::Line { bytes, .. } => drop(push(sender, None, None, bytes.as_bytes())),
+            FrameBody::HttpRequest { exchange, body, .. } => drop(push(Sender::Client, Some(exchange.0), None, body.as_bytes())),
+            FrameBody::HttpResponse { exchange, status, headers } => {
+                heads.insert(exchange.0, (*status, headers.clone()));
+            }
+            FrameBody::HttpBody { exchange, bytes } => {
+                let head = heads.remove(&exchange.0);
+                let status = head.as_ref().map(|(status, _)| *status);
+                if !push(Sender::Server, Some(exchange.0), status, bytes.as_bytes())
+                    && let Some((status, headers)) = head
+                {
+                    found.push(plain(frame.at, exchange.0, status, &headers, bytes.as_bytes()));
+                }
+            }
+            FrameBody::SseEvent { exchange, event, data: Some(data), .. } if event.as_deref() != Some("endpoint") => {
+                heads.remove(&exchange.0);
+                push(Sender::Server, Some(exchange.0), None, data.as_bytes());
+            }
+            FrameBody::HttpEnd { exchange, error } => {
+                let head = heads.remove(&exchange.0);
+                match (error, head) {
+                    (Some(_), _) => found.push(nobody(frame.at, Some(exchange.0))),
+                    (None, Some((status, headers))) if status >= 400 => found.push(plain(frame.at, exchange.0, status, &headers, b"")),
+                    (None, _) => {}
+                }
+            }
+            FrameBody::Exited { .. } => found.push(nobody(frame.at, None)),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn plain(at: Duration, exchange: u64, status: u16, headers: &[(String, String)], body: &[u8]) -> WireMessage {
+    let kept = headers.iter().filter(|(name, _)| HEADERS_KEPT.iter().any(|known| name.eq_ignore_ascii_case(known)));
+    let plain = PlainResponse { status, headers: kept.cloned().collect(), body: body.to_vec() };
+    WireMessage { at, sender: Sender::Server, value: Value::Null, exchange: Some(exchange), status: None, plain: Some(plain) }
+}
+
+fn nobody(at: Duration, exchange: Option<u64>) -> WireMessage {
+    WireMessage { at, sender: Sender::Nobody, value: Value::Null, exchange, status: None, plain: None }
+}
+
+/// The messages in some bytes: none, one, or a batch of them.
+fn values(bytes: &[u8]) -> Vec<Value> {
+    match serde_json::from_slice(bytes) {
+        Ok(Value::Array(values)) => values.into_iter().filter(Value::is_object).collect(),
+        Ok(value @ Value::Object(_)) if value.get("jsonrpc").is_some() => vec![value],
+        _ => Vec::new(),
+    }
+}
