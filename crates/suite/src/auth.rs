@@ -4,6 +4,7 @@ use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::reach::read_text_file;
 use super::reader::Reader;
+use super::restriction::UrlOwner;
 use super::source::Span;
 use mcproof_client::auth::{
     Authorization, Credential, DynamicRegistration, Grant, Identity, Registered, Secret, SigningAlgorithm, SigningKey,
@@ -90,7 +91,7 @@ pub static AUTH: Object<AuthDraft> = Object {
             read: |reader, node, draft| {
                 draft.of_client.push(("issuer", reader.key));
                 let issuer = reader.text(node)?;
-                reader.permit(node.span, |restriction| restriction.url(&issuer, false))?;
+                reader.permit(node.span, |restriction| restriction.url(&issuer, UrlOwner::Others))?;
                 draft.issuer = Some(issuer);
                 Ok(())
             },

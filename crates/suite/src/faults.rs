@@ -6,6 +6,7 @@ use super::plan::Fault;
 use super::reader::Reader;
 use super::source::Span;
 use mcproof_client::{FaultDirection, FaultRule, InjectedFault, Schedule};
+use mcproof_protocol::methods;
 use mcproof_record::Diagnostic;
 use std::time::Duration;
 
@@ -251,7 +252,7 @@ fn read_fault(reader: &mut Reader<'_>, node: &Node) -> Option<Fault> {
         reader.error("meaningless-key", "`to` has no effect with `status`, which applies to requests", key);
     }
     if let (Some(_), Some((method, span))) = (&draft.tool, &draft.method)
-        && method != "tools/call"
+        && method != methods::TOOLS_CALL
     {
         let diagnostic = Diagnostic::error("meaningless-key", format!("`tool` chooses among calls, and `{method}` is none"));
         reader.report(diagnostic.hint("leave out `method`, or `tool`"), *span);

@@ -6,7 +6,7 @@ use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::plan::LimitChoices;
 use super::reader::Reader;
-use super::restriction::Restriction;
+use super::restriction::{Restriction, UrlOwner};
 use super::size::{parse_head_size, parse_size};
 use super::source::Span;
 use mcproof_client::{JsonLimits, Proxies, Proxy, Tls, TlsFailure, Verification};
@@ -239,7 +239,7 @@ pub(crate) fn read_proxy(reader: &mut Reader<'_>, node: &Node, draft: &mut Reach
         return Ok(());
     }
     let url = if written.contains("://") { written.clone() } else { format!("http://{written}") };
-    reader.permit(node.span, |restriction| restriction.url(&url, false))?;
+    reader.permit(node.span, |restriction| restriction.url(&url, UrlOwner::Others))?;
     match Proxy::parse(&written) {
         Ok(proxy) => {
             draft.proxy = Some(Proxies::Always(proxy));

@@ -8,6 +8,7 @@ use super::format::{Fault, Key, Object, Presence, Shape};
 use super::plan::{Binding, Fault as PlannedFault, Inherited, Launch, Reach, Server};
 use super::reach::{LIMITS, LIMITS_DOC, PROXY_DOC, ReachDraft, TLS, TLS_DOC, read_limits, read_proxy, read_tls};
 use super::reader::Reader;
+use super::restriction::UrlOwner;
 use super::source::Span;
 use super::test::TMP;
 use mcproof_analysis::diagnosis::Audience;
@@ -422,7 +423,8 @@ fn read_binding(reader: &mut Reader<'_>, node: &Node, transport: Transport, serv
         reader.permit_launch(launch, draft.command_key.unwrap_or(key))?;
     }
     if let Some(url) = &draft.url {
-        reader.permit(draft.url_span.unwrap_or(key), |restriction| restriction.url(url, launch.is_some()))?;
+        let owner = if launch.is_some() { UrlOwner::Suite } else { UrlOwner::Others };
+        reader.permit(draft.url_span.unwrap_or(key), |restriction| restriction.url(url, owner))?;
     }
     let mut binding =
         Binding { transport, place, launch, url: draft.url, headers: draft.headers, port_from: draft.port_from, reach: Reach::default() };
