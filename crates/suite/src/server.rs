@@ -25,21 +25,21 @@ pub static SERVER: Object<ServerDraft> = Object {
     keys: &[
         Key {
             name: "stdio",
-            doc: "how to start it over stdio: a command, or a map with `command`",
+            doc: "over stdio: the command that starts it, or a map with `command`",
             shape: Shape::ObjectOrText(&BINDING),
             presence: Presence::Optional,
             read: |reader, node, draft| read_binding(reader, node, Transport::Stdio, draft),
         },
         Key {
             name: "http",
-            doc: "how to reach (and start) it over Streamable HTTP: a URL, or a map with `url`",
+            doc: "over Streamable HTTP: its URL, or a map with `url`",
             shape: Shape::ObjectOrText(&BINDING),
             presence: Presence::Optional,
             read: |reader, node, draft| read_binding(reader, node, Transport::Http, draft),
         },
         Key {
             name: "sse",
-            doc: "how to reach (and start) it over HTTP+SSE of 2024-11-05: a URL, or a map with `url`",
+            doc: "over HTTP+SSE of 2024-11-05: its URL, or a map with `url`",
             shape: Shape::ObjectOrText(&BINDING),
             presence: Presence::Optional,
             read: |reader, node, draft| read_binding(reader, node, Transport::Sse, draft),
@@ -157,7 +157,7 @@ pub static BINDING: Object<BindingDraft> = Object {
         },
         Key {
             name: "headers",
-            doc: "HTTP headers that every request carries",
+            doc: "HTTP headers of every request",
             shape: Shape::Texts,
             presence: Presence::Optional,
             read: |reader, node, draft| {

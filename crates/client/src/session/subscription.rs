@@ -18,9 +18,7 @@ use tokio::time::{Instant, sleep_until};
 /// Why a subscription could not be opened.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ListenFailure {
-    #[error(
-        "`subscriptions/listen` came with 2026-07-28; this server speaks {version}, which uses `resources/subscribe` instead"
-    )]
+    #[error("`subscriptions/listen` came with 2026-07-28; this server speaks {version}, which uses `resources/subscribe` instead")]
     NotInThisRevision { version: String },
     #[error(transparent)]
     Call(#[from] CallFailure),
