@@ -250,7 +250,7 @@ pub(super) fn locked_target(server: &TargetArgs, named: Option<&String>) -> Opti
         target.command.as_ref()?;
     }
     if let Some(url) = url {
-        target.url = (!contracts::url_holds_secret(url)).then(|| url.clone());
+        target.url = (!contracts::text_holds_secret(url)).then(|| url.clone());
         target.url.as_ref()?;
     } else if target.command.is_none() {
         target.server = Some(name?.clone());
