@@ -8,7 +8,7 @@ use mcproof_record::{
     CheckReport, Conversation, Direction, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Transcript,
 };
 use mcproof_report::{Style, check as shown};
-use mcproof_rules as rules;
+use mcproof_rules::{self as rules, Strictness};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -24,11 +24,11 @@ pub fn check(bytes: &[u8]) {
             Err(_) => return,
         },
     };
-    let report = rules::report("fuzzed".to_owned(), &RULES, takes, false);
+    let report = rules::report("fuzzed".to_owned(), &RULES, takes, Strictness::Tolerant);
     let written = serde_json::to_vec(&report).expect("a report has text keys only");
     let read: CheckReport = serde_json::from_slice(&written).expect("what was written is read");
     assert_eq!(read, report, "read as it was written");
-    let again = rules::report("fuzzed".to_owned(), &RULES, read.conversations, false);
+    let again = rules::report("fuzzed".to_owned(), &RULES, read.conversations, Strictness::Tolerant);
     assert_eq!(again.rules, report.rules, "judged alike");
     let text = shown::render(&report, &Style::default());
     let hostile = text.chars().find(|character| character.is_control() && *character != '\n');

@@ -12,6 +12,7 @@ mod programs;
 mod requirements;
 mod sdks;
 mod stability;
+mod strings;
 mod supply;
 mod test_programs;
 #[cfg(test)]
@@ -50,6 +51,7 @@ Usage: cargo xtask <TASK>
   sdks [--program PATH] [--page] [PACKAGE…]
                   check a minimal correct server with each version of each SDK (sdks/), compare the findings with the table of
                   known defects, and write docs/sdks.md; --page only compares and writes
+  strings         list every text in the sources that a user may read, to be proofread
   supply          check licenses, duplicates, sources and (if the database is reachable) advisories of the crates (deny.toml)
   growth [--program PATH] [--most N] [NAME…]
                   measure time and memory for 100 to 10,000 items of each kind and write docs/growth.md
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
             told(requirements::parse(arguments).and_then(|plan| requirements::compare(root(), &plan)).map(|report| print!("{report}")))
         }
         ["sdks", arguments @ ..] => told(sdks::sdks(root(), arguments)),
+        ["strings"] => told(strings::strings(root()).map(|listed| print!("{listed}"))),
         ["supply"] => told(supply::supply(root())),
         ["growth", arguments @ ..] => told(growth::growth(root(), arguments)),
         ["bench"] => bench(),

@@ -2,7 +2,7 @@
 
 use crate::probes::LEFT_OUT;
 use mcproof_client::jsonrpc::holds_more_values;
-use mcproof_protocol::{Era, Revision};
+use mcproof_protocol::{Era, Revision, methods};
 use mcproof_record::{Conversation, Direction, ExchangeId, Frame, FrameBody, FrameId, ProbeOutcome, Probed};
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Probes that send what any client sends: what the server lists or declares, in the usual form.
 pub const USUAL_PROBES: [&str; 12] = [
-    "ping",
+    methods::PING,
     "list",
     "list-again",
     "list-for-calls",
@@ -412,7 +412,7 @@ impl<'a> ConversationView<'a> {
     /// the first one.
     pub fn rests_on_second_session(&self, frames: &[FrameId]) -> bool {
         const BUSY: [u16; 4] = [400, 409, 429, 503];
-        let handshakes = || self.from_client().filter(|wire_message| wire_message.method() == Some("initialize"));
+        let handshakes = || self.from_client().filter(|wire_message| wire_message.method() == Some(methods::INITIALIZE));
         let exchange_of = |wire_message: &WireMessage<'_>| wire_message.exchange.and_then(|id| self.exchanges.get(&id));
         let was_given =
             |wire_message: &WireMessage<'_>| exchange_of(wire_message).is_some_and(|exchange| exchange.header("mcp-session-id").is_some());
@@ -468,7 +468,7 @@ impl<'a> ConversationView<'a> {
     pub fn tools(&self) -> Vec<(&Value, FrameId)> {
         let mut seen = std::collections::BTreeSet::new();
         let mut tools = Vec::new();
-        for (items, frame) in self.listed("tools/list", "tools") {
+        for (items, frame) in self.listed(methods::TOOLS_LIST, "tools") {
             for tool in items {
                 if seen.insert(tool.get("name").and_then(Value::as_str).unwrap_or_default()) {
                     tools.push((tool, frame));
@@ -480,7 +480,7 @@ impl<'a> ConversationView<'a> {
 
     /// The result of the handshake: of `initialize`, or of `server/discover`.
     pub fn handshake(&self) -> Option<(&Value, FrameId)> {
-        let method = if self.is_modern() { "server/discover" } else { "initialize" };
+        let method = if self.is_modern() { methods::SERVER_DISCOVER } else { methods::INITIALIZE };
         let (_, answer) = self.requests().rfind(|(request, _)| request.method() == Some(method))?;
         let answer = answer?;
         Some((answer.value.get("result")?, answer.frame.id))

@@ -7,6 +7,7 @@ use mcproof_client::{
     Bound, CallFailure, Closed, ConnectFailure, Exit, Fault, HttpHead, ListFailure, Session, SseFailure, StartFailure, Tap, Target,
     TaskFailure, Unanswered, ViolationKind,
 };
+use mcproof_protocol::methods;
 use mcproof_record::{Diagnostic, Direction, Evidence, ExchangeId, FrameBody, FrameId, Raw, Transcript};
 
 /// The number of frames and stderr lines that a diagnostic shows.
@@ -110,10 +111,11 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
     let by_hand = || target.command().map(|command| format!("run `{}` in a terminal to see its output", shell_line(command)));
     let fixed = |text: &str| Some(text.to_owned());
     let flags = |flags: &str, members: &str| audience.hint(if audience == Audience::Monitor { members } else { flags }, members, flags);
-    let skip_discover = |flag: &str| match was_requested(transcript, "server/discover") && was_requested(transcript, "initialize") {
-        true => format!("; {flag} skips `server/discover`, in case the server cannot handle it"),
-        false => String::new(),
-    };
+    let skip_discover =
+        |flag: &str| match was_requested(transcript, methods::SERVER_DISCOVER) && was_requested(transcript, methods::INITIALIZE) {
+            true => format!("; {flag} skips `server/discover`, in case the server cannot handle it"),
+            false => String::new(),
+        };
     let slow_start = || {
         if audience == Audience::Monitor {
             return fixed(LONGER);
@@ -283,7 +285,7 @@ pub fn of_task_failure(failure: &TaskFailure, method: &str, scene: &Scene) -> Di
     let fixed = |text: &str| Some(text.to_owned());
     let (code, hint) = match failure {
         F::Call(failure) => return of_call_failure(failure, method, scene),
-        F::List(failure) => return of_list_failure(failure, "tools/list", scene),
+        F::List(failure) => return of_list_failure(failure, methods::TOOLS_LIST, scene),
         F::NotInThisRevision { .. } | F::NotDeclared { .. } | F::NotForThisTool { .. } => {
             ("tasks-not-offered", fixed("remove `task`, or use a server that offers tasks in this revision"))
         }

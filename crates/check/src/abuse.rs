@@ -5,7 +5,7 @@ use super::explorer::Explorer;
 use super::{CheckOptions, process};
 use mcproof_analysis::probes::CONTROL;
 use mcproof_client::WaitFor;
-use mcproof_protocol::{EraChoice, Transport};
+use mcproof_protocol::{EraChoice, Transport, methods};
 use mcproof_record::Conversation;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -19,7 +19,7 @@ const HUGE: usize = 4 << 20;
 /// What is sent as it stands: the probe, and one message after the other.
 fn abuses(explorer: &Explorer<'_>) -> Vec<(&'static str, Vec<Vec<u8>>)> {
     let ask = |id: &str, params: Value| {
-        let method = if explorer.is_modern() { "server/discover" } else { "ping" };
+        let method = if explorer.is_modern() { methods::SERVER_DISCOVER } else { methods::PING };
         line(&explorer.build_request(json!(id), method, params))
     };
     let tell = |method: &str, params: Value| line(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
@@ -30,7 +30,7 @@ fn abuses(explorer: &Explorer<'_>) -> Vec<(&'static str, Vec<Vec<u8>>)> {
     let twice = ask("mcproof-twice", json!({}));
     let mut abuses = vec![
         ("unknown-notification", vec![tell("notifications/mcproof-nothing", json!({}))]),
-        ("unknown-cancel", vec![tell("notifications/cancelled", json!({ "requestId": "mcproof-never-asked" }))]),
+        ("unknown-cancel", vec![tell(methods::notifications::CANCELLED, json!({ "requestId": "mcproof-never-asked" }))]),
         ("duplicate-id", vec![twice.clone(), twice]),
         ("blank-line", vec![b"\n".to_vec()]),
         ("batch", vec![line(&json!([explorer.build_request(json!("mcproof-batch"), "tools/list", json!({}))]))]),

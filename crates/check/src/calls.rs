@@ -6,7 +6,7 @@ use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::{EXPLORED_IN_PART, UNANSWERED_CALL};
 use mcproof_analysis::{ConversationView, named};
 use mcproof_client::Session;
-use mcproof_protocol::{EraChoice, Transport};
+use mcproof_protocol::{EraChoice, Transport, methods};
 use mcproof_record::Conversation;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -91,7 +91,7 @@ impl Callable {
 
     pub(super) fn call(&self, probe: &'static str, arguments: Value) -> ParallelRequest {
         let params = json!({ "name": self.name, "arguments": arguments });
-        ParallelRequest { probe, subject: self.name.clone(), method: "tools/call", params }
+        ParallelRequest { probe, subject: self.name.clone(), method: methods::TOOLS_CALL, params }
     }
 
     fn schema(&self) -> &Value {
@@ -240,7 +240,7 @@ pub(super) async fn list(explorer: &mut Explorer<'_>) -> Vec<Value> {
 }
 
 async fn list_as(explorer: &mut Explorer<'_>, probe: &str) -> Vec<Value> {
-    let list = async |session: &Session, deadline: Duration| session.list("tools/list", "tools", deadline.min(LISTING)).await;
+    let list = async |session: &Session, deadline: Duration| session.list(methods::TOOLS_LIST, "tools", deadline.min(LISTING)).await;
     explorer.together(probe, list).await.map(|listed| listed.items).unwrap_or_default()
 }
 
@@ -326,8 +326,8 @@ enum Certainty {
 
 async fn cancel_once(explorer: &mut Explorer<'_>, tool: &Callable, took: Duration, turn: usize) -> Certainty {
     let id = json!(format!("{CANCELLED}-{turn}"));
-    let call = explorer.build_request(id.clone(), "tools/call", json!({ "name": tool.name, "arguments": tool.arguments }));
-    let mut cancellation = explorer.build_request(Value::Null, "notifications/cancelled", json!({ "requestId": id }));
+    let call = explorer.build_request(id.clone(), methods::TOOLS_CALL, json!({ "name": tool.name, "arguments": tool.arguments }));
+    let mut cancellation = explorer.build_request(Value::Null, methods::notifications::CANCELLED, json!({ "requestId": id }));
     if let Some(members) = cancellation.as_object_mut() {
         members.shift_remove("id");
     }

@@ -1,6 +1,7 @@
 //! Sends many requests at once, chosen so that mixed-up responses are visible.
 
 use super::explorer::Explorer;
+use mcproof_protocol::methods;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -15,24 +16,24 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) async fn take(explorer: &mut Explorer<'_>, tools: &[Value], resources: &[Value]) {
     let any = explorer.any_method();
     let mut requests: Vec<(&str, Value)> =
-        [any, "prompts/list", any, "resources/list", "prompts/list"].map(|method| (method, json!({}))).into();
+        [any, methods::PROMPTS_LIST, any, methods::RESOURCES_LIST, methods::PROMPTS_LIST].map(|method| (method, json!({}))).into();
     let uris = resources.iter().filter_map(|resource| resource.get("uri")?.as_str());
-    requests.extend(uris.take(MOST_READS).map(|uri| ("resources/read", json!({ "uri": uri }))));
+    requests.extend(uris.take(MOST_READS).map(|uri| (methods::RESOURCES_READ, json!({ "uri": uri }))));
     let permission = explorer.check_options.calls.clone();
     let callable = tools.iter().filter(|tool| permission.allows(tool)).filter_map(|tool| Some((tool.get("name")?, only_text(tool)?)));
     for (name, argument) in callable.take(MOST_TOOLS) {
         requests.extend(CALLS.map(|call| {
             let text = format!("mcproof-at-once-{call}");
-            ("tools/call", json!({ "name": name, "arguments": { argument: text } }))
+            (methods::TOOLS_CALL, json!({ "name": name, "arguments": { argument: text } }))
         }));
     }
     let answered = explorer
         .together("concurrent", async |session, deadline| {
             let send = async |method: &str, params: &Value| {
-                let patience = if method == "tools/call" { PATIENCE.min(deadline) } else { deadline };
+                let patience = if method == methods::TOOLS_CALL { PATIENCE.min(deadline) } else { deadline };
                 let params: Option<Map<String, Value>> = params.as_object().cloned();
                 // What came of it is in the transcript.
-                session.request(method, params, patience).await.is_ok() || method != "tools/call"
+                session.request(method, params, patience).await.is_ok() || method != methods::TOOLS_CALL
             };
             futures_util::future::join_all(requests.iter().map(|(method, params)| send(method, params))).await
         })

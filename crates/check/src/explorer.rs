@@ -10,7 +10,7 @@ use mcproof_client::{
     CallFailure, ClientProfile, ConnectFailure, ConnectOptions, HeaderCase, Headers, ListenFailure, ProcessSignal, RawHttpRequest,
     RawHttpResponse, Reply, Session, ShutdownTimeouts, SseFailure, Tap, Target, WaitFor, open_bare, open_session, request_elsewhere,
 };
-use mcproof_protocol::{EraChoice, Revision, Transport};
+use mcproof_protocol::{EraChoice, Revision, Transport, methods};
 use mcproof_record::{Conversation, Direction, Ending, FrameBody, FrameId, Opened, ProbeOutcome, Probed, Transcript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -215,7 +215,7 @@ impl<'a> Explorer<'a> {
                         (failure, Some(session))
                     }
                     None => {
-                        let method = "server/discover";
+                        let method = methods::SERVER_DISCOVER;
                         let failure = CallFailure::TimedOut { method: method.into(), after: began.elapsed(), stage: None };
                         (ConnectFailure::Unanswered { method, failure, faults: Vec::new() }, None)
                     }
@@ -344,7 +344,7 @@ impl<'a> Explorer<'a> {
 
     /// The same for a request that is the first: what it waits for is the start of the server as well.
     fn first_patience(&mut self) -> Option<Duration> {
-        let patience = self.patience("initialize")?;
+        let patience = self.patience(methods::INITIALIZE)?;
         if self.has_sent() {
             return Some(patience);
         }
@@ -384,9 +384,9 @@ impl<'a> Explorer<'a> {
     /// The method of a request for which any will do that every server has.
     pub(super) fn any_method(&self) -> &'static str {
         match (self.check_options.budget.lists_many(), self.is_modern()) {
-            (false, _) => "tools/list",
-            (true, false) => "ping",
-            (true, true) => "server/discover",
+            (false, _) => methods::TOOLS_LIST,
+            (true, false) => methods::PING,
+            (true, true) => methods::SERVER_DISCOVER,
         }
     }
 
@@ -504,7 +504,7 @@ impl<'a> Explorer<'a> {
 
     /// Listens for what the filter names, at most for `hold` after the acknowledgement, and cancels then.
     pub(super) async fn listen(&mut self, probe: &str, filter: Map<String, Value>, hold: Duration) {
-        let Some(patience) = self.patience("subscriptions/listen") else { return };
+        let Some(patience) = self.patience(methods::SUBSCRIPTIONS_LISTEN) else { return };
         let first = self.tap.mark();
         let deadline = patience.min(MOST_FOR_AN_ACKNOWLEDGEMENT);
         let outcome = match self.session.listen(filter, deadline).await {
@@ -515,7 +515,7 @@ impl<'a> Explorer<'a> {
                 ProbeOutcome::Done
             }
             Err(ListenFailure::Call(CallFailure::TimedOut { after, .. })) => {
-                match self.record_silence("subscriptions/listen", first, after) {
+                match self.record_silence(methods::SUBSCRIPTIONS_LISTEN, first, after) {
                     Wait::TooShort => return,
                     Wait::LongEnough => ProbeOutcome::Silent,
                 }
@@ -560,7 +560,7 @@ impl<'a> Explorer<'a> {
             // Whether it was taken shows in the transcript.
             let _ = self.session.send_message(initialized.as_object().unwrap_or(&Map::new()), patience).await;
         }
-        self.conclude(probe, Some(version), "initialize", first, outcome)
+        self.conclude(probe, Some(version), methods::INITIALIZE, first, outcome)
     }
 
     /// Something that was seen beside the conversation: the subject says what.
@@ -717,7 +717,7 @@ impl<'a> Explorer<'a> {
 
     /// Whether the server still responds; recorded as the probe `PROBE-after`.
     pub(super) async fn is_alive_after(&mut self, probe: &str) -> bool {
-        let methods = if self.is_modern() { ["server/discover", "tools/list"] } else { ["ping", "tools/list"] };
+        let methods = if self.is_modern() { [methods::SERVER_DISCOVER, methods::TOOLS_LIST] } else { [methods::PING, methods::TOOLS_LIST] };
         // One that is silent about one thing may respond to another.
         let mut left: Vec<&str> = methods.into_iter().filter(|method| !self.waits.is_silent(method)).collect();
         if left.is_empty() {
@@ -861,7 +861,7 @@ impl<'a> Explorer<'a> {
             Ok(Some(reply)) => {
                 self.silent_in_row = 0;
                 // What is counted for `initialize` is the start.
-                if method != "initialize" {
+                if method != methods::INITIALIZE {
                     self.waits.answered(reply.elapsed);
                 }
                 (Some(reply.answer.map_err(|error| error.code)), ProbeOutcome::Done)
@@ -998,8 +998,8 @@ fn exited_before_output(transcript: &Transcript) -> bool {
 
 /// Why nothing was begun that there is no time for.
 fn no_time() -> ConnectFailure {
-    let failure = CallFailure::TimedOut { method: "initialize".into(), after: Duration::ZERO, stage: None };
-    ConnectFailure::Unanswered { method: "initialize", failure, faults: Vec::new() }
+    let failure = CallFailure::TimedOut { method: methods::INITIALIZE.into(), after: Duration::ZERO, stage: None };
+    ConnectFailure::Unanswered { method: methods::INITIALIZE, failure, faults: Vec::new() }
 }
 
 pub(super) fn timed_out(failure: &ConnectFailure) -> bool {

@@ -4,6 +4,7 @@
 use super::explorer::Explorer;
 use super::listing::UNKNOWN_NAME;
 use mcproof_analysis::probes::{APP_SCHEME, EXPLORED_IN_PART, READ_APP, page_of};
+use mcproof_protocol::methods;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -47,12 +48,12 @@ fn texts<'a>(items: &'a [Value], key: &'static str) -> impl Iterator<Item = &'a 
 async fn read(explorer: &mut Explorer<'_>, resources: &[Value]) {
     let mut read = 0;
     for uri in while_there_is_time(texts(resources, "uri")) {
-        explorer.send_request("read", Some(uri), "resources/read", json!({ "uri": uri })).await;
+        explorer.send_request("read", Some(uri), methods::RESOURCES_READ, json!({ "uri": uri })).await;
         read += 1;
     }
     tell_of_sample(explorer, read, resources.len(), "resources were read");
     if explorer.declares("resources") {
-        explorer.send_request("unknown-resource", Some(NO_RESOURCE), "resources/read", json!({ "uri": NO_RESOURCE })).await;
+        explorer.send_request("unknown-resource", Some(NO_RESOURCE), methods::RESOURCES_READ, json!({ "uri": NO_RESOURCE })).await;
     }
 }
 
@@ -75,7 +76,7 @@ async fn read_apps(explorer: &mut Explorer<'_>, tools: &[Value]) {
     let pages: BTreeSet<&str> = tools.iter().filter_map(|tool| page_of(tool)?.as_str()).filter(|uri| uri.starts_with(APP_SCHEME)).collect();
     let (listed, mut read) = (pages.len(), 0);
     for uri in while_there_is_time(pages.into_iter()) {
-        explorer.send_request(READ_APP, Some(uri), "resources/read", json!({ "uri": uri })).await;
+        explorer.send_request(READ_APP, Some(uri), methods::RESOURCES_READ, json!({ "uri": uri })).await;
         read += 1;
     }
     tell_of_sample(explorer, read, listed, "pages of apps were read");
@@ -94,7 +95,7 @@ async fn leave(explorer: &mut Explorer<'_>, templates: &[Value]) {
     for template in with_variables {
         for way in WAYS_OUT {
             let uri = expanded(template, way);
-            explorer.send_request("template-traversal", Some(template), "resources/read", json!({ "uri": uri })).await;
+            explorer.send_request("template-traversal", Some(template), methods::RESOURCES_READ, json!({ "uri": uri })).await;
         }
     }
 }
@@ -141,21 +142,21 @@ async fn get(explorer: &mut Explorer<'_>, prompts: &[Value], offered: &Offered) 
             _ => json!({ "name": name, "arguments": {} }),
         };
         if required.is_empty() {
-            explorer.send_request("get-prompt", Some(name), "prompts/get", bare).await;
+            explorer.send_request("get-prompt", Some(name), methods::PROMPTS_GET, bare).await;
             continue;
         }
-        explorer.send_request("prompt-missing-argument", Some(name), "prompts/get", bare).await;
+        explorer.send_request("prompt-missing-argument", Some(name), methods::PROMPTS_GET, bare).await;
         let value_of = |argument: &str| offered.get(&(name.to_owned(), argument.to_owned()));
         let values: Map<String, Value> =
             required.iter().map(|argument| ((*argument).to_owned(), json!(value_of(argument).map_or(MADE_UP, String::as_str)))).collect();
         // What the server did not offer it may refuse.
         let is_offered = required.iter().all(|argument| value_of(argument).is_some());
         let probe = if is_offered { "get-prompt" } else { "get-prompt-made-up" };
-        explorer.send_request(probe, Some(name), "prompts/get", json!({ "name": name, "arguments": values })).await;
+        explorer.send_request(probe, Some(name), methods::PROMPTS_GET, json!({ "name": name, "arguments": values })).await;
     }
     tell_of_sample(explorer, got, prompts.len(), "prompts were fetched");
     if explorer.declares("prompts") {
-        explorer.send_request("unknown-prompt", Some(UNKNOWN_NAME), "prompts/get", json!({ "name": UNKNOWN_NAME })).await;
+        explorer.send_request("unknown-prompt", Some(UNKNOWN_NAME), methods::PROMPTS_GET, json!({ "name": UNKNOWN_NAME })).await;
     }
 }
 
@@ -173,7 +174,7 @@ async fn complete(explorer: &mut Explorer<'_>, found: &Catalogue<'_>) -> Offered
     let mut offered = Offered::new();
     for (reference, argument) in all {
         let params = json!({ "ref": reference, "argument": { "name": argument, "value": "" } });
-        let completed = explorer.send_request("complete", Some(&argument), "completion/complete", params).await;
+        let completed = explorer.send_request("complete", Some(&argument), methods::COMPLETION_COMPLETE, params).await;
         let Some(Ok(result)) = completed else { continue };
         let first = result.pointer("/completion/values/0").and_then(Value::as_str);
         if let (Some(value), Some(prompt)) = (first, reference.get("name").and_then(Value::as_str)) {
@@ -182,7 +183,7 @@ async fn complete(explorer: &mut Explorer<'_>, found: &Catalogue<'_>) -> Offered
     }
     if explorer.declares("completions") {
         let params = json!({ "ref": { "type": "ref/prompt", "name": UNKNOWN_NAME }, "argument": { "name": "argument", "value": "" } });
-        explorer.send_request("complete-unknown", Some(UNKNOWN_NAME), "completion/complete", params).await;
+        explorer.send_request("complete-unknown", Some(UNKNOWN_NAME), methods::COMPLETION_COMPLETE, params).await;
     }
     offered
 }
@@ -196,8 +197,8 @@ fn variables(template: &str) -> Vec<String> {
 
 async fn subscribe(explorer: &mut Explorer<'_>, resources: &[Value]) {
     let Some(uri) = texts(resources, "uri").next().filter(|_| explorer.declares("resources/subscribe")) else { return };
-    explorer.send_request("subscribe", Some(uri), "resources/subscribe", json!({ "uri": uri })).await;
-    explorer.send_request("unsubscribe", Some(uri), "resources/unsubscribe", json!({ "uri": uri })).await;
+    explorer.send_request("subscribe", Some(uri), methods::RESOURCES_SUBSCRIBE, json!({ "uri": uri })).await;
+    explorer.send_request("unsubscribe", Some(uri), methods::RESOURCES_UNSUBSCRIBE, json!({ "uri": uri })).await;
 }
 
 /// Listens once for everything that the server declared, and once for nothing.
@@ -226,10 +227,10 @@ pub(super) async fn listen(explorer: &mut Explorer<'_>, resources: &[Value]) {
 
 /// Turns the log down as a legacy client does, asks for something that may be logged, and asks for a level that does not exist.
 pub(super) async fn set_log_level(explorer: &mut Explorer<'_>) {
-    explorer.send_request("set-log-level", Some("error"), "logging/setLevel", json!({ "level": "error" })).await;
+    explorer.send_request("set-log-level", Some("error"), methods::LOGGING_SET_LEVEL, json!({ "level": "error" })).await;
     if explorer.declares("logging") {
         explorer.send_request("after-log-level", None, explorer.any_method(), json!({})).await;
-        explorer.send_request("set-unknown-log-level", None, "logging/setLevel", json!({ "level": "mcproof-loudest" })).await;
+        explorer.send_request("set-unknown-log-level", None, methods::LOGGING_SET_LEVEL, json!({ "level": "mcproof-loudest" })).await;
     }
 }
 

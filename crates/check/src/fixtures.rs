@@ -10,7 +10,7 @@ use super::{CheckOptions, DetectedServer};
 use mcproof_analysis::ConversationView;
 use mcproof_analysis::probes::fixtures::{EMBEDDED, ENTERED, OF_TEMPLATE, PROMPTED, SAMPLED, TEMPLATE};
 use mcproof_client::{Answers, ConnectOptions, Elicitation, Sampling, Session};
-use mcproof_protocol::{EraChoice, Transport};
+use mcproof_protocol::{EraChoice, Transport, methods};
 use mcproof_record::Conversation;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -74,10 +74,10 @@ fn has_fixtures(take: &Conversation) -> bool {
         name.into_iter().any(|name| name.starts_with("test_") || name.starts_with("test://") || tasks::TOOLS.contains(&name))
     };
     let lists = [
-        ("tools/list", "tools"),
-        ("resources/list", "resources"),
-        ("resources/templates/list", "resourceTemplates"),
-        ("prompts/list", "prompts"),
+        (methods::TOOLS_LIST, "tools"),
+        (methods::RESOURCES_LIST, "resources"),
+        (methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates"),
+        (methods::PROMPTS_LIST, "prompts"),
     ];
     lists.into_iter().any(|(method, key)| conversation.listed(method, key).any(|(items, _)| items.iter().any(is_fixture)))
 }
@@ -120,9 +120,9 @@ impl Offered {
         let tools = names(&tools.iter().filter(may_call).cloned().collect::<Vec<_>>(), "name");
         Self {
             tools,
-            resources: list(explorer, "resources", "resources/list", "resources", "uri").await,
-            templates: list(explorer, "resources", "resources/templates/list", "resourceTemplates", "uriTemplate").await,
-            prompts: list(explorer, "prompts", "prompts/list", "prompts", "name").await,
+            resources: list(explorer, "resources", methods::RESOURCES_LIST, "resources", "uri").await,
+            templates: list(explorer, "resources", methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates", "uriTemplate").await,
+            prompts: list(explorer, "prompts", methods::PROMPTS_LIST, "prompts", "name").await,
         }
     }
 
@@ -157,7 +157,7 @@ fn every_answer() -> Answers {
 
 async fn legacy(explorer: &mut Explorer<'_>, offered: &Offered) {
     if explorer.declares("logging") {
-        explorer.send_request("fixture-log-level", Some("debug"), "logging/setLevel", json!({ "level": "debug" })).await;
+        explorer.send_request("fixture-log-level", Some("debug"), methods::LOGGING_SET_LEVEL, json!({ "level": "debug" })).await;
     }
     plain(explorer, offered).await;
     for (tool, arguments, values) in asking_tools() {
@@ -165,12 +165,12 @@ async fn legacy(explorer: &mut Explorer<'_>, offered: &Offered) {
         call(explorer, offered, "fixture", tool, arguments).await;
     }
     if explorer.declares("resources/subscribe") && offered.resources.iter().any(|uri| uri == WATCHED) {
-        explorer.send_request("subscribe", Some(WATCHED), "resources/subscribe", json!({ "uri": WATCHED })).await;
-        explorer.send_request("unsubscribe", Some(WATCHED), "resources/unsubscribe", json!({ "uri": WATCHED })).await;
+        explorer.send_request("subscribe", Some(WATCHED), methods::RESOURCES_SUBSCRIBE, json!({ "uri": WATCHED })).await;
+        explorer.send_request("unsubscribe", Some(WATCHED), methods::RESOURCES_UNSUBSCRIBE, json!({ "uri": WATCHED })).await;
     }
     if offered.has_tool(RECONNECTS) && !explorer.is_over() {
         let params = json!({ "name": RECONNECTS, "arguments": {} });
-        let request = ParallelRequest { probe: "fixture", subject: RECONNECTS.into(), method: "tools/call", params };
+        let request = ParallelRequest { probe: "fixture", subject: RECONNECTS.into(), method: methods::TOOLS_CALL, params };
         explorer.request_in_parallel(&[request], RECONNECTION, Instant::now() + RECONNECTION).await;
     }
 }
@@ -202,8 +202,8 @@ async fn modern(explorer: &mut Explorer<'_>, offered: &Offered) {
     }
     rounds::take(explorer, offered).await;
     for (tool, kind, method) in [
-        ("test_trigger_tool_change", "tools", "notifications/tools/list_changed"),
-        ("test_trigger_prompt_change", "prompts", "notifications/prompts/list_changed"),
+        ("test_trigger_tool_change", "tools", methods::notifications::TOOLS_LIST_CHANGED),
+        ("test_trigger_prompt_change", "prompts", methods::notifications::PROMPTS_LIST_CHANGED),
     ] {
         if offered.has_tool(tool) && explorer.declares(&format!("{kind}/listChanged")) && !explorer.is_over() {
             change_a_list(explorer, tool, kind, method).await;
@@ -218,10 +218,10 @@ async fn plain(explorer: &mut Explorer<'_>, offered: &Offered) {
         call(explorer, offered, "fixture", tool, json!({})).await;
     }
     for uri in RESOURCES.into_iter().filter(|uri| offered.resources.iter().any(|known| known == uri)) {
-        explorer.send_request("fixture", Some(uri), "resources/read", json!({ "uri": uri })).await;
+        explorer.send_request("fixture", Some(uri), methods::RESOURCES_READ, json!({ "uri": uri })).await;
     }
     if offered.templates.iter().any(|known| known == TEMPLATE) {
-        explorer.send_request("fixture", Some(TEMPLATE), "resources/read", json!({ "uri": OF_TEMPLATE })).await;
+        explorer.send_request("fixture", Some(TEMPLATE), methods::RESOURCES_READ, json!({ "uri": OF_TEMPLATE })).await;
     }
     let [first, second] = PROMPTED;
     for (prompt, arguments) in [
@@ -237,7 +237,7 @@ async fn plain(explorer: &mut Explorer<'_>, offered: &Offered) {
         if let Some(arguments) = arguments {
             params["arguments"] = arguments;
         }
-        explorer.send_request("fixture", Some(prompt), "prompts/get", params).await;
+        explorer.send_request("fixture", Some(prompt), methods::PROMPTS_GET, params).await;
     }
 }
 
@@ -245,7 +245,7 @@ async fn plain(explorer: &mut Explorer<'_>, offered: &Offered) {
 async fn call(explorer: &mut Explorer<'_>, offered: &Offered, probe: &str, tool: &str, arguments: Value) {
     if offered.has_tool(tool) && !explorer.is_over() {
         let meta = json!({ "progressToken": format!("mcproof-{tool}") });
-        explorer.send_request(probe, Some(tool), "tools/call", json!({ "name": tool, "arguments": arguments, "_meta": meta })).await;
+        explorer.send_request(probe, Some(tool), methods::TOOLS_CALL, json!({ "name": tool, "arguments": arguments, "_meta": meta })).await;
     }
 }
 
@@ -257,7 +257,7 @@ async fn change_a_list(explorer: &mut Explorer<'_>, tool: &str, kind: &str, meth
             // Why it was not acknowledged, or not told, shows in the transcript.
             let Ok(mut subscription) = session.listen(filter, deadline).await else { return };
             let params = json!({ "name": tool, "arguments": {} });
-            let _ = session.request("tools/call", params.as_object().cloned(), deadline).await;
+            let _ = session.request(methods::TOOLS_CALL, params.as_object().cloned(), deadline).await;
             while subscription.next(CHANGE).await.is_ok_and(|told| told.method != method) {}
             subscription.close();
         })

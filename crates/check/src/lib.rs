@@ -32,7 +32,7 @@ use calls::Tools;
 use explorer::Explorer;
 use mcproof_analysis::ConversationView;
 use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, Reading, Session, Startup, TapBounds, Target, Unanswered};
-use mcproof_protocol::{EraChoice, Transport};
+use mcproof_protocol::{EraChoice, Transport, error_code};
 use mcproof_record::{Conversation, Direction, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use served::Served;
 use std::time::Duration;
@@ -482,10 +482,10 @@ fn distinguish_eras(legacy: &mut EraOutcome, modern: &mut EraOutcome) {
 }
 
 /// Errors that only the modern era has (2026-07-28, basic, error codes).
-const MODERN_CODES: [i64; 3] = [-32020, -32021, -32022];
+const MODERN_CODES: [i64; 3] = [error_code::HEADER_MISMATCH, error_code::MISSING_CAPABILITY, error_code::UNSUPPORTED_VERSION];
 
 /// Errors of a server that does not know what it was asked, or misses something in it.
-const IGNORANT_CODES: [i64; 2] = [-32601, -32602];
+const IGNORANT_CODES: [i64; 2] = [error_code::METHOD_NOT_FOUND, error_code::INVALID_PARAMS];
 
 /// Whether a failure is unrelated to the server, because there is none.
 fn is_unreachable(failure: &ConnectFailure) -> bool {

@@ -4,6 +4,7 @@ use super::concurrent_requests;
 use super::explorer::Explorer;
 use super::features::{self, Catalogue};
 use mcproof_analysis::probes::{LEGAL_FORM, MOST_PAGES};
+use mcproof_protocol::methods;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::time::Duration;
@@ -19,15 +20,15 @@ const MOST_PAGES_AGAIN: usize = 50;
 
 /// The lists of the protocol: method, key of the items, capability.
 pub(super) const LISTS: [(&str, &str, &str); 4] = [
-    ("tools/list", "tools", "tools"),
-    ("resources/list", "resources", "resources"),
-    ("resources/templates/list", "resourceTemplates", "resources"),
-    ("prompts/list", "prompts", "prompts"),
+    (methods::TOOLS_LIST, "tools", "tools"),
+    (methods::RESOURCES_LIST, "resources", "resources"),
+    (methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates", "resources"),
+    (methods::PROMPTS_LIST, "prompts", "prompts"),
 ];
 
 pub(super) async fn explore(explorer: &mut Explorer<'_>) {
     if !explorer.is_modern() {
-        explorer.send_request("ping", None, "ping", json!({})).await;
+        explorer.send_request("ping", None, methods::PING, json!({})).await;
     }
     let (mut found, mut are_long): ([Vec<Value>; 4], [bool; 4]) = Default::default();
     for (list, (method, key, _)) in LISTS.iter().enumerate() {
@@ -46,14 +47,16 @@ pub(super) async fn explore(explorer: &mut Explorer<'_>) {
     }
     explorer.send_request("unknown-method", None, "mcproof/no-such-method", json!({})).await;
     if !tools.is_empty() {
-        explorer.send_request("unknown-tool", Some(UNKNOWN_NAME), "tools/call", json!({ "name": UNKNOWN_NAME, "arguments": {} })).await;
-        explorer.send_request("call-without-name", None, "tools/call", json!({ "arguments": {} })).await;
+        explorer
+            .send_request("unknown-tool", Some(UNKNOWN_NAME), methods::TOOLS_CALL, json!({ "name": UNKNOWN_NAME, "arguments": {} }))
+            .await;
+        explorer.send_request("call-without-name", None, methods::TOOLS_CALL, json!({ "arguments": {} })).await;
     }
     features::take(explorer, &Catalogue { tools, resources, templates, prompts }).await;
     legal_forms(explorer).await;
     concurrent_requests::take(explorer, tools, resources).await;
     if explorer.is_modern() && !tools.is_empty() && !are_long[0] && !explorer.is_over() {
-        walk(explorer, "list-after-calls", "tools/list", "tools").await;
+        walk(explorer, "list-after-calls", methods::TOOLS_LIST, "tools").await;
     }
     if explorer.is_modern() && !explorer.is_over() {
         features::listen(explorer, resources).await;
@@ -81,8 +84,8 @@ async fn walk(explorer: &mut Explorer<'_>, probe: &str, method: &str, key: &str)
 async fn legal_forms(explorer: &mut Explorer<'_>) {
     let method = match explorer.declares("tools") {
         true => explorer.any_method(),
-        false if explorer.is_modern() => "server/discover",
-        false => "ping",
+        false if explorer.is_modern() => methods::SERVER_DISCOVER,
+        false => methods::PING,
     };
     let ids = [
         ("a string id", json!("mcproof-string-id")),

@@ -5,7 +5,7 @@ use super::explorer::{Explorer, FailedDiscovery, ResponseOutcome};
 use super::features::NO_RESOURCE;
 use super::{CheckOptions, EraOutcome, EraSupport, listing, modern_headers};
 use mcproof_client::{ConnectFailure, ConnectOptions, HeaderCase, Target};
-use mcproof_protocol::{EraChoice, Revision, Transport};
+use mcproof_protocol::{EraChoice, Revision, Transport, error_code, methods};
 use mcproof_record::{Conversation, Opened};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -64,7 +64,12 @@ pub(super) async fn explore<'a>(check_options: &'a CheckOptions, eras: &EraSuppo
             match &failure {
                 ConnectFailure::BadResult { .. } | ConnectFailure::NoCommonVersion { .. } => {}
                 // Only modern servers know these errors.
-                ConnectFailure::Refused { error, .. } if matches!(error.code, -32022..=-32020) => {
+                ConnectFailure::Refused { error, .. }
+                    if matches!(
+                        error.code,
+                        error_code::UNSUPPORTED_VERSION | error_code::MISSING_CAPABILITY | error_code::HEADER_MISMATCH
+                    ) =>
+                {
                     conversations.extend(spellings(check_options).await);
                 }
                 // A legacy server answers with any error, or not at all. A modern one without discovery does as well: only
@@ -99,7 +104,7 @@ async fn is_of_other_era(check_options: &CheckOptions, eras: &EraSupport) {
 /// A request before any discovery.
 async fn unprepared(check_options: &CheckOptions) -> Option<Conversation> {
     let mut explorer = Explorer::bare(check_options, "unprepared", Transport::Http, Revision::MODERN.as_str()).await.ok()?;
-    explorer.send_request("first-message", Some("tools/list"), "tools/list", json!({})).await;
+    explorer.send_request("first-message", Some(methods::TOOLS_LIST), methods::TOOLS_LIST, json!({})).await;
     Some(explorer.end().await)
 }
 
@@ -135,7 +140,7 @@ async fn undiscovered(check_options: &CheckOptions, failure: &ConnectFailure, st
 }
 
 async fn ask_undiscovered(explorer: &mut Explorer<'_>) -> ResponseOutcome {
-    explorer.send_request("undiscovered", Some("tools/list"), "tools/list", json!({})).await
+    explorer.send_request("undiscovered", Some(methods::TOOLS_LIST), methods::TOOLS_LIST, json!({})).await
 }
 
 /// Legacy servers may answer a list before their handshake; they do not know this member.
@@ -182,7 +187,7 @@ async fn without_metadata(explorer: &mut Explorer<'_>) {
         ("without-capabilities", Some("clientCapabilities")),
         ("without-client-info", Some("clientInfo")),
     ] {
-        let mut message = explorer.build_message("server/discover", json!({}));
+        let mut message = explorer.build_message(methods::SERVER_DISCOVER, json!({}));
         match (lacks, message["params"].as_object_mut()) {
             (None, Some(params)) => _ = params.remove("_meta"),
             (Some(key), Some(params)) => {
@@ -200,11 +205,14 @@ async fn without_metadata(explorer: &mut Explorer<'_>) {
 async fn uses(explorer: &mut Explorer<'_>, listed: Value, reads: bool) -> Vec<(&'static str, Value)> {
     let tools = listed.get("tools").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let Tools(tools) = Tools::of(tools, &explorer.check_options.calls);
-    let call = tools.first().map(|tool| ("tools/call", json!({ "name": tool.name, "arguments": tool.arguments })));
-    let resources =
-        if reads { explorer.send_request("list-for-calls", Some("resources/list"), "resources/list", json!({})).await } else { None };
+    let call = tools.first().map(|tool| (methods::TOOLS_CALL, json!({ "name": tool.name, "arguments": tool.arguments })));
+    let resources = if reads {
+        explorer.send_request("list-for-calls", Some(methods::RESOURCES_LIST), methods::RESOURCES_LIST, json!({})).await
+    } else {
+        None
+    };
     let uri = resources.and_then(Result::ok).and_then(|listed| listed.pointer("/resources/0/uri").cloned());
-    call.into_iter().chain(uri.map(|uri| ("resources/read", json!({ "uri": uri })))).collect()
+    call.into_iter().chain(uri.map(|uri| (methods::RESOURCES_READ, json!({ "uri": uri })))).collect()
 }
 
 /// The same with wrong metadata. What is refused of `server/discover` may be served elsewhere.
@@ -230,7 +238,7 @@ async fn misuse(explorer: &mut Explorer<'_>, uses: &[(&'static str, Value)]) {
 }
 
 async fn versions(explorer: &mut Explorer<'_>) {
-    let mut message = explorer.build_message("server/discover", json!({}));
+    let mut message = explorer.build_message(methods::SERVER_DISCOVER, json!({}));
     message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(UNKNOWN_VERSION);
     explorer.send("unsupported-version", Some(UNKNOWN_VERSION), message).await;
 }
@@ -268,9 +276,9 @@ async fn legacy_handshake(explorer: &mut Explorer<'_>) {
     if explorer.kind() == Transport::Http {
         let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        explorer.post("legacy-handshake", "initialize", &message, headers.into(), HeaderCase::Lower).await;
+        explorer.post("legacy-handshake", methods::INITIALIZE, &message, headers.into(), HeaderCase::Lower).await;
     } else {
-        explorer.send("legacy-handshake", Some("initialize"), message).await;
+        explorer.send("legacy-handshake", Some(methods::INITIALIZE), message).await;
     }
 }
 
@@ -279,17 +287,17 @@ async fn legacy_handshake(explorer: &mut Explorer<'_>) {
 async fn removed(explorer: &mut Explorer<'_>) {
     // Whoever answers anything answers these as well.
     explorer.send_request("unknown-method", None, "mcproof/no-such-method", json!({})).await;
-    let listed = explorer.send_request("list-for-removed", Some("resources/list"), "resources/list", json!({})).await;
+    let listed = explorer.send_request("list-for-removed", Some(methods::RESOURCES_LIST), methods::RESOURCES_LIST, json!({})).await;
     let uri = match &listed {
         Some(Ok(result)) => result.pointer("/resources/0/uri").cloned().unwrap_or(json!(NO_RESOURCE)),
         _ => json!(NO_RESOURCE),
     };
     for (method, params) in [
-        ("ping", json!({})),
-        ("logging/setLevel", json!({ "level": "error" })),
-        ("resources/subscribe", json!({ "uri": uri })),
-        ("resources/unsubscribe", json!({ "uri": uri })),
-        ("initialize", handshake()),
+        (methods::PING, json!({})),
+        (methods::LOGGING_SET_LEVEL, json!({ "level": "error" })),
+        (methods::RESOURCES_SUBSCRIBE, json!({ "uri": uri })),
+        (methods::RESOURCES_UNSUBSCRIBE, json!({ "uri": uri })),
+        (methods::INITIALIZE, handshake()),
     ] {
         let message = explorer.build_message(method, params);
         if explorer.kind() == Transport::Http {

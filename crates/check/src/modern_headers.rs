@@ -6,7 +6,7 @@ use super::listing::UNKNOWN_NAME;
 use super::modern::UNKNOWN_VERSION;
 use base64::Engine as _;
 use mcproof_client::{HeaderCase, Headers};
-use mcproof_protocol::Revision;
+use mcproof_protocol::{Revision, methods};
 use serde_json::{Map, Value, json};
 
 const VERSION: &str = "mcp-protocol-version";
@@ -22,16 +22,16 @@ const NOT_ASCII: &str = "mcproof-für-alle";
 
 pub(super) async fn take(explorer: &mut Explorer<'_>) {
     methods_and_versions(explorer).await;
-    let tools = listed(explorer, "tools/list", "tools").await;
-    let resources = listed(explorer, "resources/list", "resources").await;
-    let prompts = listed(explorer, "prompts/list", "prompts").await;
+    let tools = listed(explorer, methods::TOOLS_LIST, "tools").await;
+    let resources = listed(explorer, methods::RESOURCES_LIST, "resources").await;
+    let prompts = listed(explorer, methods::PROMPTS_LIST, "prompts").await;
     let mut named = Vec::new();
     if !tools.is_empty() {
-        named.push(Question::new("tools/call", json!({ "name": UNKNOWN_NAME, "arguments": {} })));
+        named.push(Question::new(methods::TOOLS_CALL, json!({ "name": UNKNOWN_NAME, "arguments": {} })));
     }
     let first = |items: &[Value], key: &str| items.first().and_then(|item| item.get(key)).cloned();
-    named.extend(first(&resources, "uri").map(|uri| Question::new("resources/read", json!({ "uri": uri }))));
-    named.extend(first(&prompts, "name").map(|name| Question::new("prompts/get", json!({ "name": name, "arguments": {} }))));
+    named.extend(first(&resources, "uri").map(|uri| Question::new(methods::RESOURCES_READ, json!({ "uri": uri }))));
+    named.extend(first(&prompts, "name").map(|name| Question::new(methods::PROMPTS_GET, json!({ "name": name, "arguments": {} }))));
     names(explorer, &named).await;
     let permission = explorer.check_options.calls.clone();
     let mirrored = |find: fn(&Value) -> Option<Mirrored>| tools.iter().filter(|tool| permission.allows(tool)).find_map(find);
@@ -64,7 +64,7 @@ impl Question {
     }
 
     fn list() -> Self {
-        Self::new("tools/list", json!({}))
+        Self::new(methods::TOOLS_LIST, json!({}))
     }
 
     fn name(&self) -> &str {
@@ -106,10 +106,10 @@ async fn methods_and_versions(explorer: &mut Explorer<'_>) {
     spellings(explorer).await;
     let list = Question::list();
     list.post(explorer, "header-version", "absent", list.without(VERSION)).await;
-    let mut message = explorer.build_message("tools/list", json!({}));
+    let mut message = explorer.build_message(methods::TOOLS_LIST, json!({}));
     message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(UNKNOWN_VERSION);
     explorer.post("header-version", "different", &message, list.headers.clone(), HeaderCase::Lower).await;
-    list.post(explorer, "header-method", "different", list.with(METHOD, "prompts/list")).await;
+    list.post(explorer, "header-method", "different", list.with(METHOD, methods::PROMPTS_LIST)).await;
     list.post(explorer, "header-method", "in capitals", list.with(METHOD, "TOOLS/LIST")).await;
     list.post(explorer, "header-method", "absent", list.without(METHOD)).await;
     list.post(explorer, "header-spaces", METHOD, list.with(METHOD, "  tools/list ")).await;
@@ -118,11 +118,11 @@ async fn methods_and_versions(explorer: &mut Explorer<'_>) {
 /// The right headers, in small letters, with capitals, and in capitals.
 pub(super) async fn spellings(explorer: &mut Explorer<'_>) {
     let list = Question::list();
-    list.post(explorer, "headers-right", "tools/list", list.headers.clone()).await;
-    let message = explorer.build_message("tools/list", json!({}));
+    list.post(explorer, "headers-right", methods::TOOLS_LIST, list.headers.clone()).await;
+    let message = explorer.build_message(methods::TOOLS_LIST, json!({}));
     let spelled = |spell: fn(&str) -> String| list.headers.iter().map(|(name, value)| (spell(name), value.clone())).collect();
     explorer.post("header-case", "Like-This", &message, spelled(titled), HeaderCase::Title).await;
-    let message = explorer.build_message("tools/list", json!({}));
+    let message = explorer.build_message(methods::TOOLS_LIST, json!({}));
     explorer.post("header-case", "LIKE-THIS", &message, spelled(str::to_ascii_uppercase), HeaderCase::Capitals).await;
 }
 
@@ -137,7 +137,7 @@ fn titled(name: &str) -> String {
 
 async fn names(explorer: &mut Explorer<'_>, named: &[Question]) {
     for question in named {
-        question.post(explorer, "header-method", "different", question.with(METHOD, "prompts/list")).await;
+        question.post(explorer, "header-method", "different", question.with(METHOD, methods::PROMPTS_LIST)).await;
         question.post(explorer, "header-name", "different", question.with(NAME, SOMEBODY_ELSE)).await;
         question.post(explorer, "header-name", "absent", question.without(NAME)).await;
         question.post(explorer, "header-base64", "encoded", question.with(NAME, encoded(question.name()))).await;
@@ -145,9 +145,9 @@ async fn names(explorer: &mut Explorer<'_>, named: &[Question]) {
     if let Some(question) = named.first() {
         question.post(explorer, "header-spaces", NAME, question.with(NAME, format!("  {} ", question.name()))).await;
     }
-    if named.first().is_some_and(|question| question.method == "tools/call") {
+    if named.first().is_some_and(|question| question.method == methods::TOOLS_CALL) {
         // Begins as an encoded value does and does not end as one: it stands for itself.
-        let literal = Question::new("tools/call", json!({ "name": "=?base64?bWNwcm9vZg==", "arguments": {} }));
+        let literal = Question::new(methods::TOOLS_CALL, json!({ "name": "=?base64?bWNwcm9vZg==", "arguments": {} }));
         literal.post(explorer, "header-base64", "half encoded", literal.headers.clone()).await;
     }
 }
@@ -207,7 +207,7 @@ impl Mirrored {
     fn call_with(&self, value: Option<Value>) -> Question {
         let mut arguments = self.arguments.clone();
         arguments.extend(value.map(|value| (self.argument.clone(), value)));
-        let mut question = Question::new("tools/call", json!({ "name": self.name, "arguments": arguments }));
+        let mut question = Question::new(methods::TOOLS_CALL, json!({ "name": self.name, "arguments": arguments }));
         question.headers.extend(self.others.iter().cloned());
         question
     }

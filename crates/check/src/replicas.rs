@@ -4,7 +4,7 @@ use super::explorer::Explorer;
 use super::{CheckOptions, DetectedServer};
 use crate::sdk::DetectedSdks;
 use mcproof_client::{ConnectOptions, Target};
-use mcproof_protocol::{EraChoice, Transport};
+use mcproof_protocol::{EraChoice, Transport, methods};
 use mcproof_record::Conversation;
 use serde_json::{Value, json};
 use url::Url;
@@ -33,7 +33,7 @@ async fn hop(check_options: &CheckOptions, era: EraChoice, url: &Url) -> Vec<Con
         Ok(explorer) => explorer,
         Err(failed) => return vec![failed.0],
     };
-    let cursor = match first.send_request("list-for-calls", Some("tools/list"), "tools/list", json!({})).await {
+    let cursor = match first.send_request("list-for-calls", Some(methods::TOOLS_LIST), methods::TOOLS_LIST, json!({})).await {
         Some(Ok(result)) => result.get("nextCursor").and_then(Value::as_str).map(str::to_owned),
         _ => None,
     };
@@ -59,9 +59,9 @@ async fn hop(check_options: &CheckOptions, era: EraChoice, url: &Url) -> Vec<Con
         };
         if let Ok(mut second) = Explorer::bare(&elsewhere, REPLICA, Transport::Http, &version).await {
             second.session().set_headers(headers);
-            second.send_request("replica-list", Some(url.as_str()), "tools/list", json!({})).await;
+            second.send_request("replica-list", Some(url.as_str()), methods::TOOLS_LIST, json!({})).await;
             if let Some(cursor) = cursor {
-                second.send_request("replica-next-page", Some(url.as_str()), "tools/list", json!({ "cursor": cursor })).await;
+                second.send_request("replica-next-page", Some(url.as_str()), methods::TOOLS_LIST, json!({ "cursor": cursor })).await;
             }
             conversations.push(second.end().await);
         }

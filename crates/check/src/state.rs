@@ -7,7 +7,7 @@
 use super::CheckOptions;
 use super::calls::{Callable, Tools};
 use super::explorer::{Explorer, ParallelRequest, ResponseOutcome};
-use mcproof_protocol::EraChoice;
+use mcproof_protocol::{EraChoice, methods};
 use mcproof_record::Conversation;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -74,7 +74,7 @@ pub(super) async fn observe_in<'a>(explorer: Explorer<'a>, tools: &Tools) -> (Ve
 async fn observe(explorer: &mut Explorer<'_>, claims: &AnnotatedTools<'_>) {
     let until = Instant::now() + BUDGET;
     // The judges read in the same conversation what the tools claim.
-    explorer.send_request("list-for-calls", Some("tools/list"), "tools/list", json!({})).await;
+    explorer.send_request("list-for-calls", Some(methods::TOOLS_LIST), methods::TOOLS_LIST, json!({})).await;
     let observers = observers(explorer, &claims.read_only, |tool| hint(tool, "openWorldHint")).await;
     let read_only = claims.read_only.iter().take(MOST_JUDGED_TOOLS).map(|tool| (*tool, &[CALL][..]));
     let idempotent = claims.idempotent.iter().take(MOST_JUDGED_TOOLS).map(|tool| (*tool, &[FIRST_CALL, SAME_CALL][..]));
@@ -139,22 +139,28 @@ async fn observers(explorer: &mut Explorer<'_>, read_only: &[&Callable], is_open
     let mut found = Vec::new();
     let until = Instant::now() + BUDGET;
     let look_at = |subject: String, method: &'static str, params: Value| ParallelRequest { probe: LOOK, subject, method, params };
-    for (method, capability) in [("resources/list", "resources"), ("prompts/list", "prompts"), ("tools/list", "tools")] {
-        let is_light = method != "tools/list" || !explorer.check_options.budget.lists_many();
+    for (method, capability) in [(methods::RESOURCES_LIST, "resources"), (methods::PROMPTS_LIST, "prompts"), (methods::TOOLS_LIST, "tools")]
+    {
+        let is_light = method != methods::TOOLS_LIST || !explorer.check_options.budget.lists_many();
         if is_light && explorer.session().handshake().capabilities.get(capability).is_some() {
             found.push(look_at(format!("`{method}`"), method, json!({})));
         }
     }
     if explorer.session().handshake().capabilities.get("resources").is_some()
-        && let Some(Ok(listed)) = explorer.send_request("list-for-calls", Some("resources/list"), "resources/list", json!({})).await
+        && let Some(Ok(listed)) =
+            explorer.send_request("list-for-calls", Some(methods::RESOURCES_LIST), methods::RESOURCES_LIST, json!({})).await
     {
         let uris =
             listed.get("resources").and_then(Value::as_array).into_iter().flatten().filter_map(|resource| resource.get("uri")?.as_str());
-        found.extend(uris.take(MOST_RESOURCES).map(|uri| look_at(format!("resource `{uri}`"), "resources/read", json!({ "uri": uri }))));
+        found.extend(
+            uris.take(MOST_RESOURCES).map(|uri| look_at(format!("resource `{uri}`"), methods::RESOURCES_READ, json!({ "uri": uri }))),
+        );
     }
     // What a tool finds in the world outside is not the state of the server.
     let tools = read_only.iter().filter(|tool| !is_open(tool)).take(MOST_OBSERVING_TOOLS);
-    found.extend(tools.map(|tool| look_at(subject_of(tool), "tools/call", json!({ "name": tool.name, "arguments": tool.arguments }))));
+    found.extend(
+        tools.map(|tool| look_at(subject_of(tool), methods::TOOLS_CALL, json!({ "name": tool.name, "arguments": tool.arguments }))),
+    );
     let outcomes = explorer.request_in_parallel(&found, PATIENCE, until).await;
     let answers = outcomes.into_iter().map(|outcome| outcome.took < PATIENCE / 4 && seen(outcome.response).is_some());
     found.into_iter().zip(answers).filter(|(_, answers)| *answers).map(|(request, _)| request).collect()

@@ -5,7 +5,7 @@ use super::calls::Callable;
 use super::explorer::{Explorer, ParallelRequest};
 use mcproof_analysis::probes::{MISLED, RELATED};
 use mcproof_client::Session;
-use mcproof_protocol::Revision;
+use mcproof_protocol::{Revision, methods};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -75,13 +75,13 @@ async fn call(explorer: &mut Explorer<'_>, probe: &'static str, tool: &Callable,
 }
 
 async fn unknown(explorer: &mut Explorer<'_>) {
-    let mut methods = vec!["tasks/get", "tasks/result"];
-    methods.extend(explorer.declares("tasks/cancel").then_some("tasks/cancel"));
+    let mut methods = vec![methods::TASKS_GET, methods::TASKS_RESULT];
+    methods.extend(explorer.declares("tasks/cancel").then_some(methods::TASKS_CANCEL));
     for method in methods {
         explorer.send_request("task-unknown", Some(method), method, json!({ "taskId": UNKNOWN })).await;
     }
     if explorer.declares("tasks/list") {
-        explorer.send_request("task-unknown", Some("tasks/list"), "tasks/list", json!({ "cursor": UNKNOWN })).await;
+        explorer.send_request("task-unknown", Some(methods::TASKS_LIST), methods::TASKS_LIST, json!({ "cursor": UNKNOWN })).await;
     }
 }
 
@@ -90,16 +90,16 @@ async fn lives(explorer: &mut Explorer<'_>, tool: &Callable) {
     let Some(first) = create(explorer, tool, 1).await else { return };
     status(explorer, "after it was made", &first).await;
     if explorer.declares("tasks/list") {
-        let list = async |session: &Session, deadline: Duration| session.list("tasks/list", "tasks", deadline).await;
+        let list = async |session: &Session, deadline: Duration| session.list(methods::TASKS_LIST, "tasks", deadline).await;
         // What came of it is in the transcript.
         let _ = explorer.together_on("task-list", Some(&first), list).await;
     }
     let wanted =
-        ParallelRequest { probe: "task-result", subject: first.clone(), method: "tasks/result", params: json!({ "taskId": first }) };
+        ParallelRequest { probe: "task-result", subject: first.clone(), method: methods::TASKS_RESULT, params: json!({ "taskId": first }) };
     let outcomes = explorer.request_in_parallel(&[wanted], WORK, Instant::now() + WORK).await;
     status(explorer, "after its result", &first).await;
     if outcomes.first().is_some_and(|outcome| outcome.response.is_some()) {
-        explorer.send_request("task-result-again", Some(&first), "tasks/result", json!({ "taskId": first })).await;
+        explorer.send_request("task-result-again", Some(&first), methods::TASKS_RESULT, json!({ "taskId": first })).await;
         cancel(explorer, "task-cancel-ended", &first).await;
     } else {
         cancel(explorer, "task-cancel", &first).await;
@@ -107,7 +107,7 @@ async fn lives(explorer: &mut Explorer<'_>, tool: &Callable) {
     status(explorer, "at last", &first).await;
     let Some(second) = create(explorer, tool, 2).await else { return };
     let misleading = json!({ "taskId": second, "_meta": { RELATED: { "taskId": first } } });
-    let misled = ParallelRequest { probe: "task-status", subject: MISLED.into(), method: "tasks/get", params: misleading };
+    let misled = ParallelRequest { probe: "task-status", subject: MISLED.into(), method: methods::TASKS_GET, params: misleading };
     explorer.request_in_parallel(&[misled], STATE, Instant::now() + STATE).await;
     cancel(explorer, "task-cancel", &second).await;
     status(explorer, "after it was cancelled", &second).await;
@@ -119,16 +119,16 @@ async fn lives(explorer: &mut Explorer<'_>, tool: &Callable) {
 async fn create(explorer: &mut Explorer<'_>, tool: &Callable, number: usize) -> Option<String> {
     let meta = json!({ "progressToken": format!("mcproof-task-{number}") });
     let params = json!({ "name": tool.name, "arguments": tool.arguments, "task": { "ttl": TTL }, "_meta": meta });
-    let created = explorer.send_request("task-create", Some(&tool.name), "tools/call", params).await?.ok()?;
+    let created = explorer.send_request("task-create", Some(&tool.name), methods::TOOLS_CALL, params).await?.ok()?;
     created.pointer("/task/taskId")?.as_str().map(str::to_owned)
 }
 
 async fn status(explorer: &mut Explorer<'_>, when: &str, id: &str) {
-    explorer.send_request("task-status", Some(when), "tasks/get", json!({ "taskId": id })).await;
+    explorer.send_request("task-status", Some(when), methods::TASKS_GET, json!({ "taskId": id })).await;
 }
 
 async fn cancel(explorer: &mut Explorer<'_>, probe: &str, id: &str) {
     if explorer.declares("tasks/cancel") {
-        explorer.send_request(probe, Some(id), "tasks/cancel", json!({ "taskId": id })).await;
+        explorer.send_request(probe, Some(id), methods::TASKS_CANCEL, json!({ "taskId": id })).await;
     }
 }

@@ -37,6 +37,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::printing::OutputArgs;
 use crate::target::TargetArgs;
+use mcproof_protocol::methods;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -129,10 +130,10 @@ impl Command {
             Self::Watch(arguments) => watch::run(arguments, watching),
             Self::Trace(arguments) => trace::run(arguments),
             Self::Inspect(arguments) => inspect::run(arguments, watching),
-            Self::Tools(arguments) => list::run("tools/list", arguments, watching),
-            Self::Prompts(arguments) => list::run("prompts/list", arguments, watching),
-            Self::Resources(arguments) => list::run("resources/list", arguments, watching),
-            Self::Templates(arguments) => list::run("resources/templates/list", arguments, watching),
+            Self::Tools(arguments) => list::run(methods::TOOLS_LIST, arguments, watching),
+            Self::Prompts(arguments) => list::run(methods::PROMPTS_LIST, arguments, watching),
+            Self::Resources(arguments) => list::run(methods::RESOURCES_LIST, arguments, watching),
+            Self::Templates(arguments) => list::run(methods::RESOURCES_TEMPLATES_LIST, arguments, watching),
             Self::Call(arguments) => call::run(arguments, watching),
             Self::Read(arguments) => read::run(arguments, watching),
             Self::Prompt(arguments) => prompt::run(arguments, watching),

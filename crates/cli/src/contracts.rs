@@ -9,7 +9,7 @@ use crate::oddities;
 use crate::recording::Recording;
 use crate::target::{Resolved, TargetArgs};
 use mcproof_analysis::diagnosis::of_list_failure;
-use mcproof_client::{CallFailure, ConnectFailure, Session, ShutdownTimeouts, Tap, Target, Unanswered, open_session};
+use mcproof_client::{CallFailure, ConnectFailure, Session, ShutdownTimeouts, Tap, Unanswered, is_secret, open_session, url_holds_secret};
 use mcproof_contract::{self as contract, CaptureFailure, Captured, Profile, Saved, Visitor};
 use mcproof_protocol::{Era, EraChoice, Transport};
 use mcproof_record::{Contract, ContractLock, Diagnostic};
@@ -231,23 +231,15 @@ pub(crate) fn read_lock(path: &Path, text: &str) -> Result<ContractLock, Failure
 
 /// Whether these words, taken as flags and their values, hold a credential.
 pub(crate) fn hold_secret(words: &[String]) -> bool {
-    let mut pairs: Vec<(String, String)> = words.iter().filter_map(|word| word.split_once('=')).map(owned).collect();
-    pairs.extend(words.windows(2).filter(|two| two[0].starts_with('-')).map(|two| owned((&two[0], &two[1]))));
-    let launch = mcproof_client::Launch { env: pairs, ..mcproof_client::Launch::default() };
-    !Target::Stdio(launch).secrets().is_empty() || words.iter().any(|word| word.contains("://") && url_holds_secret(word))
-}
-
-fn owned((name, value): (&str, &str)) -> (String, String) {
-    (name.to_owned(), value.to_owned())
+    let pairs = words.iter().filter_map(|word| word.split_once('='));
+    let flags = words.windows(2).filter(|two| two[0].starts_with('-')).map(|two| (two[0].as_str(), two[1].as_str()));
+    pairs.chain(flags).any(|(name, value)| is_secret(name, value))
+        || words.iter().any(|word| word.contains("://") && text_holds_secret(word))
 }
 
 /// Whether an address holds a credential.
-pub(crate) fn url_holds_secret(text: &str) -> bool {
-    url::Url::parse(text).is_ok_and(|url| {
-        let has_user = !url.username().is_empty() || url.password().is_some();
-        let endpoint = mcproof_client::Endpoint { url, headers: Vec::new() };
-        has_user || !Target::Http { endpoint, kind: None, launch: None, locate: None }.secrets().is_empty()
-    })
+pub(crate) fn text_holds_secret(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| url_holds_secret(&url))
 }
 
 #[cfg(test)]

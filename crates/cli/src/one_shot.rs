@@ -9,6 +9,7 @@ use crate::printing::{Form, Printer};
 use crate::request::{self, Request, Response};
 use crate::target::Resolved;
 use mcproof_client::jsonrpc::RpcError;
+use mcproof_protocol::methods;
 use mcproof_record::Diagnostic;
 use mcproof_report::escape;
 
@@ -45,7 +46,7 @@ pub(crate) fn run(resolved: &Resolved, request: &Request, printer: &Printer, wat
             Ok(result) => {
                 printer.print(&method, &session.tap().redacted_value(result.clone()))?;
                 match result.get("isError") {
-                    Some(serde_json::Value::Bool(true)) if method == "tools/call" => {
+                    Some(serde_json::Value::Bool(true)) if method == methods::TOOLS_CALL => {
                         let mut failure = tool_error(request);
                         failure.diagnostic.hint = request::misspelling(session, request, resolved.timeout).await;
                         Err(failure)

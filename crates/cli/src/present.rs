@@ -4,6 +4,7 @@
 mod content;
 mod lists;
 
+use mcproof_protocol::methods;
 use mcproof_report::{Style, escape, escape_block};
 use serde_json::Value;
 
@@ -13,15 +14,15 @@ const DIM: anstyle::Style = anstyle::Style::new().dimmed();
 /// The result of a method, ending with a line feed.
 pub(crate) fn result(method: &str, result: &Value, style: &Style) -> String {
     let shown = match method {
-        "tools/list" => lists::tools(result, style),
-        "prompts/list" => lists::prompts(result, style),
-        "resources/list" => lists::resources(result, "resources", "uri", style),
-        "resources/templates/list" => lists::resources(result, "resourceTemplates", "uriTemplate", style),
-        "tools/call" => content::of_call(result),
-        "resources/read" => content::of_resource(result),
-        "prompts/get" => content::of_prompt(result),
-        "completion/complete" => completion(result),
-        "initialize" | "server/discover" => server(result),
+        methods::TOOLS_LIST => lists::tools(result, style),
+        methods::PROMPTS_LIST => lists::prompts(result, style),
+        methods::RESOURCES_LIST => lists::resources(result, "resources", "uri", style),
+        methods::RESOURCES_TEMPLATES_LIST => lists::resources(result, "resourceTemplates", "uriTemplate", style),
+        methods::TOOLS_CALL => content::of_call(result),
+        methods::RESOURCES_READ => content::of_resource(result),
+        methods::PROMPTS_GET => content::of_prompt(result),
+        methods::COMPLETION_COMPLETE => completion(result),
+        methods::INITIALIZE | methods::SERVER_DISCOVER => server(result),
         _ if result.as_object().is_some_and(serde_json::Map::is_empty) => Some(format!("{DIM}ok{DIM:#}")),
         _ => None,
     };

@@ -8,7 +8,7 @@ use mcproof_analysis::diagnosis::{of_call_failure, of_list_failure};
 use mcproof_analysis::missing;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{CallFailure, ListFailure, Reply, Session};
-use mcproof_protocol::{Era, Transport};
+use mcproof_protocol::{Era, Transport, methods};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -35,10 +35,10 @@ pub(crate) const LIVENESS: &str = "";
 
 /// Methods whose results come in pages, and the array in each page.
 const LISTS: [(&str, &str); 4] = [
-    ("tools/list", "tools"),
-    ("resources/list", "resources"),
-    ("resources/templates/list", "resourceTemplates"),
-    ("prompts/list", "prompts"),
+    (methods::TOOLS_LIST, "tools"),
+    (methods::RESOURCES_LIST, "resources"),
+    (methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates"),
+    (methods::PROMPTS_LIST, "prompts"),
 ];
 
 /// Far above any real server: a bound against one whose cursors never repeat and never end.
@@ -65,12 +65,14 @@ pub(crate) async fn send(session: &Session, request: &Request, timeout: Duration
     let handshake = session.handshake();
     let (method, answer) = match (request.method.as_str(), handshake.era) {
         (LIVENESS, era) => {
-            let method = if era == Era::Modern { "server/discover" } else { "ping" };
+            let method = if era == Era::Modern { methods::SERVER_DISCOVER } else { methods::PING };
             (method, call(session, method, None, timeout).await?)
         }
         // The handshake was this very request.
-        ("initialize", Era::Legacy) | ("server/discover", Era::Modern) => (request.method.as_str(), Ok(handshake.result.clone())),
-        ("initialize", Era::Modern) => ("initialize", Ok(as_initialized(session))),
+        (methods::INITIALIZE, Era::Legacy) | (methods::SERVER_DISCOVER, Era::Modern) => {
+            (request.method.as_str(), Ok(handshake.result.clone()))
+        }
+        (methods::INITIALIZE, Era::Modern) => (methods::INITIALIZE, Ok(as_initialized(session))),
         (method, _) => (method, by_method(session, request, timeout).await?),
     };
     Ok(Response { method: method.to_owned(), answer, elapsed: started.elapsed() })
@@ -80,8 +82,8 @@ pub(crate) async fn send(session: &Session, request: &Request, timeout: Duration
 /// error is told already.
 pub(crate) async fn misspelling(session: &Session, request: &Request, timeout: Duration) -> Option<String> {
     let (list, key, noun) = match request.method.as_str() {
-        "tools/call" => ("tools/list", "tools", "tool"),
-        "prompts/get" => ("prompts/list", "prompts", "prompt"),
+        methods::TOOLS_CALL => (methods::TOOLS_LIST, "tools", "tool"),
+        methods::PROMPTS_GET => (methods::PROMPTS_LIST, "prompts", "prompt"),
         _ => return None,
     };
     let name = request.params.get("name")?.as_str()?;
@@ -105,7 +107,7 @@ async fn by_method(session: &Session, request: &Request, timeout: Duration) -> R
         };
     }
     let mut params = request.params.clone();
-    let is_mirrored = method == "tools/call" && may_mirror_arguments(session);
+    let is_mirrored = method == methods::TOOLS_CALL && may_mirror_arguments(session);
     let schema = match is_mirrored || arguments::need_schema(&request.arguments) {
         true => input_schema(session, params.get("name"), timeout).await,
         false => None,
@@ -147,7 +149,7 @@ fn may_mirror_arguments(session: &Session) -> bool {
 /// The `inputSchema` of a tool; the session learns from the list which arguments go into headers. Without it arguments still
 /// have a meaning, so a failure here is no failure: if the server is gone, the call itself tells.
 async fn input_schema(session: &Session, name: Option<&Value>, timeout: Duration) -> Option<Value> {
-    let listed = session.list("tools/list", "tools", timeout).await.ok()?;
+    let listed = session.list(methods::TOOLS_LIST, "tools", timeout).await.ok()?;
     // A tool that other clients leave out can be called here all the same.
     let all = listed.items.into_iter().chain(listed.rejected.into_iter().map(|(tool, _)| tool));
     all.into_iter().find(|tool| tool.get("name") == name)?.get_mut("inputSchema").map(Value::take)

@@ -261,8 +261,8 @@ impl TargetArgs {
                 return Ok(Named::Started(url, &self.command));
             }
             [word] if word.contains("://") => found.push(("the URL", Named::Url(word))),
-            [word] if meaning != Words::NameOrCommand => found.push(("the word", Named::Server(word))),
-            [word] => found.push(("the word", Named::ServerOrCommand(word))),
+            [word] if meaning != Words::NameOrCommand => found.push(("the argument", Named::Server(word))),
+            [word] => found.push(("the argument", Named::ServerOrCommand(word))),
             command => found.push(("the command", Named::Command(command))),
         }
         if let [(one, _), (other, _), ..] = found.as_slice() {

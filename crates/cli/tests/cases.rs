@@ -103,6 +103,17 @@ fn a_shared_server_that_dies_fails_only_the_test_that_killed_it() {
 }
 
 #[test]
+fn a_failure_on_a_shared_server_shows_the_frames_of_its_own_step() {
+    let echo = |said: &str, expected: &str| format!("{{ call: echo, with: {{ message: {said} }}, expect: {{ $text: {expected} }} }}");
+    let tests =
+        format!("tests:\n  - {{ name: a, steps: [{}] }}\n  - {{ name: b, steps: [{}] }}\n", echo("first", "first"), echo("second", "x"));
+    let shared = run_suite(&format!("{TRACKER}isolation: file\n{tests}"), &[]);
+    assert!(shared.stdout.contains("second") && !shared.stdout.contains("first"), "{}", shared.stdout);
+    let earlier = format!("{TRACKER}tests: [{{ name: c, steps: [{}, {}] }}]\n", echo("first", "first"), echo("second", "x"));
+    check(&earlier, &[], 1, &["first", "second"]);
+}
+
+#[test]
 fn a_test_that_passes_when_it_is_tried_again_is_flaky() {
     let folder = tempfile::tempdir().unwrap();
     let flag = folder.path().join("flag");

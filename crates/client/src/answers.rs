@@ -7,7 +7,7 @@ mod callback;
 pub use callback::{Callback, CallbackResponse};
 
 use crate::jsonrpc::RpcError;
-use mcproof_protocol::error_code::METHOD_NOT_FOUND;
+use mcproof_protocol::{error_code::METHOD_NOT_FOUND, methods};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
@@ -78,13 +78,13 @@ impl Answers {
     pub(crate) fn capabilities(&self) -> Map<String, Value> {
         let mut capabilities = Map::new();
         let asks = |method| self.callback.as_ref().is_some_and(|callback| callback.covers(method));
-        if self.roots.is_some() || asks("roots/list") {
+        if self.roots.is_some() || asks(methods::ROOTS_LIST) {
             capabilities.insert("roots".into(), json!({}));
         }
-        if self.elicitation.is_some() || asks("elicitation/create") {
+        if self.elicitation.is_some() || asks(methods::ELICITATION_CREATE) {
             capabilities.insert("elicitation".into(), json!({ "form": {}, "url": {} }));
         }
-        if self.sampling.is_some() || asks("sampling/createMessage") {
+        if self.sampling.is_some() || asks(methods::SAMPLING_CREATE_MESSAGE) {
             capabilities.insert("sampling".into(), json!({ "tools": {} }));
         }
         capabilities
@@ -126,13 +126,13 @@ impl Answers {
     /// The JSON-RPC error to answer with.
     pub(crate) fn answer(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
         match (method, self) {
-            ("ping", _) => Ok(json!({})),
-            ("roots/list", Self { roots: Some(roots), .. }) => {
+            (methods::PING, _) => Ok(json!({})),
+            (methods::ROOTS_LIST, Self { roots: Some(roots), .. }) => {
                 let roots: Vec<Value> = roots.iter().map(|uri| json!({ "uri": uri })).collect();
                 Ok(json!({ "roots": roots }))
             }
-            ("elicitation/create", Self { elicitation: Some(policy), .. }) => Ok(elicited(policy, params)),
-            ("sampling/createMessage", Self { sampling: Some(policy), .. }) => sampled(policy),
+            (methods::ELICITATION_CREATE, Self { elicitation: Some(policy), .. }) => Ok(elicited(policy, params)),
+            (methods::SAMPLING_CREATE_MESSAGE, Self { sampling: Some(policy), .. }) => sampled(policy),
             _ => Err(RpcError { code: METHOD_NOT_FOUND, message: format!("this client does not offer {method}"), data: None }),
         }
     }

@@ -14,7 +14,7 @@ pub mod transport;
 pub use answers::{Answers, Callback, CallbackResponse, Elicitation, HostedTasks, Sampling};
 
 pub use ports::free_port;
-pub use secrets::inherited_secrets;
+pub use secrets::{inherited_secrets, is_secret, url_holds_secret};
 pub use session::{
     CallFailure, Called, Canceler, Cancellation, ClientProfile, ConnectFailure, ConnectOptions, Deadline, Fault, Handshake, Headers,
     ListFailure, Listed, ListenFailure, Notification, NotificationFailure, RawHttpRequest, RawHttpResponse, Reading, Reads, Reply, Sent,

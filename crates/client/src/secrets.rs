@@ -59,6 +59,20 @@ pub(crate) fn credentials_in(body: &FrameBody) -> Vec<String> {
     secrets
 }
 
+/// Whether the value of a flag or variable of that name is a secret.
+pub fn is_secret(name: &str, value: &str) -> bool {
+    let mut secrets = Vec::new();
+    take_variable(name, value, &mut secrets);
+    !secrets.is_empty()
+}
+
+/// Whether a URL holds a credential: a user, a password, or a parameter that is named as one.
+pub fn url_holds_secret(url: &Url) -> bool {
+    let mut secrets = Vec::new();
+    take_url(url, &mut secrets);
+    !url.username().is_empty() || !secrets.is_empty()
+}
+
 fn take(name: &str, value: &str, secrets: &mut Vec<String>) {
     let folded = name.to_ascii_lowercase().replace('_', "-");
     if TELLTALES.iter().any(|telltale| folded.contains(telltale)) {

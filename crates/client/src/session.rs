@@ -48,7 +48,7 @@ use crate::transport::{
 };
 use dispatcher::Dispatcher;
 use handshake::Offer;
-use mcproof_protocol::{Era, Transport};
+use mcproof_protocol::{Era, Transport, methods};
 use mcproof_record::{FrameId, Json, JsonObject};
 use modern::mirrored;
 use param_headers::ParamHeaders;
@@ -331,7 +331,7 @@ impl Session {
             Era::Modern => {
                 let (params, mut headers) =
                     mirrored(&self.profile(), &self.handshake.protocol_version, method, params.map(Json::into_inner));
-                if self.handshake.transport == Transport::Http && method == "tools/call" {
+                if self.handshake.transport == Transport::Http && method == methods::TOOLS_CALL {
                     headers.extend(self.param_headers.lock().unwrap_or_else(PoisonError::into_inner).of_call(&params));
                 }
                 Outgoing { method, params: Some(params.into()), headers, resume: Resume::Never }

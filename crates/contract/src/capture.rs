@@ -9,7 +9,7 @@ use super::profile::{Profile, Visitor};
 use futures_util::future::try_join_all;
 use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, Handshake, ListFailure, Session, Tap, Target, Unanswered, open_session};
 use mcproof_protocol::error_code::METHOD_NOT_FOUND;
-use mcproof_protocol::{Era, Revision, Transport};
+use mcproof_protocol::{Era, Revision, Transport, methods};
 use mcproof_record::{Contract, ContractHashes};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -38,10 +38,10 @@ const MOST_READINGS: usize = 5;
 
 /// The lists: method, key of the items, capability, what tells of a change, and what items are sorted by.
 const LISTS: [(&str, &str, &str, &str, &str); 4] = [
-    ("tools/list", "tools", "tools", "notifications/tools/list_changed", "name"),
-    ("prompts/list", "prompts", "prompts", "notifications/prompts/list_changed", "name"),
-    ("resources/list", "resources", "resources", "notifications/resources/list_changed", "uri"),
-    ("resources/templates/list", "resourceTemplates", "resources", "notifications/resources/list_changed", "uriTemplate"),
+    (methods::TOOLS_LIST, "tools", "tools", methods::notifications::TOOLS_LIST_CHANGED, "name"),
+    (methods::PROMPTS_LIST, "prompts", "prompts", methods::notifications::PROMPTS_LIST_CHANGED, "name"),
+    (methods::RESOURCES_LIST, "resources", "resources", methods::notifications::RESOURCES_LIST_CHANGED, "uri"),
+    (methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates", "resources", methods::notifications::RESOURCES_LIST_CHANGED, "uriTemplate"),
 ];
 
 /// The contract that a session shows. `versions` are the revisions that the server speaks in its era, where they are known.

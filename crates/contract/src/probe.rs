@@ -16,6 +16,7 @@ use mcproof_analysis::oddities::{Odd, Oddities};
 use mcproof_client::{
     ConnectFailure, ConnectOptions, Handshake, Reading, Session, ShutdownTimeouts, StartFailure, Tap, Target, open_session,
 };
+use mcproof_protocol::methods;
 use mcproof_record::{Contract, ProbeReport, ProbeVerdict, ProbedHandshake};
 use phases::PhaseTimes;
 use serde_json::Value;
@@ -129,7 +130,7 @@ async fn list(plan: &ProbePlan, session: &Session, course: &mut PhaseTimes, repo
     }
     let told = changes_told(session);
     let began = session.tap().elapsed();
-    match session.list("tools/list", "tools", plan.timeout).await {
+    match session.list(methods::TOOLS_LIST, "tools", plan.timeout).await {
         Ok(listed) => {
             course.list = Some((began, session.tap().elapsed()));
             let all = listed.items.into_iter().chain(listed.rejected.into_iter().map(|(tool, _)| tool));
@@ -142,7 +143,7 @@ async fn list(plan: &ProbePlan, session: &Session, course: &mut PhaseTimes, repo
         Err(failure) => {
             course.failed = Some(session.tap().elapsed());
             let scene = Scene::of(session, session.tap(), plan.audience).await;
-            report.blame(diagnosis::of_list_failure(&failure, "tools/list", &scene), ProbeVerdict::Unhealthy);
+            report.blame(diagnosis::of_list_failure(&failure, methods::TOOLS_LIST, &scene), ProbeVerdict::Unhealthy);
             None
         }
     }
@@ -150,7 +151,7 @@ async fn list(plan: &ProbePlan, session: &Session, course: &mut PhaseTimes, repo
 
 /// Of a server without tools, the first list that it declares: a handshake alone proves little.
 async fn other_list(plan: &ProbePlan, session: &Session, course: &mut PhaseTimes, report: &mut ProbeReport) {
-    const OTHERS: [(&str, &str); 2] = [("resources", "resources/list"), ("prompts", "prompts/list")];
+    const OTHERS: [(&str, &str); 2] = [("resources", methods::RESOURCES_LIST), ("prompts", methods::PROMPTS_LIST)];
     let declared = |(key, _): &&(&str, &str)| session.handshake().capabilities.get(*key).is_some();
     let Some((key, method)) = OTHERS.iter().find(declared) else { return };
     let began = session.tap().elapsed();

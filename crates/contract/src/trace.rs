@@ -4,7 +4,7 @@ use super::capture::{handshake_of, lists, of_parts};
 use super::profile::{Profile, Visitor};
 use mcproof_analysis::ConversationView;
 use mcproof_client::Handshake;
-use mcproof_protocol::{Era, Revision, Transport};
+use mcproof_protocol::{Era, Revision, Transport, methods};
 use mcproof_record::{Contract, Conversation, Opened, Transcript};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -99,7 +99,7 @@ fn shown(take: &Conversation) -> Result<Shown, TraceFailure> {
 
 /// The revision that `initialize` was answered with, if it was.
 pub(crate) fn legacy_revision(conversation: &ConversationView<'_>) -> Option<String> {
-    let answers = conversation.requests().filter(|(request, _)| request.method() == Some("initialize"));
+    let answers = conversation.requests().filter(|(request, _)| request.method() == Some(methods::INITIALIZE));
     let version = |answer: &Value| answer.pointer("/result/protocolVersion").and_then(Value::as_str).map(str::to_owned);
     answers.filter_map(|(_, answer)| version(&answer?.value)).next_back()
 }

@@ -2,6 +2,7 @@
 
 use crate::envelope;
 use mcproof_analysis::did_you_mean;
+use mcproof_protocol::error_code;
 use mcproof_record::Diagnostic;
 use mcproof_record::drive::{ErrorData, METHODS, PROTOCOL};
 use mcproof_report::{Style, diagnostic};
@@ -34,7 +35,7 @@ impl DriveErrorKind {
     fn code_and_name(self) -> (i64, Option<&'static str>) {
         match self {
             Self::Plain(code) => (code, None),
-            Self::OtherProtocol | Self::BadInput => (-32602, Some("bad-input")),
+            Self::OtherProtocol | Self::BadInput => (error_code::INVALID_PARAMS, Some("bad-input")),
             Self::NotOpen => (1, Some("not-open")),
             Self::Unanswered => (2, Some("unanswered")),
             Self::Refused => (3, Some("refused")),
@@ -61,7 +62,7 @@ impl DriveError {
     pub(crate) fn no_method(method: &str) -> Self {
         let near = did_you_mean(method, METHODS.iter().copied());
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        Self::plain(-32601, format!("unknown method `{method}`{near}"))
+        Self::plain(error_code::METHOD_NOT_FOUND, format!("unknown method `{method}`{near}"))
     }
 
     pub(crate) fn other_protocol(wanted: u32) -> Self {

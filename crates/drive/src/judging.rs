@@ -16,7 +16,7 @@ use mcproof_record::drive::{
 };
 use mcproof_record::{ChangeLevel, Conclusion, Conversation, Diagnostic, Finding, FrameId, RuleResult, Severity, Transcript};
 use mcproof_report::{check, contract as shown_contract, diagnostic};
-use mcproof_rules::{self as rules, UnknownRule};
+use mcproof_rules::{self as rules, Strictness, UnknownRule};
 use mcproof_suite::judge::{self, Payload};
 use mcproof_suite::run::{Snapshots, snapshot};
 use mcproof_suite::step::redactions;
@@ -105,7 +105,8 @@ impl Drive {
             (None, Some(session)) => (session.clone(), vec![self.take(session).await?]),
             _ => return Err(DriveError::bad("bad-params", "`target` or `session` is required, but not both")),
         };
-        let mut report = rules::report(target, &chosen, conversations, params.strict);
+        let strictness = if params.strict { Strictness::Strict } else { Strictness::Tolerant };
+        let mut report = rules::report(target, &chosen, conversations, strictness);
         let style = self.style.get();
         let findings = report.findings().map(|(ruling, finding)| CheckFinding {
             rule: ruling.rule.clone(),

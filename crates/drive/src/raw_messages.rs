@@ -7,6 +7,7 @@ use crate::targets::duration;
 use crate::{Context, Drive};
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_client::{ListFailure, WaitFor};
+use mcproof_protocol::methods;
 use mcproof_record::Diagnostic;
 use mcproof_record::drive::{ListParams, ListResult, Listing, Nothing, NotifyParams, RawAnswer, RawParams, WaitParams, Waited};
 use serde_json::Value;
@@ -17,10 +18,10 @@ impl Drive {
         let seat = self.seat(&asked.session)?;
         let deadline = duration("timeout_ms", asked.timeout_ms, seat.timeout)?;
         let (method, key) = match params.what {
-            Listing::Tools => ("tools/list", "tools"),
-            Listing::Resources => ("resources/list", "resources"),
-            Listing::Templates => ("resources/templates/list", "resourceTemplates"),
-            Listing::Prompts => ("prompts/list", "prompts"),
+            Listing::Tools => (methods::TOOLS_LIST, "tools"),
+            Listing::Resources => (methods::RESOURCES_LIST, "resources"),
+            Listing::Templates => (methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates"),
+            Listing::Prompts => (methods::PROMPTS_LIST, "prompts"),
         };
         let lists = self.with(&seat, async |session| match session.list(method, key, deadline).await {
             Ok(listed) => Ok(listed),

@@ -8,7 +8,7 @@ use crate::{Context, Done, Drive, Job, envelope};
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{CallFailure, Deadline, HttpHead, Reply, Sent, Session, WaitOptions};
-use mcproof_protocol::Era;
+use mcproof_protocol::{Era, methods};
 use mcproof_record::drive::{
     Answer, Asked, CallAnswer, CallParams, CompleteParams, Http, PingParams, PromptParams, ReadParams, RequestParams,
 };
@@ -81,20 +81,20 @@ impl ServerRequest {
         let sent = Call { name: &params.tool, arguments: params.arguments.unwrap_or_default() };
         let sent = Json::Unread(to_raw_value(&sent).map_err(|error| DriveError::bad_params(&error))?);
         let tells = ResponseForm::Payload { tool: params.tool, raises_errors: params.raise_errors };
-        Ok(Self { tells, ..Self::new(asked, "tools/call", Some(sent)) })
+        Ok(Self { tells, ..Self::new(asked, methods::TOOLS_CALL, Some(sent)) })
     }
 
     pub(crate) fn read(mut params: ReadParams) -> Self {
         let asked = params.asked();
         let sent = Map::from_iter([("uri".to_owned(), Value::from(params.uri))]);
-        Self::new(asked, "resources/read", Some(sent.into()))
+        Self::new(asked, methods::RESOURCES_READ, Some(sent.into()))
     }
 
     pub(crate) fn prompt(mut params: PromptParams) -> Self {
         let asked = params.asked();
         let mut sent = Map::from_iter([("name".to_owned(), Value::from(params.name))]);
         sent.extend(params.arguments.map(|arguments| ("arguments".to_owned(), Value::Object(arguments))));
-        Self::new(asked, "prompts/get", Some(sent.into()))
+        Self::new(asked, methods::PROMPTS_GET, Some(sent.into()))
     }
 
     pub(crate) fn complete(mut params: CompleteParams) -> Self {
@@ -102,7 +102,7 @@ impl ServerRequest {
         let argument = json!({ "name": params.argument.name, "value": params.argument.value });
         let mut sent = Map::from_iter([("ref".to_owned(), params.r#ref), ("argument".to_owned(), argument)]);
         sent.extend(params.context.map(|context| ("context".to_owned(), Value::Object(context))));
-        Self::new(asked, "completion/complete", Some(sent.into()))
+        Self::new(asked, methods::COMPLETION_COMPLETE, Some(sent.into()))
     }
 }
 
@@ -118,7 +118,7 @@ impl Drive {
         let asked = params.asked();
         let seat = self.seat(&asked.session)?;
         let era = self.with(&seat, async |session| Ok(session.handshake().era)).await?;
-        let method = if era == Era::Modern { "server/discover" } else { "ping" };
+        let method = if era == Era::Modern { methods::SERVER_DISCOVER } else { methods::PING };
         self.ask(ServerRequest::new(asked, method, None), context).await
     }
 

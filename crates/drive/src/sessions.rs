@@ -10,6 +10,7 @@ use mcproof_client::{
     Answers, ConnectOptions, Exit, Fault, Session, ShutdownReport, ShutdownTimeouts, Tap, Target, open_in_memory, open_relayed,
     open_session,
 };
+use mcproof_protocol::methods;
 use mcproof_record::drive::{
     AnswersParams, CloseParams, Closed, Ended, ExitStatus, Nothing, Notified, OpenParams, Opened, PatienceName, Progressed, Push,
     SeenFrame, SessionOnly,
@@ -337,7 +338,7 @@ impl SessionSlot {
     }
 
     fn progressed(&self, notification: &mcproof_client::Notification) -> Option<Progressed> {
-        if notification.method != "notifications/progress" {
+        if notification.method != methods::notifications::PROGRESS {
             return None;
         }
         let params = notification.params.as_ref()?;

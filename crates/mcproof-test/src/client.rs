@@ -4,7 +4,7 @@ use crate::called::CallResult;
 use crate::failure::Failure;
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_client::{ConnectFailure, ConnectOptions, Endpoint, Launch, ListFailure, Reply, Session, Tap, Target};
-use mcproof_protocol::Transport;
+use mcproof_protocol::{Transport, methods};
 use mcproof_record::Diagnostic;
 use mcproof_report::{Style, diagnostic};
 use serde_json::{Map, Value, json};
@@ -120,7 +120,7 @@ impl Client {
     pub async fn call(&self, tool: &str, arguments: Value) -> Result<CallResult, Failure> {
         assert!(arguments.is_object(), "the arguments of a tool are an object, found {arguments}");
         let params = Map::from_iter([("name".to_owned(), json!(tool)), ("arguments".to_owned(), arguments)]);
-        let reply = self.ask("tools/call", Some(params)).await?;
+        let reply = self.ask(methods::TOOLS_CALL, Some(params)).await?;
         Ok(CallResult::new(tool, reply, self.session.tap()))
     }
 
@@ -129,7 +129,7 @@ impl Client {
     /// # Errors
     /// No list came.
     pub async fn tools(&self) -> Result<Vec<Value>, Failure> {
-        self.list_all("tools/list", "tools").await
+        self.list_all(methods::TOOLS_LIST, "tools").await
     }
 
     /// All resources, from all pages.
@@ -137,7 +137,7 @@ impl Client {
     /// # Errors
     /// No list came.
     pub async fn resources(&self) -> Result<Vec<Value>, Failure> {
-        self.list_all("resources/list", "resources").await
+        self.list_all(methods::RESOURCES_LIST, "resources").await
     }
 
     /// All prompts, from all pages.
@@ -145,7 +145,7 @@ impl Client {
     /// # Errors
     /// No list came.
     pub async fn prompts(&self) -> Result<Vec<Value>, Failure> {
-        self.list_all("prompts/list", "prompts").await
+        self.list_all(methods::PROMPTS_LIST, "prompts").await
     }
 
     /// Reads a resource: the result of `resources/read`.
@@ -153,7 +153,7 @@ impl Client {
     /// # Errors
     /// No response came, or a JSON-RPC error.
     pub async fn read(&self, uri: &str) -> Result<Value, Failure> {
-        self.result("resources/read", json!({ "uri": uri })).await
+        self.result(methods::RESOURCES_READ, json!({ "uri": uri })).await
     }
 
     /// Gets a prompt: the result of `prompts/get`.
@@ -161,7 +161,7 @@ impl Client {
     /// # Errors
     /// No response came, or a JSON-RPC error.
     pub async fn prompt(&self, name: &str, arguments: Value) -> Result<Value, Failure> {
-        self.result("prompts/get", json!({ "name": name, "arguments": arguments })).await
+        self.result(methods::PROMPTS_GET, json!({ "name": name, "arguments": arguments })).await
     }
 
     async fn result(&self, method: &str, params: Value) -> Result<Value, Failure> {

@@ -8,7 +8,7 @@ use mcproof_client::{ConnectOptions, TapBounds, Target};
 use mcproof_contract::{self as contract, CaptureFailure};
 use mcproof_record::{Conversation, Diagnostic, Severity};
 use mcproof_report::{Style, check, contract as shown};
-use mcproof_rules as rules;
+use mcproof_rules::{self as rules, Strictness};
 use std::path::Path;
 use tokio::sync::oneshot;
 
@@ -102,7 +102,7 @@ pub async fn assert_check(target: Target, options: ConnectOptions) -> Result<(),
 #[track_caller]
 fn judge(conversations: Vec<Conversation>, target: &str) {
     let rules = rules::select(&[], &[]).expect("no rule was named");
-    let report = rules::report(target.to_owned(), &rules, conversations, false);
+    let report = rules::report(target.to_owned(), &rules, conversations, Strictness::Tolerant);
     let broken: Vec<String> = report
         .findings()
         .filter(|(_, finding)| finding.severity >= Severity::Error)

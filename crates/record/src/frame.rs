@@ -98,6 +98,17 @@ pub struct Evidence {
     pub stderr: Vec<String>,
 }
 
+impl Evidence {
+    /// Leaves out the frames before `begin`, unless there are no others.
+    pub fn begin_at(&mut self, begin: FrameId) {
+        let before = self.frames.iter().filter(|frame| frame.id < begin).count();
+        if before < self.frames.len() {
+            self.frames.retain(|frame| frame.id >= begin);
+            self.omitted += before as u64;
+        }
+    }
+}
+
 impl Transcript {
     /// The last `frames` frames that are messages or local facts, and the last `stderr` lines of stderr.
     pub fn tail(&self, frames: usize, stderr: usize) -> Evidence {
@@ -167,6 +178,19 @@ mod tests {
         assert_eq!(evidence.frames.iter().map(|frame| frame.id.0).collect::<Vec<_>>(), [2, 3]);
         assert_eq!(evidence.omitted, 1);
         assert_eq!(evidence.stderr, ["y"]);
+    }
+
+    #[test]
+    fn evidence_may_begin_late_but_never_without_a_frame() {
+        let check = |begin, frames: &[u64], omitted| {
+            let mut evidence = transcript().tail(9, 9);
+            evidence.begin_at(FrameId(begin));
+            let found: Vec<u64> = evidence.frames.iter().map(|frame| frame.id.0).collect();
+            assert_eq!((found.as_slice(), evidence.omitted), (frames, omitted), "from {begin}");
+        };
+        check(0, &[0, 2, 3], 0);
+        check(2, &[2, 3], 1);
+        check(4, &[0, 2, 3], 0);
     }
 
     #[test]

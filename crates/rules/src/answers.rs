@@ -7,7 +7,7 @@ use mcproof_analysis::is_error_response;
 use mcproof_analysis::probes::POSTED;
 use mcproof_analysis::wording::shortened;
 use mcproof_analysis::{ConversationView, HttpExchange, WireMessage, read_json};
-use mcproof_protocol::error_code::METHOD_NOT_FOUND;
+use mcproof_protocol::{error_code::METHOD_NOT_FOUND, methods};
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -258,11 +258,11 @@ impl Inference<'_, '_, '_> {
             return Meaning::Excused;
         }
         // A subscription is not answered as long as it lasts.
-        let lasts = |request: usize| self.requests[request].method() == "subscriptions/listen";
+        let lasts = |request: usize| self.requests[request].method() == methods::SUBSCRIPTIONS_LISTEN;
         let is_cancelled = |request: usize| {
             let id = self.requests[request].value.get("id");
             let mut cancellations =
-                self.conversation.from_client().filter(|wire_message| wire_message.method() == Some("notifications/cancelled"));
+                self.conversation.from_client().filter(|wire_message| wire_message.method() == Some(methods::notifications::CANCELLED));
             cancellations.any(|wire_message| before(wire_message.frame.id) && wire_message.param("/requestId") == id)
         };
         let open = |request: &usize| {

@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use mcproof_analysis::named;
 use mcproof_analysis::probes::{APP_SCHEME, READ_APP, page_of};
 use mcproof_analysis::wording::excerpt;
+use mcproof_protocol::methods;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -182,7 +183,7 @@ fn uris_are_ui(conversations: &[&ConversationView<'_>]) -> Judgment {
 
 /// Whether the server has apps, as far as a conversation tells.
 fn without_apps(conversation: &ConversationView<'_>) -> Judgment {
-    let lists = || conversation.requests().any(|(request, answer)| request.method() == Some("tools/list") && answer.is_some());
+    let lists = || conversation.requests().any(|(request, answer)| request.method() == Some(methods::TOOLS_LIST) && answer.is_some());
     match conversation.tools().iter().any(|(tool, _)| page_of(tool).is_some()) {
         true => Judgment::NotTried("no app page was read".into()),
         false if lists() => Judgment::NotApplicable(NO_APPS.into()),
@@ -280,7 +281,7 @@ fn tools_have_content(conversations: &[&ConversationView<'_>]) -> Judgment {
         let tools = conversation.tools();
         let apps: BTreeSet<&str> = tools.iter().filter(|(tool, _)| page_of(tool).is_some()).map(|(tool, _)| name(tool)).collect();
         has_apps |= !apps.is_empty();
-        for (request, answer) in conversation.requests().filter(|(request, _)| request.method() == Some("tools/call")) {
+        for (request, answer) in conversation.requests().filter(|(request, _)| request.method() == Some(methods::TOOLS_CALL)) {
             let called = request.param("/name").and_then(Value::as_str).filter(|called| apps.contains(called));
             let (Some(called), Some(answer)) = (called, answer) else { continue };
             // A result without the member breaks the form of the message, which another rule tells.
@@ -301,7 +302,7 @@ fn tools_have_content(conversations: &[&ConversationView<'_>]) -> Judgment {
 
 /// Whether the client of a request declared the extension: in its handshake, or in the request itself.
 fn is_declared(conversation: &ConversationView<'_>, request: &Value) -> bool {
-    let handshake = conversation.from_client().find(|wire_message| wire_message.method() == Some("initialize"));
+    let handshake = conversation.from_client().find(|wire_message| wire_message.method() == Some(methods::INITIALIZE));
     let of_handshake = handshake.and_then(|wire_message| wire_message.param("/capabilities"));
     let of_request = request.pointer("/params/_meta/io.modelcontextprotocol~1clientCapabilities");
     [of_handshake, of_request].into_iter().flatten().any(|all| all.get("extensions").is_some_and(|all| all.get(EXTENSION).is_some()))
@@ -310,7 +311,7 @@ fn is_declared(conversation: &ConversationView<'_>, request: &Value) -> bool {
 fn tools_are_negotiated(conversations: &[&ConversationView<'_>]) -> Judgment {
     let (mut seen, mut flaws) = (0, Vec::new());
     for (position, conversation) in conversations.iter().enumerate() {
-        let listed = conversation.requests().filter(|(request, _)| request.method() == Some("tools/list"));
+        let listed = conversation.requests().filter(|(request, _)| request.method() == Some(methods::TOOLS_LIST));
         for (request, answer) in listed.filter_map(|(request, answer)| Some((request, answer?))) {
             let tools = answer.value.pointer("/result/tools").and_then(Value::as_array).into_iter().flatten();
             for tool in tools.filter(|tool| page_of(tool).is_some()) {

@@ -5,7 +5,7 @@ use super::ConversationView;
 use super::answers::messages;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::wording::excerpt;
-use mcproof_protocol::Revision;
+use mcproof_protocol::{Revision, methods};
 use mcproof_record::FrameId;
 use regex::Regex;
 use serde_json::Value;
@@ -131,7 +131,7 @@ pub(super) fn questions<'c>(conversation: &'c ConversationView<'_>) -> Vec<Quest
         let required = server_message.value.get("error").filter(|error| error["code"] == URL_ELICITATION_REQUIRED);
         for params in required.and_then(|error| error.pointer("/data/elicitations")?.as_array()).into_iter().flatten() {
             let capabilities = declared_before(conversation, server_message.frame);
-            all.push(Question { method: ELICITATION, params, capabilities, frame: server_message.frame });
+            all.push(Question { method: methods::ELICITATION_CREATE, params, capabilities, frame: server_message.frame });
         }
     }
     all
@@ -158,10 +158,9 @@ pub(super) fn judged(questions: &[Question<'_>], kind: &str, wrong: impl Fn(&Que
     }
 }
 
-const ELICITATION: &str = "elicitation/create";
 /// Of 2025-11-25 only.
 const URL_ELICITATION_REQUIRED: i64 = -32042;
-pub(super) const SAMPLING: &str = "sampling/createMessage";
+pub(super) const SAMPLING: &str = methods::SAMPLING_CREATE_MESSAGE;
 
 fn is_form(question: &Question<'_>) -> bool {
     question.params.get("mode").and_then(Value::as_str) != Some("url")
@@ -184,7 +183,7 @@ fn fields<'c>(question: &Question<'c>) -> impl Iterator<Item = (&'c String, &'c 
 }
 
 fn forms_ask_no_secrets(conversation: &ConversationView<'_>) -> Judgment {
-    judged(&questions(conversation), ELICITATION, |question| {
+    judged(&questions(conversation), methods::ELICITATION_CREATE, |question| {
         let is_secret = |(name, field): &(&String, &Value)| {
             is_secret_name(name) || field.get("title").and_then(Value::as_str).is_some_and(is_secret_name)
         };
@@ -194,7 +193,7 @@ fn forms_ask_no_secrets(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn forms_have_no_links(conversation: &ConversationView<'_>) -> Judgment {
-    judged(&questions(conversation), ELICITATION, |question| {
+    judged(&questions(conversation), methods::ELICITATION_CREATE, |question| {
         let message = question.params.get("message");
         let of_fields = fields(question).flat_map(|(_, field)| ["title", "description"].map(|key| field.get(key)));
         let texts = [message].into_iter().chain(of_fields).flatten().filter_map(Value::as_str);
@@ -204,7 +203,7 @@ fn forms_have_no_links(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn pages_are_https(conversation: &ConversationView<'_>) -> Judgment {
-    judged(&questions(conversation), ELICITATION, |question| {
+    judged(&questions(conversation), methods::ELICITATION_CREATE, |question| {
         let url = Url::parse(question.params.get("url").filter(|_| !is_form(question))?.as_str()?).ok()?;
         let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
         (url.scheme() == "http" && !is_local).then(|| format!("the user is sent to {}", excerpt(url.as_str())))

@@ -12,6 +12,7 @@ use mcproof_analysis::json_schema::Schema;
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{Attempt, AttemptOutcome, WireMessage};
 use mcproof_protocol::error_code::{HEADER_MISMATCH, INVALID_PARAMS};
+use mcproof_protocol::methods;
 use mcproof_record::{FrameId, ProbeOutcome};
 use serde_json::{Value, json};
 
@@ -538,7 +539,7 @@ fn succeeded<'c>(conversation: &'c ConversationView<'_>) -> impl Iterator<Item =
         let is_success = result.get("isError") != Some(&json!(true)) && is_final(result);
         is_success.then_some((name, result, answer?.frame.id))
     };
-    conversation.requests().filter(|(request, _)| request.method() == Some("tools/call")).filter_map(of)
+    conversation.requests().filter(|(request, _)| request.method() == Some(methods::TOOLS_CALL)).filter_map(of)
 }
 
 fn output_fits(all: &[&ConversationView<'_>]) -> Judgment {

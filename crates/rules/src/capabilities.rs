@@ -6,7 +6,7 @@ use super::rule_definition::{
     AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions,
 };
 use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
-use mcproof_protocol::Revision;
+use mcproof_protocol::{Revision, error_code, methods};
 use mcproof_record::FrameId;
 use serde_json::Value;
 
@@ -156,10 +156,10 @@ const NO_HANDSHAKE: &str = "the capabilities of the server are unknown";
 
 /// What tells whether a declared capability exists: the capability, the probe, what it was tried on.
 const KEPT: [(&str, &str, Option<&str>); 8] = [
-    ("tools", "list", Some("tools/list")),
+    ("tools", "list", Some(methods::TOOLS_LIST)),
     ("tools", "call", None),
-    ("resources", "list", Some("resources/list")),
-    ("prompts", "list", Some("prompts/list")),
+    ("resources", "list", Some(methods::RESOURCES_LIST)),
+    ("prompts", "list", Some(methods::PROMPTS_LIST)),
     ("completions", "complete", None),
     ("completions", "complete-unknown", None),
     ("logging", "set-log-level", None),
@@ -179,12 +179,14 @@ fn is_kept(conversation: &ConversationView<'_>) -> Judgment {
         let tried = || conversation.probes(probe).filter(|attempt| subject.is_none_or(|subject| attempt.subject() == subject));
         let answered = || tried().filter(|attempt| !matches!(attempt.answer, AttemptOutcome::Silence | AttemptOutcome::Gone));
         // A tool may hand on the error of another server.
-        let Some(attempt) = answered().find(|attempt| attempt.answer.code() != Some(-32601)).or_else(|| answered().next()) else {
+        let Some(attempt) =
+            answered().find(|attempt| attempt.answer.code() != Some(error_code::METHOD_NOT_FOUND)).or_else(|| answered().next())
+        else {
             continue;
         };
         seen += 1;
         let method = attempt.request.and_then(WireMessage::method).unwrap_or_default();
-        if attempt.answer.code() == Some(-32601) {
+        if attempt.answer.code() == Some(error_code::METHOD_NOT_FOUND) {
             let declared = if capability.is_empty() { "notifications are declared".into() } else { format!("`{capability}` is declared") };
             let message = format!("{declared}, and `{method}` got error -32601");
             if !violations.iter().any(|known| known.message == message) {
@@ -212,8 +214,8 @@ fn is_declared(conversation: &ConversationView<'_>) -> Judgment {
         let Some(method) = attempt.request.and_then(WireMessage::method) else { continue };
         let (capability, items) = match method {
             // It came with 2025-03-26.
-            "completion/complete" if Revision::at(&conversation.conversation.revision) < Revision::V2025_03_26 => continue,
-            "completion/complete" => ("completions", value.pointer("/completion/values")),
+            methods::COMPLETION_COMPLETE if Revision::at(&conversation.conversation.revision) < Revision::V2025_03_26 => continue,
+            methods::COMPLETION_COMPLETE => ("completions", value.pointer("/completion/values")),
             _ => (method.split('/').next().unwrap_or_default(), value.get(key_of(method))),
         };
         // Many servers answer lists of what they have not with an empty one.
@@ -235,12 +237,12 @@ fn is_declared(conversation: &ConversationView<'_>) -> Judgment {
 fn notifications_are_declared(conversation: &ConversationView<'_>) -> Judgment {
     let Some((_, handshake)) = conversation.handshake() else { return Judgment::Untestable(NO_HANDSHAKE.into()) };
     let needs = |method: &str| match method {
-        "notifications/message" => Some("logging"),
+        methods::notifications::MESSAGE => Some("logging"),
         _ if conversation.is_modern() => None,
-        "notifications/tools/list_changed" => Some("tools/listChanged"),
-        "notifications/prompts/list_changed" => Some("prompts/listChanged"),
-        "notifications/resources/list_changed" => Some("resources/listChanged"),
-        "notifications/resources/updated" => Some("resources/subscribe"),
+        methods::notifications::TOOLS_LIST_CHANGED => Some("tools/listChanged"),
+        methods::notifications::PROMPTS_LIST_CHANGED => Some("prompts/listChanged"),
+        methods::notifications::RESOURCES_LIST_CHANGED => Some("resources/listChanged"),
+        methods::notifications::RESOURCES_UPDATED => Some(methods::RESOURCES_SUBSCRIBE),
         _ => None,
     };
     let mut violations: Vec<Violation> = Vec::new();
@@ -274,7 +276,7 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
     match attempt.answer {
         AttemptOutcome::Result { .. } => {}
         // That is `declared-capability-is-implemented`.
-        AttemptOutcome::Error { .. } if attempt.answer.code() != Some(-32601) => {
+        AttemptOutcome::Error { .. } if attempt.answer.code() != Some(error_code::METHOD_NOT_FOUND) => {
             let message = format!("the log level {level} got {}", attempt.answer.describe());
             return Judgment::Broken(vec![Violation::new(message, attempt.frames())]);
         }
@@ -284,7 +286,7 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
     let (Some(wanted), Some(from)) = (rank(&level), if conversation.is_modern() { asked_at } else { attempt.answer.frame() }) else {
         return Judgment::Untestable("no log level was set".into());
     };
-    let logs = || conversation.from_server().filter(|wire_message| wire_message.method() == Some("notifications/message"));
+    let logs = || conversation.from_server().filter(|wire_message| wire_message.method() == Some(methods::notifications::MESSAGE));
     if conversation.is_modern() && logs().any(|wire_message| wire_message.frame.id < from) {
         return Judgment::Untestable("the server logs without a request at any level, which another rule judges".into());
     }
@@ -309,9 +311,11 @@ fn unknown_log_level_is_refused(conversation: &ConversationView<'_>) -> Judgment
     let Some(attempt) = tried.first() else { return Judgment::Untestable("no unknown log level was requested".into()) };
     match attempt.answer {
         AttemptOutcome::Result { .. } => Judgment::Broken(vec![Violation::new("an unknown log level was accepted", attempt.frames())]),
-        AttemptOutcome::Error { .. } if attempt.answer.code() == Some(-32602) => Judgment::Pass,
+        AttemptOutcome::Error { .. } if attempt.answer.code() == Some(error_code::INVALID_PARAMS) => Judgment::Pass,
         // The method is not part of this revision.
-        AttemptOutcome::Error { .. } if conversation.is_modern() && attempt.answer.code() == Some(-32601) => Judgment::Pass,
+        AttemptOutcome::Error { .. } if conversation.is_modern() && attempt.answer.code() == Some(error_code::METHOD_NOT_FOUND) => {
+            Judgment::Pass
+        }
         AttemptOutcome::Error { .. } => {
             let message = format!("an unknown log level got {}, not error -32602", attempt.answer.describe());
             Judgment::Broken(vec![Violation::new(message, attempt.frames())])

@@ -68,7 +68,7 @@ pub fn find(id: &str) -> Option<&'static Rule> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AppliesTo, ConversationView, example, judge_one};
+    use super::super::{AppliesTo, ConversationView, Strictness, example, judge_one};
     use super::*;
     use mcproof_protocol::Revision;
     use mcproof_record::Judged;
@@ -91,7 +91,7 @@ mod tests {
     fn judged(rule: &Rule, text: &str) -> Judged {
         let (transport, revision) = scene(rule);
         let take = example::read(text, transport, revision);
-        judge_one(rule, &[ConversationView::new(&take)], false).judged
+        judge_one(rule, &[ConversationView::new(&take)], Strictness::Tolerant).judged
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::jsonrpc::RESPONSES;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, Rule, Violation};
 use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
 use mcproof_analysis::probes::PARALLEL_TOKEN;
-use mcproof_protocol::error_code::INTERNAL_ERROR;
+use mcproof_protocol::{error_code::INTERNAL_ERROR, methods};
 use mcproof_record::{Finding, FrameBody, FrameId, Judged, Opened, ProbeOutcome, RuleResult, Severity};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,10 +54,17 @@ pub(super) const RULES: &[Rule] = &[Rule {
 }];
 
 /// Requests that a healthy server answers, or refuses with an error that says why.
-const ORDINARY: [&str; 7] =
-    ["initialize", "server/discover", "ping", "tools/list", "prompts/list", "resources/list", "resources/templates/list"];
+const ORDINARY: [&str; 7] = [
+    methods::INITIALIZE,
+    methods::SERVER_DISCOVER,
+    methods::PING,
+    methods::TOOLS_LIST,
+    methods::PROMPTS_LIST,
+    methods::RESOURCES_LIST,
+    methods::RESOURCES_TEMPLATES_LIST,
+];
 
-const HANDSHAKES: [&str; 2] = ["initialize", "server/discover"];
+const HANDSHAKES: [&str; 2] = [methods::INITIALIZE, methods::SERVER_DISCOVER];
 
 /// In which way requests fail.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -307,7 +314,7 @@ fn affected(conversation: &ConversationView<'_>, failure: &Failure) -> BTreeSet<
 
 #[cfg(test)]
 mod tests {
-    use super::super::{example, judge_one};
+    use super::super::{Strictness, example, judge_one};
     use super::*;
     use mcproof_record::Conversation;
 
@@ -333,7 +340,7 @@ mod tests {
     fn check(conversations: &[&[String]], expected: Option<&str>) {
         let recorded: Vec<Conversation> = conversations.iter().map(|lines| take(lines)).collect();
         let conversations: Vec<ConversationView<'_>> = recorded.iter().map(ConversationView::new).collect();
-        let told = match judge_one(&RULES[0], &conversations, false).judged {
+        let told = match judge_one(&RULES[0], &conversations, Strictness::Tolerant).judged {
             Judged::Broken { findings } => Some(findings[0].message.clone()),
             _ => None,
         };
@@ -381,7 +388,7 @@ mod tests {
             judged: Judged::Broken { findings },
         };
         let conversations: Vec<ConversationView<'_>> = recorded.iter().map(ConversationView::new).collect();
-        let own = judge_one(&RULES[0], &conversations, false);
+        let own = judge_one(&RULES[0], &conversations, Strictness::Tolerant);
         let mut results = vec![
             own,
             result("ping", vec![finding(vec![frames[2], frames[3]])]),

@@ -9,7 +9,7 @@ use super::{AttemptOutcome, ConversationView, HttpExchange, WireMessage};
 use mcproof_analysis::probes::UNKNOWN_STREAM;
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
-use mcproof_protocol::Revision;
+use mcproof_protocol::{Revision, methods};
 use mcproof_record::FrameId;
 use serde_json::Value;
 use std::time::Duration;
@@ -305,7 +305,7 @@ fn problem_of_body(conversation: &ConversationView<'_>, exchange: &HttpExchange<
         let last = conversation.frames().last()?.id;
         let lasts = conversation
             .from_client()
-            .any(|wire_message| wire_message.exchange == Some(exchange.id) && wire_message.method() == Some("subscriptions/listen"));
+            .any(|wire_message| wire_message.exchange == Some(exchange.id) && wire_message.method() == Some(methods::SUBSCRIPTIONS_LISTEN));
         let is_open = exchange.end.is_none() && !is_ours && !lasts && waited(conversation, head, last) == Some(true);
         return is_open.then(|| "the body did not end".to_owned());
     };

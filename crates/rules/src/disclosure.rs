@@ -7,6 +7,7 @@ use super::asking_users::is_secret_name;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::security::{collect, secret};
 use mcproof_analysis::wording::excerpt;
+use mcproof_protocol::methods;
 use serde_json::Value;
 
 pub(super) const RULES: &[Rule] = &[
@@ -58,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
 
 fn logs_hide_secrets(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
-    for server_message in messages(conversation).filter(|server_message| server_message.method() == Some("notifications/message")) {
+    for server_message in messages(conversation).filter(|server_message| server_message.method() == Some(methods::notifications::MESSAGE)) {
         seen += 1;
         let mut text = String::new();
         server_message.value.get("params").into_iter().for_each(|params| collect(params, &mut text));

@@ -8,7 +8,7 @@ use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{USUAL_PROBES, read_json};
 use mcproof_client::transport::{Event, EventParser};
-use mcproof_protocol::Revision;
+use mcproof_protocol::{Revision, methods};
 use mcproof_record::{ExchangeId, Frame, FrameBody, FrameId, Opened};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -591,7 +591,7 @@ fn stream_is_primed(conversation: &ConversationView<'_>) -> Judgment {
         });
         let events: Vec<_> = events.collect();
         let is_named = exchange.request_header("mcp-protocol-version") == Some(conversation.conversation.revision.as_str());
-        if !is_named || attempt["method"] == "initialize" || !events.iter().any(|(_, id, _)| id.is_some()) {
+        if !is_named || attempt["method"] == methods::INITIALIZE || !events.iter().any(|(_, id, _)| id.is_some()) {
             continue;
         }
         seen += 1;

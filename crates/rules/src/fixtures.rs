@@ -14,7 +14,7 @@ use mcproof_analysis::named;
 use mcproof_analysis::probes::fixtures::{EMBEDDED, ENTERED, OF_TEMPLATE, PROMPTED, SAMPLED, TEMPLATE};
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{Attempt, AttemptOutcome, ConversationView, WireMessage};
-use mcproof_protocol::Revision;
+use mcproof_protocol::{Revision, error_code, methods};
 use mcproof_record::{FrameBody, FrameId};
 use serde_json::{Value, json};
 
@@ -132,7 +132,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "fixture-sampling",
         requirement: "the tool that samples sends a request to the client, and returns the client response",
         sources: &[RequirementSource { revisions: LEGACY, level: RequirementLevel::Must, source: "client/sampling#creating-messages" }],
-        judge: Judge::Each(|conversation| asks_and_tells(conversation, "test_sampling", "sampling/createMessage", SAMPLED)),
+        judge: Judge::Each(|conversation| asks_and_tells(conversation, "test_sampling", methods::SAMPLING_CREATE_MESSAGE, SAMPLED)),
         remedy: "send `sampling/createMessage` on the stream of the call, and continue with its result",
         bad: r#"
             @ fixture test_sampling
@@ -150,7 +150,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "fixture-elicitation",
         requirement: "the tool that requests user input sends an elicitation, and returns the input",
         sources: &[RequirementSource { revisions: LEGACY, level: RequirementLevel::Must, source: "client/elicitation#protocol-messages" }],
-        judge: Judge::Each(|conversation| asks_and_tells(conversation, "test_elicitation", "elicitation/create", ENTERED)),
+        judge: Judge::Each(|conversation| asks_and_tells(conversation, "test_elicitation", methods::ELICITATION_CREATE, ENTERED)),
         remedy: "send `elicitation/create` on the stream of the call, and continue with its content",
         bad: r#"
             @ fixture test_elicitation
@@ -335,10 +335,10 @@ pub(super) const RULES: &[Rule] = &[
 fn offers(conversation: &ConversationView<'_>, name: &str) -> bool {
     let is_it = |item: &Value| ["name", "uri", "uriTemplate"].iter().any(|key| item.get(key).and_then(Value::as_str) == Some(name));
     let lists = [
-        ("tools/list", "tools"),
-        ("resources/list", "resources"),
-        ("resources/templates/list", "resourceTemplates"),
-        ("prompts/list", "prompts"),
+        (methods::TOOLS_LIST, "tools"),
+        (methods::RESOURCES_LIST, "resources"),
+        (methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates"),
+        (methods::PROMPTS_LIST, "prompts"),
     ];
     lists.into_iter().any(|(method, key)| conversation.listed(method, key).any(|(items, _)| items.iter().any(is_it)))
 }
@@ -452,8 +452,10 @@ fn logs(conversation: &ConversationView<'_>) -> Judgment {
         let is_meanwhile = |wire_message: &&WireMessage<'_>| {
             attempt.probed.first <= wire_message.frame.id && until.is_none_or(|until| wire_message.frame.id < until)
         };
-        let messages =
-            conversation.from_server().filter(is_meanwhile).filter(|wire_message| wire_message.method() == Some("notifications/message"));
+        let messages = conversation
+            .from_server()
+            .filter(is_meanwhile)
+            .filter(|wire_message| wire_message.method() == Some(methods::notifications::MESSAGE));
         let count = messages.filter(|wire_message| wire_message.param("/level").and_then(Value::as_str) != Some("debug")).count();
         enough(count, "`test_tool_with_logging`", "log messages")
     })
@@ -463,7 +465,7 @@ fn progress(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "fixture", &["test_tool_with_progress"], |attempt| {
         succeeded(attempt)?;
         let token = attempt.request.and_then(|request| request.param("/_meta/progressToken"));
-        let reports = conversation.from_server().filter(|wire_message| wire_message.method() == Some("notifications/progress"));
+        let reports = conversation.from_server().filter(|wire_message| wire_message.method() == Some(methods::notifications::PROGRESS));
         enough(
             reports.filter(|wire_message| wire_message.param("/progressToken") == token).count(),
             "`test_tool_with_progress`",
@@ -502,7 +504,7 @@ fn form(conversation: &ConversationView<'_>, tool: &str, flaws: fn(&Value) -> Ve
     let Some(attempt) = conversation.probes("fixture").find(|attempt| attempt.subject() == tool) else {
         return each(conversation, "fixture", &[tool], |_| Ok(()));
     };
-    match asked_back(conversation, &attempt, "elicitation/create") {
+    match asked_back(conversation, &attempt, methods::ELICITATION_CREATE) {
         Some(question) => {
             let flaws = flaws(question.param("/requestedSchema/properties").unwrap_or(&Value::Null));
             let violation = || Violation::new(format!("in the form of `{tool}` {}", flaws.join("; ")), [question.frame.id]);
@@ -681,7 +683,7 @@ fn stream_resumes(conversation: &ConversationView<'_>) -> Judgment {
 
 fn missing_capability(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "fixture-without-capability", &["test_missing_capability"], |attempt| match attempt.answer {
-        AttemptOutcome::Error { error, .. } if attempt.answer.code() == Some(-32021) => {
+        AttemptOutcome::Error { error, .. } if attempt.answer.code() == Some(error_code::MISSING_CAPABILITY) => {
             if !error.pointer("/data/requiredCapabilities/sampling").is_some_and(Value::is_object) {
                 return Err("the error -32021 has no object `sampling` in `data.requiredCapabilities`".into());
             }
@@ -696,14 +698,15 @@ fn missing_capability(conversation: &ConversationView<'_>) -> Judgment {
 
 fn list_change_is_told(conversation: &ConversationView<'_>) -> Judgment {
     const TOOLS: [(&str, &str, &str); 2] = [
-        ("test_trigger_tool_change", "notifications/tools/list_changed", "tools"),
-        ("test_trigger_prompt_change", "notifications/prompts/list_changed", "prompts"),
+        ("test_trigger_tool_change", methods::notifications::TOOLS_LIST_CHANGED, "tools"),
+        ("test_trigger_prompt_change", methods::notifications::PROMPTS_LIST_CHANGED, "prompts"),
     ];
     let names = TOOLS.map(|(tool, ..)| tool);
     let (mut seen, mut violations) = (0, Vec::new());
     for probed in conversation.conversation.probes.iter().filter(|probed| probed.probe == "fixture-change") {
         let within = |wire_message: &&WireMessage<'_>| probed.contains(wire_message.frame.id);
-        let Some(call) = conversation.from_client().filter(within).find(|wire_message| wire_message.method() == Some("tools/call")) else {
+        let Some(call) = conversation.from_client().filter(within).find(|wire_message| wire_message.method() == Some(methods::TOOLS_CALL))
+        else {
             continue;
         };
         let answer = conversation.answer_to(call);

@@ -8,6 +8,7 @@ use super::http::json_body_is_json;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::HttpExchange;
 use mcproof_analysis::wording::excerpt;
+use mcproof_protocol::methods;
 use mcproof_record::FrameId;
 use serde_json::Value;
 
@@ -181,7 +182,8 @@ fn get_streams_have_no_answers(conversation: &ConversationView<'_>) -> Judgment 
 
 fn progress_comes_on_its_stream(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
-    for server_message in messages(conversation).filter(|server_message| server_message.method() == Some("notifications/progress")) {
+    for server_message in messages(conversation).filter(|server_message| server_message.method() == Some(methods::notifications::PROGRESS))
+    {
         let Some(token) = server_message.value.pointer("/params/progressToken") else { continue };
         let brings = |wire_message: &&super::WireMessage<'_>| {
             wire_message.param("/_meta/progressToken") == Some(token) && wire_message.frame.id < server_message.frame

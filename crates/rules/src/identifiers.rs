@@ -5,6 +5,7 @@ use super::ConversationView;
 use super::answers::messages;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::wording::excerpt;
+use mcproof_protocol::error_code;
 use mcproof_record::FrameId;
 use serde_json::Value;
 
@@ -137,11 +138,17 @@ fn extension_ids_are_well_formed(conversation: &ConversationView<'_>) -> Judgmen
 }
 
 /// Codes that this revision defines for itself.
-const DEFINED: [i64; 3] = [-32020, -32021, -32022];
+const DEFINED: [i64; 3] = [error_code::HEADER_MISMATCH, error_code::MISSING_CAPABILITY, error_code::UNSUPPORTED_VERSION];
 /// Codes of earlier revisions.
-const RETIRED: [i64; 2] = [-32002, -32042];
+const RETIRED: [i64; 2] = [error_code::RESOURCE_NOT_FOUND, -32042];
 /// What JSON-RPC itself defines.
-const OF_JSON_RPC: [i64; 5] = [-32700, -32600, -32601, -32602, -32603];
+const OF_JSON_RPC: [i64; 5] = [
+    error_code::PARSE_ERROR,
+    error_code::INVALID_REQUEST,
+    error_code::METHOD_NOT_FOUND,
+    error_code::INVALID_PARAMS,
+    error_code::INTERNAL_ERROR,
+];
 
 /// Codes of all errors, with their frames.
 fn codes(conversation: &ConversationView<'_>) -> Vec<(i64, FrameId)> {

@@ -6,7 +6,7 @@ use super::answers::{Meaning, Pairing, ServerMessage, first_abuse, gathered, mes
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_analysis::{Attempt, AttemptOutcome, WireMessage};
-use mcproof_protocol::Revision;
+use mcproof_protocol::{Revision, error_code, methods};
 use mcproof_record::{FrameId, ProbeOutcome};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -493,7 +493,7 @@ fn unknown_method_is_refused(conversation: &ConversationView<'_>) -> Judgment {
 fn unknown_method_code(conversation: &ConversationView<'_>) -> Judgment {
     let Some(attempt) = conversation.probe("unknown-method") else { return Judgment::Untestable("no unknown method was tried".into()) };
     match attempt.answer.code() {
-        Some(-32601) => Judgment::Pass,
+        Some(error_code::METHOD_NOT_FOUND) => Judgment::Pass,
         Some(code) => Judgment::Broken(vec![Violation::new(format!("an unknown method got the error {code}"), attempt.frames())]),
         None => Judgment::Untestable(format!("an unknown method got {}", attempt.answer.describe())),
     }
@@ -501,10 +501,10 @@ fn unknown_method_code(conversation: &ConversationView<'_>) -> Judgment {
 
 /// The keys of lists by their methods.
 const LISTS: [(&str, &str); 4] = [
-    ("tools/list", "tools"),
-    ("prompts/list", "prompts"),
-    ("resources/list", "resources"),
-    ("resources/templates/list", "resourceTemplates"),
+    (methods::TOOLS_LIST, "tools"),
+    (methods::PROMPTS_LIST, "prompts"),
+    (methods::RESOURCES_LIST, "resources"),
+    (methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates"),
 ];
 
 fn concurrent_answers_match(conversation: &ConversationView<'_>) -> Judgment {

@@ -16,10 +16,19 @@ const EXPIRED: &str = "the server ended the session during the conversation, as 
 const TURNED_AWAY: &str = "the server refused a second session beside the first one";
 const UNREADABLE: &str = "the server issues session ids that are not valid UTF-8, so that no client can send them back";
 
-/// Judges recorded by rules. `is_strict` gives no tolerance.
-pub fn judge(rules: &[&'static Rule], recorded: &[Conversation], is_strict: bool) -> Vec<RuleResult> {
+/// Which severities findings get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strictness {
+    /// Those of the tolerances of the rules: lower where known clients cope.
+    Tolerant,
+    /// Those of the levels of the requirements.
+    Strict,
+}
+
+/// Judges recorded conversations by rules. `strictness`: which severities the findings get.
+pub fn judge(rules: &[&'static Rule], recorded: &[Conversation], strictness: Strictness) -> Vec<RuleResult> {
     let conversations: Vec<ConversationView<'_>> = recorded.iter().map(ConversationView::new).collect();
-    let mut results = judge_all(rules, &conversations, is_strict);
+    let mut results = judge_all(rules, &conversations, strictness);
     causes::fold(&mut results, &conversations);
     if let Some(common) = common_reason(&conversations, &results) {
         for result in &mut results {
@@ -34,11 +43,11 @@ pub fn judge(rules: &[&'static Rule], recorded: &[Conversation], is_strict: bool
 }
 
 /// Judges each rule separately, as many at once as there are cores.
-fn judge_all(rules: &[&'static Rule], conversations: &[ConversationView<'_>], is_strict: bool) -> Vec<RuleResult> {
+fn judge_all(rules: &[&'static Rule], conversations: &[ConversationView<'_>], strictness: Strictness) -> Vec<RuleResult> {
     let (next, judged) = (AtomicUsize::new(0), rules.iter().map(|_| OnceLock::new()).collect::<Vec<_>>());
     let work = || {
         while let Some((rule, place)) = rules.iter().zip(&judged).nth(next.fetch_add(1, Ordering::Relaxed)) {
-            place.get_or_init(|| judge_one(rule, conversations, is_strict));
+            place.get_or_init(|| judge_one(rule, conversations, strictness));
         }
     };
     std::thread::scope(|scope| {
@@ -116,7 +125,7 @@ fn revision(take: &Conversation) -> &str {
 }
 
 /// Judges conversations, in the order of their recorded, by one rule.
-pub fn judge_one(rule: &Rule, conversations: &[ConversationView<'_>], is_strict: bool) -> RuleResult {
+pub fn judge_one(rule: &Rule, conversations: &[ConversationView<'_>], strictness: Strictness) -> RuleResult {
     let concerned: Vec<(usize, &ConversationView<'_>)> = conversations
         .iter()
         .enumerate()
@@ -127,7 +136,7 @@ pub fn judge_one(rule: &Rule, conversations: &[ConversationView<'_>], is_strict:
         (true, _) => Judged::NotApplicable { why: "this server was not talked to over a transport and in a revision that has it".into() },
         (false, Judge::Each(judge)) => {
             let wire_message = concerned.iter().map(|(take, one)| (*take, in_time(one, unless_refused(judge(one), |_| one))));
-            merge(rule, conversations, wire_message, is_strict)
+            merge(rule, conversations, wire_message, strictness)
         }
         (false, Judge::Together(judge)) => {
             let all: Vec<&ConversationView<'_>> = concerned.iter().map(|(_, one)| *one).collect();
@@ -141,7 +150,7 @@ pub fn judge_one(rule: &Rule, conversations: &[ConversationView<'_>], is_strict:
                     vec![(*take, in_time(one, other))]
                 }
             };
-            merge(rule, conversations, wire_message.into_iter(), is_strict)
+            merge(rule, conversations, wire_message.into_iter(), strictness)
         }
     };
     RuleResult { rule: rule.id.into(), area: rule.area.name().into(), requirement: rule.requirement.into(), judged }
@@ -180,7 +189,7 @@ fn merge(
     rule: &Rule,
     conversations: &[ConversationView<'_>],
     wire_message: impl Iterator<Item = (usize, Judgment)>,
-    is_strict: bool,
+    strictness: Strictness,
 ) -> Judged {
     let (mut findings, mut passed, mut untestable, mut not_applicable) = (Vec::new(), false, None, None);
     let mut untestable_beside = None;
@@ -194,7 +203,7 @@ fn merge(
                 findings.extend(
                     violations
                         .into_iter()
-                        .filter_map(|violation| finding(rule, conversations[take].conversation, take, violation, is_strict)),
+                        .filter_map(|violation| finding(rule, conversations[take].conversation, take, violation, strictness)),
                 );
             }
             // A lack of time is a better reason than what is missing elsewhere.
@@ -214,11 +223,11 @@ fn merge(
     }
 }
 
-fn finding(rule: &Rule, judged: &Conversation, conversation: usize, violation: Violation, is_strict: bool) -> Option<Finding> {
+fn finding(rule: &Rule, judged: &Conversation, conversation: usize, violation: Violation, strictness: Strictness) -> Option<Finding> {
     let law = rule.requirement_in(revision(judged))?;
     let strict = law.level.severity();
     let tolerance = violation.tolerance.or(rule.tolerance);
-    let severity = if is_strict { strict } else { law.severity(tolerance) };
+    let severity = if strictness == Strictness::Strict { strict } else { law.severity(tolerance) };
     Some(Finding {
         severity,
         level: law.level.to_string(),
@@ -267,7 +276,7 @@ mod tests {
     fn check(rule: &str, (transport, revision): (&str, &str), dropped: u64, text: &str, expected: &str) {
         let mut take = example::read(text, transport, revision);
         take.transcript.dropped = dropped;
-        let result = judge_one(find(rule).unwrap(), &[ConversationView::new(&take)], false);
+        let result = judge_one(find(rule).unwrap(), &[ConversationView::new(&take)], Strictness::Tolerant);
         let judged = match result.judged {
             Judged::Pass => "pass",
             Judged::Broken { .. } => "broken",
@@ -349,7 +358,7 @@ mod tests {
         // As many conversations as there are, each with an id of its own.
         let recorded = ["a\u{fffd}", "b\u{fffd}"].map(|id| example::read(&text(id), HTTP.0, HTTP.1));
         let conversations: Vec<ConversationView<'_>> = recorded.iter().map(ConversationView::new).collect();
-        let judged = judge_one(find("session-id-is-visible-ascii").unwrap(), &conversations, false).judged;
+        let judged = judge_one(find("session-id-is-visible-ascii").unwrap(), &conversations, Strictness::Tolerant).judged;
         assert!(matches!(&judged, Judged::Broken { findings } if findings.len() == 1), "{judged:?}");
     }
 
@@ -461,7 +470,8 @@ mod tests {
                 "> {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"server/discover\"}}\n< {{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{error}}}"
             );
             let take = Conversation { opened: Opened::OtherEra, ..example::read(&text, "stdio", "2026-07-28") };
-            let judged = judge_one(find("error-has-code-and-message").unwrap(), &[ConversationView::new(&take)], false).judged;
+            let judged =
+                judge_one(find("error-has-code-and-message").unwrap(), &[ConversationView::new(&take)], Strictness::Tolerant).judged;
             assert!(format!("{judged:?}").starts_with(expected), "{error} {judged:?}");
             if let Judged::Broken { findings } = judged {
                 assert!(!findings[0].source.contains("2026"), "{}", findings[0].source);

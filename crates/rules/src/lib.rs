@@ -64,7 +64,7 @@ mod traversal;
 mod utilities;
 
 pub use catalogue::{all, find};
-pub use judging::{judge, judge_one};
+pub use judging::{Strictness, judge, judge_one};
 #[cfg(test)]
 pub(crate) use mcproof_analysis::example;
 pub(crate) use mcproof_analysis::{Attempt, AttemptOutcome, ConversationView, HttpExchange, WireMessage};

@@ -15,7 +15,7 @@ use mcproof_analysis::probes::{LEGAL_FORM, PARALLEL_TOKEN};
 use mcproof_analysis::wording::shortened;
 use mcproof_analysis::{AttemptOutcome, USUAL_PROBES, WireMessage};
 use mcproof_protocol::error_code::HEADER_MISMATCH;
-use mcproof_protocol::{Era, Revision};
+use mcproof_protocol::{Era, Revision, methods};
 use mcproof_record::{FrameBody, FrameId, Opened, ProbeOutcome};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -226,7 +226,8 @@ pub(super) const RULES: &[Rule] = &[
 
 fn starts(conversation: &ConversationView<'_>) -> Judgment {
     let frames = conversation.frames();
-    let attempt = conversation.requests().find(|(request, _)| matches!(request.method(), Some("initialize" | "server/discover")));
+    let attempt =
+        conversation.requests().find(|(request, _)| matches!(request.method(), Some(methods::INITIALIZE | methods::SERVER_DISCOVER)));
     let exit = frames.iter().find_map(|frame| match &frame.body {
         FrameBody::Exited { code, signal } => Some((frame, *code, *signal)),
         _ => None,
@@ -277,9 +278,9 @@ fn last_words(conversation: &ConversationView<'_>) -> String {
 /// The handshake that opened the conversation; those of probes have laws of their own.
 fn handshake<'c, 'a>(conversation: &'c ConversationView<'a>) -> Option<&'c WireMessage<'a>> {
     let in_probe = |frame: FrameId| conversation.conversation.probes.iter().any(|probed| probed.contains(frame));
-    conversation
-        .from_client()
-        .rfind(|wire_message| wire_message.method() == Some("initialize") && wire_message.is_request() && !in_probe(wire_message.frame.id))
+    conversation.from_client().rfind(|wire_message| {
+        wire_message.method() == Some(methods::INITIALIZE) && wire_message.is_request() && !in_probe(wire_message.frame.id)
+    })
 }
 
 fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
@@ -410,7 +411,7 @@ fn is_consistent(conversations: &[&ConversationView<'_>]) -> Judgment {
 /// The first answer to an `initialize` that agrees on a version that nobody can speak. One that gives back what it was asked
 /// for has a law of its own, and so has what is offered instead of an unknown version.
 fn unpublished_answer(conversation: &ConversationView<'_>, index: usize) -> Option<Violation> {
-    let handshakes = conversation.requests().filter(|(request, _)| request.method() == Some("initialize"));
+    let handshakes = conversation.requests().filter(|(request, _)| request.method() == Some(methods::INITIALIZE));
     handshakes.filter_map(|(request, answer)| Some((request, answer?))).find_map(|(request, answer)| {
         let version = answer.value.pointer("/result/protocolVersion")?.as_str()?;
         let attempt = request.param("/protocolVersion").and_then(Value::as_str).unwrap_or_default();
@@ -426,7 +427,7 @@ fn unpublished_answer(conversation: &ConversationView<'_>, index: usize) -> Opti
 /// The version in the answer to an `initialize` with this version, and the frames of both.
 fn answered_when_asked_for(conversation: &ConversationView<'_>, version: &str) -> Option<(String, Vec<FrameId>)> {
     let attempt = |request: &WireMessage<'_>| {
-        request.method() == Some("initialize") && request.param("/protocolVersion").is_some_and(|attempt| attempt == version)
+        request.method() == Some(methods::INITIALIZE) && request.param("/protocolVersion").is_some_and(|attempt| attempt == version)
     };
     conversation.requests().filter(|(request, _)| attempt(request)).find_map(|(request, answer)| {
         let answer = answer?;
@@ -440,7 +441,7 @@ fn waits_for_initialized(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::Untestable("the handshake was not completed".into());
     };
     let early = messages(conversation).filter(|server_message| {
-        server_message.is_request() && server_message.frame < initialized && server_message.method() != Some("ping")
+        server_message.is_request() && server_message.frame < initialized && server_message.method() != Some(methods::PING)
     });
     let violations = early.map(|server_message| {
         let message =
@@ -453,7 +454,7 @@ fn waits_for_initialized(conversation: &ConversationView<'_>) -> Judgment {
 fn initialized(conversation: &ConversationView<'_>) -> Option<FrameId> {
     conversation
         .from_client()
-        .find(|wire_message| wire_message.method() == Some("notifications/initialized"))
+        .find(|wire_message| wire_message.method() == Some(methods::notifications::INITIALIZED))
         .map(|wire_message| wire_message.frame.id)
 }
 
@@ -476,19 +477,19 @@ fn stays_alive(conversation: &ConversationView<'_>) -> Judgment {
 
 /// Methods of requests that a client may send without being sure that the server has them, and that are answered at once.
 const METHODS: [&str; 13] = [
-    "ping",
-    "server/discover",
-    "tools/list",
-    "tools/call",
-    "resources/list",
-    "resources/read",
-    "resources/templates/list",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "prompts/list",
-    "prompts/get",
-    "completion/complete",
-    "logging/setLevel",
+    methods::PING,
+    methods::SERVER_DISCOVER,
+    methods::TOOLS_LIST,
+    methods::TOOLS_CALL,
+    methods::RESOURCES_LIST,
+    methods::RESOURCES_READ,
+    methods::RESOURCES_TEMPLATES_LIST,
+    methods::RESOURCES_SUBSCRIBE,
+    methods::RESOURCES_UNSUBSCRIBE,
+    methods::PROMPTS_LIST,
+    methods::PROMPTS_GET,
+    methods::COMPLETION_COMPLETE,
+    methods::LOGGING_SET_LEVEL,
 ];
 
 fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
@@ -504,7 +505,7 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
             || !supports_legacy(conversation)
             || request.value.pointer("/params/_meta/io.modelcontextprotocol~1protocolVersion").is_some();
         // That `initialize` gets a result has a rule of its own, in the revisions that have it.
-        let is_known = METHODS.contains(&method) || conversation.is_modern() && method == "initialize";
+        let is_known = METHODS.contains(&method) || conversation.is_modern() && method == methods::INITIALIZE;
         in_time && whole && is_known
     };
     // A tool may take as long as it likes.
@@ -513,7 +514,7 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
         let token = request.value.pointer("/params/_meta/progressToken").and_then(Value::as_str);
         let is_given_up = token.is_some_and(|token| token.starts_with(PARALLEL_TOKEN));
         let is_known = || tools.iter().any(|(tool, _)| tool.get("name") == request.value.pointer("/params/name"));
-        is_given_up || request.method() == "tools/call" && is_known()
+        is_given_up || request.method() == methods::TOOLS_CALL && is_known()
     };
     let (mut violations, mut told) = (Vec::<Violation>::new(), BTreeSet::new());
     for probed in conversation.conversation.probes.iter().filter(|probed| probed.probe != LEGAL_FORM) {
@@ -609,13 +610,13 @@ fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
             };
             let declared = conversation
                 .from_client()
-                .find(|wire_message| wire_message.method() == Some("initialize"))
+                .find(|wire_message| wire_message.method() == Some(methods::INITIALIZE))
                 .and_then(|wire_message| wire_message.param("/capabilities"));
             // What comes before belongs to `no-server-requests-before-initialized`.
             let shakes_hands = |exchange| {
                 conversation
                     .from_client()
-                    .any(|wire_message| wire_message.exchange == Some(exchange) && wire_message.method() == Some("initialize"))
+                    .any(|wire_message| wire_message.exchange == Some(exchange) && wire_message.method() == Some(methods::INITIALIZE))
             };
             let is_early = |server_message: &ServerMessage<'_>| {
                 server_message.frame < initialized || server_message.exchange.is_some_and(shakes_hands)
@@ -665,11 +666,13 @@ fn undeclared(declared: Option<&Value>, method: &str, params: Option<&Value>) ->
     let has = |path: &str| declared.and_then(|declared| declared.pointer(path)).is_some();
     let param = |key: &str| params.and_then(|params| params.get(key));
     match method {
-        "roots/list" => (!has("/roots")).then_some("roots"),
-        "sampling/createMessage" if !has("/sampling") => Some("sampling"),
-        "sampling/createMessage" => (param("tools").is_some() && !has("/sampling/tools")).then_some("sampling.tools"),
-        "elicitation/create" if !has("/elicitation") => Some("elicitation"),
-        "elicitation/create" => (param("mode").is_some_and(|mode| mode == "url") && !has("/elicitation/url")).then_some("elicitation.url"),
+        methods::ROOTS_LIST => (!has("/roots")).then_some("roots"),
+        methods::SAMPLING_CREATE_MESSAGE if !has("/sampling") => Some("sampling"),
+        methods::SAMPLING_CREATE_MESSAGE => (param("tools").is_some() && !has("/sampling/tools")).then_some("sampling.tools"),
+        methods::ELICITATION_CREATE if !has("/elicitation") => Some("elicitation"),
+        methods::ELICITATION_CREATE => {
+            (param("mode").is_some_and(|mode| mode == "url") && !has("/elicitation/url")).then_some("elicitation.url")
+        }
         _ => None,
     }
 }

@@ -6,6 +6,7 @@ use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel,
 use super::{Attempt, AttemptOutcome, ConversationView};
 use mcproof_analysis::named;
 use mcproof_analysis::probes::MOST_PAGES;
+use mcproof_protocol::{error_code, methods};
 use mcproof_record::FrameId;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -226,7 +227,7 @@ impl<'c> ListedPages<'c> {
 
     /// The tools that were listed under a probe, which may be one page or all of them.
     fn of_tools(conversation: &'c ConversationView<'_>, probe: &str) -> Option<Self> {
-        let mut walk = Self { method: "tools/list", pages: Vec::new(), is_complete: false, refused: None };
+        let mut walk = Self { method: methods::TOOLS_LIST, pages: Vec::new(), is_complete: false, refused: None };
         let probes: Vec<_> = conversation.conversation.probes.iter().filter(|probed| probed.probe == probe).collect();
         for (request, answer) in conversation.requests().filter(|(request, _)| request.method() == Some(walk.method)) {
             let is_within = probes.iter().any(|probed| probed.contains(request.frame.id));
@@ -292,7 +293,7 @@ fn pagination_ends(conversation: &ConversationView<'_>) -> Judgment {
             continue;
         }
         // There may be as many resources as there are files; nobody has as many tools.
-        if leads_on && walk.pages.len() >= MOST_PAGES && matches!(walk.method, "tools/list" | "prompts/list") {
+        if leads_on && walk.pages.len() >= MOST_PAGES && matches!(walk.method, methods::TOOLS_LIST | methods::PROMPTS_LIST) {
             let message = format!("`{}` has no end: page {} still leads to another one", walk.method, walk.pages.len());
             violations.push(Violation::new(message, walk.pages.iter().rev().take(2).map(|page| page.frame)));
         } else if leads_on {
@@ -334,7 +335,7 @@ fn unknown_cursor_is_refused(conversation: &ConversationView<'_>) -> Judgment {
         .filter(|attempt| match attempt.answer {
             AttemptOutcome::Result { .. } => true,
             // Where the method does not exist, this says nothing about cursors.
-            AttemptOutcome::Error { .. } => attempt.answer.code() != Some(-32601) || has_result(attempt.subject()),
+            AttemptOutcome::Error { .. } => attempt.answer.code() != Some(error_code::METHOD_NOT_FOUND) || has_result(attempt.subject()),
             _ => false,
         })
         .collect();
@@ -346,7 +347,7 @@ fn unknown_cursor_is_refused(conversation: &ConversationView<'_>) -> Judgment {
         let violation = Violation::new(format!("an unknown cursor got a page of {}", named(&methods)), first.frames());
         violations.push(Violation { tolerance: Some(CURSORS_ARE_IGNORED), ..violation });
     }
-    if let Some(other) = refusing.iter().find(|attempt| attempt.answer.code().is_some_and(|code| code != -32602)) {
+    if let Some(other) = refusing.iter().find(|attempt| attempt.answer.code().is_some_and(|code| code != error_code::INVALID_PARAMS)) {
         let message = format!("an unknown cursor of `{}` got {}, not error -32602", other.subject(), other.answer.describe());
         violations.push(Violation::new(message, other.frames()));
     }
@@ -422,7 +423,7 @@ fn does_not_depend_on_calls(conversation: &ConversationView<'_>) -> Judgment {
     };
     let calls = conversation.requests().filter(|(request, answer)| {
         let frame = request.frame.id;
-        request.method() == Some("tools/call")
+        request.method() == Some(methods::TOOLS_CALL)
             && from < frame
             && frame < to
             && answer.is_some_and(|answer| answer.value.get("result").is_some())
@@ -449,7 +450,7 @@ fn change(first: &ListedPages<'_>, second: &ListedPages<'_>) -> Option<String> {
         (true, true) => {}
     }
     // Resources tell their size and when they were modified, which may change at any time.
-    if !matches!(first.method, "tools/list" | "prompts/list") {
+    if !matches!(first.method, methods::TOOLS_LIST | methods::PROMPTS_LIST) {
         return None;
     }
     let mut later: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();

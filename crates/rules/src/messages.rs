@@ -1,6 +1,8 @@
 //! Whether a message of a server matches the schema of its revision: the envelope, and for each method its params, its
 //! result or its error. Knows no transcript and no verdict.
 
+use mcproof_protocol::{error_code, methods};
+
 mod check;
 mod shape;
 mod table;
@@ -71,8 +73,8 @@ fn judge(message: &Value, about: About<'_>, revision: &str, focus: Focus) -> Vec
 
 fn spoken(about: About<'_>, revision: Revision) -> Revision {
     match about {
-        About::Response { method: "initialize", .. } => revision.min(Revision::V2025_11_25),
-        About::Response { method: "server/discover", .. } => revision.max(Revision::V2026_07_28),
+        About::Response { method: methods::INITIALIZE, .. } => revision.min(Revision::V2025_11_25),
+        About::Response { method: methods::SERVER_DISCOVER, .. } => revision.max(Revision::V2026_07_28),
         _ => revision,
     }
 }
@@ -158,7 +160,7 @@ fn judge_result(check: &mut Check, result: &Value, about: About<'_>, revision: R
             ResultType::Other => return,
         }
     } else if revision == Revision::V2025_11_25
-        && method == "tools/call"
+        && method == methods::TOOLS_CALL
         && object.contains_key("task")
         && params.is_none_or(|params| params.get("task").is_some())
     {
@@ -197,7 +199,7 @@ fn result_type(check: &mut Check, result: &Map<String, Value>, method: &str, par
         "complete" => (ResultType::Complete, None),
         "input_required" if INPUT_METHODS.contains(&method) || method.is_empty() => (ResultType::InputRequired, None),
         "input_required" => (ResultType::Other, Some(format!("is only allowed in a response to {}", INPUT_METHODS.join(", ")))),
-        "task" if method != "tools/call" && !method.is_empty() => {
+        "task" if method != methods::TOOLS_CALL && !method.is_empty() => {
             (ResultType::Other, Some("is only allowed in a response to tools/call".to_owned()))
         }
         "task" if declares(&|name| name == TASK_EXTENSION) => (ResultType::Task, None),
@@ -221,7 +223,7 @@ fn judge_error(check: &mut Check, error: &Value, revision: Revision) {
     } else if revision >= Revision::V2026_07_28 {
         // 2026-07-28, basic/index, error codes.
         let why = match code {
-            -32002 => "this revision replaced by -32602",
+            error_code::RESOURCE_NOT_FOUND => "this revision replaced by -32602",
             -32042 => "only 2025-11-25 has",
             -32099..=-32020 => "is reserved and means nothing yet",
             _ => return,

@@ -4,7 +4,7 @@
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
 use mcproof_analysis::wording::excerpt;
-use mcproof_protocol::error_code::METHOD_NOT_FOUND;
+use mcproof_protocol::{error_code, methods};
 use mcproof_record::FrameId;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[
         id: "discover-is-implemented",
         area: Area::Modern,
         requirement: "a server of this revision responds to `server/discover` with its versions and capabilities",
-        sources: &[must("server/discover")],
+        sources: &[must(methods::SERVER_DISCOVER)],
         on: AppliesTo::Any,
         tolerance: None,
         judge: Judge::Each(discover_is_implemented),
@@ -334,13 +334,16 @@ pub(super) struct ExpectedRefusal {
     pub(super) status: u16,
 }
 
-const INVALID_PARAMETERS: ExpectedRefusal = ExpectedRefusal { code: -32602, status: 400 };
-const UNSUPPORTED_VERSION: ExpectedRefusal = ExpectedRefusal { code: -32022, status: 400 };
+const INVALID_PARAMETERS: ExpectedRefusal = ExpectedRefusal { code: error_code::INVALID_PARAMS, status: 400 };
+const UNSUPPORTED_VERSION: ExpectedRefusal = ExpectedRefusal { code: error_code::UNSUPPORTED_VERSION, status: 400 };
 
 /// The errors whose status does not depend on the request: schema, HeaderMismatchError, MissingRequiredClientCapabilityError
 /// and UnsupportedProtocolVersionError.
-const WITH_STATUS: [ExpectedRefusal; 3] =
-    [ExpectedRefusal { code: -32020, status: 400 }, ExpectedRefusal { code: -32021, status: 400 }, UNSUPPORTED_VERSION];
+const WITH_STATUS: [ExpectedRefusal; 3] = [
+    ExpectedRefusal { code: error_code::HEADER_MISMATCH, status: 400 },
+    ExpectedRefusal { code: error_code::MISSING_CAPABILITY, status: 400 },
+    UNSUPPORTED_VERSION,
+];
 
 /// Probes whose own rules judge the status.
 const OF_OTHER_RULES: [&str; 5] = ["header", "unsupported-version", "without-", "use-", "fixture"];
@@ -403,8 +406,8 @@ fn judge_single_refusal(conversation: &ConversationView<'_>, probe: &str, what: 
 /// Whether a probe failed because of the method that it used. Over stdio, a server without discovery is not
 /// known to be modern, so it gets no such requests.
 fn is_undiscoverable(attempt: &Attempt<'_, '_>) -> bool {
-    let is_discovery = attempt.request.and_then(WireMessage::method) == Some("server/discover");
-    is_discovery && attempt.status().is_some() && attempt.answer.code() == Some(-32601)
+    let is_discovery = attempt.request.and_then(WireMessage::method) == Some(methods::SERVER_DISCOVER);
+    is_discovery && attempt.status().is_some() && attempt.answer.code() == Some(error_code::METHOD_NOT_FOUND)
 }
 
 /// A request that names no version has to be refused. Over stdio, a server of both eras may treat it as a legacy request
@@ -443,7 +446,7 @@ pub(super) fn supports_legacy(conversation: &ConversationView<'_>) -> bool {
 /// The discoveries that have all their metadata, with their responses.
 fn discoveries<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c WireMessage<'c>, &'c WireMessage<'c>)> {
     let whole = |request: &WireMessage<'_>| {
-        request.method() == Some("server/discover")
+        request.method() == Some(methods::SERVER_DISCOVER)
             && request.meta("protocolVersion").and_then(Value::as_str) == Some(conversation.conversation.revision.as_str())
             && ["clientCapabilities", "clientInfo"].iter().all(|key| request.meta(key).is_some())
     };
@@ -458,7 +461,14 @@ fn discover_is_implemented(conversation: &ConversationView<'_>) -> Judgment {
         (Some(result), _) if result.get("capabilities").is_some_and(Value::is_object) => None,
         (Some(_), _) => Some("the response to `server/discover` has no `capabilities`".to_owned()),
         // These codes show that the server is modern and refuses something else.
-        (None, Some(error)) if matches!(error.get("code").and_then(Value::as_i64), Some(-32022..=-32020)) => None,
+        (None, Some(error))
+            if matches!(
+                error.get("code").and_then(Value::as_i64),
+                Some(error_code::UNSUPPORTED_VERSION | error_code::MISSING_CAPABILITY | error_code::HEADER_MISMATCH)
+            ) =>
+        {
+            None
+        }
         (None, Some(error)) => Some(format!("`server/discover` got error {}", error.get("code").unwrap_or(&Value::Null))),
         (None, None) => None,
     };
@@ -508,9 +518,9 @@ fn discover_names_server(conversation: &ConversationView<'_>) -> Judgment {
 /// The key of the items in the results of a list.
 pub(super) fn key_of(method: &str) -> &'static str {
     match method {
-        "tools/list" => "tools",
-        "resources/list" => "resources",
-        "resources/templates/list" => "resourceTemplates",
+        methods::TOOLS_LIST => "tools",
+        methods::RESOURCES_LIST => "resources",
+        methods::RESOURCES_TEMPLATES_LIST => "resourceTemplates",
         _ => "prompts",
     }
 }
@@ -590,10 +600,10 @@ fn unsupported_version_is_named(conversation: &ConversationView<'_>) -> Judgment
     let violations: Vec<Violation> = conversation
         .requests()
         .filter_map(|(request, response)| Some((request, response?)))
-        .filter(|(_, response)| response.value.pointer("/error/code").and_then(Value::as_i64) == Some(-32022))
+        .filter(|(_, response)| response.value.pointer("/error/code").and_then(Value::as_i64) == Some(error_code::UNSUPPORTED_VERSION))
         .filter_map(|(request, response)| {
             let requested = match request.method() {
-                Some("initialize") => request.param("/protocolVersion"),
+                Some(methods::INITIALIZE) => request.param("/protocolVersion"),
                 _ => request.meta("protocolVersion"),
             };
             let flaw = unsupported_version_flaw(requested, response.value.pointer("/error/data"))?;
@@ -637,20 +647,20 @@ fn removed_methods_are_refused(conversation: &ConversationView<'_>) -> Judgment 
         return Judgment::Untestable("the server responds to any method with a result".into());
     }
     // Another code for unknown methods is the subject of a rule of its own.
-    let usual_code = conversation.probe("unknown-method").and_then(|attempt| attempt.answer.code()).unwrap_or(METHOD_NOT_FOUND);
+    let usual_code = conversation.probe("unknown-method").and_then(|attempt| attempt.answer.code()).unwrap_or(error_code::METHOD_NOT_FOUND);
     let mut seen = 0;
     let mut violations = Vec::new();
     for attempt in conversation.probes("removed-method") {
         let method = attempt.subject();
         let flaw = match &attempt.answer {
             // The server supports earlier revisions, too: this is how they begin.
-            AttemptOutcome::Result { .. } if method == "initialize" => continue,
+            AttemptOutcome::Result { .. } if method == methods::INITIALIZE => continue,
             AttemptOutcome::Result { .. } => Some(format!("`{method}` still returns a result")),
             // A server of both eras may refuse this request with an error of its earlier revisions.
             AttemptOutcome::Error { .. }
-                if method != "initialize"
+                if method != methods::INITIALIZE
                     && (attempt.status().is_some() || !supports_legacy(conversation))
-                    && ![Some(METHOD_NOT_FOUND), Some(usual_code)].contains(&attempt.answer.code()) =>
+                    && ![Some(error_code::METHOD_NOT_FOUND), Some(usual_code)].contains(&attempt.answer.code()) =>
             {
                 Some(format!("`{method}`, which this revision removed, got {}", attempt.answer.describe()))
             }
@@ -692,7 +702,7 @@ fn errors_have_their_status(conversation: &ConversationView<'_>) -> Judgment {
 fn unknown_method_gets_404(conversation: &ConversationView<'_>) -> Judgment {
     let tried = conversation.probes("unknown-method").chain(conversation.probes("removed-method"));
     let refused: Vec<Attempt<'_, '_>> =
-        tried.filter(|attempt| attempt.answer.code() == Some(-32601) && attempt.status().is_some()).collect();
+        tried.filter(|attempt| attempt.answer.code() == Some(error_code::METHOD_NOT_FOUND) && attempt.status().is_some()).collect();
     let mut wrong = refused.iter().filter(|attempt| attempt.status() != Some(404));
     let Some(first) = wrong.next() else {
         return Judgment::of(Vec::new(), refused.len(), "no unknown method got error -32601");
@@ -709,7 +719,7 @@ fn unknown_method_gets_404(conversation: &ConversationView<'_>) -> Judgment {
 /// Where a server of both eras accepted a legacy handshake, if it did.
 fn turned_legacy(conversation: &ConversationView<'_>) -> Option<FrameId> {
     let initialized = conversation.requests().find(|(request, answer)| {
-        request.method() == Some("initialize") && answer.is_some_and(|answer| answer.value.get("result").is_some())
+        request.method() == Some(methods::INITIALIZE) && answer.is_some_and(|answer| answer.value.get("result").is_some())
     });
     initialized.map(|(request, _)| request.frame.id)
 }
@@ -731,7 +741,7 @@ fn server_sends_no_requests(conversation: &ConversationView<'_>) -> Judgment {
 fn no_session_id(conversation: &ConversationView<'_>) -> Judgment {
     let modern = conversation
         .from_client()
-        .filter(|wire_message| wire_message.meta("protocolVersion").is_some() && wire_message.method() != Some("initialize"));
+        .filter(|wire_message| wire_message.meta("protocolVersion").is_some() && wire_message.method() != Some(methods::INITIALIZE));
     let answered: Vec<_> = modern
         .filter_map(|wire_message| Some((wire_message, conversation.exchanges.get(&wire_message.exchange?)?)))
         // Without the header, the server may have treated it as a legacy request.

@@ -4,6 +4,7 @@
 use super::modern::{ExpectedRefusal, flaw_of, supports_legacy};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView};
+use mcproof_protocol::{error_code, methods};
 use serde_json::Value;
 
 const fn must(source: &'static str) -> RequirementSource {
@@ -291,13 +292,13 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-const MISMATCH: ExpectedRefusal = ExpectedRefusal { code: -32020, status: 400 };
+const MISMATCH: ExpectedRefusal = ExpectedRefusal { code: error_code::HEADER_MISMATCH, status: 400 };
 
 /// Wrong headers cannot be judged on a server that does not serve requests with the right ones.
 fn without_a_right_one(conversation: &ConversationView<'_>) -> Option<Judgment> {
     match conversation.probe("headers-right") {
         None => Some(Judgment::Untestable("headers were not tried".into())),
-        Some(attempt) if attempt.answer.code() == Some(-32601) => None,
+        Some(attempt) if attempt.answer.code() == Some(error_code::METHOD_NOT_FOUND) => None,
         Some(attempt) => match attempt.answer {
             AttemptOutcome::Result { .. } => None,
             answer => Some(Judgment::Untestable(format!("a request with the right headers got {}", answer.describe()))),
@@ -335,7 +336,7 @@ fn mismatches(conversation: &ConversationView<'_>, probe: &str, header: &str) ->
         // A flaw with lists is a flaw with every method.
         let is_told = attempt.probed.probe == "header-method"
             && !violations.is_empty()
-            && attempt.request.and_then(|request| request.method()) != Some("tools/list");
+            && attempt.request.and_then(|request| request.method()) != Some(methods::TOOLS_LIST);
         let flaw = flaw.filter(|_| !is_refused_like_a_method(conversation, &attempt) && !is_told);
         seen += 1;
         violations.extend(flaw.map(|flaw| Violation::new(format!("{} got {flaw}", described(&attempt, header)), attempt.frames())));

@@ -4,6 +4,7 @@
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, WireMessage};
 use mcproof_analysis::named;
+use mcproof_protocol::methods;
 use mcproof_record::FrameId;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -94,7 +95,7 @@ pub(super) const RULES: &[Rule] = &[
 fn results<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c str, &'c WireMessage<'c>, &'c WireMessage<'c>, &'c Map<String, Value>)> {
     conversation
         .requests()
-        .filter(|(request, _)| request.meta("protocolVersion").is_some() && request.method() != Some("initialize"))
+        .filter(|(request, _)| request.meta("protocolVersion").is_some() && request.method() != Some(methods::INITIALIZE))
         .filter(|(request, _)| {
             let exchange = request.exchange.and_then(|id| conversation.exchanges.get(&id));
             exchange
@@ -147,8 +148,14 @@ fn result_has_type(conversation: &ConversationView<'_>) -> Judgment {
     Judgment::of(flaws.into_violations(), results.len(), NO_RESULTS)
 }
 
-const CACHEABLE: [&str; 6] =
-    ["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
+const CACHEABLE: [&str; 6] = [
+    methods::SERVER_DISCOVER,
+    methods::TOOLS_LIST,
+    methods::PROMPTS_LIST,
+    methods::RESOURCES_LIST,
+    methods::RESOURCES_TEMPLATES_LIST,
+    methods::RESOURCES_READ,
+];
 
 fn result_has_cache_hints(conversation: &ConversationView<'_>) -> Judgment {
     let results: Vec<_> = results(conversation)
@@ -178,7 +185,7 @@ fn result_has_cache_hints(conversation: &ConversationView<'_>) -> Judgment {
                 continue;
             }
         };
-        if *method == "resources/read" {
+        if *method == methods::RESOURCES_READ {
             continue;
         }
         let is_first_page = request.param("/cursor").is_none();
@@ -201,7 +208,7 @@ fn input_required_only_where_allowed(conversation: &ConversationView<'_>) -> Jud
             continue;
         }
         let frames = [request.frame.id, answer.frame.id];
-        if !matches!(*method, "tools/call" | "prompts/get" | "resources/read") {
+        if !matches!(*method, methods::TOOLS_CALL | methods::PROMPTS_GET | methods::RESOURCES_READ) {
             flaws.add("is `input_required`, which is not allowed there".into(), method, frames);
         } else if !["inputRequests", "requestState"].iter().any(|key| result.contains_key(*key)) {
             flaws.add("is `input_required` without `inputRequests` and without `requestState`".into(), method, frames);
@@ -216,10 +223,10 @@ fn logs_only_when_requested(conversation: &ConversationView<'_>) -> Judgment {
     let Some(first_message) = conversation.from_server().next() else { return Judgment::Untestable("the server sent no message".into()) };
     // After an `initialize`, a server of both eras may act as a legacy one.
     let initialized =
-        requests.iter().find(|wire_message| wire_message.method() == Some("initialize")).map(|wire_message| wire_message.frame.id);
+        requests.iter().find(|wire_message| wire_message.method() == Some(methods::INITIALIZE)).map(|wire_message| wire_message.frame.id);
     let logged = conversation
         .from_server()
-        .filter(|wire_message| wire_message.method() == Some("notifications/message"))
+        .filter(|wire_message| wire_message.method() == Some(methods::notifications::MESSAGE))
         .filter(|wire_message| initialized.is_none_or(|initialized| wire_message.frame.id < initialized));
     // Over HTTP, the response shows which request the message belongs to; over stdio, any earlier request may have enabled it.
     let unrequested: Vec<&WireMessage<'_>> = logged

@@ -2,12 +2,12 @@
 //! lists, and a judgment of the essential rules. Knows results and conversations, and no violation.
 
 use super::answers::death;
-use super::{ConversationView, judging};
+use super::{ConversationView, Strictness, judging};
 use crate::sdk;
 use mcproof_analysis::MOST_VALUES;
 use mcproof_analysis::named;
 use mcproof_analysis::probes::{EXPLORED_IN_PART, UNANSWERED_CALL};
-use mcproof_protocol::Era;
+use mcproof_protocol::{Era, methods};
 use mcproof_record::{CheckReport, Conversation, FORMAT_VERSION, Gap, GapKind, Judged, Opened, ProbeOutcome, RuleResult, Severity};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -27,14 +27,17 @@ const ESSENTIAL: [&str; 10] = [
 ];
 
 /// The lists of a capability: the method, and the member of its result.
-const LISTS: [(&str, &str, &str); 3] =
-    [("tools", "tools/list", "tools"), ("resources", "resources/list", "resources"), ("prompts", "prompts/list", "prompts")];
+const LISTS: [(&str, &str, &str); 3] = [
+    ("tools", methods::TOOLS_LIST, "tools"),
+    ("resources", methods::RESOURCES_LIST, "resources"),
+    ("prompts", methods::PROMPTS_LIST, "prompts"),
+];
 
-/// Judges recorded conversations by rules, and reports what was not seen. `is_strict` applies the level of each requirement.
-pub fn report(target: String, rules: &[&'static super::Rule], recorded: Vec<Conversation>, is_strict: bool) -> CheckReport {
-    let mut results = judging::judge(rules, &recorded, is_strict);
+/// Judges recorded conversations by rules, and reports what was not seen. `strictness`: which severities the findings get.
+pub fn report(target: String, rules: &[&'static super::Rule], recorded: Vec<Conversation>, strictness: Strictness) -> CheckReport {
+    let mut results = judging::judge(rules, &recorded, strictness);
     let gaps = gaps(&recorded, &results);
-    sdk::explain(&mut results, &recorded, is_strict);
+    sdk::explain(&mut results, &recorded, strictness);
     if gaps.iter().any(|gap| gap.kind == GapKind::NoConversation) {
         give_one_reason(&mut results);
     }
@@ -250,7 +253,7 @@ mod tests {
                 "0,".repeat(values)
             );
             let take = example::read(&text, "stdio", "2025-11-25");
-            let gaps = report("t".into(), &select(&[], &[]).unwrap(), vec![take], false).gaps;
+            let gaps = report("t".into(), &select(&[], &[]).unwrap(), vec![take], Strictness::Tolerant).gaps;
             let told: Vec<&str> = gaps.iter().map(|gap| gap.message.as_str()).collect();
             assert_eq!(told, expected);
         };

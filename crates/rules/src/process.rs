@@ -4,6 +4,7 @@
 use super::ConversationView;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS, GROWTH_ROUNDS};
+use mcproof_protocol::methods;
 use mcproof_record::{FrameBody, Opened, ProbeOutcome};
 use std::time::Duration;
 
@@ -145,7 +146,7 @@ fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
     let mut violations = Vec::new();
     for (kind, what) in ["processes", "open file descriptors"].into_iter().enumerate() {
         if grows(kind) && last[kind] >= first[kind] + GROWTH_CALLS * GROWTH_ROUNDS {
-            let calls = conversation.from_client().filter(|wire_message| wire_message.method() == Some("tools/call"));
+            let calls = conversation.from_client().filter(|wire_message| wire_message.method() == Some(methods::TOOLS_CALL));
             let between: Vec<_> =
                 calls.map(|wire_message| wire_message.frame.id).filter(|frame| *begun <= *frame && *frame < ended).collect();
             let message = format!(

@@ -6,6 +6,7 @@ use super::answers::{Meaning, Pairing, ServerMessage, gathered, messages, shown}
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::probes::PARALLEL_TOKEN;
 use mcproof_analysis::{Attempt, AttemptOutcome};
+use mcproof_protocol::methods;
 use mcproof_record::{FrameId, Probed};
 use serde_json::Value;
 use std::time::Duration;
@@ -173,7 +174,7 @@ pub(super) const RULES: &[Rule] = &[
 
 /// A progress notification, with its token.
 fn progress<'c>(conversation: &'c ConversationView<'_>) -> Vec<(ServerMessage<'c>, &'c Value)> {
-    let all = messages(conversation).filter(|server_message| server_message.method() == Some("notifications/progress"));
+    let all = messages(conversation).filter(|server_message| server_message.method() == Some(methods::notifications::PROGRESS));
     all.filter_map(|server_message| Some((server_message, server_message.value.pointer("/params/progressToken")?))).collect()
 }
 
@@ -274,7 +275,7 @@ fn tokens_are_unique(conversation: &ConversationView<'_>) -> Judgment {
         let is_open = |earlier: &ServerMessage<'_>| {
             let id = earlier.value.get("id");
             let is_cancelled = messages(conversation).any(|wire_message| {
-                wire_message.method() == Some("notifications/cancelled")
+                wire_message.method() == Some(methods::notifications::CANCELLED)
                     && wire_message.value.pointer("/params/requestId") == id
                     && wire_message.frame < server_message.frame
             });
@@ -297,7 +298,7 @@ fn tokens_are_unique(conversation: &ConversationView<'_>) -> Judgment {
 const RACE: Duration = Duration::from_secs(1);
 
 fn canceled_gets_no_response(conversation: &ConversationView<'_>) -> Judgment {
-    let cancelled = conversation.from_client().filter(|wire_message| wire_message.method() == Some("notifications/cancelled"));
+    let cancelled = conversation.from_client().filter(|wire_message| wire_message.method() == Some(methods::notifications::CANCELLED));
     let pairing = Pairing::of(conversation);
     let mut seen = 0;
     let mut violations = Vec::new();

@@ -6,6 +6,7 @@ use super::resources::of_listed;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{AttemptOutcome, ConversationView};
 use mcproof_analysis::named;
+use mcproof_protocol::error_code;
 use serde_json::Value;
 
 const ERRORS: &[RequirementSource] =
@@ -203,7 +204,7 @@ fn unknown_code(conversation: &ConversationView<'_>) -> Judgment {
     }
     let Some(attempt) = conversation.probe("unknown-prompt") else { return Judgment::Untestable("no unknown prompt was requested".into()) };
     match attempt.answer.code() {
-        Some(-32602) => Judgment::Pass,
+        Some(error_code::INVALID_PARAMS) => Judgment::Pass,
         Some(code) => {
             Judgment::Broken(vec![Violation::new(format!("a prompt that does not exist got error {code}, not -32602"), attempt.frames())])
         }

@@ -5,6 +5,7 @@ use super::ConversationView;
 use super::flaws::name_of;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::AttemptOutcome;
+use mcproof_protocol::methods;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -68,7 +69,7 @@ fn difference(all: &[&ConversationView<'_>], replica: &ConversationView<'_>, res
     let twin = all
         .iter()
         .find(|other| other.conversation.name == "replica's twin" && other.conversation.revision == replica.conversation.revision)?;
-    let (items, _) = twin.listed("tools/list", "tools").next()?;
+    let (items, _) = twin.listed(methods::TOOLS_LIST, "tools").next()?;
     let names = |items: &[Value]| items.iter().map(|tool| name_of(tool).to_owned()).collect::<BTreeSet<_>>();
     let (here, there) = (names(items), names(result.get("tools")?.as_array()?));
     let missing = here.difference(&there).next().map(|name| format!("`{name}` is missing"));

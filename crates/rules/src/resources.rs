@@ -7,6 +7,7 @@ use super::rule_definition::{
 use super::{Attempt, AttemptOutcome, ConversationView};
 use iri_string::template::UriTemplateStr;
 use mcproof_analysis::named;
+use mcproof_protocol::{error_code, methods};
 use mcproof_record::FrameId;
 use serde_json::Value;
 use url::Url;
@@ -269,7 +270,7 @@ fn unknown_code(conversation: &ConversationView<'_>) -> Judgment {
         Err(judgment) => return judgment,
         Ok(attempt) => attempt,
     };
-    let expected = if conversation.is_modern() { -32602 } else { -32002 };
+    let expected = if conversation.is_modern() { error_code::INVALID_PARAMS } else { error_code::RESOURCE_NOT_FOUND };
     match attempt.answer.code() {
         Some(code) if code == expected => Judgment::Pass,
         Some(code) => {
@@ -282,7 +283,7 @@ fn unknown_code(conversation: &ConversationView<'_>) -> Judgment {
 
 /// Listed templates, with the frame of their page.
 fn templates<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c str, FrameId)> {
-    let pages = conversation.listed("resources/templates/list", "resourceTemplates");
+    let pages = conversation.listed(methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates");
     pages.flat_map(|(items, frame)| items.iter().filter_map(move |item| Some((item.get("uriTemplate")?.as_str()?, frame)))).collect()
 }
 
@@ -303,7 +304,7 @@ fn template_parses(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn subscription_works(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "resources/subscribe") {
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, methods::RESOURCES_SUBSCRIBE) {
         return judgment;
     }
     if conversation.is_modern() {
@@ -328,7 +329,7 @@ fn listening_to_a_resource_works(conversation: &ConversationView<'_>) -> Judgmen
     let listened = conversation.requests().find(|(request, _)| request.param("/notifications/resourceSubscriptions").is_some());
     let Some((request, _)) = listened else { return Judgment::Untestable("no subscription to a resource was requested".into()) };
     let acknowledgement = conversation.from_server().find(|wire_message| {
-        wire_message.method() == Some("notifications/subscriptions/acknowledged")
+        wire_message.method() == Some(methods::notifications::SUBSCRIPTIONS_ACKNOWLEDGED)
             && wire_message.frame.id > request.frame.id
             && wire_message.meta("subscriptionId").is_none_or(|tag| Some(tag) == request.id())
     });

@@ -4,7 +4,7 @@ use super::flaws::{Flaw, told};
 use super::messages::{self, About, MessageFlaw};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, revisions};
 use super::{ConversationView, WireMessage};
-use mcproof_protocol::Revision;
+use mcproof_protocol::{Revision, error_code};
 use serde_json::Value;
 
 pub(super) const RULES: &[Rule] = &[
@@ -122,7 +122,7 @@ fn has_its_own_rule(flaw: &MessageFlaw, message: &Value) -> bool {
         "/result/cacheScope",
         "/result/supportedVersions",
     ];
-    let is_about_versions = || message.pointer("/error/code") == Some(&Value::from(-32022));
+    let is_about_versions = || message.pointer("/error/code") == Some(&Value::from(error_code::UNSUPPORTED_VERSION));
     let has_too_many = || flaw.pointer == VALUES && message.pointer(VALUES).is_some_and(Value::is_array);
     OTHERS.contains(&flaw.pointer.as_str()) || has_too_many() || (flaw.pointer.starts_with("/error/data") && is_about_versions())
 }

@@ -3,6 +3,7 @@
 
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, WireMessage};
+use mcproof_protocol::methods;
 use mcproof_record::ProbeOutcome;
 use serde_json::Value;
 
@@ -75,8 +76,6 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
-
 /// A `subscriptions/listen` request and its messages.
 struct Subscription<'c> {
     request: &'c WireMessage<'c>,
@@ -96,7 +95,7 @@ impl Subscription<'_> {
         let is_on = |kind: &str| attempt(kind) == Some(&Value::Bool(true));
         let uris = || attempt("resourceSubscriptions").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
         let is_allowed = match method {
-            ACKNOWLEDGED => {
+            methods::notifications::SUBSCRIPTIONS_ACKNOWLEDGED => {
                 let granted = notification.param("/notifications").and_then(Value::as_object);
                 let beyond = granted.into_iter().flatten().find(|(kind, value)| match value {
                     Value::Bool(granted) => *granted && !is_on(kind),
@@ -108,10 +107,10 @@ impl Subscription<'_> {
                 });
                 return beyond.map(|(kind, value)| format!("the acknowledgement grants `{kind}` {value}, which was not requested"));
             }
-            "notifications/tools/list_changed" => is_on("toolsListChanged"),
-            "notifications/prompts/list_changed" => is_on("promptsListChanged"),
-            "notifications/resources/list_changed" => is_on("resourcesListChanged"),
-            "notifications/resources/updated" => match notification.param("/uri").and_then(Value::as_str) {
+            methods::notifications::TOOLS_LIST_CHANGED => is_on("toolsListChanged"),
+            methods::notifications::PROMPTS_LIST_CHANGED => is_on("promptsListChanged"),
+            methods::notifications::RESOURCES_LIST_CHANGED => is_on("resourcesListChanged"),
+            methods::notifications::RESOURCES_UPDATED => match notification.param("/uri").and_then(Value::as_str) {
                 // The update may be about a part of the watched resource.
                 Some(uri) => uris().any(|watched| uri.starts_with(watched)),
                 None => uris().next().is_some(),
@@ -123,18 +122,20 @@ impl Subscription<'_> {
 }
 
 fn is_of_a_subscription(method: &str) -> bool {
-    method == ACKNOWLEDGED || method.ends_with("/list_changed") || method == "notifications/resources/updated"
+    method == methods::notifications::SUBSCRIPTIONS_ACKNOWLEDGED
+        || method.ends_with("/list_changed")
+        || method == methods::notifications::RESOURCES_UPDATED
 }
 
 /// Every subscription, and the notifications of subscriptions that belong to none.
 fn subscriptions<'c>(conversation: &'c ConversationView<'_>) -> (Vec<Subscription<'c>>, Vec<&'c WireMessage<'c>>) {
-    let requests = conversation.requests().filter(|(request, _)| request.method() == Some("subscriptions/listen"));
+    let requests = conversation.requests().filter(|(request, _)| request.method() == Some(methods::SUBSCRIPTIONS_LISTEN));
     let mut all: Vec<Subscription<'c>> =
         requests.map(|(request, answer)| Subscription { request, answer, notifications: Vec::new() }).collect();
     let mut stray = Vec::new();
     let initialized = conversation
         .from_client()
-        .find(|wire_message| wire_message.method() == Some("initialize"))
+        .find(|wire_message| wire_message.method() == Some(methods::INITIALIZE))
         .map(|wire_message| wire_message.frame.id);
     for wire_message in conversation.from_server().filter(|wire_message| wire_message.is_notification()) {
         if initialized.is_some_and(|initialized| wire_message.frame.id > initialized) {
@@ -199,9 +200,13 @@ fn is_acknowledged_first(conversation: &ConversationView<'_>) -> Judgment {
             continue;
         }
         match (first, subscription.answer) {
-            (Some(first), _) if first.method() == Some(ACKNOWLEDGED) => {
+            (Some(first), _) if first.method() == Some(methods::notifications::SUBSCRIPTIONS_ACKNOWLEDGED) => {
                 seen += 1;
-                let again = subscription.notifications.iter().skip(1).find(|one| one.method() == Some(ACKNOWLEDGED));
+                let again = subscription
+                    .notifications
+                    .iter()
+                    .skip(1)
+                    .find(|one| one.method() == Some(methods::notifications::SUBSCRIPTIONS_ACKNOWLEDGED));
                 violations.extend(
                     again.map(|again| Violation::new("a subscription was acknowledged twice", [attempt, first.frame.id, again.frame.id])),
                 );
@@ -251,7 +256,10 @@ fn filter_is_honored(conversation: &ConversationView<'_>) -> Judgment {
     let mut violations: Vec<Violation> = Vec::new();
     for subscription in &all {
         // Another rule reports notifications before the acknowledgement.
-        let from_acknowledgement = subscription.notifications.iter().skip_while(|notification| notification.method() != Some(ACKNOWLEDGED));
+        let from_acknowledgement = subscription
+            .notifications
+            .iter()
+            .skip_while(|notification| notification.method() != Some(methods::notifications::SUBSCRIPTIONS_ACKNOWLEDGED));
         for notification in from_acknowledgement {
             if let Some(message) = subscription.filter_violation(notification) {
                 violations.push(Violation::new(message, [subscription.request.frame.id, notification.frame.id]));

@@ -9,8 +9,8 @@ use super::sessions::weakness;
 use mcproof_analysis::probes::{MISLED, RELATED};
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{Attempt, AttemptOutcome, ConversationView, WireMessage};
-use mcproof_protocol::Revision;
 use mcproof_protocol::error_code::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
+use mcproof_protocol::{Revision, methods};
 use mcproof_record::{ExchangeId, FrameId};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -581,7 +581,7 @@ fn result_of<'c>(attempt: &Attempt<'_, 'c>) -> Option<&'c Value> {
 
 /// The tasks that calls of the client created, with the frames of the responses.
 fn created_tasks<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c Value, FrameId)> {
-    let calls = conversation.requests().filter(|(request, _)| request.method() == Some("tools/call"));
+    let calls = conversation.requests().filter(|(request, _)| request.method() == Some(methods::TOOLS_CALL));
     let place = |answer: &'c WireMessage<'_>| {
         let result = answer.value.get("result")?;
         if conversation.is_modern() { Some(result).filter(|result| result["resultType"] == "task") } else { result.get("task") }
@@ -605,8 +605,10 @@ fn reported_states<'c>(conversation: &'c ConversationView<'_>) -> BTreeMap<&'c s
         let result = server_message.value.get("result");
         let of_call = result.and_then(|result| result.get("task"));
         let of_list = result.and_then(|result| result.get("tasks")?.as_array()).into_iter().flatten();
-        let pushed =
-            server_message.value.get("params").filter(|_| on_one_channel && server_message.method() == Some("notifications/tasks/status"));
+        let pushed = server_message
+            .value
+            .get("params")
+            .filter(|_| on_one_channel && server_message.method() == Some(methods::notifications::TASKS_STATUS));
         for state in of_call.into_iter().chain(result).chain(of_list).chain(pushed) {
             let (Some(id), Some(status)) = (id_of(state), state.get("status").and_then(Value::as_str)) else { continue };
             all.entry(id).or_default().push(TaskState { status, frame: server_message.frame, exchange: server_message.exchange });
@@ -736,11 +738,12 @@ fn result_names_its_task(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn names_no_related_task(conversation: &ConversationView<'_>) -> Judgment {
-    const METHODS: [&str; 3] = ["tasks/get", "tasks/list", "tasks/cancel"];
+    const METHODS: [&str; 3] = [methods::TASKS_GET, methods::TASKS_LIST, methods::TASKS_CANCEL];
     let attempt = conversation.requests().filter_map(|(request, answer)| Some((request.method()?, answer?)));
     let answers = attempt.filter(|(method, _)| METHODS.contains(method)).map(|(method, answer)| (method, answer, "/result/_meta"));
-    let pushed = conversation.from_server().filter(|wire_message| wire_message.method() == Some("notifications/tasks/status"));
-    let all: Vec<_> = answers.chain(pushed.map(|wire_message| ("notifications/tasks/status", wire_message, "/params/_meta"))).collect();
+    let pushed = conversation.from_server().filter(|wire_message| wire_message.method() == Some(methods::notifications::TASKS_STATUS));
+    let all: Vec<_> =
+        answers.chain(pushed.map(|wire_message| (methods::notifications::TASKS_STATUS, wire_message, "/params/_meta"))).collect();
     let named =
         all.iter().find(|(_, wire_message, place)| wire_message.value.pointer(place).is_some_and(|meta| meta.get(RELATED).is_some()));
     let violation =
@@ -763,7 +766,7 @@ fn id_in_params_takes_precedence(conversation: &ConversationView<'_>) -> Judgmen
 }
 
 fn list_has_each(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "tasks/list") {
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, methods::TASKS_LIST) {
         return judgment;
     }
     let Some(attempt) = conversation.probe("task-list") else { return without_tasks(conversation) };
@@ -771,7 +774,7 @@ fn list_has_each(conversation: &ConversationView<'_>) -> Judgment {
     let is_there = conversation.probes("task-status").any(|found| is_found(&found) && found.probed.end <= attempt.probed.first);
     let pages: Vec<&WireMessage<'_>> = conversation
         .requests()
-        .filter(|(request, _)| request.method() == Some("tasks/list"))
+        .filter(|(request, _)| request.method() == Some(methods::TASKS_LIST))
         .filter(|(request, _)| attempt.probed.contains(request.frame.id))
         .filter_map(|(_, answer)| answer)
         .collect();
@@ -788,7 +791,7 @@ fn list_has_each(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn cancel_cancels(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "tasks/cancel") {
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, methods::TASKS_CANCEL) {
         return judgment;
     }
     each(conversation, "task-cancel", |attempt| {
@@ -800,7 +803,7 @@ fn cancel_cancels(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn ended_cannot_be_canceled(conversation: &ConversationView<'_>) -> Judgment {
-    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "tasks/cancel") {
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, methods::TASKS_CANCEL) {
         return judgment;
     }
     let states = reported_states(conversation);
@@ -814,7 +817,7 @@ fn ended_cannot_be_canceled(conversation: &ConversationView<'_>) -> Judgment {
 
 fn unknown_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     each(conversation, "task-unknown", |attempt| {
-        let what = if attempt.subject() == "tasks/list" { "an unknown cursor" } else { "an unknown task" };
+        let what = if attempt.subject() == methods::TASKS_LIST { "an unknown cursor" } else { "an unknown task" };
         (attempt.answer.code() != Some(INVALID_PARAMS))
             .then(|| format!("`{}` with {what} got {}, not error {INVALID_PARAMS}", attempt.subject(), attempt.answer.describe()))
     })
@@ -852,7 +855,7 @@ fn needed_is_wanted(conversation: &ConversationView<'_>) -> Judgment {
 
 fn progress_ends_with_task(conversation: &ConversationView<'_>) -> Judgment {
     let states = reported_states(conversation);
-    let calls = conversation.requests().filter(|(request, _)| request.method() == Some("tools/call"));
+    let calls = conversation.requests().filter(|(request, _)| request.method() == Some(methods::TOOLS_CALL));
     let (mut ended, mut violations) = (0, Vec::new());
     for (call, answer) in calls {
         let id = answer.and_then(|answer| answer.value.pointer("/result/task")).and_then(id_of);
@@ -860,7 +863,7 @@ fn progress_ends_with_task(conversation: &ConversationView<'_>) -> Judgment {
         let Some(end) = states.iter().find(|state| has_ended(state.status)) else { continue };
         ended += 1;
         let is_late = |server_message: &super::answers::ServerMessage<'_>| {
-            let is_of_it = server_message.method() == Some("notifications/progress")
+            let is_of_it = server_message.method() == Some(methods::notifications::PROGRESS)
                 && server_message.value.pointer("/params/progressToken") == Some(token);
             is_of_it && server_message.frame > end.frame && server_message.exchange == end.exchange
         };

@@ -2,6 +2,7 @@
 
 use super::ConversationView;
 use super::flaws::name_of;
+use mcproof_protocol::methods;
 use mcproof_record::FrameId;
 use serde_json::Value;
 
@@ -22,10 +23,10 @@ pub(super) fn texts_for_models<'c>(conversation: &'c ConversationView<'_>) -> Ve
         }
     }
     let lists = [
-        ("tools/list", "tools", "tool"),
-        ("prompts/list", "prompts", "prompt"),
-        ("resources/list", "resources", "resource"),
-        ("resources/templates/list", "resourceTemplates", "resource template"),
+        (methods::TOOLS_LIST, "tools", "tool"),
+        (methods::PROMPTS_LIST, "prompts", "prompt"),
+        (methods::RESOURCES_LIST, "resources", "resource"),
+        (methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates", "resource template"),
     ];
     for (method, key, what) in lists {
         for (items, frame) in conversation.listed(method, key) {

@@ -5,6 +5,7 @@ use super::ConversationView;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::AttemptOutcome;
 use mcproof_analysis::wording::excerpt;
+use mcproof_protocol::methods;
 use regex::Regex;
 use serde_json::Value;
 use std::sync::LazyLock;
@@ -63,7 +64,11 @@ fn stays_inside(conversation: &ConversationView<'_>) -> Judgment {
     }
     violations.truncate(1);
     match seen {
-        0 if conversation.listed("resources/templates/list", "resourceTemplates").next().is_none_or(|(items, _)| items.is_empty()) => {
+        0 if conversation
+            .listed(methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates")
+            .next()
+            .is_none_or(|(items, _)| items.is_empty()) =>
+        {
             Judgment::NotApplicable("the server lists no resource template".into())
         }
         _ => Judgment::of(violations, seen, "no template was expanded"),

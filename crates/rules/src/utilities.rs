@@ -6,7 +6,7 @@ use super::answers::{ServerMessage, messages};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::AttemptOutcome;
 use mcproof_analysis::wording::excerpt;
-use mcproof_protocol::Era;
+use mcproof_protocol::{Era, methods};
 use serde_json::{Map, Value};
 
 pub(super) const RULES: &[Rule] = &[
@@ -143,7 +143,7 @@ pub(super) const RULES: &[Rule] = &[
 
 fn ping_gets_empty_result(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
-    for attempt in conversation.probes("ping") {
+    for attempt in conversation.probes(methods::PING) {
         match attempt.answer {
             AttemptOutcome::Result { value, .. } => {
                 seen += 1;
@@ -166,13 +166,15 @@ fn cancels_only_own_requests(conversation: &ConversationView<'_>) -> Judgment {
     let server_message: Vec<ServerMessage<'_>> = messages(conversation).collect();
     let (mut seen, mut violations) = (0, Vec::new());
     for (position, one) in
-        server_message.iter().enumerate().filter(|(_, server_message)| server_message.method() == Some("notifications/cancelled"))
+        server_message.iter().enumerate().filter(|(_, server_message)| server_message.method() == Some(methods::notifications::CANCELLED))
     {
         seen += 1;
         let id = one.value.pointer("/params/requestId").unwrap_or(&Value::Null);
         let may = match conversation.is_modern() {
             true => conversation.from_client().any(|wire_message| {
-                wire_message.method() == Some("subscriptions/listen") && wire_message.id() == Some(id) && wire_message.frame.id < one.frame
+                wire_message.method() == Some(methods::SUBSCRIPTIONS_LISTEN)
+                    && wire_message.id() == Some(id)
+                    && wire_message.frame.id < one.frame
             }),
             false => server_message[..position].iter().any(|earlier| earlier.is_request() && earlier.value.get("id") == Some(id)),
         };
@@ -202,7 +204,7 @@ fn offers_latest_version(conversations: &[&ConversationView<'_>]) -> Judgment {
     if Era::of(&offered).is_none() {
         return Judgment::NotApplicable(format!("the server offers {}, which is no revision", excerpt(&offered)));
     }
-    let agreed = conversations.iter().flat_map(|one| one.requests()).filter(|(request, _)| request.method() == Some("initialize"));
+    let agreed = conversations.iter().flat_map(|one| one.requests()).filter(|(request, _)| request.method() == Some(methods::INITIALIZE));
     let agreed = agreed.filter_map(|(request, answer)| {
         let version = answer?.value.pointer("/result/protocolVersion")?.as_str()?;
         (request.param("/protocolVersion")?.as_str()? == version).then_some(version)

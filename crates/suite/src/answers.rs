@@ -27,7 +27,7 @@ pub static ANSWERS: Object<Answers> = Object {
         },
         Key {
             name: "elicitation",
-            doc: "what a user would do: fill in these values and the schema's defaults, `accept` with the defaults alone, `decline` or `cancel`",
+            doc: "the user's response: these values and the defaults of the schema, `accept` with the defaults alone, `decline` or `cancel`",
             shape: Shape::Elicitation,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -43,7 +43,7 @@ pub static ANSWERS: Object<Answers> = Object {
         },
         Key {
             name: "sampling",
-            doc: "what the model would say: a text, a whole result, or `reject`",
+            doc: "the model's response: a text, a whole result, or `reject`",
             shape: Shape::Sampling,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -79,7 +79,7 @@ pub static HOSTED_TASKS: Object<HostedTasks> = Object {
     keys: &[
         Key {
             name: "takes",
-            doc: "from the request to the client response, for which the server has to poll",
+            doc: "time from the request to the client response, during which the server has to poll",
             shape: Shape::Duration,
             presence: Presence::Optional,
             read: |reader, node, draft| {

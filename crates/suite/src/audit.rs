@@ -13,7 +13,7 @@ pub static AUDIT: Object<AuditDraft> = Object {
     keys: &[
         Key {
             name: "file",
-            doc: "the file, relative to the suite, to which one JSON line a request is added; may hold `${tmp}`",
+            doc: "the file, relative to the suite, to which one JSON line is appended per request; may contain `${tmp}`",
             shape: Shape::Text,
             presence: Presence::Required,
             read: |reader, node, draft| {
@@ -23,7 +23,7 @@ pub static AUDIT: Object<AuditDraft> = Object {
         },
         Key {
             name: "redact",
-            doc: "names of arguments whose values are left out, wherever they show up",
+            doc: "names of arguments whose values are redacted",
             shape: Shape::TextList,
             presence: Presence::Optional,
             read: |reader, node, draft| {

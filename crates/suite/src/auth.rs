@@ -4,13 +4,14 @@ use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::reach::read_text_file;
 use super::reader::Reader;
+use super::restriction::UrlOwner;
 use super::source::Span;
 use mcproof_client::auth::{
     Authorization, Credential, DynamicRegistration, Grant, Identity, Registered, Secret, SigningAlgorithm, SigningKey,
 };
 use mcproof_record::Diagnostic;
 
-pub const AUTH_DOC: &str = "how to be let in: a token, or a client that gets one";
+pub const AUTH_DOC: &str = "authorization: a token, or a client that requests one";
 
 /// `auth:` of a server or a transport.
 pub static AUTH: Object<AuthDraft> = Object {
@@ -28,7 +29,7 @@ pub static AUTH: Object<AuthDraft> = Object {
         },
         Key {
             name: "client_id",
-            doc: "a client that gets a token for itself (client credentials)",
+            doc: "a client that requests tokens for itself (client credentials)",
             shape: Shape::Text,
             presence: Presence::OneOf,
             read: |reader, node, draft| {
@@ -50,7 +51,7 @@ pub static AUTH: Object<AuthDraft> = Object {
         },
         Key {
             name: "client_key",
-            doc: "a PEM file with the client's private key, with which it signs who it is (private_key_jwt)",
+            doc: "a PEM file with the private key that signs the client's assertions (private_key_jwt)",
             shape: Shape::Text,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -61,7 +62,7 @@ pub static AUTH: Object<AuthDraft> = Object {
         },
         Key {
             name: "client_key_algorithm",
-            doc: "how the key signs, if its kind leaves that open",
+            doc: "the signature algorithm, if the type of the key allows several",
             shape: Shape::Word(&["ES256", "ES384", "EdDSA", "RS256", "PS256"]),
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -73,7 +74,7 @@ pub static AUTH: Object<AuthDraft> = Object {
         },
         Key {
             name: "scope",
-            doc: "the scopes to ask for, instead of those that the server names; several with spaces between them",
+            doc: "the scopes to request, separated by spaces, instead of those that the server names",
             shape: Shape::Text,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -84,13 +85,13 @@ pub static AUTH: Object<AuthDraft> = Object {
         },
         Key {
             name: "issuer",
-            doc: "the authorization server that knows the client, which is shown to no other; the first that is met, if left out",
+            doc: "the issuer of the authorization server that the credentials are for; they are sent to no other; default: the first one that is used",
             shape: Shape::Text,
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 draft.of_client.push(("issuer", reader.key));
                 let issuer = reader.text(node)?;
-                reader.permit(node.span, |restriction| restriction.url(&issuer, false))?;
+                reader.permit(node.span, |restriction| restriction.url(&issuer, UrlOwner::Others))?;
                 draft.issuer = Some(issuer);
                 Ok(())
             },

@@ -6,10 +6,11 @@ use super::plan::Fault;
 use super::reader::Reader;
 use super::source::Span;
 use mcproof_client::{FaultDirection, FaultRule, InjectedFault, Schedule};
+use mcproof_protocol::methods;
 use mcproof_record::Diagnostic;
 use std::time::Duration;
 
-pub(crate) const FAULTS_DOC: &str = "what goes wrong between client and server: a map, or a list of maps";
+pub(crate) const FAULTS_DOC: &str = "faults to inject between client and server: a map, or a list of maps";
 
 /// One fault. Nothing happens to the handshake, unless `method` names it.
 pub static FAULT: Object<FaultDraft> = Object {
@@ -17,7 +18,7 @@ pub static FAULT: Object<FaultDraft> = Object {
     keys: &[
         Key {
             name: "latency",
-            doc: "messages come later, by this time",
+            doc: "delays each message by this time",
             shape: Shape::Duration,
             presence: Presence::OneOf,
             read: |reader, node, draft| {
@@ -27,7 +28,7 @@ pub static FAULT: Object<FaultDraft> = Object {
         },
         Key {
             name: "throttle",
-            doc: "messages come in small pieces, so many bytes a second",
+            doc: "limits the rate to this many bytes per second",
             shape: Shape::Count,
             presence: Presence::OneOf,
             read: |reader, node, draft| {
@@ -37,18 +38,16 @@ pub static FAULT: Object<FaultDraft> = Object {
         },
         of_kind("drop", "messages are lost", |reader, node, draft| read_deed(reader, node, draft, InjectedFault::Drop)),
         of_kind("duplicate", "messages come twice", |reader, node, draft| read_deed(reader, node, draft, InjectedFault::Duplicate)),
-        of_kind("reorder", "messages are overtaken by the next one", |reader, node, draft| {
+        of_kind("reorder", "messages are swapped with the next one", |reader, node, draft| {
             read_deed(reader, node, draft, InjectedFault::Reorder)
         }),
-        of_kind("truncate", "messages lose their second half", |reader, node, draft| {
-            read_deed(reader, node, draft, InjectedFault::Truncate)
-        }),
+        of_kind("truncate", "messages are cut in half", |reader, node, draft| read_deed(reader, node, draft, InjectedFault::Truncate)),
         of_kind("reset", "the connection breaks in place of a message; over stdio both pipes close", |reader, node, draft| {
             read_deed(reader, node, draft, InjectedFault::Reset)
         }),
         Key {
             name: "status",
-            doc: "requests over HTTP get this status, such as 503, and do not reach the server",
+            doc: "HTTP requests get a response with this status, such as 503, and do not reach the server",
             shape: Shape::Number,
             presence: Presence::OneOf,
             read: |reader, node, draft| {
@@ -65,7 +64,7 @@ pub static FAULT: Object<FaultDraft> = Object {
         },
         Key {
             name: "jitter",
-            doc: "with `latency`: up to this much later still",
+            doc: "with `latency`: adds a random delay up to this time",
             shape: Shape::Duration,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -75,7 +74,7 @@ pub static FAULT: Object<FaultDraft> = Object {
         },
         Key {
             name: "retry_after",
-            doc: "with `status`: when the client may try again",
+            doc: "with `status`: the `Retry-After` header",
             shape: Shape::Duration,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -120,7 +119,7 @@ pub static FAULT: Object<FaultDraft> = Object {
         },
         Key {
             name: "first",
-            doc: "only the first ones, so many",
+            doc: "only the first N messages",
             shape: Shape::Count,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -130,7 +129,7 @@ pub static FAULT: Object<FaultDraft> = Object {
         },
         Key {
             name: "every",
-            doc: "only each second one (2), each third one (3), and so on",
+            doc: "only every Nth message",
             shape: Shape::Count,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -140,7 +139,7 @@ pub static FAULT: Object<FaultDraft> = Object {
         },
         Key {
             name: "probability",
-            doc: "each one with this chance, between 0 and 1",
+            doc: "each message with this probability, between 0 and 1",
             shape: Shape::Share,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -151,7 +150,7 @@ pub static FAULT: Object<FaultDraft> = Object {
         },
         Key {
             name: "seed",
-            doc: "of the random numbers for `probability` and `jitter`: the same seed gives the same faults",
+            doc: "seed of the random numbers for `probability` and `jitter`: the same seed gives the same faults",
             shape: Shape::Number,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -251,7 +250,7 @@ fn read_fault(reader: &mut Reader<'_>, node: &Node) -> Option<Fault> {
         reader.error("meaningless-key", "`to` has no effect with `status`, which applies to requests", key);
     }
     if let (Some(_), Some((method, span))) = (&draft.tool, &draft.method)
-        && method != "tools/call"
+        && method != methods::TOOLS_CALL
     {
         let diagnostic = Diagnostic::error("meaningless-key", format!("`tool` chooses among calls, and `{method}` is none"));
         reader.report(diagnostic.hint("leave out `method`, or `tool`"), *span);

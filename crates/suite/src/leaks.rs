@@ -17,7 +17,7 @@ pub static LEAKS: Object<LeaksDraft> = Object {
     keys: &[
         Key {
             name: "repeat",
-            doc: "how often the steps are repeated after a first time; 10 if it is left out",
+            doc: "how often the steps are repeated; default: 10",
             shape: Shape::Count,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -36,7 +36,7 @@ pub static LEAKS: Object<LeaksDraft> = Object {
         },
         Key {
             name: "fds",
-            doc: "file descriptors that the server may hold more after all repeats; none if it is left out",
+            doc: "additional file descriptors that the server may have after all repeats; default: none",
             shape: Shape::Number,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -46,7 +46,7 @@ pub static LEAKS: Object<LeaksDraft> = Object {
         },
         Key {
             name: "processes",
-            doc: "processes that the server may have more after all repeats; none if it is left out",
+            doc: "additional processes that the server may have after all repeats; default: none",
             shape: Shape::Number,
             presence: Presence::Optional,
             read: |reader, node, draft| {

@@ -70,7 +70,7 @@ pub static SUITE: Object<SuiteDraft> = Object {
         },
         Key {
             name: "validate_output",
-            doc: "`false`: the output of tools is not held against their `outputSchema`, as it is otherwise",
+            doc: "`false`: do not validate results of tools against their `outputSchema`",
             shape: Shape::Flag,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -106,7 +106,7 @@ pub static SUITE: Object<SuiteDraft> = Object {
         },
         Key {
             name: "profiles",
-            doc: "by name: what is different against another deployment, chosen with --profile",
+            doc: "by name: settings for another deployment, selected with --profile",
             shape: Shape::Objects(&PROFILE),
             presence: Presence::Optional,
             // Laid over the tree before it is read.
@@ -114,7 +114,7 @@ pub static SUITE: Object<SuiteDraft> = Object {
         },
         Key {
             name: "tags",
-            doc: "words to select all tests of the suite by",
+            doc: "tags of all tests of the suite, to select them by",
             shape: Shape::TextList,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -134,7 +134,7 @@ pub static SUITE: Object<SuiteDraft> = Object {
         },
         Key {
             name: "retries",
-            doc: "how often a test that fails is tried again; it is flaky then, even if it passes",
+            doc: "how often a failed test is retried; if it passes then, it is flaky",
             shape: Shape::ObjectOrNumber(&RETRIES),
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -201,7 +201,7 @@ pub static SUITE: Object<SuiteDraft> = Object {
         },
         Key {
             name: "teardown",
-            doc: "steps after a server's last test, whatever came of it",
+            doc: "steps after a server's last test, even if it failed",
             shape: Shape::List(&STEP),
             presence: Presence::Optional,
             read: |_, node, draft| read_list(node, &mut draft.teardown),
@@ -215,7 +215,7 @@ pub static SUITE: Object<SuiteDraft> = Object {
         },
         Key {
             name: "after_each",
-            doc: "steps after each test, whatever came of it",
+            doc: "steps after each test, even if it failed",
             shape: Shape::List(&STEP),
             presence: Presence::Optional,
             read: |_, node, draft| read_list(node, &mut draft.after_each),
@@ -265,7 +265,7 @@ pub static TIMEOUTS: Object<Timeouts> = Object {
         },
         Key {
             name: "max",
-            doc: "asks for progress, each of which starts `request` anew, up to this in all",
+            doc: "requests progress notifications; each restarts `request`, up to this time in total",
             shape: Shape::Duration,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -275,7 +275,7 @@ pub static TIMEOUTS: Object<Timeouts> = Object {
         },
         Key {
             name: "tools",
-            doc: "for the calls of some tools, by name, in place of `request`",
+            doc: "timeouts of calls by tool name, in place of `request`",
             shape: Shape::Durations,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -304,7 +304,7 @@ pub static TIMEOUTS: Object<Timeouts> = Object {
         },
         Key {
             name: "shutdown",
-            doc: "for a server to end by itself when it is asked to, and again when it gets SIGTERM",
+            doc: "how long a server may take to end after its stdin closes, and again after SIGTERM",
             shape: Shape::Duration,
             presence: Presence::Optional,
             read: |reader, node, draft| {

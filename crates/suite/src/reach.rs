@@ -6,14 +6,14 @@ use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::plan::LimitChoices;
 use super::reader::Reader;
-use super::restriction::Restriction;
+use super::restriction::{Restriction, UrlOwner};
 use super::size::{parse_head_size, parse_size};
 use super::source::Span;
 use mcproof_client::{JsonLimits, Proxies, Proxy, Tls, TlsFailure, Verification};
 use mcproof_record::{Diagnostic, Place};
 
-pub const TLS_DOC: &str = "whom to trust, and which certificate to show";
-pub const PROXY_DOC: &str = "the URL of an HTTP proxy that leads to the server, or `none`";
+pub const TLS_DOC: &str = "TLS: trusted certificates, and the client certificate";
+pub const PROXY_DOC: &str = "the URL of the HTTP proxy for this server, or `none`";
 pub const LIMITS_DOC: &str = "how much the server may send";
 
 /// `tls:` of a server or a transport.
@@ -22,7 +22,7 @@ pub static TLS: Object<TlsDraft> = Object {
     keys: &[
         Key {
             name: "ca",
-            doc: "a PEM file with certificates to trust, in addition to the machine's authorities",
+            doc: "a PEM file with certificates to trust, in addition to those of the system",
             shape: Shape::Text,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -32,7 +32,7 @@ pub static TLS: Object<TlsDraft> = Object {
         },
         Key {
             name: "cert",
-            doc: "a PEM file with the certificate to show to a server that asks for one",
+            doc: "a PEM file with the client certificate",
             shape: Shape::Text,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -52,7 +52,7 @@ pub static TLS: Object<TlsDraft> = Object {
         },
         Key {
             name: "insecure",
-            doc: "`true` to check no certificate: anybody may pass for the server",
+            doc: "`true` accepts any certificate; the server may be an impostor",
             shape: Shape::Flag,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -137,7 +137,7 @@ pub static LIMITS: Object<LimitsDraft> = Object {
         },
         Key {
             name: "transcript",
-            doc: "how much of the newest traffic is kept as evidence; the rest is counted",
+            doc: "the most recorded traffic of a session; older traffic is dropped and counted",
             shape: Shape::Size,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -239,7 +239,7 @@ pub(crate) fn read_proxy(reader: &mut Reader<'_>, node: &Node, draft: &mut Reach
         return Ok(());
     }
     let url = if written.contains("://") { written.clone() } else { format!("http://{written}") };
-    reader.permit(node.span, |restriction| restriction.url(&url, false))?;
+    reader.permit(node.span, |restriction| restriction.url(&url, UrlOwner::Others))?;
     match Proxy::parse(&written) {
         Ok(proxy) => {
             draft.proxy = Some(Proxies::Always(proxy));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 pub(crate) const RETRY_DOC: &str =
     "how often a request without a response is sent again; calls only where the tool declares itself read-only or idempotent";
-pub(crate) const BREAKER_DOC: &str = "after so many requests in a row without a response, sends none for a while";
+pub(crate) const BREAKER_DOC: &str = "opens after this many consecutive requests without a response, and then sends none for a while";
 
 /// More would only hide how broken a server is.
 const MOST: u64 = 100;
@@ -41,7 +41,7 @@ pub static RETRY: Object<Retry> = Object {
         },
         Key {
             name: "on",
-            doc: "what is tried again: `timeout`, `reset` (the connection or the response broke off), `5xx`, `429`, `breaker`; the first three if it is left out",
+            doc: "what is retried: `timeout`, `reset` (the connection or the response broke off), `5xx`, `429`, `breaker`; the first three if it is left out",
             shape: Shape::Mishaps,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -51,7 +51,7 @@ pub static RETRY: Object<Retry> = Object {
         },
         Key {
             name: "force",
-            doc: "`true` to repeat calls of any tool, also of one that may do its work twice",
+            doc: "`true` retries calls of all tools, even if the call may take effect twice",
             shape: Shape::Flag,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -69,7 +69,7 @@ pub static BREAKER: Object<Breaker> = Object {
     keys: &[
         Key {
             name: "failures",
-            doc: "requests in a row without a response that open it",
+            doc: "consecutive requests without a response that open it",
             shape: Shape::Count,
             presence: Presence::Required,
             read: |reader, node, draft| {

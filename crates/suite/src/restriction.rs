@@ -15,6 +15,14 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use url::Url;
 
+/// Who starts the server at a URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UrlOwner {
+    /// A command of the suite: then the free port of this machine that it is given is its own.
+    Suite,
+    Others,
+}
+
 /// What is allowed; by default nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Restriction {
@@ -166,9 +174,8 @@ impl Restriction {
     }
 
     /// # Errors
-    /// The host of the URL is not allowed. `started`: a command of the suite starts the server; then the free port of this machine that
-    /// it is given is its own.
-    pub fn url(&self, written: &str, started: bool) -> Result<(), Diagnostic> {
+    /// The host of the URL is not allowed.
+    pub fn url(&self, written: &str, owner: UrlOwner) -> Result<(), Diagnostic> {
         let url = match parse(written) {
             Some(url) if !has_template_in_host(written) => url,
             _ => {
@@ -177,7 +184,7 @@ impl Restriction {
             }
         };
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else { return Ok(()) };
-        if started && written.contains(PORT) && is_loopback(&url) {
+        if owner == UrlOwner::Suite && written.contains(PORT) && is_loopback(&url) {
             return Ok(());
         }
         let listed = mcproof_client::Destinations::Listed(self.hosts.clone());

@@ -16,7 +16,7 @@ pub fn suite_schema() -> Value {
     });
     let mut definitions = Definitions(Map::new());
     definitions.0.insert("matcher".into(), matcher());
-    whole(&SUITE, "mcproof suite", "Tests of an MCP server, which run over every transport that it has", example, definitions)
+    whole(&SUITE, "mcproof suite", "Tests of an MCP server, run over each of its transports", example, definitions)
 }
 
 /// The schema of another format that is declared by tables.

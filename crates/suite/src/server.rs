@@ -8,6 +8,7 @@ use super::format::{Fault, Key, Object, Presence, Shape};
 use super::plan::{Binding, Fault as PlannedFault, Inherited, Launch, Reach, Server};
 use super::reach::{LIMITS, LIMITS_DOC, PROXY_DOC, ReachDraft, TLS, TLS_DOC, read_limits, read_proxy, read_tls};
 use super::reader::Reader;
+use super::restriction::UrlOwner;
 use super::source::Span;
 use super::test::TMP;
 use mcproof_analysis::diagnosis::Audience;
@@ -24,21 +25,21 @@ pub static SERVER: Object<ServerDraft> = Object {
     keys: &[
         Key {
             name: "stdio",
-            doc: "how to start it over stdio: a command, or a map with `command`",
+            doc: "over stdio: the command that starts it, or a map with `command`",
             shape: Shape::ObjectOrText(&BINDING),
             presence: Presence::Optional,
             read: |reader, node, draft| read_binding(reader, node, Transport::Stdio, draft),
         },
         Key {
             name: "http",
-            doc: "how to reach (and start) it over Streamable HTTP: a URL, or a map with `url`",
+            doc: "over Streamable HTTP: its URL, or a map with `url`",
             shape: Shape::ObjectOrText(&BINDING),
             presence: Presence::Optional,
             read: |reader, node, draft| read_binding(reader, node, Transport::Http, draft),
         },
         Key {
             name: "sse",
-            doc: "how to reach (and start) it over HTTP+SSE of 2024-11-05: a URL, or a map with `url`",
+            doc: "over HTTP+SSE of 2024-11-05: its URL, or a map with `url`",
             shape: Shape::ObjectOrText(&BINDING),
             presence: Presence::Optional,
             read: |reader, node, draft| read_binding(reader, node, Transport::Sse, draft),
@@ -156,7 +157,7 @@ pub static BINDING: Object<BindingDraft> = Object {
         },
         Key {
             name: "headers",
-            doc: "HTTP headers that every request carries",
+            doc: "HTTP headers of every request",
             shape: Shape::Texts,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -422,7 +423,8 @@ fn read_binding(reader: &mut Reader<'_>, node: &Node, transport: Transport, serv
         reader.permit_launch(launch, draft.command_key.unwrap_or(key))?;
     }
     if let Some(url) = &draft.url {
-        reader.permit(draft.url_span.unwrap_or(key), |restriction| restriction.url(url, launch.is_some()))?;
+        let owner = if launch.is_some() { UrlOwner::Suite } else { UrlOwner::Others };
+        reader.permit(draft.url_span.unwrap_or(key), |restriction| restriction.url(url, owner))?;
     }
     let mut binding =
         Binding { transport, place, launch, url: draft.url, headers: draft.headers, port_from: draft.port_from, reach: Reach::default() };

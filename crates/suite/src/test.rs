@@ -26,7 +26,7 @@ pub static TEST: Object<TestDraft> = Object {
     keys: &[
         Key {
             name: "name",
-            doc: "what it proves, unlike any other test of the suite; may hold variables of a row",
+            doc: "the name of the test, unique in the suite; may contain variables of a row",
             shape: Shape::Text,
             presence: Presence::Required,
             read: |reader, node, draft| {
@@ -41,7 +41,7 @@ pub static TEST: Object<TestDraft> = Object {
         },
         Key {
             name: "answers",
-            doc: "client responses of this test alone; what it leaves out is as in the suite",
+            doc: "client responses of this test; others are those of the suite",
             shape: Shape::Object(&ANSWERS),
             presence: Presence::Optional,
             read: |_, node, draft| {
@@ -77,7 +77,7 @@ pub static TEST: Object<TestDraft> = Object {
         },
         Key {
             name: "tags",
-            doc: "words to select tests by, besides those of the suite",
+            doc: "tags to select the test by, in addition to those of the suite",
             shape: Shape::TextList,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -108,7 +108,7 @@ pub static TEST: Object<TestDraft> = Object {
         },
         Key {
             name: "only",
-            doc: "runs only the tests of the suite that say so",
+            doc: "runs only the tests of the suite that have `only`",
             shape: Shape::Flag,
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -118,7 +118,7 @@ pub static TEST: Object<TestDraft> = Object {
         },
         Key {
             name: "isolation",
-            doc: "`case` for a server of its own, `file` to share one with the other tests of the file",
+            doc: "`case` starts a server for this test, `file` shares one with the other tests of the file",
             shape: Shape::Word(&["case", "file"]),
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -128,7 +128,7 @@ pub static TEST: Object<TestDraft> = Object {
         },
         Key {
             name: "retries",
-            doc: "how often to try again when it fails; it is flaky then, even if it passes",
+            doc: "how often the test is retried when it fails; if it passes then, it is flaky",
             shape: Shape::ObjectOrNumber(&RETRIES),
             presence: Presence::Optional,
             read: |reader, node, draft| {
@@ -196,7 +196,7 @@ pub static TEST: Object<TestDraft> = Object {
         },
         Key {
             name: "steps",
-            doc: "what it does, one after the other",
+            doc: "the steps of the test, in order",
             shape: Shape::List(&STEP),
             presence: Presence::Required,
             read: |reader, node, draft| match &node.kind {
@@ -207,7 +207,7 @@ pub static TEST: Object<TestDraft> = Object {
         },
         Key {
             name: "teardown",
-            doc: "steps after the others, whatever came of them",
+            doc: "steps after the others, even if they failed",
             shape: Shape::List(&STEP),
             presence: Presence::Optional,
             read: |_, node, draft| read_list(node, &mut draft.teardown),

@@ -77,7 +77,7 @@ impl HeartbeatSender {
             return Ok(Some(format!("no recent results from {}", silent.join(", "))));
         }
         let overdue = self.store.overdue_page(now).await?;
-        Ok(overdue.map(|waited| format!("no channel has accepted a page for {}", span(waited))))
+        Ok(overdue.map(|waited| format!("no channel accepted the alert for {}", span(waited))))
     }
 
     fn lock(&self) -> MutexGuard<'_, Moment> {

@@ -11,6 +11,7 @@ use crate::push::Judgment;
 use crate::state::{Observation, Policy, ProcessFacts, Verdict};
 use crate::store::{Finished, Lease, ProbeEvidence, SeenContract};
 use mcproof_analysis::diagnosis::Audience;
+use mcproof_analysis::wording::shortened;
 use mcproof_client::{
     ConnectOptions, Endpoint, Guardian, Network, RawHttpRequest, ShutdownTimeouts, Tap, TapBounds, Target, inherited_secrets,
     request_elsewhere,
@@ -349,8 +350,8 @@ impl Prober {
             verdict,
             reason: cause.map(|cause| cause.code.clone()).unwrap_or_default(),
             layer,
-            message: cause.map(|cause| shortened(&cause.message)).unwrap_or_default(),
-            hint: cause.and_then(|cause| cause.hint.as_deref()).map(shortened),
+            message: cause.map(|cause| shortened(&cause.message, MOST_CHARACTERS)).unwrap_or_default(),
+            hint: cause.and_then(|cause| cause.hint.as_deref()).map(|hint| shortened(hint, MOST_CHARACTERS)),
             duration: report.duration,
             phases: report.phases.iter().map(|phase| (phase.phase, phase.duration)).collect(),
             contract: hash,
@@ -439,13 +440,6 @@ fn hung(spec: &TargetSpec, tap: &Tap) -> Outcome {
 fn ends(not_after: &str) -> Option<Moment> {
     let time: jiff::Timestamp = not_after.parse().ok()?;
     Some(Moment::from(SystemTime::from(time)))
-}
-
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MOST_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

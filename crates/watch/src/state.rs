@@ -112,8 +112,8 @@ impl TargetState {
     }
 
     /// A change of the contract was looked at. What does not break anybody is told, and forgotten after a day.
-    pub fn weigh(&mut self, level: ChangeLevel, is_suspicious: bool, now: Moment) {
-        self.surface.weigh(level, is_suspicious, now);
+    pub fn weigh(&mut self, level: ChangeLevel, now: Moment) {
+        self.surface.weigh(level, now);
     }
 
     /// The clock was set back: what is remembered of times that have not come yet is forgotten.

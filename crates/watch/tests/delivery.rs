@@ -753,7 +753,7 @@ async fn a_page_that_no_channel_takes_silences_the_heart_and_has_an_age(address:
     world.heard(world.now, &["local"]).await;
     assert_eq!(
         heartbeat_sender.pass(world.now).await.unwrap().0,
-        HeartbeatOutcome::Silent("no channel has accepted a page for 4 min 0 s".to_owned())
+        HeartbeatOutcome::Silent("no channel accepted the alert for 4 min 0 s".to_owned())
     );
     world.run("UPDATE outbox SET delivered = $1").await;
     assert_eq!(heartbeat_sender.pass(world.now + seconds(20)).await.unwrap().0, HeartbeatOutcome::Fetched);

@@ -1038,7 +1038,7 @@ fn machines_learn(dashboard: &Dashboard) {
     assert!(!dashboard.get("/").body.contains("No channel has accepted"));
     dashboard.runtime.block_on(dashboard.data.run("UPDATE outbox SET delivered = NULL, delivered_by = NULL WHERE kind = 'trigger'"));
     let ill = dashboard.get("/healthz");
-    assert!(ill.status == 503 && ill.body.contains("no channel has accepted a page for 29 min"), "{}", ill.body);
+    assert!(ill.status == 503 && ill.body.contains("no channel accepted the alert for 29 min"), "{}", ill.body);
     for path in ["/", "/rows"] {
         assert!(dashboard.get(path).body.contains("No channel has accepted a page for 29 min"), "{path}");
     }

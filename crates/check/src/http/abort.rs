@@ -3,7 +3,7 @@
 use super::super::explorer::Explorer;
 use super::request_variants::Questions;
 use mcproof_client::RawHttpRequest;
-use mcproof_protocol::Transport;
+use mcproof_protocol::{Transport, methods};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::sleep;
@@ -23,7 +23,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>) {
     if explorer.is_over() || !explorer.is_alive_after("before-abort").await {
         return;
     }
-    let listed = explorer.send_request("list-before-abort", None, "tools/list", json!({})).await;
+    let listed = explorer.send_request("list-before-abort", None, methods::TOOLS_LIST, json!({})).await;
     let tools = listed.and_then(Result::ok).and_then(|result| result.get("tools")?.as_array().cloned()).unwrap_or_default();
     let permission = explorer.check_options.calls.clone();
     let mut callable: Vec<&Value> = tools.iter().filter(|tool| permission.allows(tool)).collect();
@@ -45,7 +45,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>) {
 
 /// A call that asks for progress: what is said on the way is written to a connection that is closed.
 fn call(http_requests: &Questions, explorer: &mut Explorer<'_>, name: &str) -> RawHttpRequest {
-    let mut http_request = http_requests.request(explorer, "tools/call", json!({ "name": name, "arguments": {} }));
+    let mut http_request = http_requests.request(explorer, methods::TOOLS_CALL, json!({ "name": name, "arguments": {} }));
     if let Ok(mut message) = serde_json::from_slice::<Value>(&http_request.body) {
         message["params"]["_meta"]["progressToken"] = message["id"].clone();
         http_request.body = message.to_string().into_bytes();

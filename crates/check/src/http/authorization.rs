@@ -6,6 +6,7 @@ use super::request_variants::{Questions, RequestVariants as _};
 use mcproof_analysis::read_json;
 use mcproof_client::auth::{metadata_hint, resource_locations, server_locations};
 use mcproof_client::{RawHttpRequest, RawHttpResponse};
+use mcproof_protocol::methods;
 use serde_json::{Value, json};
 use url::Url;
 
@@ -15,7 +16,7 @@ const BAD_TOKEN: &str = "Bearer mcproof-no-such-token";
 pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions) {
     let mut refused = None;
     // Some servers show to anybody what they have, and ask for a token where it is used.
-    for method in [None, Some("tools/call")] {
+    for method in [None, Some(methods::TOOLS_CALL)] {
         let ask = |explorer: &Explorer<'_>| match method {
             None => http_requests.plain(explorer).anonymous(),
             Some(method) => call(http_requests, explorer, method).anonymous(),

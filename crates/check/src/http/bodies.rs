@@ -3,17 +3,17 @@
 use super::super::explorer::Explorer;
 use super::request_variants::{Questions, RequestVariants as _};
 use mcproof_client::RawHttpRequest;
-use mcproof_protocol::Transport;
+use mcproof_protocol::{Transport, methods};
 use serde_json::{Value, json};
 
 const LARGE: usize = 4 << 20;
 
 pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions) {
     let malformed = http_requests.post(r#"{"jsonrpc":"2.0","id":1,"method":"#);
-    let malformed = if explorer.is_modern() { malformed.with("mcp-method", "tools/list") } else { malformed };
+    let malformed = if explorer.is_modern() { malformed.with("mcp-method", methods::TOOLS_LIST) } else { malformed };
     explorer.http("malformed-body", None, &malformed).await;
     let padding = "x".repeat(LARGE);
-    let large = http_requests.request(explorer, "tools/list", json!({}));
+    let large = http_requests.request(explorer, methods::TOOLS_LIST, json!({}));
     if let Ok(mut message) = serde_json::from_slice::<Value>(&large.body) {
         message["params"]["_meta"]["io.mcproof/padding"] = json!(padding);
         let large = RawHttpRequest { body: message.to_string().into_bytes(), ..large };

@@ -4,7 +4,7 @@ use super::super::explorer::Explorer;
 use super::attack::EVIL_ORIGIN;
 use super::request_variants::{Questions, RequestVariants as _};
 use mcproof_client::{RawHttpRequest, Reads};
-use mcproof_protocol::Transport;
+use mcproof_protocol::{Transport, methods};
 
 /// Where the protocol's own inspector is served.
 const PAGE: &str = "http://localhost:6274";
@@ -36,7 +36,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
         }
         _ if !explorer.is_modern() => {
             let initialize = http_requests.initialize(explorer).with("origin", PAGE);
-            let opened = explorer.http("page", Some("initialize"), &initialize).await;
+            let opened = explorer.http("page", Some(methods::INITIALIZE), &initialize).await;
             if let Some(id) = opened.as_ref().and_then(|answer| answer.head.header("mcp-session-id")) {
                 let http_request = http_requests.bare("DELETE").with("mcp-session-id", id);
                 explorer.http("tidy-up", None, &http_request).await;

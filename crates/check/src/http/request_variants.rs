@@ -3,7 +3,7 @@
 use super::super::explorer::Explorer;
 use mcproof_analysis::probes::POSTED;
 use mcproof_client::{ClientProfile, Headers, RawHttpRequest};
-use mcproof_protocol::{Revision, Transport};
+use mcproof_protocol::{Revision, Transport, methods};
 use mcproof_record::FrameBody;
 use serde_json::{Value, json};
 
@@ -75,8 +75,8 @@ impl Questions {
     /// Those of a client that was not let in.
     pub(super) fn outside(explorer: &Explorer<'_>) -> Self {
         let (headers, plain) = match explorer.is_modern() {
-            true => (vec![("mcp-protocol-version".to_owned(), explorer.revision().to_owned())], "server/discover"),
-            false => (Headers::new(), "initialize"),
+            true => (vec![("mcp-protocol-version".to_owned(), explorer.revision().to_owned())], methods::SERVER_DISCOVER),
+            false => (Headers::new(), methods::INITIALIZE),
         };
         Self { path: None, headers, plain }
     }
@@ -104,7 +104,7 @@ impl Questions {
     /// A request that any server can answer.
     pub(super) fn plain(&self, explorer: &Explorer<'_>) -> RawHttpRequest {
         match self.plain {
-            "initialize" => self.initialize(explorer),
+            methods::INITIALIZE => self.initialize(explorer),
             method => self.request(explorer, method, json!({})),
         }
     }
@@ -129,7 +129,7 @@ impl Questions {
 
     /// A notification that means nothing to the server.
     pub(super) fn notification(&self, explorer: &Explorer<'_>) -> RawHttpRequest {
-        let method = "notifications/cancelled";
+        let method = methods::notifications::CANCELLED;
         let message = json!({ "jsonrpc": "2.0", "method": method, "params": { "requestId": "mcproof-never-asked" } });
         let http_request = self.post(message.to_string());
         if explorer.is_modern() { http_request.with("mcp-method", method) } else { http_request }

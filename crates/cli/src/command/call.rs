@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::one_shot;
 use crate::request::Request;
 use crate::target::Words;
+use mcproof_protocol::methods;
 use serde_json::{Map, Value};
 use std::io::Read as _;
 
@@ -50,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
             return Err(Failure::bad_input("bad-arguments", "missing tool name")
                 .hint("usage: mcproof call TARGET TOOL key=value, or mcproof call TOOL key=value -- COMMAND"));
         };
-        let mut request = Request::new("tools/call").with("name", tool.as_str());
+        let mut request = Request::new(methods::TOOLS_CALL).with("name", tool.as_str());
         request.arguments = arguments::parse(given)?;
         let base = arguments.args.as_deref().map(read_arguments).transpose()?;
         request = request.with("arguments", base.unwrap_or_default());

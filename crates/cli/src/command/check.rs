@@ -16,7 +16,7 @@ use mcproof_record::{
     Baseline, CheckReport, Conclusion, Conversation, Diagnostic, FORMAT_VERSION, Finding, GapKind, RuleResult, Severity, Transcript,
 };
 use mcproof_report::{Repeat, diagnostic, escape};
-use mcproof_rules::{self as rules, UnknownRule, hosts};
+use mcproof_rules::{self as rules, Strictness, UnknownRule, hosts};
 use mcproof_trace::{Trace, TraceLine};
 use std::collections::BTreeMap;
 use std::fs;
@@ -117,7 +117,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             Err(exit) => return Ok(exit),
         },
     };
-    let mut report = rules::report(target, &rules, conversations, *strict);
+    let strictness = if *strict { Strictness::Strict } else { Strictness::Tolerant };
+    let mut report = rules::report(target, &rules, conversations, strictness);
     let mut stale = Vec::new();
     if let (Some(path), Some(known)) = (baseline, known) {
         let current = if *update_baseline { known.renewed(&report) } else { known };

@@ -14,7 +14,7 @@ use crate::request::Request;
 use crate::suggest;
 use crate::target::Words;
 use clap::builder::PossibleValuesParser;
-use mcproof_protocol::EraChoice;
+use mcproof_protocol::{EraChoice, methods};
 use serde_json::{Map, Value, json};
 
 /// The levels of RFC 5424, which `logging/setLevel` takes.
@@ -22,20 +22,20 @@ const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "criti
 
 /// The methods that the flags below are made for, for "did you mean".
 const METHODS: [&str; 14] = [
-    "initialize",
-    "server/discover",
-    "ping",
-    "tools/list",
-    "tools/call",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "prompts/list",
-    "prompts/get",
-    "completion/complete",
-    "logging/setLevel",
+    methods::INITIALIZE,
+    methods::SERVER_DISCOVER,
+    methods::PING,
+    methods::TOOLS_LIST,
+    methods::TOOLS_CALL,
+    methods::RESOURCES_LIST,
+    methods::RESOURCES_TEMPLATES_LIST,
+    methods::RESOURCES_READ,
+    methods::RESOURCES_SUBSCRIBE,
+    methods::RESOURCES_UNSUBSCRIBE,
+    methods::PROMPTS_LIST,
+    methods::PROMPTS_GET,
+    methods::COMPLETION_COMPLETE,
+    methods::LOGGING_SET_LEVEL,
 ];
 
 #[derive(Debug, clap::Args)]
@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         }
         let mut resolved = arguments.shared.target.resolve(&arguments.words, Words::NameOrCommand)?;
         // A request for `initialize` implies the legacy era.
-        if request.method == "initialize" && resolved.options.era == EraChoice::Auto {
+        if request.method == methods::INITIALIZE && resolved.options.era == EraChoice::Auto {
             resolved.options.era = EraChoice::Legacy;
         }
         one_shot::run(&resolved, &request, &printer, watching)
@@ -139,7 +139,7 @@ impl Arguments {
         }
         self.add_metadata(&mut request)?;
         match method {
-            "tools/call" => {
+            methods::TOOLS_CALL => {
                 request = self.with(request, "name", "--tool-name", self.tool_name.as_deref())?;
                 if let Some(json) = &self.tool_args_json {
                     request = request.with("arguments", arguments::parse_object("--tool-args-json", json)?);
@@ -147,18 +147,18 @@ impl Arguments {
                 request.arguments = arguments::parse(&self.tool_arg)?;
                 request.params.entry("arguments").or_insert_with(|| json!({}));
             }
-            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+            methods::RESOURCES_READ | methods::RESOURCES_SUBSCRIBE | methods::RESOURCES_UNSUBSCRIBE => {
                 request = self.with(request, "uri", "--uri", self.uri.as_deref())?;
             }
-            "prompts/get" => {
+            methods::PROMPTS_GET => {
                 request = self.with(request, "name", "--prompt-name", self.prompt_name.as_deref())?;
                 let given = arguments::to_strings(&arguments::parse(&self.prompt_args)?);
                 if !given.is_empty() {
                     request = request.with("arguments", given);
                 }
             }
-            "logging/setLevel" => request = self.with(request, "level", "--log-level", self.log_level.as_deref())?,
-            "completion/complete" => request = self.completion(request)?,
+            methods::LOGGING_SET_LEVEL => request = self.with(request, "level", "--log-level", self.log_level.as_deref())?,
+            methods::COMPLETION_COMPLETE => request = self.completion(request)?,
             _ if method.starts_with("notifications/") => {
                 return Err(Failure::unsupported(format!("`{method}` is a notification; sending notifications is not supported")));
             }
@@ -208,7 +208,7 @@ impl Arguments {
 
     fn add_metadata(&self, request: &mut Request) -> Result<(), Failure> {
         let mut entries: Map<String, Value> = arguments::to_json(&arguments::parse(&self.metadata)?, None);
-        if self.method() == "tools/call" {
+        if self.method() == methods::TOOLS_CALL {
             entries.extend(arguments::to_json(&arguments::parse(&self.tool_metadata)?, None));
         }
         if entries.is_empty() {

@@ -13,7 +13,7 @@ use mcproof_protocol::{Era, Transport};
 use mcproof_record::{ChangeLevel, Contract, ContractLock, Diagnostic, LockedTarget, Place};
 use mcproof_report::contract::terminal;
 use mcproof_report::escape_line;
-use mcproof_suite::restriction::Restriction;
+use mcproof_suite::restriction::{Restriction, UrlOwner};
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -175,7 +175,8 @@ fn permit(restriction: &Restriction, locked: &LockedTarget) -> Result<(), Diagno
         restriction.path(&folder, &folder.display().to_string())?;
     }
     locked.variables.iter().try_for_each(|name| restriction.variable(name))?;
-    locked.url.iter().try_for_each(|url| restriction.url(url, locked.command.is_some()))
+    let owner = if locked.command.is_some() { UrlOwner::Suite } else { UrlOwner::Others };
+    locked.url.iter().try_for_each(|url| restriction.url(url, owner))
 }
 
 /// The line with which a lock begins to say how the server is reached.
@@ -249,7 +250,7 @@ pub(super) fn locked_target(server: &TargetArgs, named: Option<&String>) -> Opti
         target.command.as_ref()?;
     }
     if let Some(url) = url {
-        target.url = (!contracts::url_holds_secret(url)).then(|| url.clone());
+        target.url = (!contracts::text_holds_secret(url)).then(|| url.clone());
         target.url.as_ref()?;
     } else if target.command.is_none() {
         target.server = Some(name?.clone());

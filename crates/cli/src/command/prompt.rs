@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::one_shot;
 use crate::request::Request;
 use crate::target::Words;
+use mcproof_protocol::methods;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -40,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
                 .hint("usage: mcproof prompt TARGET NAME key=value, or mcproof prompt NAME key=value -- COMMAND"));
         };
         let given = arguments::to_strings(&arguments::parse(given)?);
-        let mut request = Request::new("prompts/get").with("name", name.as_str());
+        let mut request = Request::new(methods::PROMPTS_GET).with("name", name.as_str());
         if !given.is_empty() {
             request = request.with("arguments", given);
         }

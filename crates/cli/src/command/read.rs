@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::one_shot;
 use crate::request::Request;
 use crate::target::Words;
+use mcproof_protocol::methods;
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -40,6 +41,6 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
             );
         };
         let resolved = arguments.shared.target.resolve(target, Words::Name)?;
-        one_shot::run(&resolved, &Request::new("resources/read").with("uri", uri.as_str()), &printer, watching)
+        one_shot::run(&resolved, &Request::new(methods::RESOURCES_READ).with("uri", uri.as_str()), &printer, watching)
     })())
 }

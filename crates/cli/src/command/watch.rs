@@ -151,7 +151,7 @@ pub(crate) fn run(arguments: &Arguments, _watching: Watching) -> Result<Exit, Fa
             }
             serve::run(path, arguments, config, seen)
         }
-        (None, None) => unreachable!("the file is required where there is no subcommand"),
+        (None, None) => unreachable!("a configuration file or a subcommand is required"),
     }
 }
 

@@ -127,7 +127,7 @@ fn listing(action: &'static str, key: &str, title: &str, list: &List, surroundin
     let some: Vec<Value> = steady.into_iter().take(MOST_NAMES).map(literal).collect();
     let name = format!("the {action} are listed");
     let mut case = Case::new(name, Step { action, object: None, rest: vec![("expect", json!({ "$contains_all": some }))] });
-    case.comment = Some("review: not all of the list is the same every time and everywhere");
+    case.comment = Some("review: parts of the list differ between runs or machines");
     case.is_to_review = true;
     Some(case)
 }
@@ -178,7 +178,7 @@ impl Answers<'_> {
             }
             (first, second) if first.is_refusal() && second.is_refusal() && !is_open(tool) => {
                 let mut case = refused(format!("{} refuses what it cannot use", shown(name)), asked, step)?;
-                case.comment = Some("review: the server took none of the arguments that were tried; give it some that it takes");
+                case.comment = Some("review: the server rejected all arguments that were tried; replace them");
                 case.is_to_review = true;
                 case.kind = Kind::Called;
                 Some(case)
@@ -221,12 +221,12 @@ impl Answers<'_> {
         case.kind = Kind::Listed;
         case.is_to_review = true;
         case.comment = Some(match asked {
-            _ if !self.interviewed.calls.allows(tool) => "review: it was not called, because it does not say that it changes nothing",
-            _ if !may_be_called(tool, &self.interviewed.calls) => "review: it was not called, because it has to be called as a task",
-            None => "review: it was not called, because no arguments were found that its schema accepts",
+            _ if !self.interviewed.calls.allows(tool) => "review: not called, because it does not declare itself read-only",
+            _ if !may_be_called(tool, &self.interviewed.calls) => "review: not called, because it requires a task",
+            None => "review: not called, because no arguments were found that its schema accepts",
             Some(Asked { first: Outcome::Nothing, .. }) => "review: the call returned no usable response in time",
             Some(asked) if asked.first.is_refusal() && is_open(tool) => {
-                "review: it took none of the arguments that were tried, which may be due to what it reaches for"
+                "review: it rejected all arguments that were tried, perhaps because of a system that it depends on"
             }
             Some(_) => "review: of two calls, only one got a response",
         });

@@ -7,6 +7,7 @@ use mcproof_analysis::json_schema::Schema;
 use mcproof_check::Permission;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{Handshake, ListFailure, Session};
+use mcproof_protocol::methods;
 use regex::Regex;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
@@ -146,10 +147,10 @@ impl Outcome {
 
 /// The lists: method, key of the items, capability, what names an item.
 const LISTS: [(&str, &str, &str, &str); 4] = [
-    ("tools/list", "tools", "tools", "name"),
-    ("prompts/list", "prompts", "prompts", "name"),
-    ("resources/list", "resources", "resources", "uri"),
-    ("resources/templates/list", "resourceTemplates", "resources", "uriTemplate"),
+    (methods::TOOLS_LIST, "tools", "tools", "name"),
+    (methods::PROMPTS_LIST, "prompts", "prompts", "name"),
+    (methods::RESOURCES_LIST, "resources", "resources", "uri"),
+    (methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates", "resources", "uriTemplate"),
 ];
 
 /// The first session. `told` hears of each subject before it is asked about.
@@ -238,13 +239,13 @@ impl Asking<'_> {
         let name = |name: &str| Map::from_iter([("name".to_owned(), json!(name))]);
         let uri = |uri: &str| Map::from_iter([("uri".to_owned(), json!(uri))]);
         if !known.tools.items().is_empty() {
-            asked.push(self.subject(Subject::UnknownTool, "tools/call", call(NOBODY, &json!({}))).await);
+            asked.push(self.subject(Subject::UnknownTool, methods::TOOLS_CALL, call(NOBODY, &json!({}))).await);
         }
         for resource in known.resources.items().iter().take(MOST_READ).filter_map(|resource| resource["uri"].as_str()) {
-            asked.push(self.subject(Subject::Resource(resource.to_owned()), "resources/read", uri(resource)).await);
+            asked.push(self.subject(Subject::Resource(resource.to_owned()), methods::RESOURCES_READ, uri(resource)).await);
         }
         if !known.resources.items().is_empty() || !known.templates.items().is_empty() {
-            asked.push(self.subject(Subject::UnknownResource, "resources/read", uri(NOWHERE)).await);
+            asked.push(self.subject(Subject::UnknownResource, methods::RESOURCES_READ, uri(NOWHERE)).await);
         }
         for prompt in known.prompts.items().iter().take(MOST_READ) {
             let called = prompt["name"].as_str().unwrap_or_default();
@@ -255,10 +256,10 @@ impl Asking<'_> {
             if !given.is_empty() {
                 params.insert("arguments".into(), Value::Object(given));
             }
-            asked.push(self.subject(Subject::Prompt(called.to_owned()), "prompts/get", params).await);
+            asked.push(self.subject(Subject::Prompt(called.to_owned()), methods::PROMPTS_GET, params).await);
         }
         if !known.prompts.items().is_empty() {
-            asked.push(self.subject(Subject::UnknownPrompt, "prompts/get", name(NOBODY)).await);
+            asked.push(self.subject(Subject::UnknownPrompt, methods::PROMPTS_GET, name(NOBODY)).await);
         }
         asked
     }
@@ -270,7 +271,7 @@ impl Asking<'_> {
         let uris: Vec<&str> = known.resources.items().iter().filter_map(|resource| resource["uri"].as_str()).collect();
         let mut chosen: Option<Asked> = None;
         for arguments in attempts(schema, &least, &interview.paths, &uris) {
-            let question = self.question(Subject::Tool(name.to_owned()), "tools/call", call(name, &arguments)).await;
+            let question = self.question(Subject::Tool(name.to_owned()), methods::TOOLS_CALL, call(name, &arguments)).await;
             let was_taken = matches!(question.first, Outcome::Result(_));
             if was_taken || chosen.is_none() {
                 chosen = Some(question);
@@ -282,7 +283,7 @@ impl Asking<'_> {
         let Some(chosen) = chosen else { return };
         if let Some(Variant { property, arguments }) = arguments::missing(schema, &chosen.arguments()).into_iter().next() {
             let subject = Subject::ToolWithout { tool: name.to_owned(), property };
-            asked.push(self.question(subject, "tools/call", call(name, &arguments)).await);
+            asked.push(self.question(subject, methods::TOOLS_CALL, call(name, &arguments)).await);
         }
         asked.push(chosen);
     }
@@ -306,7 +307,7 @@ impl Asking<'_> {
             Ok(reply) => match reply.answer {
                 Err(error) => Outcome::Rpc(error),
                 Ok(result) if result.get("resultType").and_then(Value::as_str).is_some_and(|kind| kind != "complete") => Outcome::Nothing,
-                Ok(result) if method == "tools/call" && !result.get("content").is_some_and(Value::is_array) => Outcome::Nothing,
+                Ok(result) if method == methods::TOOLS_CALL && !result.get("content").is_some_and(Value::is_array) => Outcome::Nothing,
                 Ok(result) if result.get("isError") == Some(&Value::Bool(true)) => Outcome::ToolError,
                 Ok(result) => Outcome::Result(result),
             },

@@ -1,6 +1,6 @@
 //! How a suite reaches the server that it was made from, without any credential in it. Knows targets and the keys of suites.
 
-use mcproof_client::{ConnectOptions, Endpoint, Launch, Target};
+use mcproof_client::{ConnectOptions, Endpoint, Launch, Target, is_secret, url_holds_secret};
 use mcproof_protocol::{EraChoice, Transport};
 use serde_json::{Map, Value, json};
 use std::path::{Component, Path, PathBuf};
@@ -124,16 +124,6 @@ fn without_secrets(command: &[String], variables: &mut Vec<String>) -> Vec<Strin
 
 fn of_flag(flag: &str) -> String {
     flag.trim_start_matches('-').to_ascii_uppercase()
-}
-
-fn is_secret(name: &str, value: &str) -> bool {
-    let launch = Launch { env: vec![(name.to_owned(), value.to_owned())], ..Launch::default() };
-    !Target::Stdio(launch).secrets().is_empty()
-}
-
-fn url_holds_secret(url: &Url) -> bool {
-    let endpoint = Endpoint { url: url.clone(), headers: Vec::new() };
-    !url.username().is_empty() || !Target::Http { endpoint, kind: None, launch: None, locate: None }.secrets().is_empty()
 }
 
 /// What was typed is no variable, but for the one that means the same to a command line.

@@ -11,7 +11,7 @@ use mcproof_protocol::Transport;
 use mcproof_record::{Diagnostic, Place};
 use mcproof_suite::bounds::read_file;
 use mcproof_suite::plan::{Inherited, Launch};
-use mcproof_suite::restriction::Restriction;
+use mcproof_suite::restriction::{Restriction, UrlOwner};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -183,7 +183,7 @@ impl File {
                 Ok(Known::Command { command, env, folder })
             }
             (None, Some(url), None | Some(Transport::Http | Transport::Sse)) => {
-                entry.permit(|restriction| restriction.url(&url, false))?;
+                entry.permit(|restriction| restriction.url(&url, UrlOwner::Others))?;
                 Ok(Known::Url { url, headers: entry.pairs("headers")?, kind })
             }
             (Some(_), Some(_), _) => Err(entry.wrong("has both `command` and `url`")),

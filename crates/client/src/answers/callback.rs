@@ -1,6 +1,7 @@
 //! Somebody outside of this crate who answers what a server asks: the test itself. Knows no transport and no policies.
 
 use crate::jsonrpc::RpcError;
+use mcproof_protocol::methods;
 use serde_json::Value;
 use std::fmt;
 use std::pin::Pin;
@@ -22,9 +23,9 @@ pub struct Callback {
 impl Callback {
     pub(super) fn covers(&self, method: &str) -> bool {
         match method {
-            "roots/list" => self.roots,
-            "elicitation/create" => self.elicitation,
-            "sampling/createMessage" => self.sampling,
+            methods::ROOTS_LIST => self.roots,
+            methods::ELICITATION_CREATE => self.elicitation,
+            methods::SAMPLING_CREATE_MESSAGE => self.sampling,
             _ => false,
         }
     }

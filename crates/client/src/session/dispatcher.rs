@@ -6,6 +6,7 @@ use super::{CallFailure, ConnectOptions, Deadline, Reading, Reply};
 use crate::Tap;
 use crate::jsonrpc::{self, Malformed, Message, RequestId, RpcError};
 use crate::transport::{Closed, HttpHead, Inbox, JsonLimits, Limits, Unanswered, ViolationKind};
+use mcproof_protocol::methods;
 use mcproof_record::{Direction, ExchangeId, FrameId, Json};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -331,7 +332,7 @@ impl Dispatcher {
     }
 
     fn notified(&self, notification: Notification, bytes: usize) {
-        if notification.method == "notifications/progress"
+        if notification.method == methods::notifications::PROGRESS
             && let Some(token) = notification.param("/progressToken")
         {
             let state = self.state();

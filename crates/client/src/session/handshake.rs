@@ -4,14 +4,14 @@ use super::dispatcher::Dispatcher;
 use super::wire::{Connection, Outgoing, TOO_LATE, Wire, refusal};
 use super::{CallFailure, ClientProfile, ConnectFailure, Handshake, Reply, SESSION_HEADER, VERSION_HEADER};
 use crate::transport::{Resume, Unanswered};
-use mcproof_protocol::{Era, Revision, Transport};
+use mcproof_protocol::{Era, Revision, Transport, methods};
 use mcproof_record::Json;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-pub(super) const INITIALIZE: &str = "initialize";
+pub(super) const INITIALIZE: &str = methods::INITIALIZE;
 
 /// The longest wait for the head of the stream on which a legacy server speaks unasked.
 const LISTENING: Duration = Duration::from_millis(250);
@@ -85,7 +85,7 @@ pub(super) async fn initialize(
     }
     headers.extend(session);
     wire.set_headers(headers.clone());
-    wire.notify("notifications/initialized", offer.budget).await;
+    wire.notify(methods::notifications::INITIALIZED, offer.budget).await;
     if let Connection::Http(http) = &wire.connection {
         // What the server says before it knows that we listen is lost, in most SDKs. One that sends no head before its
         // first event must not cost more than this.

@@ -9,6 +9,7 @@ use crate::auth::random_text;
 use crate::jsonrpc::{RequestId, RpcError};
 use jiff::Timestamp;
 use mcproof_protocol::error_code::{INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND};
+use mcproof_protocol::methods;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -60,15 +61,17 @@ impl TaskHost {
         self.policy = answers.tasks.map_or(self.policy, bounded);
         let ServerRequest { id, method, params } = request;
         match (method.as_str(), params.get("task")) {
-            ("sampling/createMessage" | "elicitation/create", Some(task)) => match answers.answer(method, params) {
+            (methods::SAMPLING_CREATE_MESSAGE | methods::ELICITATION_CREATE, Some(task)) => match answers.answer(method, params) {
                 // Not declared, so that it is no task either.
                 Err(error) if error.code == METHOD_NOT_FOUND => HostedResponse::Now(Err(error)),
                 outcome => HostedResponse::Now(self.create(task, outcome, now)),
             },
-            ("tasks/list", _) => HostedResponse::Now(self.list(params, now)),
-            ("tasks/get", _) => HostedResponse::Now(self.find(params).map(|task| Value::Object(task.state(&self.policy, now.instant)))),
-            ("tasks/cancel", _) => HostedResponse::Now(self.cancel(params, now)),
-            ("tasks/result", _) => match self.find(params) {
+            (methods::TASKS_LIST, _) => HostedResponse::Now(self.list(params, now)),
+            (methods::TASKS_GET, _) => {
+                HostedResponse::Now(self.find(params).map(|task| Value::Object(task.state(&self.policy, now.instant))))
+            }
+            (methods::TASKS_CANCEL, _) => HostedResponse::Now(self.cancel(params, now)),
+            (methods::TASKS_RESULT, _) => match self.find(params) {
                 Err(error) => HostedResponse::Now(Err(error)),
                 Ok(_) if self.waiting.len() >= MAX_TASKS => HostedResponse::Now(Err(refusal(INTERNAL_ERROR, "too many pending results"))),
                 Ok(task) => {

@@ -2,7 +2,7 @@
 
 use super::{CallFailure, Reply, Session};
 use crate::jsonrpc::RpcError;
-use mcproof_protocol::{Era, Transport};
+use mcproof_protocol::{Era, Transport, methods};
 use mcproof_record::FrameId;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
@@ -81,10 +81,10 @@ impl Session {
     /// Remembers which tools run as tasks and which arguments go into headers, and takes out the tools that say so in a way that is not allowed.
     fn learn(&self, method: &str, items: &mut Vec<Value>) -> Vec<(Value, String)> {
         let mut rejected = Vec::new();
-        if method == "tools/list" && self.handshake.era == Era::Legacy {
+        if method == methods::TOOLS_LIST && self.handshake.era == Era::Legacy {
             self.task_support.lock().unwrap_or_else(PoisonError::into_inner).learn(items);
         }
-        if method == "tools/list" && self.handshake.era == Era::Modern && self.handshake.transport == Transport::Http {
+        if method == methods::TOOLS_LIST && self.handshake.era == Era::Modern && self.handshake.transport == Transport::Http {
             let mut known = self.param_headers.lock().unwrap_or_else(PoisonError::into_inner);
             items.retain(|tool| match known.learn(tool) {
                 Ok(()) => true,

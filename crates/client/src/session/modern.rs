@@ -1,6 +1,7 @@
 //! What the modern era adds to each request: `_meta`, and over HTTP the headers that mirror it.
 
 use super::{ClientProfile, Headers, VERSION_HEADER};
+use mcproof_protocol::methods;
 use serde_json::{Map, Value, json};
 
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -30,10 +31,10 @@ pub(super) fn mirrored(
     let mut params = params.unwrap_or_default();
     let mut headers = vec![(VERSION_HEADER.to_owned(), version.to_owned()), ("mcp-method".to_owned(), method.to_owned())];
     let name = match method {
-        "tools/call" | "prompts/get" => params.get("name"),
-        "resources/read" => params.get("uri"),
+        methods::TOOLS_CALL | methods::PROMPTS_GET => params.get("name"),
+        methods::RESOURCES_READ => params.get("uri"),
         // Extension io.modelcontextprotocol/tasks, routing headers.
-        "tasks/get" | "tasks/update" | "tasks/cancel" => params.get("taskId"),
+        methods::TASKS_GET | methods::TASKS_UPDATE | methods::TASKS_CANCEL => params.get("taskId"),
         _ => None,
     };
     headers.extend(name.and_then(Value::as_str).map(|name| ("mcp-name".to_owned(), header_value(name))));

@@ -15,8 +15,7 @@ use crate::transport::{
     Process, Resume, ShutdownTimeouts, SseConnection, SseFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited,
     listening_addresses,
 };
-use mcproof_protocol::error_code::METHOD_NOT_FOUND;
-use mcproof_protocol::{Era, EraChoice, Revision, Transport};
+use mcproof_protocol::{Era, EraChoice, Revision, Transport, error_code, methods};
 use serde_json::json;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -95,10 +94,8 @@ async fn open_channel(
     Ok(opening.session(attempt, None, handshake))
 }
 
-const DISCOVER: &str = "server/discover";
-
 /// Errors by which a modern server shows that it is one (2026-07-28, basic, error codes).
-const MODERN_ERRORS: [i64; 3] = [-32020, -32021, -32022];
+const MODERN_ERRORS: [i64; 3] = [error_code::HEADER_MISMATCH, error_code::MISSING_CAPABILITY, error_code::UNSUPPORTED_VERSION];
 
 pub(super) struct Opening<'a> {
     options: &'a ConnectOptions,
@@ -443,7 +440,7 @@ impl<'a> Opening<'a> {
         match self.probe(attempt, transport, spawned, self.probe_budget()).await? {
             ProbeOutcome::Modern(handshake) => Ok(*handshake),
             ProbeOutcome::Legacy | ProbeOutcome::Silent => {
-                Err(ConnectFailure::BadResult { method: DISCOVER, reason: "is not a modern server's".into() })
+                Err(ConnectFailure::BadResult { method: methods::SERVER_DISCOVER, reason: "is not a modern server's".into() })
             }
         }
     }
@@ -462,30 +459,42 @@ impl<'a> Opening<'a> {
         let mut pauses = RetryPauses::default();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let (params, headers) = mirrored(&self.client, Revision::MODERN.as_str(), DISCOVER, None);
-            let outgoing = Outgoing { method: DISCOVER, params: Some(params.into()), headers, resume: Resume::Never };
+            let (params, headers) = mirrored(&self.client, Revision::MODERN.as_str(), methods::SERVER_DISCOVER, None);
+            let outgoing = Outgoing { method: methods::SERVER_DISCOVER, params: Some(params.into()), headers, resume: Resume::Never };
             let reply = attempt.wire.ask(&attempt.dispatcher, outgoing, left.into(), Era::Modern, TOO_LATE).await.map(Reply::read);
             if let Some(head) = refusal(&reply) {
-                return Err(ConnectFailure::Unauthorized { method: DISCOVER, head });
+                return Err(ConnectFailure::Unauthorized { method: methods::SERVER_DISCOVER, head });
             }
             let Reply { answer, http, .. } = match reply {
                 Ok(reply) => reply,
                 Err(failure) => match &failure {
                     CallFailure::Unanswered(Unanswered::Response { head, .. }) if matches!(head.status, 401 | 403) => {
-                        return Err(ConnectFailure::Unauthorized { method: DISCOVER, head: Arc::clone(head) });
+                        return Err(ConnectFailure::Unauthorized { method: methods::SERVER_DISCOVER, head: Arc::clone(head) });
                     }
                     CallFailure::Unanswered(why) if self.is_starting(spawned, StartupError::of_request(why)) && !left.is_zero() => {
                         pauses.next().await;
                         continue;
                     }
                     CallFailure::Unanswered(Unanswered::Unreachable(_)) => {
-                        return Err(ConnectFailure::Unanswered { method: DISCOVER, failure, faults: attempt.dispatcher.faults() });
+                        return Err(ConnectFailure::Unanswered {
+                            method: methods::SERVER_DISCOVER,
+                            failure,
+                            faults: attempt.dispatcher.faults(),
+                        });
                     }
                     CallFailure::Unauthorized { .. } => {
-                        return Err(ConnectFailure::Unanswered { method: DISCOVER, failure, faults: attempt.dispatcher.faults() });
+                        return Err(ConnectFailure::Unanswered {
+                            method: methods::SERVER_DISCOVER,
+                            failure,
+                            faults: attempt.dispatcher.faults(),
+                        });
                     }
                     _ if pinned => {
-                        return Err(ConnectFailure::Unanswered { method: DISCOVER, failure, faults: attempt.dispatcher.faults() });
+                        return Err(ConnectFailure::Unanswered {
+                            method: methods::SERVER_DISCOVER,
+                            failure,
+                            faults: attempt.dispatcher.faults(),
+                        });
                     }
                     CallFailure::Unanswered(_) | CallFailure::NotAnAnswer(_) | CallFailure::Lost(_) => return Ok(ProbeOutcome::Legacy),
                     CallFailure::TimedOut { .. } | CallFailure::Cancelled { .. } | CallFailure::Closed(_) => {
@@ -504,7 +513,7 @@ impl<'a> Opening<'a> {
                     retried = true;
                     continue;
                 }
-                Err(error) if http.as_ref().is_some_and(|head| head.status == 404) && error.code == METHOD_NOT_FOUND => {
+                Err(error) if http.as_ref().is_some_and(|head| head.status == 404) && error.code == error_code::METHOD_NOT_FOUND => {
                     // A modern server without discovery. It must have it; but a client may do without.
                     Ok(ProbeOutcome::Modern(Box::new(discovered(json!({}), transport))))
                 }
@@ -513,12 +522,14 @@ impl<'a> Opening<'a> {
                     Ok(ProbeOutcome::Silent)
                 }
                 Err(error) if MODERN_ERRORS.contains(&error.code) => match supported.is_empty() {
-                    true => Err(ConnectFailure::Refused { method: DISCOVER, error }),
+                    true => Err(ConnectFailure::Refused { method: methods::SERVER_DISCOVER, error }),
                     false => Err(ConnectFailure::NoCommonVersion { supported }),
                 },
                 Ok(_) if !supported.is_empty() => Err(ConnectFailure::NoCommonVersion { supported }),
-                Ok(_) if pinned => Err(ConnectFailure::BadResult { method: DISCOVER, reason: "has no `supportedVersions`".into() }),
-                Err(error) if pinned => Err(ConnectFailure::Refused { method: DISCOVER, error }),
+                Ok(_) if pinned => {
+                    Err(ConnectFailure::BadResult { method: methods::SERVER_DISCOVER, reason: "has no `supportedVersions`".into() })
+                }
+                Err(error) if pinned => Err(ConnectFailure::Refused { method: methods::SERVER_DISCOVER, error }),
                 Ok(_) | Err(_) => Ok(ProbeOutcome::Legacy),
             };
         }

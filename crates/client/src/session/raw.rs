@@ -9,7 +9,7 @@ use crate::jsonrpc::RequestId;
 use crate::transport::{
     Broken, Endpoint, Envelope, Exchanger, Exit, HeaderCase, Process, ProcessSignal, Purpose, Resume, Unanswered, Way, exited,
 };
-use mcproof_protocol::Era;
+use mcproof_protocol::{Era, methods};
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -126,8 +126,8 @@ impl Session {
         let method = message.and_then(|message| message.get("method")?.as_str());
         headers.extend(method.map(|method| ("mcp-method".to_owned(), method.to_owned())));
         let name = match method {
-            Some("tools/call" | "prompts/get") => at("/name"),
-            Some("resources/read") => at("/uri"),
+            Some(methods::TOOLS_CALL | methods::PROMPTS_GET) => at("/name"),
+            Some(methods::RESOURCES_READ) => at("/uri"),
             _ => None,
         };
         headers.extend(name.map(|name| ("mcp-name".to_owned(), header_value(name))));

@@ -8,26 +8,23 @@ use super::notifications::Notification;
 use super::wire::{Wire, refusal};
 use super::{CallFailure, Reply, Session, show};
 use crate::jsonrpc::{RequestId, RpcError};
-use mcproof_protocol::Era;
+use mcproof_protocol::{Era, methods};
 use mcproof_record::FrameId;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-const LISTEN: &str = "subscriptions/listen";
-const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
-
 /// Why a subscription could not be opened.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ListenFailure {
-    #[error("`{LISTEN}` came with 2026-07-28; this server speaks {version}, which uses `resources/subscribe` instead")]
+    #[error("`subscriptions/listen` came with 2026-07-28; this server speaks {version}, which uses `resources/subscribe` instead")]
     NotInThisRevision { version: String },
     #[error(transparent)]
     Call(#[from] CallFailure),
-    #[error("`{LISTEN}` returned {error}")]
+    #[error("`subscriptions/listen` returned {error}")]
     Rpc { error: RpcError, frame: FrameId },
-    #[error("`{LISTEN}` returned a response without acknowledging the subscription")]
+    #[error("`subscriptions/listen` returned a response without acknowledging the subscription")]
     NeverAcknowledged { frame: FrameId },
     #[error("the subscription begins with `{method}` instead of its acknowledgement")]
     NotAcknowledgedFirst { method: String, frame: FrameId },
@@ -87,7 +84,7 @@ impl Session {
             declare_tasks(&self.profile(), &mut params);
         }
         params.insert("notifications".into(), Value::Object(filter));
-        let outgoing = self.outgoing(LISTEN, Some(params.into()));
+        let outgoing = self.outgoing(methods::SUBSCRIPTIONS_LISTEN, Some(params.into()));
         let mut permission = self.wire.permission(&outgoing);
         loop {
             if let Some(permission) = &mut permission {
@@ -97,12 +94,16 @@ impl Session {
             let waiting = self.wire.begin(&self.dispatcher, outgoing.clone(), deadline.into())?;
             let mut request = Open { waiting, wire: Arc::downgrade(&self.wire), over: false };
             let outcome = match request.next(&mut position, Instant::now() + deadline).await {
-                Some(Ok(acknowledged)) if acknowledged.method == ACKNOWLEDGED => {
+                Some(Ok(acknowledged)) if acknowledged.method == methods::notifications::SUBSCRIPTIONS_ACKNOWLEDGED => {
                     return Ok(Subscription { request, position, acknowledged, ended: None });
                 }
                 Some(Ok(Notification { method, frame, .. })) => return Err(ListenFailure::NotAcknowledgedFirst { method, frame }),
                 Some(Err(outcome)) => outcome,
-                None => return Err(CallFailure::TimedOut { method: LISTEN.to_owned(), after: deadline, stage: None }.into()),
+                None => {
+                    return Err(
+                        CallFailure::TimedOut { method: methods::SUBSCRIPTIONS_LISTEN.to_owned(), after: deadline, stage: None }.into()
+                    );
+                }
             };
             match (&mut permission, refusal(&outcome)) {
                 (Some(permission), Some(head)) => permission.obtain(head).await?,
@@ -122,7 +123,7 @@ impl Session {
     /// # Errors
     /// As [`Session::request`].
     pub async fn subscribe(&self, uri: &str, deadline: Duration) -> Result<Reply, CallFailure> {
-        self.request("resources/subscribe", json!({ "uri": uri }).as_object().cloned(), deadline).await
+        self.request(methods::RESOURCES_SUBSCRIBE, json!({ "uri": uri }).as_object().cloned(), deadline).await
     }
 
     /// Takes [`Session::subscribe`] back.
@@ -130,7 +131,7 @@ impl Session {
     /// # Errors
     /// As [`Session::request`].
     pub async fn unsubscribe(&self, uri: &str, deadline: Duration) -> Result<Reply, CallFailure> {
-        self.request("resources/unsubscribe", json!({ "uri": uri }).as_object().cloned(), deadline).await
+        self.request(methods::RESOURCES_UNSUBSCRIBE, json!({ "uri": uri }).as_object().cloned(), deadline).await
     }
 }
 
@@ -160,7 +161,9 @@ impl Subscription {
         }
         let end = match self.request.next(&mut self.position, Instant::now() + deadline).await {
             None => return Err(SubscriptionFailure::TimedOut { after: deadline }),
-            Some(Ok(Notification { frame, method, .. })) if method == CANCELED => SubscriptionEnd::Cancelled { frame },
+            Some(Ok(Notification { frame, method, .. })) if method == methods::notifications::CANCELLED => {
+                SubscriptionEnd::Cancelled { frame }
+            }
             Some(Ok(notification)) => return Ok(notification),
             Some(Err(Ok(reply))) => SubscriptionEnd::Answered(reply),
             Some(Err(Err(failure))) => SubscriptionEnd::Broken(failure),
@@ -176,7 +179,6 @@ impl Subscription {
 }
 
 /// By which a server ends a subscription that it does not answer (2026-07-28, basic/patterns/cancellation).
-const CANCELED: &str = "notifications/cancelled";
 
 impl Open {
     /// What comes first: a notification of this request, or its response. `None` when the time is up. Not to be asked again
@@ -214,7 +216,7 @@ impl std::fmt::Debug for Open {
 /// By its tag; over HTTP also by the response that carried it, if it has none.
 fn belongs(notification: &Notification, id: &RequestId) -> bool {
     let tag = match notification.method.as_str() {
-        CANCELED => notification.param("/requestId"),
+        methods::notifications::CANCELLED => notification.param("/requestId"),
         _ => notification.param("/_meta/io.modelcontextprotocol~1subscriptionId"),
     };
     match tag {

@@ -10,7 +10,7 @@ pub(super) use call::TaskSupport;
 
 use super::{CallFailure, ListFailure, Reply, Session, show};
 use crate::jsonrpc::RpcError;
-use mcproof_protocol::Era;
+use mcproof_protocol::{Era, methods};
 use mcproof_record::FrameId;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -174,7 +174,7 @@ impl Task {
     }
 
     async fn get(&mut self, session: &Session, deadline: Duration) -> Result<Reply, TaskFailure> {
-        const METHOD: &str = "tasks/get";
+        const METHOD: &str = methods::TASKS_GET;
         let reply = session.request_of_task(METHOD, self.id(), Map::new(), deadline).await?;
         let result = succeeded(METHOD, &reply)?;
         self.adopt(METHOD, result, reply.frame)?;
@@ -186,7 +186,7 @@ impl Task {
     /// # Errors
     /// The server offers no cancellation, or refused it.
     pub async fn cancel(&mut self, session: &Session, deadline: Duration) -> Result<(), TaskFailure> {
-        const METHOD: &str = "tasks/cancel";
+        const METHOD: &str = methods::TASKS_CANCEL;
         session.needs_legacy("/tasks/cancel", "the capability `tasks.cancel`")?;
         let reply = session.request_of_task(METHOD, self.id(), Map::new(), deadline).await?;
         let result = succeeded(METHOD, &reply)?;

@@ -5,7 +5,7 @@ use super::{CallFailure, Deadline, Headers, Reply, SESSION_HEADER, WaitOptions};
 use crate::auth::{Attempts, Authorizer, Secret, wants_authorization};
 use crate::jsonrpc::{self, RequestId};
 use crate::transport::{Envelope, HttpConnection, HttpHead, LineChannel, Purpose, Resume, SseConnection, StdioConnection, Unanswered};
-use mcproof_protocol::Era;
+use mcproof_protocol::{Era, methods};
 use mcproof_record::{FrameId, Json, JsonObject};
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -150,7 +150,7 @@ impl Wire {
                     _ => None,
                 };
                 // `initialize` must not be canceled, and a probe is not worth it.
-                if !matches!(method, "initialize" | "server/discover") {
+                if !matches!(method, methods::INITIALIZE | methods::SERVER_DISCOVER) {
                     self.cancel(&waiting.id, era, reason);
                 }
                 // It may have been given up sooner.
@@ -189,7 +189,7 @@ impl Wire {
             (Connection::Http(http), Era::Modern) => http.abandon(id),
             _ => {
                 let params = json!({ "requestId": id, "reason": reason });
-                self.send_notification("notifications/cancelled", params.as_object(), self.headers(), Purpose::Response);
+                self.send_notification(methods::notifications::CANCELLED, params.as_object(), self.headers(), Purpose::Response);
             }
         }
     }

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body as _, Incoming};
 use hyper::{Method, Request, Response};
+use mcproof_protocol::methods;
 use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -646,7 +647,7 @@ impl HttpConnection {
             ("accept".to_owned(), format!("application/json, {EVENT_STREAM}")),
         ];
         all.extend(headers.iter().cloned());
-        let body = jsonrpc::request(&RequestId::Text("after the end".into()), "ping", None);
+        let body = jsonrpc::request(&RequestId::Text("after the end".into()), methods::PING, None);
         self.status(Method::POST, &all, body, patience).await
     }
 

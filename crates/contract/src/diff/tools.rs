@@ -123,21 +123,15 @@ impl Hints {
 fn annotations(subject: &str, old: &Value, new: &Value, changes: &mut Changes) {
     let (before, after) = (Hints::of(old), Hints::of(new));
     let told = [
-        ("readOnlyHint", before.writes, after.writes, "it may change something now", "it only reads now"),
-        ("destructiveHint", before.destroys, after.destroys, "it may destroy something now", "it no longer destroys anything"),
-        (
-            "idempotentHint",
-            before.may_not_be_repeated,
-            after.may_not_be_repeated,
-            "calling it twice is no longer the same as calling it once",
-            "calling it twice is the same as calling it once now",
-        ),
+        ("readOnlyHint", before.writes, after.writes, "it is no longer read-only", "it is read-only now"),
+        ("destructiveHint", before.destroys, after.destroys, "it may be destructive now", "it is no longer destructive"),
+        ("idempotentHint", before.may_not_be_repeated, after.may_not_be_repeated, "it is no longer idempotent", "it is idempotent now"),
         (
             "openWorldHint",
             before.reaches_out,
             after.reaches_out,
-            "it reaches out into the world now",
-            "it no longer reaches out into the world",
+            "it interacts with external systems now",
+            "it no longer interacts with external systems",
         ),
     ];
     for (name, was_risky, is_risky, worse, better) in told {

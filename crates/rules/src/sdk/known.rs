@@ -2,6 +2,7 @@
 //! `cargo xtask sdks`; the findings that it explains are marked in the results. Pure.
 
 use super::version::Version;
+use crate::Strictness;
 use mcproof_record::{Conversation, Defect, Judged, RuleResult, Sdk, Severity};
 use std::sync::LazyLock;
 
@@ -35,14 +36,18 @@ fn row(line: &'static str) -> Option<KnownDefect> {
     Some(KnownDefect { package, first: Version::parse(first)?, last, fixed, rule, message_part, advice: optional(advice) })
 }
 
-/// Marks the findings that an SDK causes. A finding that the server's author cannot fix is one severity lower, unless `is_strict`.
-pub(crate) fn explain(results: &mut [RuleResult], recorded: &[Conversation], is_strict: bool) {
+/// Marks the findings that an SDK causes. A finding that the server's author cannot fix is one severity lower, unless `strictness` is strict.
+pub(crate) fn explain(results: &mut [RuleResult], recorded: &[Conversation], strictness: Strictness) {
     for result in results {
         let Judged::Broken { findings } = &mut result.judged else { continue };
         for finding in findings.iter_mut().filter(|finding| finding.cause.is_none()) {
             let known = recorded[finding.conversation].sdks.iter().find_map(|sdk| Some((sdk, known(sdk, &result.rule, &finding.message)?)));
             let Some((sdk, known)) = known else { continue };
-            if known.is_unfixable() && !is_strict && finding.tolerance.is_none() && finding.severity > Severity::Note {
+            if known.is_unfixable()
+                && strictness == Strictness::Tolerant
+                && finding.tolerance.is_none()
+                && finding.severity > Severity::Note
+            {
                 finding.severity = if finding.severity == Severity::Error { Severity::Warning } else { Severity::Note };
                 finding.tolerance = Some("every version of the SDK has it".into());
             }
@@ -104,7 +109,7 @@ mod tests {
     }
 
     /// What becomes of a finding of a server that is made with an SDK: its severity, and what is advised if the SDK explains it.
-    fn check((package, version): (&str, &str), (rule, message): (&str, &str), is_strict: bool, expected: (Severity, Option<&str>)) {
+    fn check((package, version): (&str, &str), (rule, message): (&str, &str), strictness: Strictness, expected: (Severity, Option<&str>)) {
         let sdk = Sdk { name: "SDK".into(), package: package.into(), version: version.into() };
         let take = Conversation { sdks: vec![sdk.clone()], ..example::read("", "http", "2025-11-25") };
         let finding = Finding {
@@ -122,7 +127,7 @@ mod tests {
         };
         let judged = Judged::Broken { findings: vec![finding] };
         let mut results = [RuleResult { rule: rule.into(), area: "a".into(), requirement: "l".into(), judged }];
-        explain(&mut results, &[take], is_strict);
+        explain(&mut results, &[take], strictness);
         let Judged::Broken { findings } = &results[0].judged else { unreachable!() };
         let advice = findings[0].defect.as_ref().map(|defect| defect.advice.as_str());
         assert_eq!((findings[0].severity, advice), expected, "{package} {version} {rule}");
@@ -135,13 +140,13 @@ mod tests {
         let told =
             ("header-version-is-checked", "`tools/list` without `MCP-Protocol-Version` got a result with status 200, not error -32020");
         let advice = Some("fixed in 2.1.0: update `@modelcontextprotocol/server`");
-        check((SERVER, "2.0.0"), told, false, (Severity::Error, advice));
-        check((SERVER, "2.1.0"), told, false, (Severity::Error, None));
-        check((SERVER, "2.0.0-beta.5"), told, false, (Severity::Error, None));
-        check((SERVER, "x"), told, false, (Severity::Error, None));
-        check(("PyPI:mcp", "2.0.0"), told, false, (Severity::Error, None));
-        check((SERVER, "2.0.0"), (told.0, "`tools/list` got status 500"), false, (Severity::Error, None));
-        check((SERVER, "2.0.0"), ("header-name-is-checked", told.1), false, (Severity::Error, None));
+        check((SERVER, "2.0.0"), told, Strictness::Tolerant, (Severity::Error, advice));
+        check((SERVER, "2.1.0"), told, Strictness::Tolerant, (Severity::Error, None));
+        check((SERVER, "2.0.0-beta.5"), told, Strictness::Tolerant, (Severity::Error, None));
+        check((SERVER, "x"), told, Strictness::Tolerant, (Severity::Error, None));
+        check(("PyPI:mcp", "2.0.0"), told, Strictness::Tolerant, (Severity::Error, None));
+        check((SERVER, "2.0.0"), (told.0, "`tools/list` got status 500"), Strictness::Tolerant, (Severity::Error, None));
+        check((SERVER, "2.0.0"), ("header-name-is-checked", told.1), Strictness::Tolerant, (Severity::Error, None));
     }
 
     #[test]
@@ -149,9 +154,9 @@ mod tests {
         const SERVER: (&str, &str) = ("npm:@modelcontextprotocol/server", "2.0.0");
         let told = ("unsupported-version-error-names-versions", "a request in an unknown version got a result, not error -32022");
         let advice = Some("not fixed in 2.4.0, the newest tested version");
-        check(SERVER, told, false, (Severity::Warning, advice));
-        check(SERVER, told, true, (Severity::Error, advice));
+        check(SERVER, told, Strictness::Tolerant, (Severity::Warning, advice));
+        check(SERVER, told, Strictness::Strict, (Severity::Error, advice));
         // No newer version was tested, but the message is the same.
-        check((SERVER.0, "2.99.0"), told, false, (Severity::Warning, advice));
+        check((SERVER.0, "2.99.0"), told, Strictness::Tolerant, (Severity::Warning, advice));
     }
 }

@@ -3,6 +3,7 @@
 use super::{Launch, NameConflicts, Retry, RetryCause};
 use crate::judge::{JsonPath, Matcher, TextPattern};
 use mcproof_client::{Answers, ProcessSignal};
+use mcproof_protocol::methods;
 use mcproof_record::Place;
 use regex::Regex;
 use serde_json::{Map, Value};
@@ -207,10 +208,10 @@ impl Listing {
 
     pub fn method(self) -> &'static str {
         match self {
-            Self::Tools => "tools/list",
-            Self::Prompts => "prompts/list",
-            Self::Resources => "resources/list",
-            Self::ResourceTemplates => "resources/templates/list",
+            Self::Tools => methods::TOOLS_LIST,
+            Self::Prompts => methods::PROMPTS_LIST,
+            Self::Resources => methods::RESOURCES_LIST,
+            Self::ResourceTemplates => methods::RESOURCES_TEMPLATES_LIST,
         }
     }
 }

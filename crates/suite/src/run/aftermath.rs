@@ -3,7 +3,7 @@
 use super::expand::{Work, binding};
 use super::sessions::{EndedSession, Open, SessionOutcome};
 use mcproof_client::{Closed, Session};
-use mcproof_protocol::{Era, Transport};
+use mcproof_protocol::{Era, Transport, methods};
 use mcproof_record::{Aftermath, Blame, ServerState};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -57,8 +57,8 @@ async fn state_of(work: &Work, name: &str, session: &Session) -> (ServerState, B
     let lived = session.exit().is_none();
     let handshake = session.handshake();
     let method = match handshake.era {
-        Era::Legacy => "ping",
-        Era::Modern => "server/discover",
+        Era::Legacy => methods::PING,
+        Era::Modern => methods::SERVER_DISCOVER,
     };
     let is_ours = work.suite.servers.get(name).is_some_and(|server| binding(server, work.transport).launch.is_some());
     if lived && session.closed_because().is_none() && session.request(method, None, PATIENCE).await.is_ok() {

@@ -16,7 +16,7 @@ use crate::plan::{Action, Fault, Leaks, Skip, Step};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::{Schedule, Session};
-use mcproof_protocol::{Era, Transport};
+use mcproof_protocol::{Era, Transport, methods};
 use mcproof_record::{CaseOutcome, Diagnostic, Proof, SessionTranscript, Severity, StepOutcome, Verdict};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -412,7 +412,8 @@ impl<'a> Running<'a> {
         let (Action::Call { .. }, Some(conversation)) = (&step.action, step.conversation()) else { return false };
         let Some(open) = self.sessions.open.get(&conversation) else { return false };
         let handshake = open.session.handshake();
-        let is_call = |earlier: &StepOutcome| earlier.passed && earlier.exchanges.iter().any(|exchange| exchange.method == "tools/call");
+        let is_call =
+            |earlier: &StepOutcome| earlier.passed && earlier.exchanges.iter().any(|exchange| exchange.method == methods::TOOLS_CALL);
         handshake.era == Era::Modern
             && handshake.transport == Transport::Http
             && self.steps.iter().any(|earlier| (step.session.is_some() || earlier.server == conversation) && is_call(earlier))

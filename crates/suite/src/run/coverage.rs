@@ -4,6 +4,7 @@ use super::case::{RunContext, visit};
 use super::expand::Work;
 use mcproof_analysis::diagnosis;
 use mcproof_client::{ListFailure, Session};
+use mcproof_protocol::methods;
 use mcproof_record::{AnswerKind, CaseId, CaseOutcome, Coverage, CoveredItem, Diagnostic, Event, Exchange, ItemKind, StepOutcome};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -117,15 +118,15 @@ impl Offer {
             }
             session.list(method, key, deadline).await.map(|listed| listed.items)
         };
-        let templates = match list("resources", "resources/templates/list", "resourceTemplates").await {
+        let templates = match list("resources", methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates").await {
             // Having resources does not mean having templates.
             Err(ListFailure::Rpc { .. }) => Vec::new(),
             other => other?,
         };
         Ok(Self {
-            tools: list("tools", "tools/list", "tools").await?,
-            prompts: list("prompts", "prompts/list", "prompts").await?,
-            resources: list("resources", "resources/list", "resources").await?,
+            tools: list("tools", methods::TOOLS_LIST, "tools").await?,
+            prompts: list("prompts", methods::PROMPTS_LIST, "prompts").await?,
+            resources: list("resources", methods::RESOURCES_LIST, "resources").await?,
             templates,
         })
     }
@@ -202,9 +203,9 @@ impl Uses {
     fn take(&mut self, exchange: &Exchange) {
         let Some(target) = &exchange.target else { return };
         match exchange.method.as_str() {
-            "tools/call" => self.tools.entry(target.clone()).or_default().take(exchange),
-            "prompts/get" => self.prompts.entry(target.clone()).or_default().take(exchange),
-            "resources/read" => *self.reads.entry(target.clone()).or_default() += 1,
+            methods::TOOLS_CALL => self.tools.entry(target.clone()).or_default().take(exchange),
+            methods::PROMPTS_GET => self.prompts.entry(target.clone()).or_default().take(exchange),
+            methods::RESOURCES_READ => *self.reads.entry(target.clone()).or_default() += 1,
             _ => {}
         }
     }

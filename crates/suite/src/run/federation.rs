@@ -5,6 +5,7 @@ use crate::judge::Payload;
 use crate::plan::NameConflicts;
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_analysis::listed;
+use mcproof_protocol::methods;
 use mcproof_record::{AnswerKind, Diagnostic, Exchange};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ pub(super) async fn list(
     deadline: Duration,
     exchanges: &mut Vec<Exchange>,
 ) -> Result<(Value, Payload), Diagnostic> {
-    const METHOD: &str = "tools/list";
+    const METHOD: &str = methods::TOOLS_LIST;
     let names: Vec<String> = sessions.work.suite.servers.keys().cloned().collect();
     let mut qualified = Map::new();
     let mut owners: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -7,6 +7,7 @@ use crate::plan::{Breaker, Retry, RetryCause};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use mcproof_analysis::diagnosis;
 use mcproof_client::{CallFailure, HttpHead, ListFailure, Reply, Tap, Unanswered};
+use mcproof_protocol::methods;
 use mcproof_record::Diagnostic;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -243,7 +244,7 @@ impl RetryState {
         if known.is_none() {
             // A question of ours, which is no part of the test.
             open.injector.iter().for_each(|injector| injector.pause());
-            let listed = open.session.list("tools/list", "tools", deadline).await;
+            let listed = open.session.list(methods::TOOLS_LIST, "tools", deadline).await;
             open.injector.iter().for_each(|injector| injector.resume());
             *known = listed.ok().map(|listed| listed.items.iter().filter_map(declared).collect());
         }

@@ -12,7 +12,7 @@ use super::expand::asked;
 use super::resilience::Policy;
 use super::sessions::{Open, Sessions};
 use super::{command, federation, snapshot};
-use crate::plan::{Action, Repeat, Spanned, Step};
+use crate::plan::{Action, Isolation, Repeat, Spanned, Step};
 use act::act;
 pub(super) use act::{Answer, ErrorResponse, answer, scene};
 use futures_util::future::join_all;
@@ -92,6 +92,7 @@ async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Valu
     let case = sessions.work.case();
     let policy = (step.retry.as_ref().or(case.retry.as_ref()), case.breaker.as_ref());
     let since = open.session.notifications().last().map(|notification| notification.frame);
+    let begun = open.tap.mark();
     let mut attempts = match &step.repeat {
         None => vec![attempt(step, open, scope, deadline, policy).await],
         Some(Repeat { times, concurrency, .. }) => {
@@ -131,6 +132,10 @@ async fn run_leaf(step: &Step, sessions: &Sessions<'_>, scope: &Map<String, Valu
         for diagnostic in diagnostics.iter_mut().filter(|diagnostic| diagnostic.evidence.is_none()) {
             diagnostic.evidence = Some(diagnosis::evidence(&transcript, end));
         }
+    }
+    if case.isolation == Isolation::File {
+        // What came before may be another test's.
+        diagnostics.iter_mut().filter_map(|diagnostic| diagnostic.evidence.as_mut()).for_each(|evidence| evidence.begin_at(begun));
     }
     let mut leaf = Leaf { diagnostics, exchanges: Vec::new(), saved: Map::new() };
     for Attempt { exchanges, saved, .. } in attempts {

@@ -8,7 +8,7 @@ use crate::judge::Payload;
 use crate::plan::{Listing, Topic};
 use mcproof_analysis::diagnosis;
 use mcproof_client::{ListenFailure, Subscription};
-use mcproof_protocol::Era;
+use mcproof_protocol::{Era, methods};
 use mcproof_record::{Diagnostic, FrameId};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ impl Subscriptions {
     ) -> Result<Answer, Diagnostic> {
         let topic = filled(topic, scope)?;
         if open.session.handshake().era == Era::Legacy {
-            return ask("resources/subscribe", &topic, open, deadline).await;
+            return ask(methods::RESOURCES_SUBSCRIBE, &topic, open, deadline).await;
         }
         let (key, wanted) = match &topic {
             Topic::Resource(uri) => ("resourceSubscriptions", json!([uri])),
@@ -41,7 +41,7 @@ impl Subscriptions {
         let subscription = match open.session.listen(Map::from_iter([(key.to_owned(), wanted.clone())]), deadline).await {
             Ok(subscription) => subscription,
             Err(ListenFailure::Call(failure)) => {
-                return Err(diagnosis::of_call_failure(&failure, "subscriptions/listen", &scene(open).await));
+                return Err(diagnosis::of_call_failure(&failure, methods::SUBSCRIPTIONS_LISTEN, &scene(open).await));
             }
             Err(ListenFailure::Rpc { error, frame }) => {
                 let payload = Payload::of(error.to_value());
@@ -73,7 +73,7 @@ impl Subscriptions {
     ) -> Result<Answer, Diagnostic> {
         let topic = filled(topic, scope)?;
         if open.session.handshake().era == Era::Legacy {
-            return ask("resources/unsubscribe", &topic, open, deadline).await;
+            return ask(methods::RESOURCES_UNSUBSCRIBE, &topic, open, deadline).await;
         }
         match self.all().remove(topic.name()) {
             Some(subscription) => {

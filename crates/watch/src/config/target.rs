@@ -77,7 +77,7 @@ pub(super) static TARGET: Object<TargetDraft> = Object {
     keys: &[
         of_server(
             "stdio",
-            "how to start it over stdio: a command, or a map with `command`",
+            "over stdio: the command that starts it, or a map with `command`",
             Shape::ObjectOrText(&BINDING),
             |_, node, draft| draft.put("stdio", node),
         ),

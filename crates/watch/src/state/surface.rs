@@ -136,9 +136,10 @@ impl Tracker {
         effects
     }
 
-    pub(super) fn weigh(&mut self, level: ChangeLevel, is_suspicious: bool, now: Moment) {
-        let breaks = level == ChangeLevel::Breaking || is_suspicious;
-        if let (Some(changed), false) = (&mut self.changed, breaks) {
+    pub(super) fn weigh(&mut self, level: ChangeLevel, now: Moment) {
+        if let Some(changed) = &mut self.changed
+            && level != ChangeLevel::Breaking
+        {
             changed.until = Some(now + NOTICE);
         }
     }

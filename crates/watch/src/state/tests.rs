@@ -409,7 +409,7 @@ fn what_breaks_nobody_is_over_after_a_day() {
     let mut sky = Simulation::new(Policy::default());
     let weather = contracts("aab");
     sky.run(5 * MINUTE, |_| None, &weather);
-    sky.state.weigh(ChangeLevel::Compatible, false, Moment(5 * MINUTE));
+    sky.state.weigh(ChangeLevel::Compatible, Moment(5 * MINUTE));
     let mut later = observation("here", 25 * HOUR, 0, 25 * HOUR);
     later.contract = Some("b".into());
     let effects = observe(&mut sky.state, &sky.policy, &later, None, Moment(25 * HOUR));

@@ -157,7 +157,7 @@ async fn ailment(state: &State) -> Option<String> {
     let patience = Duration::from_millis(u64::try_from(shortest.saturating_mul(INTERVALS)).unwrap_or(0)) + GRACE;
     match state.store.overdue_page(state.now()).await {
         Ok(None) => {}
-        Ok(Some(waited)) => return Some(format!("no channel has accepted a page for {}", super::shown::span(waited))),
+        Ok(Some(waited)) => return Some(format!("no channel accepted the alert for {}", super::shown::span(waited))),
         Err(failure) => return Some(unanswered(&failure.to_string())),
     }
     if let Some(why) = &*state.inner.unread.lock().unwrap_or_else(PoisonError::into_inner) {

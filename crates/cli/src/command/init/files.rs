@@ -78,7 +78,7 @@ pub(super) fn write(folder: &Path, planned: &[Planned], overwrite: bool) -> Resu
         let there: Vec<String> =
             planned.iter().filter(|file| file.is_in_the_way(folder)).map(|file| file.path.display().to_string()).collect();
         if !there.is_empty() {
-            let message = format!("{} would be overwritten; nothing was written", there.join(", "));
+            let message = format!("{} already exists; nothing was written", there.join(", "));
             return Err(Failure::bad_input("file-exists", message).hint("--force overwrites, --dir FOLDER writes somewhere else"));
         }
     }

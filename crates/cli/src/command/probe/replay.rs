@@ -6,7 +6,7 @@ use crate::{output, settings};
 use mcproof_contract::probe::take_of;
 use mcproof_record::{Diagnostic, FORMAT_VERSION, Judged, ProbeReport, RuleResult, Severity, Transcript};
 use mcproof_report::{diagnostic, probe as lines};
-use mcproof_rules as rules;
+use mcproof_rules::{self as rules, Strictness};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub(super) fn run(path: &Path, as_json: bool) -> Result<Exit, Failure> {
     let Saved { report, transcript } = read(path)?;
     let take = take_of(transcript, report.as_ref());
     let all = rules::select(&[], &[]).expect("no rule is named");
-    let rulings: Vec<RuleResult> = rules::judge(&all, &[take], false);
+    let rulings: Vec<RuleResult> = rules::judge(&all, &[take], Strictness::Tolerant);
     let broken: Vec<&RuleResult> = rulings.iter().filter(|ruling| matches!(ruling.judged, Judged::Broken { .. })).collect();
     let findings: Vec<Diagnostic> = broken.iter().flat_map(|ruling| findings(ruling)).collect();
     let style = settings::style();

@@ -234,7 +234,7 @@ pub(super) fn with_store(
     if let Some(file) = database.strip_prefix("sqlite:")
         && !Path::new(file.split('?').next().unwrap_or_default()).exists()
     {
-        let failure = Failure::bad_input("no-database", format!("there is no database {}: nothing was watched yet", escape(file)));
+        let failure = Failure::bad_input("no-database", format!("there is no database {}: nothing has been monitored yet", escape(file)));
         return Err(failure.hint("start the monitor first, or name the database that it uses with --database"));
     }
     conversation::run(async {

@@ -131,18 +131,14 @@ impl Services {
         {
             // What came of an earlier run says nothing about this one.
             let is_unknown = is_ours(&name) && last_result < start;
-            let why = if is_unknown { "  (not reached: the fault is on our side)" } else { "" };
+            let why = if is_unknown { "  (not reached because of a problem of this machine)" } else { "" };
             output::show(&format!("{:11} {:8} {}{why}\n", availability.word(), surface.word(), escape(&name)))?;
             if is_unknown || !matches!(availability, Availability::Ok | Availability::Recovering) {
                 exit = Exit::Failed;
             }
         }
         if self.monitor.store.oldest_unsent_page().await.map_err(|failure| of_store(&failure))?.is_some() {
-            self.log.say(
-                Level::Error,
-                "not-told",
-                &[("why", "no channel has accepted a page"), ("hint", "it is tried again with the next run")],
-            );
+            self.log.say(Level::Error, "not-told", &[("why", "no channel accepted the alert"), ("hint", "retried in the next run")]);
             exit = Exit::Failed;
         }
         Ok(exit)
@@ -277,10 +273,12 @@ impl Services {
 
     fn tell_of_standby(&self, news: &News) {
         match news {
-            News::Began => self.log.say(Level::Warning, "standby", &[("why", "the database takes nothing: its work is done in memory")]),
+            News::Began => self.log.say(Level::Warning, "standby", &[("why", "cannot write to the database: results are kept in memory")]),
             News::Unread(why) => self.log.say(Level::Warning, "standby", &[("while", "reading the database"), ("why", why)]),
             News::Sent(sent) => self.tell(sent),
-            News::Ended => self.log.say(Level::Info, "standby-ended", &[("why", "what was found out meanwhile is in the database")]),
+            News::Ended => {
+                self.log.say(Level::Info, "standby-ended", &[("why", "the results kept in memory were written to the database")])
+            }
         }
     }
 
@@ -384,7 +382,7 @@ impl Services {
                         Err(failure) => {
                             let why = failure.to_string();
                             if refused.as_ref() != Some(&why) {
-                                let hint = "it is tried again until the database takes it";
+                                let hint = "retried until the database accepts it";
                                 self.log.say(Level::Error, "not-reloaded", &[("why", &why), ("hint", hint)]);
                             }
                             refused = Some(why);
@@ -394,7 +392,7 @@ impl Services {
                 Read::Mistaken(mistakes) => {
                     refused = None;
                     self.point_out(Level::Error, &mistakes);
-                    self.log.say(Level::Error, "not-reloaded", &[("why", "the file has mistakes: the earlier one goes on")]);
+                    self.log.say(Level::Error, "not-reloaded", &[("why", "the configuration has errors: the previous one stays in use")]);
                 }
             }
         }

@@ -3,14 +3,12 @@
 use super::{Task, TaskEnd, TaskFailure, TaskState, TaskStatus, succeeded};
 use crate::session::modern::{TASKS, declare_tasks};
 use crate::session::{CallFailure, Listed, Reply, Session};
-use mcproof_protocol::{Era, Revision};
+use mcproof_protocol::{Era, Revision, methods};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::time::Duration;
 use tokio::time::Instant;
-
-const CALL: &str = "tools/call";
 
 /// What became of a call that might become a task.
 #[derive(Clone, Debug)]
@@ -62,7 +60,7 @@ impl Session {
                 let mut params = params;
                 let ttl = ttl.map(|ttl| json!({ "ttl": u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX) }));
                 params.entry("task").or_insert_with(|| ttl.unwrap_or_else(|| json!({})));
-                let reply = self.request(CALL, Some(params), remaining(asked + deadline)).await?;
+                let reply = self.request(methods::TOOLS_CALL, Some(params), remaining(asked + deadline)).await?;
                 let task = reply.answer.as_ref().ok().and_then(|result| result.get("task").cloned());
                 (reply, task)
             }
@@ -70,7 +68,7 @@ impl Session {
                 self.needs_extension()?;
                 let mut params = params;
                 declare_tasks(&self.profile(), &mut params);
-                let reply = self.request_rounds(CALL, Some(params), deadline).await?;
+                let reply = self.request_rounds(methods::TOOLS_CALL, Some(params), deadline).await?;
                 let is_task = |result: &&Value| result.get("resultType").and_then(Value::as_str) == Some("task");
                 let task = reply.answer.as_ref().ok().filter(is_task).cloned();
                 (reply, task)
@@ -78,7 +76,7 @@ impl Session {
         };
         let Some(task) = task else { return Ok(Called::Answered(reply)) };
         let frame = reply.frame;
-        let state = TaskState::read(&task, frame).map_err(|reason| TaskFailure::NotATask { method: CALL, reason, frame })?;
+        let state = TaskState::read(&task, frame).map_err(|reason| TaskFailure::NotATask { method: methods::TOOLS_CALL, reason, frame })?;
         Ok(Called::Task(Task::new(state, reply.request_frame, asked, position)))
     }
 
@@ -107,7 +105,7 @@ impl Session {
     /// # Errors
     /// There was no response, an error, or no task in it.
     pub async fn task(&self, id: &str, deadline: Duration) -> Result<Task, TaskFailure> {
-        const METHOD: &str = "tasks/get";
+        const METHOD: &str = methods::TASKS_GET;
         let (asked, position) = (Instant::now(), self.dispatcher.notifications.position());
         let reply = self.request_of_task(METHOD, id, Map::new(), deadline).await?;
         let state = TaskState::of(id, METHOD, succeeded(METHOD, &reply)?, reply.frame)?;
@@ -123,7 +121,7 @@ impl Session {
             return Err(TaskFailure::NotDeclared { what: "`tasks/list`, which the modern era does not have" });
         }
         self.needs_legacy("/tasks/list", "the capability `tasks.list`")?;
-        Ok(self.list("tasks/list", "tasks", deadline).await?)
+        Ok(self.list(methods::TASKS_LIST, "tasks", deadline).await?)
     }
 
     /// Sends a request about a task, in the modern era with the declaration that it needs.
@@ -162,7 +160,7 @@ impl Session {
         let listed = || self.task_support.lock().unwrap_or_else(PoisonError::into_inner).0.is_some();
         if !listed() {
             self.tap.note("the tools are listed, to see whether this one may be called as a task");
-            self.list("tools/list", "tools", remaining(end)).await?;
+            self.list(methods::TOOLS_LIST, "tools", remaining(end)).await?;
         }
         let tool = params.get("name").and_then(Value::as_str).unwrap_or_default();
         match self.task_support.lock().unwrap_or_else(PoisonError::into_inner).refusal(tool) {

@@ -4,7 +4,7 @@ use super::call::remaining;
 use super::{Task, TaskEnd, TaskFailure, TaskStatus, succeeded};
 use crate::jsonrpc::{RpcError, read_error};
 use crate::session::{CallFailure, Reply, Session};
-use mcproof_protocol::Era;
+use mcproof_protocol::{Era, methods};
 use serde_json::{Map, Value};
 use std::pin::Pin;
 use std::time::Duration;
@@ -68,7 +68,7 @@ impl Task {
         let id = self.id().to_owned();
         let ask = || -> Asking<'a> {
             let id = id.clone();
-            Box::pin(async move { session.request_of_task("tasks/result", &id, Map::new(), remaining(end)).await })
+            Box::pin(async move { session.request_of_task(methods::TASKS_RESULT, &id, Map::new(), remaining(end)).await })
         };
         let mut came = None;
         while !self.state.status.is_terminal() {
@@ -123,7 +123,7 @@ impl Task {
         }
         let payload = |key: &str| {
             let reason = || format!("it is {} and has no `{key}`", self.state.status);
-            let missing = || TaskFailure::NotATask { method: "tasks/get", reason: reason(), frame: self.state.frame };
+            let missing = || TaskFailure::NotATask { method: methods::TASKS_GET, reason: reason(), frame: self.state.frame };
             self.state.value.get(key).cloned().ok_or_else(missing)
         };
         let answer = match self.state.status {
@@ -137,7 +137,7 @@ impl Task {
 
     fn read_error(&self, error: Value) -> Result<RpcError, TaskFailure> {
         read_error(error).map_err(|reason| TaskFailure::NotATask {
-            method: "tasks/get",
+            method: methods::TASKS_GET,
             reason: reason.to_owned(),
             frame: self.state.frame,
         })
@@ -154,7 +154,7 @@ impl Task {
         let (id, status) = (self.state.id.as_str(), self.state.status.name());
         let is_news = |notification: &crate::session::Notification| {
             let says = |pointer| notification.param(pointer).and_then(Value::as_str);
-            matches!(notification.method.as_str(), "notifications/tasks/status" | "notifications/tasks")
+            matches!(notification.method.as_str(), methods::notifications::TASKS_STATUS | methods::notifications::TASKS)
                 && says("/taskId") == Some(id)
                 && says("/status") != Some(status)
         };
@@ -166,14 +166,14 @@ impl Task {
             _ = session.dispatcher.notifications.next(&mut self.position, is_news) => sleep_until(at_the_earliest).await,
         }
         match remaining(end).is_zero() {
-            true => Err(CallFailure::TimedOut { method: "tasks/get".into(), after: Duration::ZERO, stage: None }.into()),
+            true => Err(CallFailure::TimedOut { method: methods::TASKS_GET.into(), after: Duration::ZERO, stage: None }.into()),
             false => Ok(()),
         }
     }
 
     /// Answers what is asked and was not answered before: a server goes on asking until it has seen the response.
     async fn give_input(&mut self, session: &Session, end: Instant) -> Result<(), TaskFailure> {
-        const METHOD: &str = "tasks/update";
+        const METHOD: &str = methods::TASKS_UPDATE;
         let answers = session.policies.get();
         let (mut responses, mut wanted) = (Map::new(), Vec::new());
         for (key, request) in self.state.value.get("inputRequests").and_then(Value::as_object).into_iter().flatten() {
@@ -197,7 +197,7 @@ impl Task {
         let frame = self.state.frame;
         if self.given.len() > MAX_INPUTS {
             let reason = format!("it requests input more than {MAX_INPUTS} times");
-            return Err(TaskFailure::NotATask { method: "tasks/get", reason, frame });
+            return Err(TaskFailure::NotATask { method: methods::TASKS_GET, reason, frame });
         }
         match wanted.is_empty() {
             true => Ok(()),

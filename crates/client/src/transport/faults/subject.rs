@@ -2,6 +2,7 @@
 
 use super::{FaultDirection, FaultRule};
 use crate::jsonrpc::{self, Message, RequestId};
+use mcproof_protocol::methods;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -36,7 +37,7 @@ pub(super) struct OpenRequests {
 /// Requests that are remembered; far more than are ever in flight.
 const MOST_ASKED: usize = 10_000;
 
-const HANDSHAKE: [&str; 3] = ["initialize", "notifications/initialized", "server/discover"];
+const HANDSHAKE: [&str; 3] = [methods::INITIALIZE, methods::notifications::INITIALIZED, methods::SERVER_DISCOVER];
 
 impl Subject {
     pub(super) fn is_named_by(&self, rule: &FaultRule) -> bool {
@@ -89,7 +90,7 @@ impl OpenRequests {
         let Ok(message) = jsonrpc::parse(bytes) else { return Subject::Unknown };
         match (message, toward) {
             (Message::Request { id, method, params }, FaultDirection::Server) => {
-                let tool = params.as_ref().filter(|_| method == "tools/call").and_then(|params| params.get("name"));
+                let tool = params.as_ref().filter(|_| method == methods::TOOLS_CALL).and_then(|params| params.get("name"));
                 let tool = tool.and_then(Value::as_str).map(str::to_owned);
                 let about = About { method, tool };
                 if self.requests.len() >= MOST_ASKED {

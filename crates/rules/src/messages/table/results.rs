@@ -7,6 +7,7 @@ use super::content::{BLOCK, IMPLEMENTATION, PROMPT, PROMPT_MESSAGE, RESOURCE, RE
 use super::server_messages::{ELICITATION_BY_URL, INPUT_REQUEST};
 use super::tasks::{DETAILED_TASK, RELATED_TASK, TASK};
 use mcproof_protocol::Revision::{V2025_11_25, V2026_07_28};
+use mcproof_protocol::{error_code, methods};
 
 /// The members of all results. `resultType` is judged by its value.
 pub(in super::super) static RESULT: Shape = shape(&[may("_meta", Meta(&RESULT_META))]);
@@ -18,32 +19,38 @@ static RESULT_META: Shape = shape(&[
 
 /// Results by method, when they are complete.
 pub(in super::super) static RESULTS: &[Member] = &[
-    must("initialize", Object(&INITIALIZE)),
-    must("server/discover", Object(&DISCOVER)),
-    must("tools/list", Object(&LIST_TOOLS)),
-    must("tools/call", Object(&CALL_TOOL)),
-    must("prompts/list", Object(&LIST_PROMPTS)),
-    must("prompts/get", Object(&GET_PROMPT)),
-    must("resources/list", Object(&LIST_RESOURCES)),
-    must("resources/templates/list", Object(&LIST_RESOURCE_TEMPLATES)),
-    must("resources/read", Object(&READ_RESOURCE)),
-    must("completion/complete", Object(&COMPLETE)),
-    must("subscriptions/listen", Object(&LISTEN)).since(V2026_07_28),
-    must("tasks/get", Object(&TASK)).only(V2025_11_25),
-    must("tasks/get", DETAILED_TASK).since(V2026_07_28),
-    must("tasks/cancel", Object(&TASK)).only(V2025_11_25),
-    must("tasks/list", Object(&LIST_TASKS)).only(V2025_11_25),
-    must("tasks/result", Object(&TASK_PAYLOAD)).only(V2025_11_25),
+    must(methods::INITIALIZE, Object(&INITIALIZE)),
+    must(methods::SERVER_DISCOVER, Object(&DISCOVER)),
+    must(methods::TOOLS_LIST, Object(&LIST_TOOLS)),
+    must(methods::TOOLS_CALL, Object(&CALL_TOOL)),
+    must(methods::PROMPTS_LIST, Object(&LIST_PROMPTS)),
+    must(methods::PROMPTS_GET, Object(&GET_PROMPT)),
+    must(methods::RESOURCES_LIST, Object(&LIST_RESOURCES)),
+    must(methods::RESOURCES_TEMPLATES_LIST, Object(&LIST_RESOURCE_TEMPLATES)),
+    must(methods::RESOURCES_READ, Object(&READ_RESOURCE)),
+    must(methods::COMPLETION_COMPLETE, Object(&COMPLETE)),
+    must(methods::SUBSCRIPTIONS_LISTEN, Object(&LISTEN)).since(V2026_07_28),
+    must(methods::TASKS_GET, Object(&TASK)).only(V2025_11_25),
+    must(methods::TASKS_GET, DETAILED_TASK).since(V2026_07_28),
+    must(methods::TASKS_CANCEL, Object(&TASK)).only(V2025_11_25),
+    must(methods::TASKS_LIST, Object(&LIST_TASKS)).only(V2025_11_25),
+    must(methods::TASKS_RESULT, Object(&TASK_PAYLOAD)).only(V2025_11_25),
 ];
 
 /// Methods whose complete results state how long they may be cached, since 2026-07-28.
-pub(in super::super) static CACHED_RESULTS: &[&str] =
-    &["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
+pub(in super::super) static CACHED_RESULTS: &[&str] = &[
+    methods::SERVER_DISCOVER,
+    methods::TOOLS_LIST,
+    methods::PROMPTS_LIST,
+    methods::RESOURCES_LIST,
+    methods::RESOURCES_TEMPLATES_LIST,
+    methods::RESOURCES_READ,
+];
 
 pub(in super::super) static CACHE_HINTS: Shape = shape(&[must("ttlMs", Count), must("cacheScope", OneOf(&["public", "private"]))]);
 
 /// The only methods whose result may be `input_required` (2026-07-28, basic/patterns/mrtr, supported requests).
-pub(in super::super) static INPUT_METHODS: &[&str] = &["tools/call", "prompts/get", "resources/read"];
+pub(in super::super) static INPUT_METHODS: &[&str] = &[methods::TOOLS_CALL, methods::PROMPTS_GET, methods::RESOURCES_READ];
 
 pub(in super::super) static INPUT_REQUIRED: Shape = shape(&[may("inputRequests", Map(&INPUT_REQUEST)), may("requestState", Text)]);
 
@@ -89,9 +96,9 @@ pub(in super::super) static ERROR: Shape = shape(&[must("code", Integer), must("
 
 /// The members that belong to the error codes that MCP defines, each with its revisions.
 pub(in super::super) static ERROR_DATA: &[(i64, Member)] = &[
-    (-32020, may("data", Any).since(V2026_07_28)),
-    (-32021, must("data", Object(&MISSING_CAPABILITY)).since(V2026_07_28)),
-    (-32022, must("data", Object(&UNSUPPORTED_VERSION)).since(V2026_07_28)),
+    (error_code::HEADER_MISMATCH, may("data", Any).since(V2026_07_28)),
+    (error_code::MISSING_CAPABILITY, must("data", Object(&MISSING_CAPABILITY)).since(V2026_07_28)),
+    (error_code::UNSUPPORTED_VERSION, must("data", Object(&UNSUPPORTED_VERSION)).since(V2026_07_28)),
     (-32042, must("data", Object(&URL_ELICITATION)).only(V2025_11_25)),
 ];
 

@@ -7,33 +7,34 @@ use super::super::shape::{Kind, Member, Shape, Tags, Variant, may, must, shape, 
 use super::content::{ANYTHING, OBJECT, SAMPLING_MESSAGE, TOOL};
 use super::tasks::{DETAILED_TASK, TASK};
 use mcproof_protocol::Revision::{V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28};
+use mcproof_protocol::methods;
 
 /// Params by method, besides those of every notification; required if the method must have some.
 pub(in super::super) static NOTIFICATIONS: &[Member] = &[
-    must("notifications/cancelled", Object(&CANCELLED)),
-    must("notifications/progress", Object(&PROGRESS)),
-    must("notifications/message", Object(&LOG_MESSAGE)),
-    may("notifications/tools/list_changed", Object(&NOTIFICATION)),
-    may("notifications/prompts/list_changed", Object(&NOTIFICATION)),
-    may("notifications/resources/list_changed", Object(&NOTIFICATION)),
-    must("notifications/resources/updated", Object(&UPDATED)),
-    must("notifications/elicitation/complete", Object(&ELICITATION_COMPLETE)).only(V2025_11_25),
-    must("notifications/tasks/status", Object(&TASK)).only(V2025_11_25),
-    must("notifications/tasks", DETAILED_TASK).since(V2026_07_28),
-    must("notifications/subscriptions/acknowledged", Object(&ACKNOWLEDGED)).since(V2026_07_28),
+    must(methods::notifications::CANCELLED, Object(&CANCELLED)),
+    must(methods::notifications::PROGRESS, Object(&PROGRESS)),
+    must(methods::notifications::MESSAGE, Object(&LOG_MESSAGE)),
+    may(methods::notifications::TOOLS_LIST_CHANGED, Object(&NOTIFICATION)),
+    may(methods::notifications::PROMPTS_LIST_CHANGED, Object(&NOTIFICATION)),
+    may(methods::notifications::RESOURCES_LIST_CHANGED, Object(&NOTIFICATION)),
+    must(methods::notifications::RESOURCES_UPDATED, Object(&UPDATED)),
+    must(methods::notifications::ELICITATION_COMPLETE, Object(&ELICITATION_COMPLETE)).only(V2025_11_25),
+    must(methods::notifications::TASKS_STATUS, Object(&TASK)).only(V2025_11_25),
+    must(methods::notifications::TASKS, DETAILED_TASK).since(V2026_07_28),
+    must(methods::notifications::SUBSCRIPTIONS_ACKNOWLEDGED, Object(&ACKNOWLEDGED)).since(V2026_07_28),
 ];
 
 /// The same for requests. Since 2026-07-28, servers put these into their results.
 pub(in super::super) static REQUESTS: &[Member] = &[
-    may("ping", Object(&REQUEST)).until(V2025_11_25),
-    may("roots/list", Object(&REQUEST)),
-    must("sampling/createMessage", Object(&SAMPLING)),
-    must("elicitation/create", Object(&FORM)).only(V2025_06_18),
-    must("elicitation/create", ELICITATION).since(V2025_11_25),
-    must("tasks/get", Object(&OF_TASK)).only(V2025_11_25),
-    must("tasks/result", Object(&OF_TASK)).only(V2025_11_25),
-    must("tasks/cancel", Object(&OF_TASK)).only(V2025_11_25),
-    may("tasks/list", Object(&PAGE)).only(V2025_11_25),
+    may(methods::PING, Object(&REQUEST)).until(V2025_11_25),
+    may(methods::ROOTS_LIST, Object(&REQUEST)),
+    must(methods::SAMPLING_CREATE_MESSAGE, Object(&SAMPLING)),
+    must(methods::ELICITATION_CREATE, Object(&FORM)).only(V2025_06_18),
+    must(methods::ELICITATION_CREATE, ELICITATION).since(V2025_11_25),
+    must(methods::TASKS_GET, Object(&OF_TASK)).only(V2025_11_25),
+    must(methods::TASKS_RESULT, Object(&OF_TASK)).only(V2025_11_25),
+    must(methods::TASKS_CANCEL, Object(&OF_TASK)).only(V2025_11_25),
+    may(methods::TASKS_LIST, Object(&PAGE)).only(V2025_11_25),
 ];
 
 /// A request inside a result of 2026-07-28: without an id, because the client response is identified by its key.
@@ -43,9 +44,9 @@ static INPUT_REQUESTS: Tags = Tags {
     by: "method",
     otherwise: None,
     variants: &[
-        must("elicitation/create", Object(&ASK_ELICITATION)),
-        must("sampling/createMessage", Object(&ASK_SAMPLING)),
-        must("roots/list", Object(&ASK_ROOTS)),
+        must(methods::ELICITATION_CREATE, Object(&ASK_ELICITATION)),
+        must(methods::SAMPLING_CREATE_MESSAGE, Object(&ASK_SAMPLING)),
+        must(methods::ROOTS_LIST, Object(&ASK_ROOTS)),
     ],
 };
 

@@ -9,6 +9,7 @@ use crate::run::sessions::Open;
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{CallFailure, Called, Deadline, ListFailure, RawHttpRequest, RawHttpResponse, Reply, TaskEnd, Unanswered, WaitFor};
+use mcproof_protocol::methods;
 use mcproof_record::{AnswerKind, Diagnostic, Exchange, FrameId};
 use serde_json::{Map, Value, json};
 use std::fmt;
@@ -118,7 +119,7 @@ async fn besides(
         Action::Unsubscribe(topic) => open.subscriptions.close(topic, open, scope, deadline).await.map(Some),
         Action::Raw(message) => {
             let message = fill_object(message, scope)?;
-            let is_call = message.get("method").and_then(Value::as_str) == Some("tools/call");
+            let is_call = message.get("method").and_then(Value::as_str) == Some(methods::TOOLS_CALL);
             as_it_stood(session.send_message(&message, deadline).await, is_call, open).await
         }
         Action::SendBytes(bytes) => {

@@ -10,7 +10,7 @@ use crate::run::sessions::Open;
 use mcproof_analysis::differences::{OutputFlaw, output_flaw};
 use mcproof_analysis::missing;
 use mcproof_client::Listed;
-use mcproof_protocol::Revision;
+use mcproof_protocol::{Revision, methods};
 use mcproof_record::{Diagnostic, Direction, FrameBody, FrameId};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -19,7 +19,6 @@ use tokio::sync::{Mutex, MutexGuard};
 
 /// The first revision with output schemas.
 const FIRST: Revision = Revision::V2025_06_18;
-const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
 /// The output schemas of a session, once its tools were listed.
 #[derive(Default)]
@@ -91,7 +90,7 @@ impl Outputs {
         let stale = known.as_ref().is_some_and(|known| changed_since(open, known.frame));
         if stale || known.is_none() {
             // A tool that can be called without being listed breaks another rule than this one.
-            let listed = open.session.list("tools/list", "tools", deadline).await;
+            let listed = open.session.list(methods::TOOLS_LIST, "tools", deadline).await;
             *known = Some(match listed {
                 Ok(listed) => OutputSchemas::of(&listed),
                 Err(failure) => {
@@ -106,7 +105,10 @@ impl Outputs {
 }
 
 fn changed_since(open: &Open, frame: Option<FrameId>) -> bool {
-    open.session.notifications().iter().any(|notification| notification.method == LIST_CHANGED && Some(notification.frame) > frame)
+    open.session
+        .notifications()
+        .iter()
+        .any(|notification| notification.method == methods::notifications::TOOLS_LIST_CHANGED && Some(notification.frame) > frame)
 }
 
 fn judge(tool: &str, schema: &Value, result: &Value) -> Option<Diagnostic> {

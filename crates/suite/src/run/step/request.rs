@@ -2,7 +2,7 @@
 
 use crate::interpolate;
 use crate::plan::{Action, Step};
-use mcproof_protocol::Era;
+use mcproof_protocol::{Era, methods};
 use mcproof_record::Diagnostic;
 use serde_json::{Map, Value, json};
 
@@ -26,11 +26,11 @@ pub(super) fn request(step: &Step, era: Era, scope: &Map<String, Value>) -> Resu
     let mut request = match &step.action {
         Action::Call { tool, arguments } | Action::Cancel { tool, arguments, .. } => {
             let (tool, arguments) = (fill_text(tool, scope)?, fill_object(arguments, scope)?);
-            of("tools/call", json!({ "name": tool, "arguments": arguments }), Some(tool), arguments)
+            of(methods::TOOLS_CALL, json!({ "name": tool, "arguments": arguments }), Some(tool), arguments)
         }
         Action::Read { uri } => {
             let uri = fill_text(uri, scope)?;
-            of("resources/read", json!({ "uri": uri }), Some(uri), Map::new())
+            of(methods::RESOURCES_READ, json!({ "uri": uri }), Some(uri), Map::new())
         }
         Action::Prompt { name, arguments } => {
             let (name, arguments) = (fill_text(name, scope)?, fill_object(arguments, scope)?);
@@ -38,7 +38,7 @@ pub(super) fn request(step: &Step, era: Era, scope: &Map<String, Value>) -> Resu
             if !arguments.is_empty() {
                 params["arguments"] = Value::Object(arguments.clone());
             }
-            of("prompts/get", params, Some(name), arguments)
+            of(methods::PROMPTS_GET, params, Some(name), arguments)
         }
         Action::Complete { reference, argument, value, context } => {
             let (reference, value) = (fill(reference, scope)?, fill_text(value, scope)?);
@@ -50,12 +50,12 @@ pub(super) fn request(step: &Step, era: Era, scope: &Map<String, Value>) -> Resu
                 params["context"] = json!({ "arguments": context });
                 arguments.extend(context);
             }
-            of("completion/complete", params, target, arguments)
+            of(methods::COMPLETION_COMPLETE, params, target, arguments)
         }
         // 2026-07-28 has no `ping` any more: there, this is how a server shows that it lives, as for `mcproof ping`.
-        Action::Ping if era == Era::Modern => of("server/discover", Value::Null, None, Map::new()),
-        Action::Ping => of("ping", Value::Null, None, Map::new()),
-        Action::Discover => of("server/discover", Value::Null, None, Map::new()),
+        Action::Ping if era == Era::Modern => of(methods::SERVER_DISCOVER, Value::Null, None, Map::new()),
+        Action::Ping => of(methods::PING, Value::Null, None, Map::new()),
+        Action::Discover => of(methods::SERVER_DISCOVER, Value::Null, None, Map::new()),
         _ => return Ok(None),
     };
     if !step.meta.is_empty() {

@@ -28,7 +28,7 @@ pub(super) async fn weigh(
         if drift.is_announced {
             continue;
         }
-        turn.state.weigh(weight.level(), weight == Weight::Suspicious, context.now);
+        turn.state.weigh(weight.level(), context.now);
         let changes = found.as_ref().map_or(&[][..], |found| found.changes.as_slice());
         let target = &turn.target;
         let title = match (drift.is_mixed, weight) {
