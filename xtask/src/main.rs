@@ -30,13 +30,13 @@ Usage: cargo xtask <TASK>
   field [--program PATH] [--page] [NAME…]
                   run the commands of mcproof on published servers (field/) and write docs/field.md; --page only writes it
   field --forms   run every command with every form of target, and servers of each SDK
-  stability [--runs N] [--load N] [NAME…]
+  stability [--runs N] [--load N] [--program PATH] [NAME…]
                   check servers repeatedly under load and write docs/stability.md
   fuzz [--seconds N] [TARGET…]
                   fuzz the parsers (lines, sse, jsonrpc, suite), by default for a minute
   bindings [--release | --program PATH] [--bench] [NAME…]
                   build the packages for other languages and test the installed packages (python, node)
-  mutations [--place 'TRANSPORT ERA'] [--only TEXT] [--sample N] [--list] [--with-legal]
+  mutations [--place 'TRANSPORT ERA'] [--only TEXT] [--sample N] [--again] [--list] [--with-legal] [--page]
                   apply one mutation at a time to a correct server and verify that `check` does not pass; all mutations
                   take about an hour and write docs/mutations.md
   hostile [TEXT]  run every command on every hostile server (or those with TEXT in their name) and write docs/hostile.md;

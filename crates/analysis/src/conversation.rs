@@ -502,6 +502,13 @@ impl<'a> ConversationView<'a> {
         Some(self.frame(to)?.at.saturating_sub(self.frame(from)?.at))
     }
 
+    /// How long it took from the frame before this one.
+    pub fn since_previous_frame(&self, id: FrameId) -> Option<Duration> {
+        let frames = self.frames();
+        let place = frames.binary_search_by_key(&id, |frame| frame.id).ok()?;
+        Some(frames[place].at.saturating_sub(frames.get(place.checked_sub(1)?)?.at))
+    }
+
     fn frame(&self, id: FrameId) -> Option<&'a Frame> {
         let frames = self.frames();
         frames.binary_search_by_key(&id, |frame| frame.id).ok().map(|place| &frames[place])

@@ -153,6 +153,10 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
             let hint = missing_piece(transcript, |name| audience.variable(name)).or_else(by_hand);
             ("server-exited", hint.map(|hint| hint + one_at_a_time))
         }
+        F::OtherListens { .. } => (
+            "address-taken",
+            fixed("run it again: two programs chose the same port; where the port is fixed, stop the other process, or use `${port}`"),
+        ),
         F::AddressTaken { .. } => {
             ("address-taken", fixed("stop the process that listens on this address, or use `${port}` to have mcproof choose a free port"))
         }

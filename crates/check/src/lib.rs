@@ -31,7 +31,7 @@ use crate::sdk::DetectedSdks;
 use calls::Tools;
 use explorer::Explorer;
 use mcproof_analysis::ConversationView;
-use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, Reading, Session, Startup, TapBounds, Target, Unanswered};
+use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, Reading, Session, Startup, Tap, TapBounds, Target, Unanswered};
 use mcproof_protocol::{EraChoice, Transport, error_code};
 use mcproof_record::{Conversation, Direction, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use served::Served;
@@ -82,6 +82,11 @@ impl CheckOptions {
             replicas: Vec::new(),
             detected_sdks: DetectedSdks::default(),
         }
+    }
+
+    /// For the transcript of one conversation.
+    fn new_tap(&self) -> Tap {
+        Tap::on_account(self.budget.kept(), self.tap, self.secrets.clone())
     }
 }
 
@@ -490,7 +495,10 @@ const IGNORANT_CODES: [i64; 2] = [error_code::METHOD_NOT_FOUND, error_code::INVA
 /// Whether a failure is unrelated to the server, because there is none.
 fn is_unreachable(failure: &ConnectFailure) -> bool {
     match failure {
-        ConnectFailure::Start(_) | ConnectFailure::AddressTaken { .. } | ConnectFailure::NotListening { .. } => true,
+        ConnectFailure::Start(_)
+        | ConnectFailure::AddressTaken { .. }
+        | ConnectFailure::OtherListens { .. }
+        | ConnectFailure::NotListening { .. } => true,
         ConnectFailure::Unanswered { failure: CallFailure::Unanswered(Unanswered::Unreachable(_)), .. } => true,
         ConnectFailure::Unauthorized { .. } => false,
         _ => false,

@@ -194,6 +194,8 @@ pub struct Session {
 struct Spawned {
     process: Process,
     stdin: ChildStdin,
+    /// The URL of the server, and which other process listens there.
+    other: Option<(String, String)>,
 }
 
 /// Who we say that we are.
@@ -366,7 +368,7 @@ impl Session {
             }
         }
         match spawned {
-            Some(Spawned { process, stdin }) => process.shut_down(async { drop(stdin) }, StdinUse::Held, patience).await,
+            Some(Spawned { process, stdin, .. }) => process.shut_down(async { drop(stdin) }, StdinUse::Held, patience).await,
             None => ShutdownReport::default(),
         }
     }

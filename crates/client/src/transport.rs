@@ -49,7 +49,7 @@ pub use tls::{Tls, TlsFailure, Verification};
 
 pub(crate) use http::{Exchanger, HttpConnection};
 pub(crate) use line_channel::{Ending, LineChannel};
-pub(crate) use listening::listening_addresses;
+pub(crate) use listening::{listening_addresses, other_listener};
 pub(crate) use pool::Way;
 pub(crate) use process::{OutputWatcher, Process, StdinUse, Stream, copy_output, exited};
 pub(crate) use sse::SseConnection;

@@ -179,6 +179,7 @@ fn says_nothing(failure: &ConnectFailure) -> bool {
         ConnectFailure::Start(_)
         | ConnectFailure::Address(_)
         | ConnectFailure::AddressTaken { .. }
+        | ConnectFailure::OtherListens { .. }
         | ConnectFailure::NotListening { .. }
         | ConnectFailure::NotLocated { .. }
         | ConnectFailure::Unauthorized { .. } => true,

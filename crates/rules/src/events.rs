@@ -77,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
         on: AppliesTo::Web,
         tolerance: None,
         judge: Judge::Each(event_is_terminated),
-        why: "clients wait for the blank line: the last message of a stream is lost, and other messages are merged",
+        why: "clients wait for the blank line: a message is lost, is merged with the next one, or comes with the next heartbeat only",
         remedy: "write two line feeds after the data of each event",
         sdks: &[],
         bad: r#"
@@ -354,6 +354,9 @@ const NO_STREAM: &str = "the server sent no event stream";
 /// How long a stream may last after its answer.
 const PATIENCE: Duration = Duration::from_millis(900);
 
+/// An event with a comment at its end that came so much later than what was there before it was waiting for the comment.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
 /// One event, read again from its bytes.
 struct Read<'c, 'a> {
     frame: &'a Frame,
@@ -484,7 +487,25 @@ fn event_is_terminated(conversation: &ConversationView<'_>) -> Judgment {
         })
         .map(|read| (read.frame.id, excerpt(read.data().unwrap_or_default())))
         .collect();
-    together(&wrong, |data, more| format!("an event does not end with a blank line: `{data}`{}", and_more(more)))
+    let late: Vec<_> = events
+        .iter()
+        .filter(|read| read.data().is_some() && ends_with_comment(read.bytes))
+        .filter(|read| conversation.since_previous_frame(read.frame.id).is_some_and(|elapsed| elapsed >= HEARTBEAT))
+        .map(|read| (read.frame.id, excerpt(read.data().unwrap_or_default())))
+        .collect();
+    match wrong.is_empty() && !late.is_empty() {
+        true => together(&late, |data, more| {
+            format!("an event ends with the blank line of the heartbeat that came after it: `{data}`{}", and_more(more))
+        }),
+        false => together(&wrong, |data, more| format!("an event does not end with a blank line: `{data}`{}", and_more(more))),
+    }
+}
+
+/// Whether the last line of an event before its blank line is a comment. The standard allows that; but what comes late with a
+/// comment at its end was waiting for that comment.
+fn ends_with_comment(bytes: &[u8]) -> bool {
+    let lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r'));
+    lines.filter(|line| !line.is_empty()).next_back().is_some_and(|line| line.starts_with(b":"))
 }
 
 fn waited(conversation: &ConversationView<'_>, from: FrameId, to: FrameId) -> bool {

@@ -2,13 +2,14 @@
 //! it is not green, or the change stands on the reviewed list of what is legal (`legal_mutations.txt`). The mutations are made
 //! from a journal of what the server said in a check, as a user types it: a command after `--`, or a URL alone.
 //!
-//! A sample is part of the tests. All of them take an hour, and write `docs/mutations.md`: `cargo xtask mutations`.
+//! A sample is part of the tests. `cargo xtask mutations` tries all of them, in as many parts as wanted: what came of each is kept in
+//! `target/mutations.tsv`, and what is there is not tried again. `--page` writes `docs/mutations.md` from it.
 
 use super::listen;
 use super::peers::root;
 use mcproof_testkit::zoo::catalogue;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -31,6 +32,9 @@ const LONGEST: Duration = Duration::from_secs(180);
 
 /// What is legal, one row a line: mutations, places, the page with the sentence that allows it, and its words.
 const LEGAL: &str = include_str!("legal_mutations.txt");
+
+/// What earlier runs tried whose results were not kept.
+const EARLIER: &str = include_str!("earlier_mutations.md");
 
 /// What is not legal and stays green all the same: mutations, places, why.
 const OPEN: &str = include_str!("open_mutations.txt");
@@ -251,13 +255,61 @@ fn all_of(mutations: &[(Place, String)], folder: &Path, tell: impl Fn(&Tried) + 
     all
 }
 
-/// Tries all mutations that contain the words, or `--sample N` of them, and says what came of each as it goes.
+/// What came of a mutation, as it is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Told,
+    Green,
+    /// Green, since the server did not say that thing this time.
+    Unchanged,
+    /// The check did not end.
+    Missing,
+}
+
+impl Verdict {
+    const NAMES: [(Self, &str); 4] =
+        [(Self::Told, "told"), (Self::Green, "GREEN"), (Self::Unchanged, "UNCHANGED"), (Self::Missing, "NO VERDICT")];
+
+    fn of(outcome: &Outcome) -> Self {
+        match (outcome.is_green(), outcome.changed) {
+            (true, true) => Self::Green,
+            (true, false) => Self::Unchanged,
+            (false, _) if outcome.code.is_none() => Self::Missing,
+            (false, _) => Self::Told,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        Self::NAMES.into_iter().find(|(verdict, _)| *verdict == self).unwrap().1
+    }
+}
+
+/// Verdicts by place and mutation, as a line of the file names them.
+type Kept = HashMap<String, Verdict>;
+
+fn kept(path: &Path) -> Kept {
+    let lines = std::fs::read_to_string(path).unwrap_or_default();
+    let row = |line: &str| {
+        let mut columns = line.split('\t');
+        let (mutation, verdict) = (columns.next()?, columns.next()?);
+        Some((mutation.to_owned(), Verdict::NAMES.into_iter().find(|(_, name)| *name == verdict)?.0))
+    };
+    lines.lines().filter_map(row).collect()
+}
+
+fn key((transport, era): Place, mutation: &str) -> String {
+    format!("{transport} {era} {mutation}")
+}
+
+/// Tries the mutations that are not kept yet, of those that contain the words, or `--sample N` of them, and says what came of each as it
+/// goes.
 pub(crate) fn try_all(words: &[String]) {
     let folder = tempfile::tempdir().unwrap();
     let after = |flag: &str| words.iter().position(|word| word == flag).and_then(|at| words.get(at + 1)).cloned();
+    let is_set = |flag: &str| words.iter().any(|word| word == flag);
     let (only, place, sample) = (after("--only"), after("--place"), after("--sample").and_then(|count| count.parse::<usize>().ok()));
-    let (again, is_listed, with_legal) =
-        (after("--again"), words.iter().any(|word| word == "--list"), words.iter().any(|word| word == "--with-legal"));
+    let path = root().join("target/mutations.tsv");
+    let known = kept(&path);
     let legal = legal();
     let mut all: Vec<(Place, String)> = Vec::new();
     for known in PLACES.into_iter().filter(|known| place.as_ref().is_none_or(|wanted| *wanted == format!("{} {}", known.0, known.1))) {
@@ -266,38 +318,31 @@ pub(crate) fn try_all(words: &[String]) {
             Err(why) => say(&why),
         }
     }
-    let total = all.len();
-    // A run again of the lines that another one said.
-    if let Some(path) = again {
-        let wanted: BTreeSet<String> =
-            std::fs::read_to_string(path).unwrap().lines().filter_map(|line| Some(line.split('\t').next()?.to_owned())).collect();
-        all.retain(|((transport, era), mutation)| wanted.contains(&format!("{transport} {era} {mutation}")));
+    if is_set("--page") {
+        std::fs::write(root().join("docs/mutations.md"), page(&all, &known, &legal)).unwrap();
+        return;
     }
-    all.retain(|(_, mutation)| only.as_ref().is_none_or(|only| mutation.contains(only.as_str())));
-    let tries: Vec<(Place, String)> =
-        all.iter().filter(|(place, mutation)| with_legal || !legal.iter().any(|row| row.is_about(*place, mutation))).cloned().collect();
-    let mut tries = tries;
+    let is_wanted = |place: Place, mutation: &String| {
+        only.as_ref().is_none_or(|only| mutation.contains(only.as_str()))
+            && (is_set("--with-legal") || !legal.iter().any(|row| row.is_about(place, mutation)))
+            && (is_set("--again") || !known.contains_key(&key(place, mutation)))
+    };
+    let mut tries: Vec<(Place, String)> = all.iter().filter(|(place, mutation)| is_wanted(*place, mutation)).cloned().collect();
     if let Some(count) = sample {
         tries.sort_by_key(|(_, mutation)| hash(mutation));
         tries.truncate(count);
     }
-    say(&format!("{total} mutations, {} to be tried", tries.len()));
-    if is_listed {
-        tries.iter().for_each(|((transport, era), mutation)| say(&format!("{transport} {era} {mutation}")));
+    say(&format!("{} mutations, {} to be tried", all.len(), tries.len()));
+    if is_set("--list") {
+        tries.iter().for_each(|(place, mutation)| say(&key(*place, mutation)));
         return;
     }
-    let done = all_of(&tries, folder.path(), |((transport, era), mutation, outcome)| {
-        let verdict = match (outcome.is_green(), outcome.changed) {
-            (true, true) => "GREEN",
-            (true, false) => "UNCHANGED",
-            (false, _) if outcome.code.is_none() => "NO VERDICT",
-            (false, _) => "told",
-        };
-        say(&format!("{transport} {era} {mutation}\t{verdict}\t{}", outcome.describe()));
+    let file = Mutex::new(std::fs::File::options().create(true).append(true).open(path).unwrap());
+    all_of(&tries, folder.path(), |(place, mutation, outcome)| {
+        let line = format!("{}\t{}\t{}", key(*place, mutation), Verdict::of(outcome).name(), outcome.describe());
+        say(&line);
+        writeln!(file.lock().unwrap(), "{line}").unwrap();
     });
-    if words.iter().any(|word| word == "--write") {
-        std::fs::write(root().join("docs/mutations.md"), page(&all, &done, &legal)).unwrap();
-    }
 }
 
 fn say(line: &str) {
@@ -317,55 +362,86 @@ fn kind(mutation: &str) -> String {
     }
 }
 
-fn page(all: &[(Place, String)], done: &[Tried], legal: &[Row]) -> String {
-    let mut kinds: BTreeMap<String, [usize; 4]> = BTreeMap::new();
+const INTRODUCTION: &str = "# Mutations\n\nWhatever single thing is changed in what a correct server says, `mcproof check` must not be \
+green, or the change must be legal. This page is written by `cargo xtask mutations --page`: a hand-made correct server is started with one \
+mutation, checked as a user would (`mcproof check -- COMMAND`, `mcproof check URL`), and called green if the exit code is 0 and there is \
+neither an error nor a warning. The mutations are generated from what the server says in a check: every member of every kind of message is \
+deleted, made null, given another type, another value, or written twice; every message is dropped and doubled; every status and header is \
+changed; every delimiter is cut.\n\n";
+
+const LEGEND: &str = "\nLegal: on the list below. Found: `check` reported it or was inconclusive. Open: it stayed green, and stands on the \
+list of those below. Not reviewed: it stayed green and stands on no list. Not tried: no result is kept.\n\n";
+
+/// How many there are of each.
+#[derive(Default)]
+struct Count {
+    all: usize,
+    legal: usize,
+    found: usize,
+    open: usize,
+    unreviewed: usize,
+    unchanged: usize,
+    untried: usize,
+}
+
+fn page(all: &[(Place, String)], known: &Kept, legal: &[Row]) -> String {
+    let open = rows(OPEN, 3);
+    let mut places: BTreeMap<Place, Count> = BTreeMap::new();
+    let mut kinds: BTreeMap<String, Count> = BTreeMap::new();
+    let mut unreviewed = Vec::new();
     for (place, mutation) in all {
-        let row = kinds.entry(kind(mutation)).or_default();
-        row[0] += 1;
-        row[1] += usize::from(legal.iter().any(|row| row.is_about(*place, mutation)));
+        let verdict = known.get(&key(*place, mutation));
+        for count in [places.entry(*place).or_default(), kinds.entry(kind(mutation)).or_default()] {
+            count.all += 1;
+            *match verdict {
+                _ if legal.iter().any(|row| row.is_about(*place, mutation)) => &mut count.legal,
+                _ if open.iter().any(|row| row.is_about(*place, mutation)) => &mut count.open,
+                Some(Verdict::Told) => &mut count.found,
+                Some(Verdict::Green | Verdict::Missing) => &mut count.unreviewed,
+                Some(Verdict::Unchanged) => &mut count.unchanged,
+                None => &mut count.untried,
+            } += 1;
+        }
+        let is_known = legal.iter().chain(&open).any(|row| row.is_about(*place, mutation));
+        if !is_known && matches!(verdict, Some(Verdict::Green | Verdict::Missing)) {
+            unreviewed.push(key(*place, mutation));
+        }
     }
-    let open: Vec<&Tried> = done.iter().filter(|(.., outcome)| outcome.is_green() && outcome.changed).collect();
-    for (_, mutation, outcome) in done {
-        let row = kinds.entry(kind(mutation)).or_default();
-        row[2] += usize::from(!outcome.is_green());
-        row[3] += usize::from(outcome.is_green() && outcome.changed);
+    let mut text = INTRODUCTION.to_owned();
+    text += &table("where", places.into_iter().map(|((transport, era), count)| (format!("{transport}, {era}"), count)));
+    text += LEGEND;
+    text += EARLIER;
+    text.push('\n');
+    text += &table("what is changed", kinds.into_iter());
+    if !unreviewed.is_empty() {
+        text.push_str("\n## Green, and not reviewed\n\n");
+        unreviewed.iter().for_each(|mutation| text += &format!("- `{mutation}`\n"));
     }
-    let mut text = String::from(
-        "# Mutations\n\nWhatever single thing is changed in what a correct server says, `mcproof check` must not be green, or the \
-         change must be legal. This page is written by `cargo xtask mutations`: a hand-made correct server is started with one \
-         mutation, checked as a user would (`mcproof check -- COMMAND`, `mcproof check URL`), and called green if the exit code is 0 \
-         and there is neither an error nor a warning. The mutations are generated from what the server says in a check: every \
-         member of every kind of message is deleted, made null, given another type, another value, or written twice; every message \
-         is dropped and doubled; every status and header is changed; every delimiter is cut.\n\n",
+    text.push_str(
+        "\n## Open\n\nWhat is not legal and stays green, with the reason: [`open_mutations.txt`](../crates/cli/tests/zoo/open_mutations.txt).\n\n\
+         | mutation | where | why |\n|---|---|---|\n",
     );
-    let legal_count = kinds.values().map(|row| row[1]).sum::<usize>();
-    let unchanged = done.iter().filter(|(.., outcome)| outcome.is_green() && !outcome.changed).count();
-    let _ = writeln!(
-        text,
-        "{} mutations over stdio, Streamable HTTP and HTTP+SSE in both eras: {legal_count} are legal, {} were tried, {} of these were \
-         found, {} stayed green, and {unchanged} did not come about, because the server did not say that thing again.\n",
-        all.len(),
-        done.len(),
-        done.iter().filter(|(.., outcome)| !outcome.is_green()).count(),
-        open.len(),
-    );
-    text.push_str("| what is changed | mutations | legal | found | green |\n|---|---:|---:|---:|---:|\n");
-    for (kind, [all, legal, found, green]) in &kinds {
-        let _ = writeln!(text, "| {kind} | {all} | {legal} | {found} | {green} |");
-    }
-    text.push_str("\n## Green, and not known to be legal\n\n");
-    if open.is_empty() {
-        text.push_str("None.\n");
-    }
-    for ((transport, era), mutation, _) in &open {
-        let _ = writeln!(text, "- {transport}, {era}: `{mutation}`");
-    }
+    listed(&open, &mut text);
     text.push_str(
         "\n## Legal\n\nReviewed in [`legal_mutations.txt`](../crates/cli/tests/zoo/legal_mutations.txt). `*` stands for anything.\n\n\
          | mutation | where | allowed by | its words |\n|---|---|---|---|\n",
     );
-    for Row { mutations, places, rest } in legal {
+    listed(legal, &mut text);
+    text
+}
+
+fn listed(rows: &[Row], text: &mut String) {
+    for Row { mutations, places, rest } in rows {
         let _ = writeln!(text, "| `{mutations}` | {places} | {} |", rest.join(" | "));
+    }
+}
+
+fn table(first: &str, counts: impl Iterator<Item = (String, Count)>) -> String {
+    let mut text = format!(
+        "| {first} | mutations | legal | found | open | not reviewed | did not come about | not tried |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
+    );
+    for (name, Count { all, legal, found, open, unreviewed, unchanged, untried }) in counts {
+        let _ = writeln!(text, "| {name} | {all} | {legal} | {found} | {open} | {unreviewed} | {unchanged} | {untried} |");
     }
     text
 }

@@ -20,6 +20,9 @@ pub enum ConnectFailure {
     NotListening { url: String, after: Duration, elsewhere: Vec<SocketAddr> },
     #[error("another process already listens at {url}: stop it, or use another port")]
     AddressTaken { url: String },
+    /// Another process was faster at the port of the server that was started.
+    #[error("{owner} listens at {url}, not the server that was started: use another port, or try again; {failure}")]
+    OtherListens { url: String, owner: String, failure: Box<Self> },
     #[error("the server printed no line with its port within {}", show(*.after))]
     NotLocated { after: Duration },
     #[error("`{method}`: {failure}")]

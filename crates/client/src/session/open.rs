@@ -13,7 +13,7 @@ use crate::jsonrpc::RpcError;
 use crate::transport::{
     AddressFailure, DirectChannel, Ending, Endpoint, Exchanger, HttpConnection, Inbox, Launch, LineChannel, Network, OutputWatcher,
     Process, Resume, ShutdownTimeouts, SseConnection, SseFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited,
-    listening_addresses,
+    listening_addresses, other_listener,
 };
 use mcproof_protocol::{Era, EraChoice, Revision, Transport, error_code, methods};
 use serde_json::json;
@@ -29,6 +29,20 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Lines of a server that is starting after which it is looked whether it listens by now.
 const MAX_HEARD: usize = 20;
+
+/// How long another process may listen at the server's port until it counts as the server all the same: a container, for example, listens
+/// through a process of its own.
+const OTHER_LISTENER: Duration = Duration::from_secs(2);
+
+/// Who else listens at a URL of this machine.
+fn other_at(url: &Url, server: i32) -> Option<String> {
+    let is_local = match url.host()? {
+        url::Host::Domain(name) => name == "localhost" || name.ends_with(".localhost"),
+        url::Host::Ipv4(address) => address.is_loopback(),
+        url::Host::Ipv6(address) => address.is_loopback(),
+    };
+    other_listener(url.port_or_known_default().filter(|_| is_local)?, server)
+}
 
 /// Opens a session. Whatever happens on the way is in the tap, also when it fails; then nothing is left running.
 ///
@@ -379,9 +393,10 @@ impl<'a> Opening<'a> {
         let (process, stdin, stdout) = Process::start(launch, &self.options.guardian, self.tap, Some(Arc::clone(&watcher))).await?;
         // Ends with the pipe, at the latest when the whole process group is ended.
         tokio::spawn(copy_output(stdout, self.tap.clone(), Stream::Stdout, Some(watcher)));
-        let spawned = Spawned { process, stdin };
+        let mut spawned = Spawned { process, stdin, other: None };
         let mut exit = spawned.process.watch_exit();
         let mut known = locate.is_none().then(|| endpoint.url.clone());
+        let mut other = None;
         let ready = async {
             let url = match &known {
                 Some(url) => url.clone(),
@@ -391,6 +406,7 @@ impl<'a> Opening<'a> {
             let exchanger = self.exchanger(url.clone())?;
             let started = Instant::now();
             let mut heard = 0;
+            let mut other_since = None;
             loop {
                 // Never at once, and seldom where a server takes its time: each attempt costs both of us. Most print something
                 // as soon as they listen, though others never stop.
@@ -400,7 +416,11 @@ impl<'a> Opening<'a> {
                     () = pause => {}
                 }
                 if exchanger.accepts().await.is_ok() {
-                    break;
+                    other = other_at(&url, spawned.process.group());
+                    // Our server cannot listen there, too, and most end because of that.
+                    if other.is_none() || other_since.get_or_insert_with(Instant::now).elapsed() >= OTHER_LISTENER {
+                        break;
+                    }
                 }
             }
             Ok(url)
@@ -418,7 +438,13 @@ impl<'a> Opening<'a> {
             })),
         };
         match outcome {
-            Ok(url) => Ok((spawned, url)),
+            Ok(url) => {
+                if let Some(owner) = &other {
+                    self.tap.note(format!("{owner} listens at {url}, and no process of the server that was started"));
+                }
+                spawned.other = other.map(|owner| (url.to_string(), owner));
+                Ok((spawned, url))
+            }
             Err(failure) => {
                 spawned.discard(self.options.patience).await;
                 Err(failure)
@@ -651,8 +677,13 @@ impl<'a> Opening<'a> {
         let Some(spawned) = spawned else { return failure };
         spawned.process.settle().await;
         let exit = spawned.process.exit();
+        let other = spawned.other.clone();
         spawned.discard(self.options.patience).await;
-        exit.map_or(failure, |exit| ConnectFailure::Exited { exit, stage: stage.to_owned() })
+        match (exit, other) {
+            (Some(exit), _) => ConnectFailure::Exited { exit, stage: stage.to_owned() },
+            (None, Some((url, owner))) => ConnectFailure::OtherListens { url, owner, failure: Box::new(failure) },
+            (None, None) => failure,
+        }
     }
 }
 
@@ -723,7 +754,7 @@ impl RetryPauses {
 
 impl Spawned {
     async fn discard(self, patience: ShutdownTimeouts) {
-        let Self { process, stdin } = self;
+        let Self { process, stdin, .. } = self;
         process.shut_down(async { drop(stdin) }, StdinUse::Held, patience).await;
     }
 }

@@ -1,6 +1,7 @@
-//! Finds out where a process group listens, to tell "listens elsewhere" from "does not listen". Linux only; elsewhere
-//! the response is empty, and a diagnosis says less.
+//! Finds out where a process group listens, to tell "listens elsewhere" from "does not listen", and who else listens at a port. Linux
+//! only; elsewhere the response is empty, and a diagnosis says less.
 
+use super::process::family;
 use std::collections::HashSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,22 +9,47 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 /// TCP addresses on which processes of the group accept connections, sorted.
 pub(crate) fn listening_addresses(group: i32) -> Vec<SocketAddr> {
     let mut inodes = HashSet::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-        if group_of(pid) == Some(group) {
-            inodes.extend(socket_inodes(pid));
-        }
+    for pid in processes().filter(|pid| group_of(*pid) == Some(group)) {
+        inodes.extend(socket_inodes(pid));
     }
-    let mut found: Vec<SocketAddr> = ["/proc/net/tcp", "/proc/net/tcp6"]
-        .iter()
-        .flat_map(|table| fs::read_to_string(table).unwrap_or_default().lines().skip(1).filter_map(listener).collect::<Vec<_>>())
-        .filter(|(_, inode)| inodes.contains(inode))
-        .map(|(address, _)| address)
-        .collect();
+    let mut found: Vec<SocketAddr> =
+        listeners().into_iter().filter(|(_, inode)| inodes.contains(inode)).map(|(address, _)| address).collect();
     found.sort();
     found.dedup();
     found
+}
+
+/// The process that listens at a port of this machine, if it is neither below the server nor below this process, as
+/// ``process 4321 (`python other.py`)``. `None` also where the system does not tell whose a listener is.
+pub(crate) fn other_listener(port: u16, server: i32) -> Option<String> {
+    listener_outside(port, &[server, i32::try_from(std::process::id()).ok()?])
+}
+
+/// The process that listens at a port, unless it is one of these, below one of these, or in the group of one.
+fn listener_outside(port: u16, trees: &[i32]) -> Option<String> {
+    let inodes: HashSet<u64> = listeners().into_iter().filter(|(address, _)| address.port() == port).map(|(_, inode)| inode).collect();
+    let listens = |pid: &i32| socket_inodes(*pid).iter().any(|inode| inodes.contains(inode));
+    if inodes.is_empty() || trees.iter().any(|root| listens(root) || family(*root).any(|pid| listens(&pid))) {
+        return None;
+    }
+    let pid = processes().filter(|pid| group_of(*pid).is_none_or(|group| !trees.contains(&group))).find(listens)?;
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<_> = command.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+    let command: String = words.join(" ").trim().chars().take(LONGEST_COMMAND).collect();
+    Some(format!("process {pid} (`{command}`)"))
+}
+
+/// Characters of a command that are shown.
+const LONGEST_COMMAND: usize = 80;
+
+fn processes() -> impl Iterator<Item = i32> {
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// All TCP listeners of this machine with the inodes of their sockets.
+fn listeners() -> Vec<(SocketAddr, u64)> {
+    let of = |table: &str| fs::read_to_string(table).unwrap_or_default().lines().skip(1).filter_map(listener).collect::<Vec<_>>();
+    ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().flat_map(of).collect()
 }
 
 fn group_of(pid: i32) -> Option<i32> {
@@ -70,5 +96,20 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let group = nix::unistd::getpgrp().as_raw();
         assert!(listening_addresses(group).contains(&listener.local_addr().unwrap()));
+    }
+
+    #[test]
+    fn a_listener_of_another_process_is_told_with_its_command_and_one_of_the_own_tree_is_not() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let own = i32::try_from(std::process::id()).unwrap();
+        let mut server = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let id = i32::try_from(server.id()).unwrap();
+        let found = listener_outside(port, &[id]);
+        let (of_the_own, of_nobody) = (other_listener(port, id), listener_outside(1, &[id]));
+        server.kill().unwrap();
+        server.wait().unwrap();
+        assert!(found.as_deref().is_some_and(|found| found.starts_with(&format!("process {own} (`"))), "{found:?}");
+        assert_eq!((of_the_own, of_nobody), (None, None));
     }
 }

@@ -8,7 +8,12 @@ use super::internal_deviation::InternalDeviation;
 use super::server::Part;
 use super::{BOTH, BrokenServer, HTTP, LEGACY, SSE, WEB, broken_server};
 use serde_json::Value;
+use std::thread;
+use std::time::Duration;
 use uuid::Uuid;
+
+/// Until the next heartbeat.
+const HEARTBEAT: Duration = Duration::from_millis(1200);
 
 pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
     broken_server(
@@ -53,6 +58,20 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Wire(|part, bytes| match part {
             Part::Chunk => without_blank_line(&bytes),
             _ => bytes,
+        }),
+    ),
+    broken_server(
+        "blank-line-from-heartbeat",
+        "does not end an event with a blank line, so that it lasts until the next heartbeat",
+        "sse-event-is-terminated",
+        WEB,
+        LEGACY,
+        Deviation::Event(|message, json| match lists_tools(message) {
+            true => {
+                thread::sleep(HEARTBEAT);
+                format!("event: message\ndata: {json}\n: heartbeat\n\n").into_bytes()
+            }
+            false => event(&json),
         }),
     ),
     broken_server(
