@@ -14,6 +14,7 @@ mod sdks;
 mod stability;
 mod supply;
 mod test_programs;
+mod web;
 #[cfg(test)]
 mod words;
 
@@ -50,6 +51,7 @@ Usage: cargo xtask <TASK>
   sdks [--program PATH] [--page] [PACKAGE…]
                   check a minimal correct server with each version of each SDK (sdks/), compare the findings with the table of
                   known defects, and write docs/sdks.md; --page only compares and writes
+  web [--check]   build the page of `mcproof ui` (crates/ui/web) into crates/ui/assets; --check only compares
   supply          check licenses, duplicates, sources and (if the database is reachable) advisories of the crates (deny.toml)
   growth [--program PATH] [--most N] [NAME…]
                   measure time and memory for 100 to 10,000 items of each kind and write docs/growth.md
@@ -74,6 +76,8 @@ fn main() -> ExitCode {
             told(requirements::parse(arguments).and_then(|plan| requirements::compare(root(), &plan)).map(|report| print!("{report}")))
         }
         ["sdks", arguments @ ..] => told(sdks::sdks(root(), arguments)),
+        ["web"] => told(web::web(root(), web::Built::Written)),
+        ["web", "--check"] => told(web::web(root(), web::Built::Compared)),
         ["supply"] => told(supply::supply(root())),
         ["growth", arguments @ ..] => told(growth::growth(root(), arguments)),
         ["bench"] => bench(),

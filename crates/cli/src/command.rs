@@ -24,6 +24,8 @@ mod read;
 mod review;
 mod schema;
 mod test;
+#[cfg(feature = "ui")]
+mod ui;
 #[cfg(feature = "monitor")]
 mod watch;
 
@@ -62,6 +64,9 @@ pub(crate) enum Command {
     #[cfg(feature = "monitor")]
     /// Monitor servers: probe on a schedule, send alerts, serve a dashboard
     Watch(Deferred<watch::Arguments>),
+    #[cfg(feature = "ui")]
+    /// Explore servers in the browser: call tools, watch the traffic, keep tests
+    Ui(Deferred<ui::Arguments>),
     /// Send one request and print the result, with the flags of the MCP Inspector CLI
     // Not deferred: the typed words are compared with its flags before they are parsed.
     Inspect(Box<inspect::Arguments>),
@@ -120,6 +125,8 @@ impl Command {
             Self::Probe(arguments) => probe::run(arguments, watching),
             #[cfg(feature = "monitor")]
             Self::Watch(arguments) => watch::run(arguments, watching),
+            #[cfg(feature = "ui")]
+            Self::Ui(arguments) => ui::run(arguments),
             Self::Inspect(arguments) => inspect::run(arguments, watching),
             Self::Tools(arguments) => list::run("tools/list", arguments, watching),
             Self::Prompts(arguments) => list::run("prompts/list", arguments, watching),
