@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{bindings, fuzz, peers, programs, supply, test_programs};
+use crate::{bindings, fuzz, peers, programs, supply, test_programs, web};
 
 /// Runs every stage and prints a table of them; true if all passed.
 pub(crate) fn check(root: &Path) -> bool {
@@ -14,7 +14,12 @@ pub(crate) fn check(root: &Path) -> bool {
     // The servers come over the network while the compiler has the processor; only the tests need them.
     let peers = {
         let root = root.to_owned();
-        thread::spawn(move || [timed("peers", || peers::install(&root, &[]).map(drop)), timed("programs", programs::ensure)])
+        thread::spawn(move || {
+            let installed = timed("peers", || peers::install(&root, &[]).map(drop));
+            // Its packages are those of the tests of the page, too.
+            let page = timed("web", || web::web(&root, web::Built::Compared));
+            [installed, page, timed("programs", programs::ensure)]
+        })
     };
 
     let mut stages = vec![

@@ -15,6 +15,7 @@ mod stability;
 mod strings;
 mod supply;
 mod test_programs;
+mod web;
 #[cfg(test)]
 mod words;
 
@@ -52,6 +53,7 @@ Usage: cargo xtask <TASK>
                   check a minimal correct server with each version of each SDK (sdks/), compare the findings with the table of
                   known defects, and write docs/sdks.md; --page only compares and writes
   strings         list every text in the sources that a user may read, to be proofread
+  web [--check]   build the page of `mcproof ui` (crates/ui/web) into crates/ui/assets; --check only compares
   supply          check licenses, duplicates, sources and (if the database is reachable) advisories of the crates (deny.toml)
   growth [--program PATH] [--most N] [NAME…]
                   measure time and memory for 100 to 10,000 items of each kind and write docs/growth.md
@@ -77,6 +79,8 @@ fn main() -> ExitCode {
         }
         ["sdks", arguments @ ..] => told(sdks::sdks(root(), arguments)),
         ["strings"] => told(strings::strings(root()).map(|listed| print!("{listed}"))),
+        ["web"] => told(web::web(root(), web::Built::Written)),
+        ["web", "--check"] => told(web::web(root(), web::Built::Compared)),
         ["supply"] => told(supply::supply(root())),
         ["growth", arguments @ ..] => told(growth::growth(root(), arguments)),
         ["bench"] => bench(),

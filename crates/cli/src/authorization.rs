@@ -1,9 +1,9 @@
 //! The flags of authorization: a token, a registered client, or a user in a browser. Knows no requests.
 
-mod browser;
+pub(crate) mod browser;
 mod callback;
 mod listing;
-mod secret_source;
+pub(crate) mod secret_source;
 mod stored;
 
 use crate::duration;

@@ -27,6 +27,8 @@ mod review;
 mod schema;
 mod test;
 mod trace;
+#[cfg(feature = "ui")]
+mod ui;
 #[cfg(feature = "monitor")]
 mod watch;
 
@@ -66,6 +68,9 @@ pub(crate) enum Command {
     Watch(Deferred<watch::Arguments>),
     /// Show, search, compare, export and redact traces
     Trace(Deferred<trace::Arguments>),
+    #[cfg(feature = "ui")]
+    /// Explore servers in the browser: call tools, watch the traffic, keep tests
+    Ui(Deferred<ui::Arguments>),
     /// Send one request and print the result, with the flags of the MCP Inspector CLI
     // Not deferred: the typed words are compared with its flags before they are parsed.
     Inspect(Box<inspect::Arguments>),
@@ -129,6 +134,8 @@ impl Command {
             #[cfg(feature = "monitor")]
             Self::Watch(arguments) => watch::run(arguments, watching),
             Self::Trace(arguments) => trace::run(arguments),
+            #[cfg(feature = "ui")]
+            Self::Ui(arguments) => ui::run(arguments),
             Self::Inspect(arguments) => inspect::run(arguments, watching),
             Self::Tools(arguments) => list::run(methods::TOOLS_LIST, arguments, watching),
             Self::Prompts(arguments) => list::run(methods::PROMPTS_LIST, arguments, watching),

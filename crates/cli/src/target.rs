@@ -93,11 +93,11 @@ pub(crate) struct TargetArgs {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
-    network: NetworkArgs,
+    pub(crate) network: NetworkArgs,
     #[command(flatten)]
     pub(crate) authorization: AuthArgs,
     #[command(flatten)]
-    restriction: RestrictionArgs,
+    pub(crate) restriction: RestrictionArgs,
 }
 
 /// Client capabilities.
@@ -367,15 +367,21 @@ fn parse_url(text: &str) -> Result<Url, Failure> {
     }
 }
 
-fn parse_transport(text: &str) -> Result<TransportChoice, String> {
+pub(crate) fn parse_transport(text: &str) -> Result<TransportChoice, String> {
     match text {
         "streamable-http" => Ok(TransportChoice::Http),
         _ => text.parse().map_err(|_| choices(text, &["auto", "stdio", "http", "sse"])),
     }
 }
 
-fn parse_era(text: &str) -> Result<EraChoice, String> {
+pub(crate) fn parse_era(text: &str) -> Result<EraChoice, String> {
     text.parse().map_err(|_| choices(text, &["auto", "legacy", "modern"]))
+}
+
+/// The names of the servers in a configuration file.
+#[cfg(feature = "ui")]
+pub(crate) fn names_in(file: &std::path::Path, restriction: Option<&Restriction>) -> Result<Vec<String>, Failure> {
+    config::names_in(file, restriction)
 }
 
 /// The servers that can be named in this folder: the file that has them, and the name.

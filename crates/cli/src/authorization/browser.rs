@@ -95,7 +95,7 @@ impl UserAgent for Browser {
 }
 
 /// Whether some browser takes the page.
-async fn open(page: &Url, commands: Vec<Vec<String>>, guardian: &Guardian) -> bool {
+pub(crate) async fn open(page: &Url, commands: Vec<Vec<String>>, guardian: &Guardian) -> bool {
     // What a browser leaves running is the user's, and no server's.
     guardian.disown_orphans();
     for command in commands {

@@ -1,28 +1,41 @@
-//! `mcproof doctor`: what this machine has of all that mcproof and servers under test use.
+//! `mcproof doctor`: what this machine has of all that mcproof and servers under test use; with a target, a connection with it, step by step.
 
+use crate::conversation::Interrupts;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::target::{TargetArgs, Words};
 use crate::{conversation, network, output, present, settings};
 use futures_util::future::join_all;
-use mcproof_client::{Guardian, Launch, Proxy, Tap, TapBounds, run_command};
+use mcproof_client::{Guardian, Launch, Proxy, Tap, TapBounds, Target, run_command};
+use mcproof_doctor::{Examination, StepId, StepState, examine};
 use mcproof_record::{FrameBody, Transcript};
+use mcproof_report::escape;
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
 
-/// Report what mcproof finds on this machine: runtimes, browser, proxies, certificates, shell
+/// Report what mcproof finds on this machine; with a server, connect step by step and name the step that fails
 ///
-/// A program that is missing is no problem by itself: only what is configured and does not work is one. Exits with 1 if there is a
-/// problem.
+/// Without a server: runtimes, browser, proxies, certificates, shell. A program that is missing is no problem by itself: only what is
+/// configured and does not work is one. Exits with 1 if there is a problem.
+///
+/// With a server: the command, its start, DNS, TCP, TLS, the path, authorization, transport, stdout, handshake, lists and end. Exits with 3 if
+/// no connection is possible.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof doctor
-  mcproof doctor --json")]
+  mcproof doctor --json
+  mcproof doctor https://example.com/mcp
+  mcproof doctor -- node server.js")]
 pub(crate) struct Arguments {
+    /// URL, or name of a server in .mcp.json; a command comes last, after `--`
+    target: Option<String>,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    server: TargetArgs,
 }
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -63,6 +76,9 @@ const PROGRAMS: [(&str, &str, &str); 10] = [
 const VERSION_WITHIN: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    if arguments.target.is_some() || arguments.server.names_server() {
+        return connection(arguments);
+    }
     let mut findings = vec![own()];
     findings.extend(conversation::run(programs())?);
     findings.push(shell());
@@ -78,6 +94,72 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         output::show(&shown(&findings))?;
     }
     Ok(if findings.iter().any(|finding| finding.state == State::Problem) { Exit::Failed } else { Exit::Passed })
+}
+
+/// Connects with a server, step by step.
+fn connection(arguments: &Arguments) -> Result<Exit, Failure> {
+    let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?;
+    let tap = Tap::with(resolved.tap, resolved.secrets.clone(), None);
+    let examined = conversation::run(async {
+        let mut interrupts = Interrupts::new()?;
+        tokio::select! {
+            examination = examine(&resolved.target, &resolved.options, &tap, |program| find(program, &resolved.target)) => Ok(Ok(examination)),
+            exit = interrupts.next() => Ok(Err(exit)),
+        }
+    })??;
+    let examination = match examined {
+        Ok(examination) => examination,
+        Err(exit) => return Ok(exit),
+    };
+    if let Some(path) = &resolved.trace {
+        conversation::write_trace(conversation::create_trace(path)?, &tap)?;
+    }
+    if arguments.json {
+        let report = serde_json::to_value(&examination).expect("a report has text keys only");
+        output::json(&format!("{report:#}\n"))?;
+    } else {
+        output::show(&told(&examination))?;
+    }
+    Ok(match examination.failed() {
+        None if examination.is_healthy() => Exit::Passed,
+        Some(step) if matches!(step.id, StepId::Stdout | StepId::Lists | StepId::End) => Exit::Failed,
+        _ => Exit::Unreachable,
+    })
+}
+
+/// The file of a program, as the server's own surroundings find it.
+pub(super) fn find(program: &str, target: &Target) -> Option<PathBuf> {
+    let (Target::Stdio(launch) | Target::Http { launch: Some(launch), .. }) = target else { return None };
+    if program.contains('/') {
+        let path = launch.folder.as_ref().map_or_else(|| PathBuf::from(program), |folder| folder.join(program));
+        return path.is_file().then_some(path);
+    }
+    let own = launch.env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.clone());
+    settings::find_program(program, &own.or_else(|| settings::variable("PATH")).unwrap_or_default())
+}
+
+fn told(examination: &Examination) -> String {
+    let style = settings::style();
+    let width = examination.steps.iter().map(|step| step.title.len()).max().unwrap_or_default();
+    let mut text = String::new();
+    for step in &examination.steps {
+        let state = match step.state {
+            StepState::Passed => State::Ok,
+            StepState::Failed => State::Problem,
+            StepState::Skipped => State::Missing,
+        };
+        let took = step.elapsed_us.filter(|_| step.state == StepState::Passed).map(|micros| format!(" ({:.1} ms)", micros as f64 / 1e3));
+        let detail =
+            if step.state == StepState::Skipped { "not reached".to_owned() } else { escape(&step.detail) + &took.unwrap_or_default() };
+        text += &present::finding_line(state.mark(&style), step.title, width, &detail, step.hint.as_deref().map(escape).as_deref());
+    }
+    if !examination.stderr.is_empty() {
+        text += "\nstderr\n";
+        for line in &examination.stderr {
+            text += &format!("  {}\n", escape(line));
+        }
+    }
+    text
 }
 
 impl Finding {

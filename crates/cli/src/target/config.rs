@@ -81,6 +81,12 @@ pub(super) fn names() -> Vec<(String, String)> {
     files.iter().flat_map(|file| file.servers.keys().map(|name| (file.shown.clone(), name.clone()))).collect()
 }
 
+/// The servers of one file.
+#[cfg(feature = "ui")]
+pub(super) fn names_in(path: &Path, restriction: Option<&Restriction>) -> Result<Vec<String>, Failure> {
+    Ok(read(Some(path), restriction)?.iter().flat_map(|file| file.servers.keys().cloned()).collect())
+}
+
 fn unknown(name: &str, files: &[File]) -> String {
     match files.first() {
         Some(file) => format!("no server named `{name}` in {}", file.shown),

@@ -1,0 +1,261 @@
+//! `mcproof ui`: the inspector in the browser. Here are its flags, and what a server means that is typed into its page.
+
+use crate::authorization::browser;
+use crate::authorization::secret_source::{self, SecretSource};
+use crate::conversation::{self, Interrupts};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::target::{self, TargetArgs, Words};
+use crate::{output, settings};
+use mcproof_client::Guardian;
+use mcproof_record::{Diagnostic, Transcript};
+use mcproof_trace::{Trace, TraceLine};
+use mcproof_ui::{Access, Connector, Inspector, KnownServer, Options, Prepared, ServerSpec, Token};
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use url::Url;
+
+/// Explore servers in the browser: call tools, watch the traffic, keep tests
+///
+/// Serves a page on loopback and opens it. TARGET may be a URL, the name of a server in .mcp.json, a configuration file with servers, or a
+/// trace file to look at; a command comes last, after `--`. Without a target, the page asks for one.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof ui -- node server.js
+  mcproof ui http://127.0.0.1:3000/mcp
+  mcproof ui .mcp.json
+  mcproof ui session.mcptrace
+  mcproof ui --no-open --listen 127.0.0.1:8080 -- node server.js")]
+pub(crate) struct Arguments {
+    /// URLs, names of servers in .mcp.json, configuration files, or trace files; a command comes last, after `--`
+    #[arg(value_name = "TARGET")]
+    targets: Vec<String>,
+    /// Address to serve the page at; other than loopback requires --token [default: 127.0.0.1:7140, or a free port]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Page")]
+    listen: Option<SocketAddr>,
+    /// Token that the page requires, at least 16 characters: env:NAME, file:PATH, or the token itself [default: a new one for each start]
+    #[arg(long, value_name = "SECRET", value_parser = secret_source::parse, help_heading = "Page")]
+    token: Option<SecretSource>,
+    /// Also accept this host name, with its port, in the address of the page; may be repeated
+    #[arg(long, value_name = "HOST:PORT", help_heading = "Page")]
+    public_host: Vec<String>,
+    /// Print the address of the page, but do not open a browser
+    #[arg(long, help_heading = "Page")]
+    no_open: bool,
+    #[command(flatten)]
+    server: TargetArgs,
+}
+
+/// The same in each start, so that the browser keeps what belongs to the page: theme, layout, saved calls.
+const USUAL_PORT: u16 = 7140;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    if arguments.server.trace.is_some() {
+        return Err(Failure::bad_input("bad-flag", "`--trace` cannot be used with `ui`").hint("save the session from the page"));
+    }
+    let token = arguments.token()?;
+    let (servers, recorded) = arguments.targets()?;
+    conversation::run(serve(arguments, token, servers, recorded))?
+}
+
+async fn serve(
+    arguments: &Arguments,
+    token: Token,
+    servers: Vec<ServerSpec>,
+    recorded: Vec<(String, Transcript)>,
+) -> Result<Exit, Failure> {
+    let mut interrupts = Interrupts::new()?;
+    let base =
+        TargetArgs { command: Vec::new(), server: None, server_url: None, env: Vec::new(), header: Vec::new(), ..arguments.server.clone() };
+    let connector = Arc::new(CommandLine { base });
+    let options = || Options {
+        access: Access::new(token.clone(), arguments.public_host.clone()),
+        connector: Arc::clone(&connector) as _,
+        servers: servers.clone(),
+        recorded: recorded.clone(),
+        now: settings::now,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, USUAL_PORT));
+    let bound = match (Inspector::bind(arguments.listen.unwrap_or(usual), options()).await, arguments.listen) {
+        (Err(error), None) if error.kind() == ErrorKind::AddrInUse => {
+            Inspector::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), options()).await
+        }
+        (bound, _) => bound,
+    };
+    let inspector = bound.map_err(|error| {
+        let address = arguments.listen.unwrap_or(usual);
+        Failure::bad_input("cannot-listen", format!("cannot listen at {address}: {error}")).hint("choose another address with --listen")
+    })?;
+    let url = inspector.url();
+    output::show(&format!("{url}\n"))?;
+    output::talk("The inspector runs until Ctrl-C. Whoever has this address can start programs as you: keep it to yourself.\n");
+    let (stop, stopped) = oneshot::channel::<()>();
+    let opening = async {
+        if !arguments.no_open {
+            open(&url).await;
+        }
+    };
+    let serving = inspector.serve(async {
+        // The sender goes away with the stop.
+        let _ = stopped.await;
+    });
+    let mut serving = std::pin::pin!(serving);
+    let failed = |error: std::io::Error| Failure::bad_input("cannot-listen", format!("the listener failed: {error}"));
+    let exit = tokio::select! {
+        served = &mut serving => return served.map(|()| Exit::Passed).map_err(failed),
+        exit = async { tokio::join!(interrupts.next(), opening).0 } => exit,
+    };
+    drop(stop);
+    tokio::select! {
+        served = serving => served.map_err(failed)?,
+        _ = interrupts.next() => {}
+    }
+    Ok(exit)
+}
+
+/// Opens the page, where there is a user with a browser.
+async fn open(url: &str) {
+    if settings::is_ci() || !output::stderr_is_terminal() {
+        return;
+    }
+    let page = Url::parse(url).expect("the address of the page is a URL");
+    if !browser::open(&page, settings::browsers(), &Guardian::of_whole_process()).await {
+        output::talk("No browser was opened: open the address by hand\n");
+    }
+}
+
+impl Arguments {
+    fn token(&self) -> Result<Token, Failure> {
+        let unusable = |failure: mcproof_ui::AccessFailure| Failure::bad_input("bad-token", format!("--token: {failure}"));
+        if let Some(source) = &self.token {
+            return Token::chosen(source.read("--token")?.expose()).map_err(unusable);
+        }
+        let is_loopback = |address: SocketAddr| match address.ip() {
+            IpAddr::V4(ip) => ip.is_loopback(),
+            IpAddr::V6(ip) => ip.is_loopback(),
+        };
+        if let Some(address) = self.listen.filter(|address| !is_loopback(*address)) {
+            let message = format!("{address} is reachable from other machines, and the page can start programs");
+            return Err(Failure::bad_input("open-address", message)
+                .hint("listen on loopback, such as 127.0.0.1:8080, or set a token with --token env:NAME and the name of this machine with --public-host"));
+        }
+        Token::random().map_err(unusable)
+    }
+
+    /// The servers to connect to, and the recorded sessions to show.
+    fn targets(&self) -> Result<(Vec<ServerSpec>, Vec<(String, Transcript)>), Failure> {
+        let (mut servers, mut recorded) = (Vec::new(), Vec::new());
+        let TargetArgs { command, server, server_url, env, cwd, root, header, config, .. } = &self.server;
+        let typed = ServerSpec {
+            env: env.clone(),
+            headers: header.clone(),
+            cwd: cwd.as_ref().map(|cwd| cwd.display().to_string()),
+            roots: root.clone(),
+            ..ServerSpec::default()
+        };
+        let config = config.as_ref().map(|config| config.display().to_string());
+        let mut command = command.clone();
+        for word in self.targets.iter().chain(server_url) {
+            let path = Path::new(word);
+            if word.contains("://") {
+                // A URL and a command: what the command starts listens there.
+                servers.push(ServerSpec { url: Some(word.clone()), command: std::mem::take(&mut command), ..typed.clone() });
+            } else if path.is_file() && path.extension().is_some_and(|end| end == "json") && !is_trace(path) {
+                let names = target::names_in(path, self.server.restriction()?.as_deref())?;
+                servers.extend(names.into_iter().map(|name| ServerSpec {
+                    server: Some(name),
+                    config: Some(word.clone()),
+                    ..typed.clone()
+                }));
+            } else if path.is_file() {
+                recorded.extend(read(path)?);
+            } else if path.extension().is_some_and(|end| end == "mcptrace" || end == "jsonl") {
+                return Err(Failure::bad_input("cannot-read", format!("file `{word}` does not exist")).hint("check the path"));
+            } else {
+                servers.push(ServerSpec { server: Some(word.clone()), config: config.clone(), ..typed.clone() });
+            }
+        }
+        servers.extend(server.iter().map(|name| ServerSpec { server: Some(name.clone()), config: config.clone(), ..typed.clone() }));
+        if !command.is_empty() {
+            servers.push(ServerSpec { command, ..typed });
+        }
+        Ok((servers, recorded))
+    }
+}
+
+/// Whether a JSON file is one that `--trace` has written, and not one with servers.
+fn is_trace(path: &Path) -> bool {
+    Trace::open(path).is_ok()
+}
+
+/// The sessions of a trace, each with its name.
+fn read(path: &Path) -> Result<Vec<(String, Transcript)>, Failure> {
+    let cannot = |error: mcproof_trace::TraceError| Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()));
+    let mut trace = Trace::open(path).map_err(cannot)?;
+    let mut sessions: BTreeMap<u32, (String, Transcript)> = BTreeMap::new();
+    let file = PathBuf::from(path.file_name().unwrap_or(path.as_os_str()));
+    for line in &mut trace {
+        match line.map_err(cannot)? {
+            TraceLine::Session(session) => {
+                let name = if session.server.is_empty() { file.display().to_string() } else { session.server };
+                let client = session.client.filter(|client| client != "mcproof").map(|client| format!(" · {client}")).unwrap_or_default();
+                sessions.entry(session.key.0).or_default().0 = name + &client;
+            }
+            TraceLine::Frame(frame) => {
+                let (name, transcript) = sessions.entry(frame.session.0).or_default();
+                if name.is_empty() {
+                    *name = file.display().to_string();
+                }
+                transcript.frames.push(frame.into_frame());
+            }
+            _ => {}
+        }
+    }
+    Ok(sessions.into_values().collect())
+}
+
+/// Reads what is typed into the page as if it stood on the command line, with the flags that do.
+struct CommandLine {
+    base: TargetArgs,
+}
+
+impl Connector for CommandLine {
+    fn prepare(&self, spec: &ServerSpec) -> Result<Prepared, Box<Diagnostic>> {
+        let spec = spec.clone();
+        let flag = |message: String| Box::new(Diagnostic::error("bad-flag", message));
+        let mut typed = TargetArgs {
+            command: spec.command,
+            server: spec.server,
+            config: spec.config.map(PathBuf::from).or(self.base.config.clone()),
+            env: spec.env,
+            header: spec.headers,
+            cwd: spec.cwd.filter(|cwd| !cwd.is_empty()).map(PathBuf::from),
+            root: spec.roots,
+            protocol_version: spec.revision.or(self.base.protocol_version.clone()),
+            ..self.base.clone()
+        };
+        if let Some(era) = &spec.era {
+            typed.era = target::parse_era(era).map_err(flag)?;
+        }
+        if let Some(transport) = &spec.transport {
+            typed.transport = target::parse_transport(transport).map_err(flag)?;
+        }
+        let words: Vec<String> = spec.url.into_iter().collect();
+        let resolved = typed.resolve(&words, Words::Name).map_err(|failure| failure.diagnostic)?;
+        let hint = resolved.host_hint();
+        Ok(Prepared { target: resolved.target, options: resolved.options, secrets: resolved.secrets, tap: resolved.tap, hint })
+    }
+
+    fn find_program(&self, name: &str, prepared: &Prepared) -> Option<PathBuf> {
+        super::doctor::find(name, &prepared.target)
+    }
+
+    fn known(&self) -> Vec<KnownServer> {
+        target::names_here().into_iter().map(|(file, name)| KnownServer { name, file }).collect()
+    }
+}

@@ -1,0 +1,163 @@
+//! Connects to a server step by step and names the step that fails: the command, its start, its stdout; DNS, TCP, TLS, the path, authorization;
+//! the handshake, the lists, the end. Knows no flags and no rules.
+
+mod authorization;
+mod evidence;
+mod steps;
+
+pub use steps::{Examination, Step, StepId, StepState};
+
+use evidence::Evidence;
+use mcproof_analysis::diagnosis::{self, Audience};
+use mcproof_client::{ConnectFailure, ConnectOptions, Session, StartFailure, Tap, Target, open_session};
+use mcproof_protocol::Transport;
+use mcproof_record::{Diagnostic, FrameId};
+use serde_json::Map;
+use std::path::PathBuf;
+use std::time::Duration;
+use steps::Steps;
+
+/// Of each list.
+const LIST_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The lists that are read, by the capability that declares them.
+const LISTS: [(&str, &str, &str); 3] =
+    [("tools", "tools/list", "tools"), ("prompts", "prompts/list", "prompts"), ("resources", "resources/list", "resources")];
+
+/// Goes through all steps until one fails. What comes after that is skipped, never passed.
+pub async fn examine(target: &Target, options: &ConnectOptions, tap: &Tap, find_program: impl Fn(&str) -> Option<PathBuf>) -> Examination {
+    let mut steps = Steps::of(target);
+    if let Some(command) = target.command() {
+        let program = command.first().map(String::as_str).unwrap_or_default();
+        match find_program(program) {
+            Some(path) => steps.pass(StepId::Command, path.display().to_string(), None),
+            None => {
+                let hint = match program.contains('/') {
+                    true => "check the path, and that the file may be executed".to_owned(),
+                    false => format!("install `{program}`, or write its whole path; `command -v {program}` says where a shell finds it"),
+                };
+                steps.fail(StepId::Command, format!("`{program}` is not on PATH"), Some(hint), FrameId(0));
+                return steps.finish(tap);
+            }
+        }
+    }
+    let began = tap.elapsed();
+    let opened = open_session(target, options, tap).await;
+    let took = tap.elapsed() - began;
+    let evidence = Evidence::of(tap);
+    match opened {
+        Ok(session) => {
+            evidence.connected(target, &mut steps);
+            steps.connected(&session, took);
+            note_noise(&evidence, &mut steps, &session);
+            read_lists(&session, &mut steps).await;
+            end(session, &mut steps).await;
+        }
+        Err(failure) => {
+            let diagnostic = diagnosis::of_connect_failure(&failure, target, &tap.transcript(), Audience::CommandLine);
+            let step = failing_step(&failure, target, &evidence);
+            evidence.passed_before(step, target, &mut steps);
+            let hint = match step {
+                StepId::Authorization => authorization::explain(target, options, tap, &evidence).await.or(diagnostic.hint.clone()),
+                _ => evidence.hint(step, target).or_else(|| diagnostic.hint.clone()),
+            };
+            let message = evidence.message(step, target).unwrap_or_else(|| shortened(&diagnostic));
+            steps.fail(step, message, hint, evidence.last);
+            steps.stderr = diagnostic.evidence.map(|evidence| evidence.stderr).unwrap_or_default();
+        }
+    }
+    steps.finish(tap)
+}
+
+fn shortened(diagnostic: &Diagnostic) -> String {
+    const MOST_CHARACTERS: usize = 400;
+    diagnostic.message.chars().take(MOST_CHARACTERS).collect()
+}
+
+/// Which step it was that did not succeed.
+fn failing_step(failure: &ConnectFailure, target: &Target, evidence: &Evidence) -> StepId {
+    match failure {
+        ConnectFailure::Start(StartFailure::NotFound { .. } | StartFailure::Empty) => return StepId::Command,
+        ConnectFailure::Start(_) => return StepId::Start,
+        ConnectFailure::Address(_) => return StepId::Address,
+        ConnectFailure::Unauthorized { .. } => return StepId::Authorization,
+        ConnectFailure::NoModernSse => return StepId::Transport,
+        _ => {}
+    }
+    if matches!(target, Target::Stdio(_)) {
+        // Noise before anything else: what a client reads first is no message.
+        return match failure {
+            _ if evidence.noise.is_some() && !evidence.has_response => StepId::Stdout,
+            ConnectFailure::Exited { .. } => StepId::Start,
+            _ if evidence.is_over && !evidence.has_response => StepId::Start,
+            _ => StepId::Handshake,
+        };
+    }
+    if target.command().is_some() && matches!(failure, ConnectFailure::Exited { .. } | ConnectFailure::NotLocated { .. }) {
+        return StepId::Start;
+    }
+    evidence.network_step(target).unwrap_or(StepId::Handshake)
+}
+
+fn note_noise(evidence: &Evidence, steps: &mut Steps, session: &Session) {
+    if session.handshake().transport != Transport::Stdio {
+        return;
+    }
+    match &evidence.noise {
+        Some((line, frame)) => steps.fail(
+            StepId::Stdout,
+            format!("stdout has a line that is not a message: `{line}`"),
+            Some("write logs to stderr: stdout belongs to the protocol".to_owned()),
+            *frame,
+        ),
+        None => steps.pass(StepId::Stdout, "only messages".to_owned(), None),
+    }
+}
+
+async fn read_lists(session: &Session, steps: &mut Steps) {
+    let declared = session.handshake().capabilities.as_object().cloned().unwrap_or_else(Map::new);
+    let began = session.tap().elapsed();
+    let mut found = Vec::new();
+    for (capability, method, key) in LISTS {
+        if !declared.contains_key(capability) {
+            continue;
+        }
+        match session.list(method, key, LIST_TIMEOUT).await {
+            Ok(listed) => found.push(format!("{} {key}", listed.items.len())),
+            Err(failure) => {
+                let scene = diagnosis::Scene::of(session, session.tap(), Audience::CommandLine).await;
+                let diagnostic = diagnosis::of_list_failure(&failure, method, &scene);
+                steps.fail(StepId::Lists, shortened(&diagnostic), diagnostic.hint, session.tap().mark());
+                return;
+            }
+        }
+    }
+    let text = if found.is_empty() { "the server declares none".to_owned() } else { found.join(", ") };
+    steps.pass(StepId::Lists, text, Some(session.tap().elapsed() - began));
+}
+
+async fn end(session: Session, steps: &mut Steps) {
+    let is_stdio = session.handshake().transport == Transport::Stdio;
+    let tap = session.tap().clone();
+    let began = tap.elapsed();
+    let report = session.close().await;
+    let took = tap.elapsed() - began;
+    if !steps.has(StepId::End) {
+        return;
+    }
+    if is_stdio && report.ignored_end_of_input {
+        steps.fail(
+            StepId::End,
+            "the server keeps running after its stdin was closed".to_owned(),
+            Some("end the process when reading stdin reaches its end: hosts leave it behind otherwise".to_owned()),
+            tap.mark(),
+        );
+    } else if !report.left_behind.is_empty() {
+        let count = report.left_behind.len();
+        let noun = if count == 1 { "process" } else { "processes" };
+        let hint = "end child processes before the server exits".to_owned();
+        steps.fail(StepId::End, format!("the server leaves {count} {noun} behind"), Some(hint), tap.mark());
+    } else {
+        steps.pass(StepId::End, "the server ends with its stdin".to_owned(), Some(took));
+    }
+}

@@ -1,0 +1,180 @@
+//! The routes. Everything below `/api/` needs the token; see [`crate::access`].
+
+use crate::access::{Access, guard};
+use crate::hub::{Hub, HubFailure};
+use crate::requests::{self, Message, Outcome, Request};
+use crate::spec::{ServerSpec, check_choices};
+use crate::{asks, assets, check, connection, stream};
+use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router, middleware};
+use mcproof_client::jsonrpc::RpcError;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// Bytes of a request of the page: files are sent to tools as Base64.
+const LARGEST_BODY: usize = 32 << 20;
+
+pub(crate) fn router(hub: Arc<Hub>, access: Arc<Access>) -> Router {
+    Router::new()
+        .route("/", get(assets::page))
+        .route("/{name}", get(assets::asset))
+        .route("/api/stream", get(|State(hub): State<Arc<Hub>>| async move { stream::stream(hub) }))
+        .route("/api/connections", post(add))
+        .route("/api/connections/{id}/open", post(open))
+        .route("/api/connections/{id}/close", post(close))
+        .route("/api/connections/{id}/remove", post(remove))
+        .route("/api/connections/{id}/request", post(request))
+        .route("/api/connections/{id}/message", post(message))
+        .route("/api/connections/{id}/cancel", post(cancel))
+        .route("/api/connections/{id}/check", post(run_check))
+        .route("/api/connections/{id}/doctor", post(run_doctor))
+        .route("/api/sessions/{id}/findings", get(findings))
+        .route("/api/asks/{id}", post(answer))
+        .fallback(|| async { (StatusCode::NOT_FOUND, "there is nothing here") })
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .layer(middleware::from_fn_with_state(access, guard))
+        .with_state(hub)
+}
+
+/// Why a request of the page is refused.
+struct Refused(StatusCode, String);
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        (self.0, Json(json!({ "message": self.1 }))).into_response()
+    }
+}
+
+impl From<HubFailure> for Refused {
+    fn from(failure: HubFailure) -> Self {
+        let status = match failure {
+            HubFailure::NoConnection | HubFailure::NoSession => StatusCode::NOT_FOUND,
+            HubFailure::NotOpen | HubFailure::TooMany => StatusCode::CONFLICT,
+        };
+        Self(status, failure.to_string())
+    }
+}
+
+type Shared = State<Arc<Hub>>;
+
+async fn add(State(hub): Shared, Json(spec): Json<ServerSpec>) -> Result<Json<Value>, Refused> {
+    check_choices(&spec).map_err(|why| Refused(StatusCode::UNPROCESSABLE_ENTITY, why))?;
+    let id = hub.try_add(spec)?;
+    hub.open(id);
+    Ok(Json(json!({ "id": id })))
+}
+
+/// What to connect with from now on, where it differs from before.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct Changes {
+    era: Option<String>,
+    transport: Option<String>,
+    /// An empty one lets the server choose.
+    revision: Option<String>,
+    name: Option<String>,
+    env: Option<Vec<(String, String)>>,
+    headers: Option<Vec<(String, String)>>,
+    roots: Option<Vec<String>>,
+}
+
+impl Changes {
+    fn apply(self, spec: &mut ServerSpec) {
+        let Self { era, transport, revision, name, env, headers, roots } = self;
+        spec.era = era.or(spec.era.take());
+        spec.transport = transport.or(spec.transport.take());
+        spec.revision = revision.or(spec.revision.take()).filter(|revision| !revision.is_empty());
+        spec.name = name.unwrap_or(std::mem::take(&mut spec.name));
+        spec.roots = roots.unwrap_or(std::mem::take(&mut spec.roots));
+        spec.env = env.map_or(std::mem::take(&mut spec.env), |env| merged(env, &spec.env));
+        spec.headers = headers.map_or(std::mem::take(&mut spec.headers), |headers| merged(headers, &spec.headers));
+    }
+}
+
+/// The page does not know the values, and sends an empty one for what stays as it is.
+fn merged(given: Vec<(String, String)>, known: &[(String, String)]) -> Vec<(String, String)> {
+    let keep = |(name, value): (String, String)| match known.iter().find(|(known, _)| *known == name) {
+        Some((_, kept)) if value.is_empty() => (name, kept.clone()),
+        _ => (name, value),
+    };
+    given.into_iter().map(keep).collect()
+}
+
+async fn open(State(hub): Shared, Path(id): Path<u64>, Json(changes): Json<Changes>) -> Result<Json<Value>, Refused> {
+    let mut spec = hub.state().connection(id).ok_or(HubFailure::NoConnection)?.spec.clone();
+    changes.apply(&mut spec);
+    check_choices(&spec).map_err(|why| Refused(StatusCode::UNPROCESSABLE_ENTITY, why))?;
+    hub.change(|state| state.connection(id).map(|connection| connection.spec = spec)).ok_or(HubFailure::NoConnection)?;
+    hub.open(id);
+    Ok(Json(json!({})))
+}
+
+async fn close(State(hub): Shared, Path(id): Path<u64>) -> Json<Value> {
+    connection::close(&hub, id).await;
+    Json(json!({}))
+}
+
+async fn remove(State(hub): Shared, Path(id): Path<u64>) -> Json<Value> {
+    connection::remove(&hub, id).await;
+    Json(json!({}))
+}
+
+async fn request(State(hub): Shared, Path(id): Path<u64>, Json(request): Json<Request>) -> Result<Json<Outcome>, Refused> {
+    // In a task of its own: a page that goes away has not canceled what it sent.
+    let sending = tokio::spawn(async move { requests::send(&hub, id, request).await });
+    Ok(Json(sending.await.map_err(|_| internal())??))
+}
+
+async fn message(State(hub): Shared, Path(id): Path<u64>, Json(message): Json<Message>) -> Result<Json<Outcome>, Refused> {
+    Ok(Json(requests::send_message(&hub, id, message).await?))
+}
+
+#[derive(Deserialize)]
+struct Cancel {
+    key: String,
+}
+
+async fn cancel(State(hub): Shared, Path(id): Path<u64>, Json(Cancel { key }): Json<Cancel>) -> Result<Json<Value>, Refused> {
+    Ok(Json(json!({ "canceled": requests::cancel(&hub, id, &key)? })))
+}
+
+async fn run_check(State(hub): Shared, Path(id): Path<u64>) -> Result<Response, Refused> {
+    let checking = tokio::spawn(async move { check::check(&hub, id).await });
+    Ok(Json(checking.await.map_err(|_| internal())??).into_response())
+}
+
+async fn run_doctor(State(hub): Shared, Path(id): Path<u64>) -> Result<Json<Value>, Refused> {
+    let examining = tokio::spawn(async move { check::examine(&hub, id).await });
+    Ok(Json(examining.await.map_err(|_| internal())??))
+}
+
+async fn findings(State(hub): Shared, Path(session): Path<u64>) -> Result<Json<Value>, Refused> {
+    Ok(Json(check::findings(&hub, session).await?))
+}
+
+/// The user's answer to what a server asked.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Answer {
+    Result(Map<String, Value>),
+    Error { code: i64, message: String },
+}
+
+async fn answer(State(hub): Shared, Path(id): Path<u64>, Json(answer): Json<Answer>) -> Result<Json<Value>, Refused> {
+    let given = match answer {
+        Answer::Result(result) => Ok(Value::Object(result)),
+        Answer::Error { code, message } => Err(RpcError { code, message, data: None }),
+    };
+    match asks::answer(&hub, id, given) {
+        true => Ok(Json(json!({}))),
+        false => Err(Refused(StatusCode::GONE, "the server no longer waits for this answer".to_owned())),
+    }
+}
+
+fn internal() -> Refused {
+    Refused(StatusCode::INTERNAL_SERVER_ERROR, "internal error in mcproof".to_owned())
+}

@@ -1,0 +1,90 @@
+//! What servers ask the user (elicitation, sampling), until the user answers in the page.
+
+use crate::hub::{Hub, State};
+use mcproof_client::jsonrpc::RpcError;
+use mcproof_client::{Callback, CallbackResponse};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// A question that waits.
+pub(crate) struct Ask {
+    id: u64,
+    connection: u64,
+    session: u64,
+    method: String,
+    params: Value,
+    asked_ms: u64,
+    answer: oneshot::Sender<Result<Value, RpcError>>,
+}
+
+/// A person may be away for lunch, but the server must not wait for ever.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+/// Questions that wait at the same time.
+const MAX_ASKS: usize = 64;
+
+/// The error with which questions are refused that nobody answers.
+const REFUSED: i64 = -1;
+
+impl Ask {
+    pub(crate) fn shown(&self) -> Value {
+        json!({
+            "id": self.id,
+            "connection": self.connection,
+            "session": self.session,
+            "method": self.method,
+            "params": self.params,
+            "askedMs": self.asked_ms,
+        })
+    }
+}
+
+/// Puts what the server of this session asks before the user.
+pub(crate) fn callback(hub: &Arc<Hub>, connection: u64, session: u64) -> Callback {
+    let hub = Arc::downgrade(hub);
+    let ask = move |method: String, params: Value| -> CallbackResponse {
+        let hub = hub.clone();
+        Box::pin(async move {
+            let Some(hub) = hub.upgrade() else { return Err(refusal("the inspector has ended")) };
+            let (answer, answered) = oneshot::channel();
+            let asked_ms = hub.now_ms();
+            let id = hub.change(|state| {
+                if state.asks.len() >= MAX_ASKS {
+                    return None;
+                }
+                let id = state.new_id();
+                state.asks.push(Ask { id, connection, session, method, params, asked_ms, answer });
+                Some(id)
+            });
+            let Some(id) = id else { return Err(refusal("too many questions wait for the user")) };
+            let answered = tokio::time::timeout(LONGEST_WAIT, answered).await;
+            // Whoever answered has taken it; otherwise nobody did.
+            hub.change(|state| state.asks.retain(|ask| ask.id != id));
+            match answered {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(_)) => Err(refusal("the session was closed before the user answered")),
+                Err(_) => Err(refusal("the user did not answer in time")),
+            }
+        })
+    };
+    Callback { roots: false, elicitation: true, sampling: true, ask: Arc::new(ask) }
+}
+
+fn refusal(why: &str) -> RpcError {
+    RpcError { code: REFUSED, message: why.to_owned(), data: None }
+}
+
+/// Gives the user's answer. False if nobody waits for it any more.
+pub(crate) fn answer(hub: &Hub, id: u64, given: Result<Value, RpcError>) -> bool {
+    let ask = hub.change(|state| {
+        let position = state.asks.iter().position(|ask| ask.id == id)?;
+        Some(state.asks.remove(position))
+    });
+    ask.is_some_and(|ask| ask.answer.send(given).is_ok())
+}
+
+/// The session is over: nobody waits any more.
+pub(crate) fn withdraw(state: &mut State, session: u64) {
+    state.asks.retain(|ask| ask.session != session);
+}

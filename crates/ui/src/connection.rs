@@ -1,0 +1,276 @@
+//! One server of the inspector: opens its session, holds it, notices its end, closes it.
+
+use crate::asks;
+use crate::hub::{Hub, HubFailure, MAX_SESSIONS};
+use crate::spec::{Prepared, ServerSpec};
+use mcproof_analysis::diagnosis::{self, Audience};
+use mcproof_client::{Answers, Canceler, Closed, Session, ShutdownTimeouts, Tap, open_session};
+use mcproof_record::{Diagnostic, Frame, FrameBody, Transcript};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio::sync::{Notify, RwLock};
+
+pub(crate) struct Connection {
+    pub(crate) id: u64,
+    pub(crate) spec: ServerSpec,
+    pub(crate) status: Status,
+    /// Newest last.
+    pub(crate) sessions: Vec<Recorded>,
+    pub(crate) live: Option<Live>,
+    /// Ends an attempt to connect.
+    abandon: Arc<Notify>,
+}
+
+/// How a connection is.
+pub(crate) enum Status {
+    Closed,
+    Opening,
+    Open,
+    Failed(Box<Diagnostic>),
+    /// By the server.
+    Ended(Box<Diagnostic>),
+    /// A session that is only looked at.
+    Recorded,
+}
+
+/// A session and its frames, also when it is over.
+#[derive(Clone)]
+pub(crate) struct Recorded {
+    pub(crate) id: u64,
+    pub(crate) frames: Frames,
+    opened_ms: u64,
+    /// What the server said of itself.
+    pub(crate) handshake: Option<Value>,
+}
+
+/// Where the frames of a session are.
+#[derive(Clone)]
+pub(crate) enum Frames {
+    Live(Tap),
+    Saved(Arc<Transcript>),
+}
+
+impl Recorded {
+    pub(crate) fn new(id: u64, frames: Frames, opened_ms: u64) -> Self {
+        Self { id, frames, opened_ms, handshake: None }
+    }
+}
+
+impl Frames {
+    /// Some frames from number `next` on, of about `bytes` bytes or less, unless a single one is larger.
+    pub(crate) fn from(&self, next: u64, bytes: usize) -> Vec<Frame> {
+        let take = |frames: &mut dyn Iterator<Item = &Frame>| {
+            let mut left = bytes;
+            let mut taken = Vec::new();
+            for frame in frames.skip_while(|frame| frame.id.0 < next) {
+                let size = frame_size(frame);
+                if size > left && !taken.is_empty() {
+                    break;
+                }
+                left = left.saturating_sub(size);
+                taken.push(frame.clone());
+            }
+            taken
+        };
+        match self {
+            Self::Live(tap) => tap.look(take),
+            Self::Saved(transcript) => take(&mut transcript.frames.iter()),
+        }
+    }
+
+    pub(crate) fn transcript(&self) -> Transcript {
+        match self {
+            Self::Live(tap) => tap.transcript(),
+            Self::Saved(transcript) => Transcript::clone(transcript),
+        }
+    }
+}
+
+/// About how many bytes a frame has as JSON.
+fn frame_size(frame: &Frame) -> usize {
+    let bytes = match &frame.body {
+        FrameBody::Line { bytes, .. } | FrameBody::Stderr { bytes } | FrameBody::Stdout { bytes } | FrameBody::HttpBody { bytes, .. } => {
+            bytes.len()
+        }
+        FrameBody::SseEvent { bytes, data, .. } => bytes.len() + data.as_ref().map_or(0, mcproof_record::Raw::len),
+        FrameBody::HttpRequest { body, .. } => body.len(),
+        _ => 0,
+    };
+    bytes + 200
+}
+
+/// An open session.
+#[derive(Clone)]
+pub(crate) struct Live {
+    pub(crate) recorded: u64,
+    /// Read while requests are under way; taken to be closed.
+    pub(crate) session: Arc<RwLock<Option<Session>>>,
+    /// By the key that the page gave each request.
+    pub(crate) cancelers: Arc<std::sync::Mutex<HashMap<String, Canceler>>>,
+}
+
+impl Connection {
+    pub(crate) fn new(id: u64, spec: ServerSpec) -> Self {
+        Self { id, spec, status: Status::Closed, sessions: Vec::new(), live: None, abandon: Arc::default() }
+    }
+
+    /// As the page gets it.
+    pub(crate) fn shown(&self) -> Value {
+        let (status, diagnostic) = match &self.status {
+            Status::Closed => ("closed", None),
+            Status::Opening => ("opening", None),
+            Status::Open => ("open", None),
+            Status::Failed(why) => ("failed", Some(why)),
+            Status::Ended(why) => ("ended", Some(why)),
+            Status::Recorded => ("recorded", None),
+        };
+        let sessions = self
+            .sessions
+            .iter()
+            .map(|recorded| json!({ "id": recorded.id, "openedMs": recorded.opened_ms, "handshake": recorded.handshake }));
+        json!({
+            "id": self.id,
+            "title": self.spec.title(),
+            "spec": self.spec.masked(),
+            "status": status,
+            "diagnostic": diagnostic,
+            "sessions": sessions.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Connects, and stays until the session is over. Whatever was open before is closed first.
+pub(crate) async fn open(hub: Arc<Hub>, id: u64) {
+    close(&hub, id).await;
+    let opened = hub.change(|state| {
+        let connection = state.connection(id)?;
+        connection.status = Status::Opening;
+        connection.abandon = Arc::default();
+        Some((connection.spec.clone(), Arc::clone(&connection.abandon)))
+    });
+    let Some((spec, abandon)) = opened else { return };
+    let Prepared { target, mut options, secrets, tap: bounds, hint } = match hub.connector.prepare(&spec) {
+        Ok(prepared) => prepared,
+        Err(diagnostic) => return hub.fail(id, *diagnostic),
+    };
+    let tap = hub.new_tap(bounds, secrets);
+    let opened_ms = hub.now_ms();
+    let Some(recorded) = hub.change(|state| {
+        let recorded = state.new_id();
+        let connection = state.connection(id)?;
+        connection.sessions.push(Recorded::new(recorded, Frames::Live(tap.clone()), opened_ms));
+        let surplus = connection.sessions.len().saturating_sub(MAX_SESSIONS);
+        connection.sessions.drain(..surplus);
+        Some(recorded)
+    }) else {
+        return;
+    };
+    let roots = options.answers.roots.take();
+    options.answers = Answers { roots, callback: Some(asks::callback(&hub, id, recorded)), ..Answers::default() };
+    let outcome = tokio::select! {
+        outcome = open_session(&target, &options, &tap) => outcome,
+        () = abandon.notified() => return,
+    };
+    let session = match outcome {
+        Ok(session) => session,
+        Err(failure) => {
+            let mut diagnostic = diagnosis::of_connect_failure(&failure, &target, &tap.transcript(), Audience::CommandLine);
+            if let (mcproof_client::ConnectFailure::Exited { .. }, Some(hint)) = (&failure, hint) {
+                diagnostic.hint = Some(hint);
+            }
+            return hub.fail(id, diagnostic.map_text(|text| tap.redacted(text)));
+        }
+    };
+    let handshake = tap.redacted_value(session.handshake().to_value());
+    let mut arrivals = session.arrivals();
+    let slot = Arc::new(RwLock::new(Some(session)));
+    let live = Live { recorded, session: Arc::clone(&slot), cancelers: Arc::default() };
+    hub.change(|state| {
+        if let Some(connection) = state.connection(id) {
+            connection.status = Status::Open;
+            if let Some(known) = connection.sessions.iter_mut().find(|known| known.id == recorded) {
+                known.handshake = Some(handshake);
+            }
+            connection.live = Some(live);
+        }
+    });
+    let ended = loop {
+        tokio::select! {
+            arrived = arrivals.changed() => {
+                let held = slot.read().await;
+                // It was closed by us.
+                let Some(session) = held.as_ref() else { return };
+                if let Some(closed) = session.closed_because() {
+                    break closed;
+                }
+                if arrived.is_err() {
+                    return;
+                }
+            }
+            () = abandon.notified() => return,
+        }
+    };
+    end(&hub, id, recorded, &ended, &tap);
+}
+
+/// The server has ended the session.
+fn end(hub: &Arc<Hub>, id: u64, recorded: u64, closed: &Closed, tap: &Tap) {
+    let mut diagnostic = Diagnostic::error("session-ended", closed.to_string());
+    diagnostic.evidence = Some(tap.transcript().tail(8, 12));
+    diagnostic.hint = Some("connect again to start it anew".to_owned());
+    let live = hub.change(|state| {
+        asks::withdraw(state, recorded);
+        let connection = state.connection(id)?;
+        if connection.live.as_ref().is_none_or(|live| live.recorded != recorded) {
+            return None;
+        }
+        connection.status = Status::Ended(Box::new(diagnostic.map_text(|text| tap.redacted(text))));
+        connection.live.take()
+    });
+    if let Some(live) = live {
+        tokio::spawn(async move { shut_down(live).await });
+    }
+}
+
+/// Ends the session, if there is one, and the server if we started it.
+pub(crate) async fn close(hub: &Arc<Hub>, id: u64) {
+    let live = hub.change(|state| {
+        let connection = state.connection(id)?;
+        connection.abandon.notify_waiters();
+        // One that begins to wait in this very moment is told as well.
+        connection.abandon.notify_one();
+        if matches!(connection.status, Status::Open | Status::Opening) {
+            connection.status = Status::Closed;
+        }
+        let live = connection.live.take();
+        if let Some(live) = &live {
+            asks::withdraw(state, live.recorded);
+        }
+        live
+    });
+    if let Some(live) = live {
+        shut_down(live).await;
+    }
+}
+
+async fn shut_down(live: Live) {
+    for (_, canceler) in live.cancelers.lock().unwrap_or_else(std::sync::PoisonError::into_inner).drain() {
+        canceler.cancel("the user has disconnected".to_owned());
+    }
+    if let Some(session) = live.session.write().await.take() {
+        session.close_within(ShutdownTimeouts::default()).await;
+    }
+}
+
+/// Ends a connection and forgets it.
+pub(crate) async fn remove(hub: &Arc<Hub>, id: u64) {
+    close(hub, id).await;
+    hub.change(|state| state.connections.retain(|connection| connection.id != id));
+}
+
+/// The open session of a connection.
+pub(crate) fn live(hub: &Hub, id: u64) -> Result<Live, HubFailure> {
+    let mut state = hub.state();
+    state.connection(id).ok_or(HubFailure::NoConnection)?.live.clone().ok_or(HubFailure::NotOpen)
+}

@@ -1,0 +1,93 @@
+//! The inspector: serves its page on loopback, holds sessions with servers for it, and streams what happens to it. Knows no flags and no
+//! files: which server a name or a command line means is decided by a [`Connector`].
+
+mod access;
+mod api;
+mod asks;
+mod assets;
+mod check;
+mod connection;
+mod hub;
+mod requests;
+mod spec;
+mod stream;
+
+pub use access::{Access, AccessFailure, Token};
+pub use spec::{Connector, KnownServer, Prepared, ServerSpec};
+
+use axum::Router;
+use hub::Hub;
+use mcproof_record::Transcript;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+use tokio::net::TcpListener;
+
+/// What the inspector is started with.
+pub struct Options {
+    pub access: Access,
+    pub connector: Arc<dyn Connector>,
+    /// Servers that the user named: they are connected at once.
+    pub servers: Vec<ServerSpec>,
+    /// Sessions that were recorded earlier, each with its name.
+    pub recorded: Vec<(String, Transcript)>,
+    /// The clock on the wall.
+    pub now: fn() -> SystemTime,
+    /// What this program calls itself.
+    pub version: &'static str,
+}
+
+/// An inspector that listens.
+pub struct Inspector {
+    listener: TcpListener,
+    access: Arc<Access>,
+    hub: Arc<Hub>,
+    address: SocketAddr,
+}
+
+impl Inspector {
+    /// Binds the address. Nobody is served yet.
+    ///
+    /// # Errors
+    /// The address is taken, or cannot be bound.
+    pub async fn bind(address: SocketAddr, options: Options) -> std::io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let Options { access, connector, servers, recorded, now, version } = options;
+        let access = Arc::new(access.at(address));
+        let hub = Hub::new(connector, now, version);
+        for (name, transcript) in recorded {
+            hub.add_recorded(name, transcript);
+        }
+        for server in servers {
+            let id = hub.add(server);
+            hub.open(id);
+        }
+        Ok(Self { listener, access, hub, address })
+    }
+
+    /// The address of the page, with the token in its fragment, which browsers do not send.
+    pub fn url(&self) -> String {
+        format!("http://{}/#token={}", self.address, self.access.token())
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `stopped` resolves; then ends all sessions and the servers that were started.
+    ///
+    /// # Errors
+    /// The listener failed.
+    pub async fn serve(self, stopped: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
+        let Self { listener, access, hub, .. } = self;
+        let router: Router = api::router(Arc::clone(&hub), access);
+        let serving = axum::serve(listener, router.into_make_service());
+        let served = tokio::select! {
+            served = serving => served,
+            () = stopped => Ok(()),
+        };
+        hub.close_all().await;
+        served
+    }
+}

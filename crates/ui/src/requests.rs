@@ -1,0 +1,150 @@
+//! Requests that the user sends to a server.
+
+use crate::connection::{self, Live};
+use crate::hub::{Hub, HubFailure};
+use crate::spec::REQUEST_TIMEOUT;
+use mcproof_analysis::diagnosis::{Audience, Scene, of_call_failure, of_list_failure};
+use mcproof_client::{CallFailure, Canceler, Deadline, ListFailure, Reply, Session, WaitOptions};
+use mcproof_record::{Diagnostic, FrameId};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::sync::PoisonError;
+use std::time::Duration;
+
+/// A request to send.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Request {
+    method: String,
+    #[serde(default)]
+    params: Option<Map<String, Value>>,
+    /// By which it can be canceled.
+    key: String,
+    /// Until there is a response or progress.
+    #[serde(default)]
+    timeout_ms: Option<u64>,
+    /// The array of all pages that is wanted, for the list methods.
+    #[serde(default)]
+    all_pages_of: Option<String>,
+}
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Outcome {
+    session: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Value>,
+    /// A JSON-RPC error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Value>,
+    /// Why there was no response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<Diagnostic>,
+    canceled: bool,
+    request_frame: Option<FrameId>,
+    frame: Option<FrameId>,
+    elapsed_us: Option<u64>,
+}
+
+impl Outcome {
+    fn of(session: u64) -> Self {
+        Self { session, result: None, error: None, failure: None, canceled: false, request_frame: None, frame: None, elapsed_us: None }
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+pub(crate) async fn send(hub: &Hub, id: u64, request: Request) -> Result<Outcome, HubFailure> {
+    let Live { recorded, session, cancelers } = connection::live(hub, id)?;
+    let held = session.read_owned().await;
+    let session = held.as_ref().ok_or(HubFailure::NotOpen)?;
+    let (canceler, cancellation) = Canceler::new();
+    cancelers.lock().unwrap_or_else(PoisonError::into_inner).insert(request.key.clone(), canceler);
+    let mut outcome = Outcome::of(recorded);
+    let idle = request.timeout_ms.map_or(REQUEST_TIMEOUT, Duration::from_millis).min(REQUEST_TIMEOUT);
+    match &request.all_pages_of {
+        Some(key) => match session.list(&request.method, key, idle).await {
+            Ok(listed) => {
+                let items = listed.items.into_iter().chain(listed.rejected.into_iter().map(|(tool, _)| tool)).collect();
+                outcome.result = Some(Value::Object(Map::from_iter([(key.clone(), Value::Array(items))])));
+                outcome.frame = Some(listed.frame);
+                outcome.elapsed_us = Some(micros(listed.elapsed));
+            }
+            Err(ListFailure::Rpc { error, frame, .. }) => {
+                outcome.error = Some(error.to_value());
+                outcome.frame = Some(frame);
+            }
+            Err(failure) => {
+                let scene = Scene::of(session, session.tap(), Audience::CommandLine).await;
+                outcome.failure = Some(of_list_failure(&failure, &request.method, &scene));
+            }
+        },
+        None => {
+            let deadline = Deadline { idle, maximum: Some(REQUEST_TIMEOUT) };
+            let terms = WaitOptions { deadline, cancellation: Some(cancellation) };
+            let replied = session.request(&request.method, request.params, terms).await;
+            note(session, replied, &mut outcome, &request.method).await;
+        }
+    }
+    cancelers.lock().unwrap_or_else(PoisonError::into_inner).remove(&request.key);
+    let tap = session.tap();
+    outcome.result = outcome.result.map(|result| tap.redacted_value(result));
+    outcome.error = outcome.error.map(|error| tap.redacted_value(error));
+    outcome.failure = outcome.failure.map(|failure| failure.map_text(|text| tap.redacted(text)));
+    Ok(outcome)
+}
+
+async fn note(session: &Session, replied: Result<Reply, CallFailure>, outcome: &mut Outcome, method: &str) {
+    match replied {
+        Ok(reply) => {
+            outcome.request_frame = reply.request_frame;
+            outcome.frame = Some(reply.frame);
+            outcome.elapsed_us = Some(micros(reply.elapsed));
+            match reply.answer {
+                Ok(result) => outcome.result = Some(result),
+                Err(error) => outcome.error = Some(error.to_value()),
+            }
+        }
+        Err(CallFailure::Cancelled { after, .. }) => {
+            outcome.canceled = true;
+            outcome.elapsed_us = Some(micros(after));
+        }
+        Err(failure) => {
+            let scene = Scene::of(session, session.tap(), Audience::CommandLine).await;
+            outcome.failure = Some(of_call_failure(&failure, method, &scene));
+        }
+    }
+}
+
+/// Cancels a request. False if it is over.
+pub(crate) fn cancel(hub: &Hub, id: u64, key: &str) -> Result<bool, HubFailure> {
+    let live = connection::live(hub, id)?;
+    let canceler = live.cancelers.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
+    Ok(canceler.map(|canceler| canceler.cancel("the user has canceled it".to_owned())).is_some())
+}
+
+/// A message as it stands, or bytes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Message {
+    message: Map<String, Value>,
+}
+
+pub(crate) async fn send_message(hub: &Hub, id: u64, message: Message) -> Result<Outcome, HubFailure> {
+    let Live { recorded, session, .. } = connection::live(hub, id)?;
+    let held = session.read_owned().await;
+    let session = held.as_ref().ok_or(HubFailure::NotOpen)?;
+    let mut outcome = Outcome::of(recorded);
+    match session.send_message(&message.message, RAW_TIMEOUT).await {
+        Ok(None) => {}
+        Ok(Some(reply)) => note(session, Ok(reply), &mut outcome, "the message").await,
+        Err(failure) => note(session, Err(failure), &mut outcome, "the message").await,
+    }
+    Ok(outcome)
+}
+
+/// Nothing cancels a message that is sent as it stands.
+const RAW_TIMEOUT: Duration = Duration::from_secs(30);

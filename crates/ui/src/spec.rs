@@ -1,0 +1,100 @@
+//! A server as the page describes it, and who finds out what that means.
+
+use mcproof_client::{ConnectOptions, TapBounds, Target};
+use mcproof_protocol::{EraChoice, TransportChoice};
+use mcproof_record::Diagnostic;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A server, as typed into the page or on the command line. Exactly one of `server`, `command` and `url` says which one; `url` and `command`
+/// together mean that the command starts what listens there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub struct ServerSpec {
+    /// What it is called in the page; made from the rest if it is empty.
+    pub name: String,
+    /// A name in a configuration file.
+    pub server: Option<String>,
+    /// The file that has it, if it is not one of this directory.
+    pub config: Option<String>,
+    pub command: Vec<String>,
+    pub url: Option<String>,
+    pub env: Vec<(String, String)>,
+    pub headers: Vec<(String, String)>,
+    pub cwd: Option<String>,
+    pub roots: Vec<String>,
+    /// `auto`, `stdio`, `http` or `sse`.
+    pub transport: Option<String>,
+    /// `auto`, `legacy` or `modern`.
+    pub era: Option<String>,
+    /// Only this revision.
+    pub revision: Option<String>,
+}
+
+impl ServerSpec {
+    /// What a user recognizes it by.
+    pub fn title(&self) -> String {
+        if !self.name.is_empty() {
+            return self.name.clone();
+        }
+        match (&self.server, &self.url) {
+            (Some(server), _) => server.clone(),
+            (None, Some(url)) => url.clone(),
+            (None, None) => self.command.join(" "),
+        }
+    }
+
+    /// Without the values that may be secret; their names stay.
+    pub(crate) fn masked(&self) -> Self {
+        let mask = |pairs: &[(String, String)]| pairs.iter().map(|(name, _)| (name.clone(), String::new())).collect();
+        Self { env: mask(&self.env), headers: mask(&self.headers), ..self.clone() }
+    }
+}
+
+/// A server that can be connected to.
+pub struct Prepared {
+    pub target: Target,
+    pub options: ConnectOptions,
+    /// Never to be recorded or shown.
+    pub secrets: Vec<String>,
+    pub tap: TapBounds,
+    /// What to do if the server ends at its start, where the way that it is started may be the reason.
+    pub hint: Option<String>,
+}
+
+/// A server of a configuration file.
+#[derive(Clone, Debug, Serialize)]
+pub struct KnownServer {
+    pub name: String,
+    /// As shown to the user.
+    pub file: String,
+}
+
+/// Finds out what a [`ServerSpec`] means: looks into configuration files, asks for a free port, reads credentials.
+pub trait Connector: Send + Sync + 'static {
+    /// # Errors
+    /// Says what is wrong with the description, in the words of a person who typed it.
+    fn prepare(&self, spec: &ServerSpec) -> Result<Prepared, Box<Diagnostic>>;
+
+    /// The file of a program that a server is started with.
+    fn find_program(&self, name: &str, prepared: &Prepared) -> Option<PathBuf>;
+
+    /// The servers that can be named here.
+    fn known(&self) -> Vec<KnownServer>;
+}
+
+/// The eras and transports that a request of the page may name.
+pub(crate) fn check_choices(spec: &ServerSpec) -> Result<(), String> {
+    let wrong = |what: &str, given: &str, known: &str| Err(format!("`{given}` is not a {what}: use {known}"));
+    if let Some(era) = spec.era.as_deref().filter(|era| era.parse::<EraChoice>().is_err()) {
+        return wrong("protocol era", era, "auto, legacy or modern");
+    }
+    if let Some(transport) = spec.transport.as_deref().filter(|transport| transport.parse::<TransportChoice>().is_err()) {
+        return wrong("transport", transport, "auto, stdio, http or sse");
+    }
+    Ok(())
+}
+
+/// The longest wait for one response: the page shows how long it has taken, and cancels.
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);

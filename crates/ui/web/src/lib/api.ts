@@ -1,0 +1,57 @@
+// The way to the program that serves this page. The token of its start comes in the fragment of the address, is taken out of it at once,
+// and is kept for this tab only.
+import type { JsonObject } from "./types";
+
+export class ApiError extends Error {
+  constructor(readonly status: number, message: string) {
+    super(message);
+  }
+}
+
+let token = "";
+
+export function takeToken() {
+  const fragment = new URLSearchParams(location.hash.slice(1));
+  const given = fragment.get("token");
+  if (given) {
+    sessionStorage.setItem("mcproof-token", given);
+    history.replaceState(null, "", location.pathname + location.search);
+  }
+  token = given ?? sessionStorage.getItem("mcproof-token") ?? "";
+}
+
+async function send(path: string, init: RequestInit): Promise<Response> {
+  const response = await fetch(path, { ...init, headers: { authorization: `Bearer ${token}`, ...init.headers }, cache: "no-store", credentials: "omit", redirect: "error" });
+  if (response.ok) return response;
+  const text = await response.text();
+  let message = text || `HTTP ${response.status}`;
+  try {
+    message = String((JSON.parse(text) as JsonObject).message ?? message);
+  } catch {
+    // It was plain text.
+  }
+  throw new ApiError(response.status, message);
+}
+
+export async function post<T>(path: string, body: unknown = {}): Promise<T> {
+  const response = await send(`/api/${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  return (await response.json()) as T;
+}
+
+export async function get<T>(path: string): Promise<T> {
+  return (await (await send(`/api/${path}`, {})).json()) as T;
+}
+
+/** The lines of the stream, until it ends. */
+export async function* stream(signal: AbortSignal): AsyncGenerator<JsonObject[]> {
+  const response = await send("/api/stream", { signal });
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop()!;
+    if (lines.length > 0) yield lines.filter((line) => line !== "").map((line) => JSON.parse(line) as JsonObject);
+  }
+}

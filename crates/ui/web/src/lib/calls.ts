@@ -1,0 +1,235 @@
+// Calls, derived from frames as they come: requests with their responses, notifications, HTTP requests without a message. The same
+// states as in the crate `mcproof-trace`.
+import { rawText } from "./text";
+import type { Frame, Json, JsonObject } from "./types";
+
+export type CallKind = "request" | "notification" | "http" | "unmatched";
+export type CallStatus =
+  | "pending" | "ok" | "input-required" | "tool-error" | "rpc-error" | "http-error" | "canceled" | "no-response";
+
+export interface Call {
+  key: number;
+  session: number;
+  kind: CallKind;
+  direction: "to-server" | "from-server";
+  method: string;
+  target?: string;
+  id?: Json;
+  start: number;
+  end?: number;
+  status: CallStatus;
+  code?: number;
+  message?: string;
+  http?: { exchange: number; method: string; url: string; status?: number };
+  parent?: number;
+  frames: number[];
+  request: string;
+  response?: string;
+  /** Changes when the call does. */
+  version: number;
+}
+
+export const ERRORS: CallStatus[] = ["tool-error", "rpc-error", "http-error", "no-response"];
+
+const FAR = 200_000;
+
+export class Tracker {
+  calls: Call[] = [];
+  private open = new Map<string, Call>();
+  private exchanges = new Map<number, { calls: Call[]; method: string; url: string; status?: number }>();
+  private progress = new Map<string, Call>();
+
+  constructor(private session: number) {}
+
+  push(frame: Frame) {
+    const { body } = frame;
+    switch (body.kind) {
+      case "line":
+        if (frame.direction !== "local") this.text(frame, rawText(body.bytes), frame.direction);
+        break;
+      case "http-request": {
+        const exchange = { calls: [] as Call[], method: body.method, url: body.url };
+        this.exchanges.set(body.exchange, exchange);
+        const text = rawText(body.body);
+        if (text === "" || !this.text(frame, text, "to-server", body.exchange)) {
+          const call = this.begin(frame, { kind: "http", direction: "to-server", method: body.method, target: pathOf(body.url), request: text });
+          call.http = { exchange: body.exchange, method: body.method, url: body.url };
+          exchange.calls.push(call);
+        }
+        break;
+      }
+      case "http-response":
+        for (const call of this.exchanges.get(body.exchange)?.calls ?? []) {
+          this.touch(call, frame);
+          if (call.http) call.http.status = body.status;
+          if (call.kind === "http") call.status = body.status >= 400 ? "http-error" : "pending";
+          if (call.kind === "notification" && body.status >= 400) call.status = "http-error";
+        }
+        break;
+      case "http-body":
+        if (!this.text(frame, rawText(body.bytes), "from-server", body.exchange))
+          for (const call of this.exchanges.get(body.exchange)?.calls ?? []) {
+            this.touch(call, frame);
+            if (call.response == null) call.response = rawText(body.bytes);
+          }
+        break;
+      case "sse-event":
+        if (body.data != null && !this.text(frame, rawText(body.data), "from-server", body.exchange))
+          for (const call of this.exchanges.get(body.exchange)?.calls ?? []) this.touch(call, frame);
+        break;
+      case "http-end":
+        for (const call of this.exchanges.get(body.exchange)?.calls ?? []) {
+          this.touch(call, frame);
+          if (call.kind === "http") {
+            call.end = frame.at_us;
+            if (call.status === "pending") call.status = body.error ? "no-response" : "ok";
+          } else if (call.kind === "request" && call.status === "pending" && ((call.http?.status ?? 200) >= 400 || body.error)) {
+            this.finish(call, frame, body.error ? "no-response" : "http-error");
+            call.message = body.error ?? `HTTP ${call.http?.status}`;
+          }
+        }
+        this.exchanges.delete(body.exchange);
+        break;
+      case "exited":
+      case "closed":
+        if (body.kind === "exited" || body.pipe === "stdout")
+          for (const call of [...this.open.values()]) {
+            if (call.direction !== "to-server") continue;
+            this.finish(call, frame, "no-response");
+            call.message = body.kind === "exited" ? exitText(body) : "the server closed its stdout";
+          }
+        break;
+    }
+  }
+
+  /** Takes a message or a batch of them; false if the text is none. */
+  private text(frame: Frame, text: string, direction: "to-server" | "from-server", exchange?: number): boolean {
+    let parsed: Json;
+    try {
+      parsed = JSON.parse(text) as Json;
+    } catch {
+      return false;
+    }
+    const messages = Array.isArray(parsed) ? parsed : [parsed];
+    let any = false;
+    for (const message of messages) {
+      if (message == null || typeof message !== "object" || Array.isArray(message)) continue;
+      any = this.message(frame, message, messages.length === 1 ? text : JSON.stringify(message), direction, exchange) || any;
+    }
+    return any;
+  }
+
+  private message(frame: Frame, message: JsonObject, text: string, direction: "to-server" | "from-server", exchange?: number): boolean {
+    const { method, id } = message;
+    if (typeof method === "string") {
+      const params = isObject(message.params) ? message.params : {};
+      const request = id !== undefined && id !== null;
+      const call = this.begin(frame, { kind: request ? "request" : "notification", direction, method, target: targetOf(method, params), request: text });
+      const carrier = exchange == null ? undefined : this.exchanges.get(exchange);
+      if (carrier && direction === "to-server") {
+        call.http = { exchange: exchange!, method: carrier.method, url: carrier.url };
+        carrier.calls.push(call);
+      }
+      if (request) {
+        call.id = id;
+        this.open.set(`${direction} ${JSON.stringify(id)}`, call);
+        const token = isObject(params._meta) ? params._meta.progressToken : undefined;
+        if (token !== undefined) this.progress.set(JSON.stringify(token), call);
+        if (direction === "from-server") call.parent = carrier?.calls[0]?.key ?? this.lastOpen()?.key;
+      } else {
+        call.status = "ok";
+        call.end = frame.at_us;
+        if (method === "notifications/progress") call.parent = this.progress.get(JSON.stringify(params.progressToken))?.key;
+        else if (direction === "from-server") call.parent = carrier?.calls[0]?.key;
+        if (method === "notifications/cancelled") {
+          const canceled = this.open.get(`${direction} ${JSON.stringify(params.requestId)}`);
+          if (canceled) this.finish(canceled, frame, "canceled");
+        }
+        const parent = call.parent ? this.calls[call.parent - 1] : undefined;
+        if (parent) this.touch(parent, frame);
+      }
+      return true;
+    }
+    if (!("result" in message) && !("error" in message)) return false;
+    const other = direction === "to-server" ? "from-server" : "to-server";
+    const key = `${other} ${JSON.stringify(id)}`;
+    const call = this.open.get(key) ?? (id == null && exchange != null ? this.exchanges.get(exchange)?.calls.find((c) => c.status === "pending") : undefined);
+    if (!call) {
+      const unmatched = this.begin(frame, { kind: "unmatched", direction, method: "response", target: id === undefined ? undefined : JSON.stringify(id), request: text });
+      unmatched.status = "ok";
+      unmatched.end = frame.at_us;
+      return true;
+    }
+    call.response = text;
+    const { error, result } = message;
+    let status: CallStatus = "ok";
+    if (isObject(error)) {
+      status = "rpc-error";
+      call.code = typeof error.code === "number" ? error.code : undefined;
+      call.message = typeof error.message === "string" ? error.message : undefined;
+    } else if (isObject(result)) {
+      if (result.isError === true) {
+        status = "tool-error";
+        call.message = firstText(result);
+      } else if (result.resultType === "input_required") status = "input-required";
+    }
+    this.finish(call, frame, status);
+    return true;
+  }
+
+  private begin(frame: Frame, facts: Pick<Call, "kind" | "direction" | "method" | "target" | "request">): Call {
+    const call: Call = { key: this.calls.length + 1, session: this.session, start: frame.at_us, status: "pending", frames: [frame.id], version: 0, ...facts };
+    this.calls.push(call);
+    return call;
+  }
+
+  private touch(call: Call, frame: Frame) {
+    call.version++;
+    if (call.frames.length < FAR && call.frames[call.frames.length - 1] !== frame.id) call.frames.push(frame.id);
+  }
+
+  private finish(call: Call, frame: Frame, status: CallStatus) {
+    this.touch(call, frame);
+    call.status = status;
+    call.end = frame.at_us;
+    if (call.id !== undefined) this.open.delete(`${call.direction} ${JSON.stringify(call.id)}`);
+  }
+
+  private lastOpen(): Call | undefined {
+    let last: Call | undefined;
+    for (const call of this.open.values()) if (call.direction === "to-server") last = call;
+    return last;
+  }
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return value !== null && typeof value === "object" && !Array.isArray(value);
+}
+
+export function exitText({ code, signal }: { code: number | null; signal: number | null }): string {
+  return code != null ? `the server exited with code ${code}` : `the server was ended by signal ${signal}`;
+}
+
+function targetOf(method: string, params: JsonObject): string | undefined {
+  const text = (value: Json | undefined) => (typeof value === "string" ? value : undefined);
+  if (method === "completion/complete" && isObject(params.ref)) return text(params.ref.name) ?? text(params.ref.uri);
+  if (method === "notifications/message") return text(params.level);
+  if (method === "notifications/progress")
+    return params.total != null ? `${params.progress} of ${params.total}` : params.progress != null ? String(params.progress) : undefined;
+  return text(params.name) ?? text(params.uri) ?? text(params.taskId) ?? text(params.level);
+}
+
+function firstText(result: JsonObject): string | undefined {
+  const content = Array.isArray(result.content) ? result.content : [];
+  const block = content.find((block) => isObject(block) && typeof block.text === "string");
+  return isObject(block) ? String(block.text).slice(0, 400) : undefined;
+}
+
+function pathOf(url: string): string {
+  try {
+    const { pathname, search } = new URL(url);
+    return pathname + search;
+  } catch {
+    return url;
+  }
+}

@@ -1,0 +1,335 @@
+// All that the page knows: what the program told, and where the user is.
+import { batch, computed, effect, signal } from "@preact/signals";
+import { ApiError, get, post, stream } from "./api";
+import { isObject, Tracker, type Call } from "./calls";
+import type { Connection, Frame, Json, JsonObject, Outcome, Overview } from "./types";
+
+// ---- what the program tells
+
+export const overview = signal<Overview | null>(null);
+export const link = signal<"connecting" | "live" | "lost" | "denied" | "offline">("connecting");
+
+export interface SessionData {
+  id: number;
+  frames: Map<number, Frame>;
+  tracker: Tracker;
+  last: number;
+  stderr: Frame[];
+  logs: Call[];
+  /** The end of the newest frame. */
+  until: number;
+}
+
+export const sessions = new Map<number, SessionData>();
+/** Changes with every batch of frames. */
+export const frameVersion = signal(0);
+
+const MOST_FRAMES = 400_000;
+
+function session(id: number): SessionData {
+  let found = sessions.get(id);
+  if (!found) {
+    found = { id, frames: new Map(), tracker: new Tracker(id), last: -1, stderr: [], logs: [], until: 0 };
+    sessions.set(id, found);
+  }
+  return found;
+}
+
+export function takeFrames(id: number, frames: Frame[]) {
+  const data = session(id);
+  for (const frame of frames) {
+    if (frame.id <= data.last) continue;
+    data.last = frame.id;
+    data.until = Math.max(data.until, frame.at_us);
+    data.frames.set(frame.id, frame);
+    if (data.frames.size > MOST_FRAMES) data.frames.delete(data.frames.keys().next().value!);
+    if (frame.body.kind === "stderr" || frame.body.kind === "stdout") data.stderr.push(frame);
+    const before = data.tracker.calls.length;
+    data.tracker.push(frame);
+    for (const call of data.tracker.calls.slice(before)) {
+      if (call.method === "notifications/message") data.logs.push(call);
+      if (call.direction === "from-server" && call.method.endsWith("/list_changed")) relist(id, call.method);
+    }
+  }
+  frameVersion.value++;
+}
+
+export function takeOverview(next: Overview) {
+  const known = new Set(next.connections.flatMap((connection) => connection.sessions.map((session) => session.id)));
+  for (const id of sessions.keys()) if (!known.has(id)) sessions.delete(id);
+  const before = overview.value;
+  overview.value = next;
+  if (selected.value == null || !next.connections.some((connection) => connection.id === selected.value)) {
+    const open = next.connections.find((connection) => connection.status === "open") ?? next.connections[0];
+    selected.value = open?.id ?? null;
+  }
+  for (const connection of next.connections) {
+    const old = before?.connections.find((old) => old.id === connection.id);
+    const id = connection.sessions.at(-1)?.id;
+    if (connection.status === "open" && id !== undefined && catalogs.value.get(connection.id)?.session !== id) void loadCatalog(connection);
+    if (old && old.status !== connection.status && (connection.status === "failed" || connection.status === "ended"))
+      toast(`${connection.title}: ${connection.diagnostic?.message ?? connection.status}`, "error");
+  }
+}
+
+export async function follow() {
+  for (let patience = 300; ; patience = Math.min(patience * 2, 5000)) {
+    try {
+      for await (const lines of stream(new AbortController().signal)) {
+        patience = 300;
+        batch(() => {
+          link.value = "live";
+          for (const line of lines) {
+            if (line.type === "state") takeOverview(line as unknown as Overview);
+            else if (line.type === "frames") takeFrames(line.session as number, line.frames as unknown as Frame[]);
+          }
+        });
+      }
+      link.value = "lost";
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401) {
+        link.value = "denied";
+        return;
+      }
+      link.value = "lost";
+    }
+    await new Promise((resolve) => setTimeout(resolve, patience));
+  }
+}
+
+// ---- where the user is
+
+export type View = "overview" | "tools" | "prompts" | "resources" | "tasks" | "logs" | "check" | "saved" | "connect";
+
+export const selected = signal<number | null>(null);
+export const view = signal<View>("overview");
+/** The tool, prompt or URI that is looked at, by view. */
+export const item = signal<Partial<Record<View, string>>>({});
+/** The call whose story is shown. */
+export const story = signal<{ session: number; key: number } | null>(null);
+/** The call that another one is compared with. */
+export const compared = signal<{ session: number; key: number } | null>(null);
+export const pane = signal<"side" | "main" | "traffic">("main");
+export const paletteOpen = signal(false);
+export const trafficOpen = signal(localStorage.getItem("mcproof-traffic") !== "closed");
+export const trafficWidth = signal(Number(localStorage.getItem("mcproof-traffic-width")) || 440);
+export const filterText = signal("");
+/** A span of time that is looked at, in microseconds of the session. */
+export const brush = signal<[number, number] | null>(null);
+export const theme = signal<"auto" | "light" | "dark">((localStorage.getItem("mcproof-theme") as "light" | "dark" | null) ?? "auto");
+
+/** Changes when the system's light turns dark. */
+export const systemDark = signal(matchMedia("(prefers-color-scheme: dark)").matches);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => (systemDark.value = event.matches));
+
+effect(() => {
+  document.documentElement.dataset.theme = theme.value;
+  localStorage.setItem("mcproof-theme", theme.value);
+});
+effect(() => localStorage.setItem("mcproof-traffic", trafficOpen.value ? "open" : "closed"));
+effect(() => localStorage.setItem("mcproof-traffic-width", String(trafficWidth.value)));
+
+export const connection = computed<Connection | null>(() => overview.value?.connections.find((one) => one.id === selected.value) ?? null);
+export const handshake = computed(() => connection.value?.sessions.at(-1)?.handshake ?? null);
+export const currentSession = computed(() => {
+  frameVersion.value;
+  const id = connection.value?.sessions.at(-1)?.id;
+  return id === undefined ? undefined : sessions.get(id);
+});
+
+export function select(id: number) {
+  batch(() => {
+    selected.value = id;
+    story.value = null;
+    brush.value = null;
+    if (view.value === "connect") view.value = "overview";
+  });
+}
+
+export function go(to: View, what?: string) {
+  batch(() => {
+    view.value = to;
+    story.value = null;
+    if (what !== undefined) item.value = { ...item.value, [to]: what };
+    pane.value = "main";
+  });
+}
+
+export function tell(call: Call) {
+  batch(() => {
+    story.value = { session: call.session, key: call.key };
+    pane.value = "main";
+  });
+}
+
+// ---- what a server offers
+
+export interface List {
+  items: JsonObject[];
+  state: "idle" | "loading" | "ready" | "failed";
+  error?: string;
+}
+export interface Catalog {
+  session: number;
+  tools: List;
+  prompts: List;
+  resources: List;
+  templates: List;
+}
+export type ListName = "tools" | "prompts" | "resources" | "templates";
+
+export const catalogs = signal(new Map<number, Catalog>());
+export const catalog = computed(() => (selected.value == null ? undefined : catalogs.value.get(selected.value)));
+
+const LISTS: Record<ListName, { method: string; key: string; capability: string }> = {
+  tools: { method: "tools/list", key: "tools", capability: "tools" },
+  prompts: { method: "prompts/list", key: "prompts", capability: "prompts" },
+  resources: { method: "resources/list", key: "resources", capability: "resources" },
+  templates: { method: "resources/templates/list", key: "resourceTemplates", capability: "resources" },
+};
+
+function putList(id: number, name: ListName, list: List) {
+  const known = catalogs.value.get(id);
+  if (!known) return;
+  const next = new Map(catalogs.value);
+  next.set(id, { ...known, [name]: list });
+  catalogs.value = next;
+}
+
+async function loadCatalog(connection: Connection) {
+  const empty: List = { items: [], state: "idle" };
+  const session = connection.sessions.at(-1)!;
+  const next = new Map(catalogs.value);
+  next.set(connection.id, { session: session.id, tools: empty, prompts: empty, resources: empty, templates: empty });
+  catalogs.value = next;
+  const declared = session.handshake?.capabilities ?? {};
+  for (const name of Object.keys(LISTS) as ListName[]) if (LISTS[name].capability in declared) void loadList(connection.id, name);
+}
+
+export async function loadList(id: number, name: ListName) {
+  const { method, key } = LISTS[name];
+  const before = catalogs.value.get(id)?.[name].items ?? [];
+  putList(id, name, { items: before, state: "loading" });
+  try {
+    const outcome = await request(id, method, undefined, { allPagesOf: key, timeoutMs: 60_000 });
+    const items = outcome.result?.[key];
+    if (Array.isArray(items)) putList(id, name, { items: items.filter(isObject), state: "ready" });
+    else putList(id, name, { items: before, state: "failed", error: outcome.error?.message ?? outcome.failure?.message ?? "no list in the response" });
+  } catch (error) {
+    putList(id, name, { items: before, state: "failed", error: String((error as Error).message) });
+  }
+}
+
+const waiting = new Map<string, ReturnType<typeof setTimeout>>();
+
+/** A server that announces changes one after another is asked once. */
+function relist(session: number, method: string) {
+  const owner = overview.value?.connections.find((one) => one.status === "open" && one.sessions.at(-1)?.id === session);
+  if (!owner) return;
+  const names: ListName[] = method.includes("tools") ? ["tools"] : method.includes("prompts") ? ["prompts"] : method.includes("resources") ? ["resources", "templates"] : [];
+  for (const name of names) {
+    const key = `${owner.id} ${name}`;
+    clearTimeout(waiting.get(key));
+    waiting.set(key, setTimeout(() => void loadList(owner.id, name), 400));
+  }
+}
+
+// ---- requests
+
+let nextKey = 0;
+export const newKey = () => `${Date.now().toString(36)}-${++nextKey}`;
+
+export function request(
+  id: number, method: string, params?: JsonObject, options: { key?: string; allPagesOf?: string; timeoutMs?: number } = {},
+): Promise<Outcome> {
+  const { key = newKey(), ...rest } = options;
+  return post<Outcome>(`connections/${id}/request`, { method, ...(params ? { params } : {}), key, ...rest });
+}
+
+export const cancel = (id: number, key: string) => post(`connections/${id}/cancel`, { key });
+
+// ---- what is under way and what came of it, by connection and item
+
+export interface Run {
+  key: string;
+  startedAt: number;
+  outcome?: Outcome;
+  refused?: string;
+  method: string;
+  params: JsonObject;
+}
+export const runs = signal(new Map<string, Run>());
+export const drafts = signal(new Map<string, Json>());
+
+const put = <V>(map: { value: Map<string, V> }, key: string, value: V) => {
+  const next = new Map(map.value);
+  next.set(key, value);
+  map.value = next;
+};
+export const setDraft = (slot: string, value: Json) => put(drafts, slot, value);
+
+export async function run(slot: string, id: number, method: string, params: JsonObject): Promise<Run> {
+  const started: Run = { key: newKey(), startedAt: performance.now(), method, params };
+  put(runs, slot, started);
+  let ended: Run;
+  try {
+    ended = { ...started, outcome: await request(id, method, params, { key: started.key }) };
+  } catch (error) {
+    ended = { ...started, refused: (error as Error).message };
+  }
+  if (runs.value.get(slot)?.key === started.key) put(runs, slot, ended);
+  return ended;
+}
+
+/** The call of a run, once its frames are here. */
+export function callOf(outcome: Outcome): Call | undefined {
+  const calls = sessions.get(outcome.session)?.tracker.calls ?? [];
+  const frame = outcome.requestFrame ?? outcome.frame;
+  for (let index = calls.length - 1; index >= 0; index--) if (calls[index]!.kind === "request" && calls[index]!.frames.includes(frame!)) return calls[index];
+  return undefined;
+}
+
+// ---- messages that go away
+
+export const toasts = signal<{ id: number; text: string; kind: "info" | "error" }[]>([]);
+let nextToast = 0;
+export function toast(text: string, kind: "info" | "error" = "info") {
+  const id = ++nextToast;
+  toasts.value = [...toasts.value.slice(-3), { id, text, kind }];
+  setTimeout(() => (toasts.value = toasts.value.filter((one) => one.id !== id)), kind === "error" ? 9000 : 3500);
+}
+
+// ---- check
+
+export interface Findings {
+  findings: { rule: string; requirement: string; finding: import("./types").Finding }[];
+  pages: JsonObject[];
+}
+export const findings = signal(new Map<number, Findings>());
+export async function judge(session: number) {
+  const found = await get<Findings>(`sessions/${session}/findings`);
+  const next = new Map(findings.value);
+  next.set(session, found);
+  findings.value = next;
+}
+
+// ---- saved calls
+
+export interface Step {
+  title: string;
+  method: string;
+  params: JsonObject;
+  /** The payload that came, for the expectation. */
+  payload?: Json;
+  failed?: boolean;
+}
+export const steps = signal<Step[]>(readSteps());
+function readSteps(): Step[] {
+  try {
+    const parsed: unknown = JSON.parse(localStorage.getItem("mcproof-steps") ?? "[]");
+    return Array.isArray(parsed) ? (parsed as Step[]) : [];
+  } catch {
+    return [];
+  }
+}
+effect(() => localStorage.setItem("mcproof-steps", JSON.stringify(steps.value)));

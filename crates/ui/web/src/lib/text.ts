@@ -1,0 +1,66 @@
+// Texts for people. What a server sent may hide or turn text around it: such characters are shown by their code.
+import type { Raw } from "./types";
+
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+
+/** With the characters that a reader would not see as `\u{…}`. Tabs and line feeds stay. */
+export function visible(text: string): string {
+  return text.replace(UNSEEN, (unseen) => `\\u{${unseen.codePointAt(0)!.toString(16)}}`);
+}
+
+export function rawText(raw: Raw | null | undefined): string {
+  if (raw == null) return "";
+  if (typeof raw === "string") return raw;
+  return new TextDecoder("utf-8", { fatal: false }).decode(bytesOf(raw));
+}
+
+export function bytesOf(raw: Raw): Uint8Array {
+  if (typeof raw === "string") return new TextEncoder().encode(raw);
+  return Uint8Array.from(atob(raw.base64), (char) => char.charCodeAt(0));
+}
+
+export function duration(micros: number | null | undefined): string {
+  if (micros == null) return "";
+  if (micros < 1000) return `${Math.max(0, Math.round(micros))} µs`;
+  const millis = micros / 1000;
+  if (millis < 10) return `${millis.toFixed(1)} ms`;
+  if (millis < 1000) return `${Math.round(millis)} ms`;
+  const seconds = millis / 1000;
+  if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 2 : 1)} s`;
+  return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+}
+
+/** A time since the session began. */
+export function clock(micros: number): string {
+  const seconds = micros / 1e6;
+  if (seconds < 60) return `+${seconds.toFixed(3)}`;
+  const minutes = Math.floor(seconds / 60);
+  return `+${minutes}:${(seconds - minutes * 60).toFixed(2).padStart(5, "0")}`;
+}
+
+export function size(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`;
+  if (bytes < 1e6) return `${(bytes / 1000).toFixed(bytes < 10_000 ? 1 : 0)} kB`;
+  return `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+export function count(number: number, noun: string, plural = `${noun}s`): string {
+  return `${number.toLocaleString("en")} ${number === 1 ? noun : plural}`;
+}
+
+export async function copy(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function download(name: string, text: string, type = "text/plain") {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

@@ -1,0 +1,113 @@
+// What the server of the page sends. The names are those of the Rust types.
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+export type JsonObject = { [key: string]: Json };
+
+export type Raw = string | { base64: string };
+
+export interface Frame {
+  id: number;
+  at_us: number;
+  direction: "to-server" | "from-server" | "local";
+  body: FrameBody;
+}
+
+export type FrameBody =
+  | { kind: "line"; bytes: Raw; unterminated?: boolean }
+  | { kind: "stderr"; bytes: Raw }
+  | { kind: "stdout"; bytes: Raw }
+  | { kind: "http-request"; exchange: number; method: string; url: string; headers: [string, string][]; body: Raw }
+  | { kind: "http-response"; exchange: number; status: number; headers: [string, string][] }
+  | { kind: "http-body"; exchange: number; bytes: Raw }
+  | { kind: "sse-event"; exchange: number; bytes: Raw; event: string | null; id: string | null; data: Raw | null }
+  | { kind: "http-end"; exchange: number; error: string | null }
+  | { kind: "spawned"; pid: number; command: string[] }
+  | { kind: "exited"; code: number | null; signal: number | null }
+  | { kind: "closed"; pipe: string }
+  | { kind: "signalled"; signal: string }
+  | { kind: "note"; text: string };
+
+export interface Handshake {
+  era: "legacy" | "modern";
+  transport: string;
+  protocolVersion: string;
+  capabilities: JsonObject;
+  serverInfo?: JsonObject;
+  instructions?: string;
+}
+
+export interface Diagnostic {
+  code: string;
+  severity: "note" | "warning" | "error";
+  message: string;
+  actual?: string;
+  evidence?: { frames: Frame[]; omitted: number; stderr: string[] };
+  hint?: string;
+}
+
+export interface Spec {
+  name: string;
+  server: string | null;
+  config: string | null;
+  command: string[];
+  url: string | null;
+  env: [string, string][];
+  headers: [string, string][];
+  cwd: string | null;
+  roots: string[];
+  transport: string | null;
+  era: string | null;
+  revision: string | null;
+}
+
+export type Status = "closed" | "opening" | "open" | "failed" | "ended" | "recorded";
+
+export interface Connection {
+  id: number;
+  title: string;
+  spec: Spec;
+  status: Status;
+  diagnostic: Diagnostic | null;
+  sessions: { id: number; openedMs: number; handshake: Handshake | null }[];
+}
+
+export interface Ask {
+  id: number;
+  connection: number;
+  session: number;
+  method: string;
+  params: JsonObject;
+  askedMs: number;
+}
+
+export interface Overview {
+  revision: number;
+  version: string;
+  connections: Connection[];
+  asks: Ask[];
+  known: { name: string; file: string }[];
+}
+
+export interface Outcome {
+  session: number;
+  result?: JsonObject;
+  error?: { code: number; message: string; data?: Json };
+  failure?: Diagnostic;
+  canceled: boolean;
+  requestFrame: number | null;
+  frame: number | null;
+  elapsedUs: number | null;
+}
+
+export interface Finding {
+  severity: "note" | "warning" | "error";
+  level: string;
+  message: string;
+  conversation: number;
+  frames: number[];
+  source: string;
+  remedy: string;
+  cause?: string;
+  defect?: { sdk: { name: string; version: string }; fixed?: string; advice: string };
+  accepted?: boolean;
+}

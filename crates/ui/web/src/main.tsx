@@ -1,0 +1,19 @@
+import { render } from "preact";
+import { takeToken } from "./lib/api";
+import { follow, paletteOpen, story, trafficOpen } from "./lib/store";
+import "./style.css";
+import { App } from "./ui/shell";
+
+addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+    event.preventDefault();
+    paletteOpen.value = !paletteOpen.value;
+  } else if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "j") {
+    event.preventDefault();
+    trafficOpen.value = !trafficOpen.value;
+  } else if (event.key === "Escape" && !paletteOpen.value && story.value && !(event.target instanceof HTMLInputElement)) story.value = null;
+});
+
+takeToken();
+render(<App />, document.getElementById("app")!);
+void follow();

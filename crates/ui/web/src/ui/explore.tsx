@@ -1,0 +1,228 @@
+// What a server offers: the list at the side, and the one that is looked at.
+import { useMemo, useState } from "preact/hooks";
+import { isObject } from "../lib/calls";
+import { initial, resolve } from "../lib/schema";
+import { catalog, connection, drafts, go, handshake, item, loadList, request, run, runs, cancel, setDraft, toast, view, type List, type ListName } from "../lib/store";
+import { visible } from "../lib/text";
+import type { Json, JsonObject } from "../lib/types";
+import { Badge, Button, Empty, Icon, Menu, Rows, Tabs } from "./basics";
+import { SchemaForm } from "./form";
+import { Markdown, Tree } from "./result";
+import { keepMenu, RunResult, stepOf } from "./story";
+
+const titleOf = (one: JsonObject) => (typeof one.title === "string" && one.title !== "" ? one.title : isObject(one.annotations) && typeof one.annotations.title === "string" ? one.annotations.title : undefined);
+const nameOf = (one: JsonObject) => String(one.name ?? "");
+
+/** Whether all words stand in the text, in any order. */
+const fits = (needle: string, ...texts: (string | undefined)[]) => {
+  const text = texts.join(" ").toLowerCase();
+  return needle.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+};
+
+export function SideList() {
+  const [needle, setNeedle] = useState("");
+  const now = view.value;
+  const known = catalog.value;
+  if (!known || !(now === "tools" || now === "prompts" || now === "resources")) return null;
+  const lists: [ListName, List][] = now === "resources" ? [["resources", known.resources], ["templates", known.templates]] : [[now, known[now]]];
+  const all = lists.flatMap(([kind, list]) => list.items.map((one) => ({ kind, one, key: kind === "tools" || kind === "prompts" ? nameOf(one) : String(one.uri ?? one.uriTemplate ?? "") })));
+  const found = needle === "" ? all : all.filter(({ one, key }) => fits(needle, key, nameOf(one), titleOf(one), typeof one.description === "string" ? one.description : ""));
+  const failed = lists.find(([, list]) => list.state === "failed");
+  const loading = lists.some(([, list]) => list.state === "loading");
+  const current = found.findIndex(({ key }) => key === item.value[now]);
+  return (
+    <div class="side-list" data-testid={`list-${now}`}>
+      <div class="side-search">
+        <Icon name="search" size={14} /><input type="search" aria-label={`Search ${now}`} placeholder={`Search ${all.length} ${now}`} value={needle} onInput={(event) => setNeedle(event.currentTarget.value)} />
+        <Button kind="quiet" icon="again" label={`Read ${now} again`} onClick={() => lists.forEach(([name]) => void loadList(connection.value!.id, name))} />
+      </div>
+      {failed && <p class="note error">{visible(failed[1].error ?? "")}</p>}
+      {all.length === 0 ? <p class="muted small pad">{loading ? "Loading…" : failed ? "" : `The server lists no ${now}.`}</p> : found.length === 0 ? <p class="muted small pad">Nothing matches.</p> : (
+        <Rows items={found} height={44} label={now} testid={`items-${now}`} current={current} keyOf={({ kind, key }) => `${kind} ${key}`} onMove={(index) => go(now, found[index]!.key)} row={({ one, kind, key }) => (
+          <div class="offer">
+            <span class="offer-name">{visible(now === "resources" ? nameOf(one) || key : key)}{kind === "templates" && <Badge>template</Badge>}</span>
+            <span class="offer-about">{visible(String(now === "resources" ? key : (titleOf(one) ?? one.description ?? "")).slice(0, 120))}</span>
+          </div>
+        )} />
+      )}
+    </div>
+  );
+}
+
+function Annotations({ tool }: { tool: JsonObject }) {
+  const given = isObject(tool.annotations) ? tool.annotations : {};
+  return (
+    <>
+      {given.readOnlyHint === true && <Badge kind="ok">read-only</Badge>}
+      {given.readOnlyHint === false && given.destructiveHint !== false && <Badge kind="error">destructive</Badge>}
+      {given.idempotentHint === true && <Badge>idempotent</Badge>}
+      {given.openWorldHint === true && <Badge>open world</Badge>}
+      {isObject(tool.execution) && typeof tool.execution.taskSupport === "string" && tool.execution.taskSupport !== "forbidden" && <Badge kind="info">task {tool.execution.taskSupport}</Badge>}
+      {isObject(tool._meta) && (isObject(tool._meta.ui) || "ui/resourceUri" in tool._meta) && <Badge kind="info">app</Badge>}
+    </>
+  );
+}
+
+function About({ text }: { text: Json | undefined }) {
+  if (typeof text !== "string" || text === "") return null;
+  return <div class="about"><Markdown text={text} /></div>;
+}
+
+export function Explore() {
+  const now = view.value as "tools" | "prompts" | "resources";
+  const known = catalog.value;
+  const key = item.value[now];
+  const id = connection.value?.id;
+  if (!known || id === undefined) return <Empty icon="plug" title="Not connected">Connect to see what the server offers.</Empty>;
+  const first = (now === "resources" ? [...known.resources.items, ...known.templates.items] : known[now].items)[0];
+  if (key === undefined) {
+    if (first === undefined) return <Empty icon="boxes" title={`No ${now}`}>The server lists none.</Empty>;
+    return <Empty icon={now === "tools" ? "wrench" : now === "prompts" ? "message" : "file"} title={`Choose one of the ${now}`}>Or press Ctrl-K and type a part of its name.</Empty>;
+  }
+  const slot = `${id} ${now} ${key}`;
+  if (now === "tools") {
+    const tool = known.tools.items.find((one) => one.name === key);
+    return tool ? <Tool key={slot} tool={tool} slot={slot} id={id} /> : <Empty icon="wrench" title={`No tool ${key}`}>The server no longer lists it.</Empty>;
+  }
+  if (now === "prompts") {
+    const prompt = known.prompts.items.find((one) => one.name === key);
+    return prompt ? <Prompt key={slot} prompt={prompt} slot={slot} id={id} /> : <Empty icon="message" title={`No prompt ${key}`} />;
+  }
+  const resource = known.resources.items.find((one) => one.uri === key);
+  if (resource) return <Resource key={slot} resource={resource} slot={slot} id={id} />;
+  const template = known.templates.items.find((one) => one.uriTemplate === key);
+  return template ? <Template key={slot} template={template} slot={slot} id={id} /> : <Resource key={slot} resource={{ uri: key, name: key }} slot={slot} id={id} />;
+}
+
+function Send({ slot, id, text, disabled, send, method }: { slot: string; id: number; text: string; disabled?: boolean; send: () => void; method: string }) {
+  const last = runs.value.get(slot);
+  const waiting = last !== undefined && !last.outcome && !last.refused;
+  const outcome = last?.outcome;
+  const open = connection.value?.status === "open";
+  return (
+    <div class="send">
+      {waiting ? <Button kind="danger" icon="stop" data-testid="cancel" onClick={() => void cancel(id, last.key)}>Cancel</Button> : <Button kind="primary" icon="play" data-testid="send" disabled={disabled || !open} onClick={send}>{text}<kbd>Ctrl ↵</kbd></Button>}
+      {!open && <span class="muted small">not connected</span>}
+      <span class="grow" />
+      {outcome && !waiting && <Menu icon="plus" label="Keep this call" text="Keep" testid="keep" items={keepMenu(stepOf(method, last!.params, outcome.result, outcome.error !== undefined || outcome.result?.isError === true))} />}
+    </div>
+  );
+}
+
+const onEnter = (send: () => void) => (event: KeyboardEvent) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    send();
+  }
+};
+
+function Tool({ tool, slot, id }: { tool: JsonObject; slot: string; id: number }) {
+  const schema = useMemo(() => (isObject(tool.inputSchema) ? tool.inputSchema : {}), [tool]);
+  const value = drafts.value.get(slot) ?? initial(resolve(schema, schema), schema) ?? {};
+  const [valid, setValid] = useState(true);
+  const [part, setPart] = useState<"call" | "schema">("call");
+  const name = nameOf(tool);
+  const send = () => {
+    if (valid) void run(slot, id, "tools/call", { name, arguments: value });
+  };
+  return (
+    <article class="detail" data-testid="tool" onKeyDown={onEnter(send)}>
+      <header class="detail-head">
+        <div class="detail-title"><h1>{visible(name)}</h1>{titleOf(tool) && <span class="muted">{visible(titleOf(tool)!)}</span>}<Annotations tool={tool} /></div>
+        <About text={tool.description} />
+        <Tabs label="Parts of the tool" tabs={[["call", "Call"], ["schema", "Definition"]]} value={part} onChange={setPart} />
+      </header>
+      {part === "schema" ? <Tree value={tool} open={5} /> : (
+        <>
+          <SchemaForm schema={schema} value={value} onChange={(next) => setDraft(slot, next)} onValid={setValid} testid="arguments" />
+          <Send slot={slot} id={id} text="Call" disabled={!valid} send={send} method="tools/call" />
+          <RunResult slot={slot} outputSchema={isObject(tool.outputSchema) ? tool.outputSchema : undefined} />
+        </>
+      )}
+    </article>
+  );
+}
+
+function completion(id: number, ref: JsonObject) {
+  if (!("completions" in (handshake.value?.capabilities ?? {}))) return undefined;
+  return async (argument: string, value: string): Promise<string[]> => {
+    const outcome = await request(id, "completion/complete", { ref, argument: { name: argument, value } }, { timeoutMs: 5000 }).catch(() => undefined);
+    const values = isObject(outcome?.result?.completion) ? outcome.result.completion.values : undefined;
+    return Array.isArray(values) ? values.map(String) : [];
+  };
+}
+
+function Prompt({ prompt, slot, id }: { prompt: JsonObject; slot: string; id: number }) {
+  const name = nameOf(prompt);
+  const schema = useMemo(() => {
+    const all = Array.isArray(prompt.arguments) ? prompt.arguments.filter(isObject) : [];
+    const properties = Object.fromEntries(all.map((one) => [nameOf(one), { type: "string", ...(typeof one.description === "string" ? { description: one.description } : {}), ...(typeof one.title === "string" ? { title: one.title } : {}) }]));
+    return { type: "object", properties, required: all.filter((one) => one.required === true).map(nameOf) } as JsonObject;
+  }, [prompt]);
+  const suggest = useMemo(() => completion(id, { type: "ref/prompt", name }), [id, name, handshake.value]);
+  const value = drafts.value.get(slot) ?? {};
+  const send = () => void run(slot, id, "prompts/get", { name, arguments: value });
+  return (
+    <article class="detail" data-testid="prompt" onKeyDown={onEnter(send)}>
+      <header class="detail-head"><div class="detail-title"><h1>{visible(name)}</h1>{titleOf(prompt) && <span class="muted">{visible(titleOf(prompt)!)}</span>}</div><About text={prompt.description} /></header>
+      <SchemaForm schema={schema} value={value} onChange={(next) => setDraft(slot, next)} suggest={suggest} testid="arguments" />
+      <Send slot={slot} id={id} text="Get prompt" send={send} method="prompts/get" />
+      <RunResult slot={slot} />
+    </article>
+  );
+}
+
+function Resource({ resource, slot, id }: { resource: JsonObject; slot: string; id: number }) {
+  const uri = String(resource.uri ?? "");
+  const declared = handshake.value?.capabilities.resources;
+  const canSubscribe = isObject(declared) && declared.subscribe === true && handshake.value?.era === "legacy";
+  const send = () => void run(slot, id, "resources/read", { uri });
+  const subscribe = async (method: string) => {
+    const outcome = await request(id, method, { uri });
+    toast(outcome.error?.message ?? outcome.failure?.message ?? (method.endsWith("unsubscribe") ? "No longer subscribed" : "Subscribed: updates appear in the traffic"), outcome.error || outcome.failure ? "error" : "info");
+  };
+  return (
+    <article class="detail" data-testid="resource" onKeyDown={onEnter(send)}>
+      <header class="detail-head">
+        <div class="detail-title"><h1>{visible(nameOf(resource) || uri)}</h1>{typeof resource.mimeType === "string" && <Badge>{visible(resource.mimeType)}</Badge>}</div>
+        <p><code class="uri">{visible(uri)}</code></p><About text={resource.description} />
+      </header>
+      <Send slot={slot} id={id} text="Read" send={send} method="resources/read" />
+      {canSubscribe && <div class="actions pad"><Button icon="bell" onClick={() => void subscribe("resources/subscribe")}>Subscribe</Button><Button kind="quiet" onClick={() => void subscribe("resources/unsubscribe")}>Unsubscribe</Button></div>}
+      <RunResult slot={slot} />
+    </article>
+  );
+}
+
+/** Fills `{name}`, and what RFC 6570 calls reserved expansion, `{+name}`. */
+function expand(template: string, values: JsonObject): string {
+  return template.replaceAll(/\{([+#./;?&]?)([^}]*)\}/g, (_, operator: string, names: string) => {
+    const parts = names.split(",").map((name) => name.replace(/[*]$|:\d+$/, ""));
+    const given = parts.filter((name) => values[name] !== undefined && values[name] !== "");
+    const encode = (name: string) => (operator === "+" || operator === "#" ? encodeURI(String(values[name])) : encodeURIComponent(String(values[name])));
+    if (given.length === 0) return "";
+    if (operator === "?" || operator === "&") return operator + given.map((name) => `${name}=${encode(name)}`).join("&");
+    if (operator === ";") return given.map((name) => `;${name}=${encode(name)}`).join("");
+    const separator = operator === "/" || operator === "." ? operator : ",";
+    return (operator === "+" ? "" : operator) + given.map(encode).join(separator);
+  });
+}
+
+function Template({ template, slot, id }: { template: JsonObject; slot: string; id: number }) {
+  const uri = String(template.uriTemplate ?? "");
+  const names = [...uri.matchAll(/\{[+#./;?&]?([^}]*)\}/g)].flatMap((found) => found[1]!.split(",").map((name) => name.replace(/[*]$|:\d+$/, "")));
+  const schema = useMemo(() => ({ type: "object", properties: Object.fromEntries(names.map((name) => [name, { type: "string" }])) }) as JsonObject, [uri]);
+  const suggest = useMemo(() => completion(id, { type: "ref/resource", uri }), [id, uri, handshake.value]);
+  const value = drafts.value.get(slot) ?? {};
+  const filled = expand(uri, isObject(value) ? value : {});
+  const send = () => void run(slot, id, "resources/read", { uri: filled });
+  return (
+    <article class="detail" data-testid="template" onKeyDown={onEnter(send)}>
+      <header class="detail-head"><div class="detail-title"><h1>{visible(nameOf(template) || uri)}</h1><Badge>template</Badge></div><p><code class="uri">{visible(uri)}</code></p><About text={template.description} /></header>
+      <SchemaForm schema={schema} value={value} onChange={(next) => setDraft(slot, next)} suggest={suggest} testid="arguments" />
+      <p class="pad small">Reads <code class="uri">{visible(filled)}</code></p>
+      <Send slot={slot} id={id} text="Read" send={send} method="resources/read" />
+      <RunResult slot={slot} />
+    </article>
+  );
+}

@@ -1,0 +1,258 @@
+// A form made from a JSON Schema, beside the same value as JSON.
+import { useEffect, useId, useMemo, useState } from "preact/hooks";
+import { isObject } from "../lib/calls";
+import { flaws, initial, resolve, typesOf, type Flaw } from "../lib/schema";
+import { visible } from "../lib/text";
+import type { Json, JsonObject } from "../lib/types";
+import { Button, Icon, Tabs } from "./basics";
+
+interface FieldProps {
+  schema: JsonObject;
+  root: JsonObject;
+  value: Json | undefined;
+  onChange: (value: Json | undefined) => void;
+  path: string;
+  flaws: Flaw[];
+  name: string;
+  required: boolean;
+  suggest?: (argument: string, value: string) => Promise<string[]>;
+}
+
+/** A value by its schema. `text` is what is typed into the JSON tab while it is not valid. */
+export function SchemaForm({ schema, value, onChange, onValid, suggest, testid }: {
+  schema: JsonObject; value: Json; onChange: (value: Json) => void; onValid?: (valid: boolean) => void; testid: string;
+  suggest?: (argument: string, value: string) => Promise<string[]>;
+}) {
+  const [tab, setTab] = useState<"form" | "json">("form");
+  const [text, setText] = useState<string | null>(null);
+  const found = useMemo(() => flaws(schema, value), [schema, value]);
+  const root = useMemo(() => resolve(schema, schema), [schema]);
+  const broken = text !== null;
+  useEffect(() => onValid?.(!broken), [broken]);
+  const properties = isObject(root.properties) ? Object.entries(root.properties) : [];
+  return (
+    <div class="schema-form" data-testid={testid}>
+      <div class="form-bar">
+        <Tabs label="Arguments as" tabs={[["form", "Form"], ["json", "JSON"]]} value={tab} onChange={setTab} />
+        <span class="grow" />
+        <span class="small form-state" aria-live="polite">{broken ? <span class="bad">not valid JSON</span> : found === undefined ? <span class="muted">schema not usable: not validated</span> : found.length > 0 ? <span class="bad">{found.length === 1 ? "1 problem" : `${found.length} problems`}</span> : <span class="good"><Icon name="check" size={13} /> valid</span>}</span>
+      </div>
+      {tab === "json" ? <JsonField value={value} text={text} onText={setText} onChange={(next) => next !== undefined && onChange(next)} label="Arguments as JSON" rows={Math.min(18, Math.max(5, JSON.stringify(value, null, 2).split("\n").length + 1))} /> : properties.length === 0 && !isObject(root.oneOf) ? (
+        <p class="muted small pad">No arguments.</p>
+      ) : (
+        <Members schema={root} root={schema} value={isObject(value) ? value : {}} onChange={onChange} path="" flaws={found ?? []} suggest={suggest} />
+      )}
+      {found && found.filter((flaw) => tab === "json" || flaw.at === "").slice(0, 6).map((flaw) => <p class="note error" key={flaw.at + flaw.message}>{flaw.at && <code>{flaw.at}</code>} {flaw.message}</p>)}
+    </div>
+  );
+}
+
+function JsonField({ value, text, onText, onChange, label, rows }: { value: Json | undefined; text: string | null; onText: (text: string | null) => void; onChange: (value: Json | undefined) => void; label: string; rows: number }) {
+  const [typed, setTyped] = useState<string | null>(null);
+  const shown = text ?? typed ?? (value === undefined ? "" : JSON.stringify(value, null, 2));
+  return (
+    <textarea class="code" aria-label={label} spellcheck={false} rows={rows} value={shown} aria-invalid={text !== null} data-testid="json"
+      onBlur={() => text === null && setTyped(null)}
+      onInput={(event) => {
+        const next = event.currentTarget.value;
+        if (next.trim() === "") { onText(null); setTyped(next); onChange(undefined); return; }
+        try {
+          const parsed = JSON.parse(next) as Json;
+          onText(null);
+          setTyped(next);
+          onChange(parsed);
+        } catch {
+          onText(next);
+        }
+      }} />
+  );
+}
+
+function Members({ schema, root, value, onChange, path, flaws, suggest }: { schema: JsonObject; root: JsonObject; value: JsonObject; onChange: (value: JsonObject) => void; path: string; flaws: Flaw[]; suggest?: FieldProps["suggest"] }) {
+  const properties = isObject(schema.properties) ? Object.entries(schema.properties) : [];
+  const required = Array.isArray(schema.required) ? schema.required : [];
+  const known = new Set(properties.map(([name]) => name));
+  const more = Object.keys(value).filter((name) => !known.has(name));
+  const put = (name: string, next: Json | undefined) => {
+    const { [name]: _, ...rest } = value;
+    if (next === undefined) return onChange(rest);
+    onChange(name in value ? Object.fromEntries(Object.entries(value).map(([key, old]) => [key, key === name ? next : old])) : { ...value, [name]: next });
+  };
+  const ordered = [...properties].sort(([one], [other]) => Number(required.includes(other)) - Number(required.includes(one)));
+  return (
+    <div class="fields">
+      {ordered.map(([name, property]) => (
+        <Field key={name} name={name} schema={resolve(property, root)} root={root} value={value[name]} onChange={(next) => put(name, next)} path={`${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`} flaws={flaws} required={required.includes(name)} suggest={suggest} />
+      ))}
+      {more.map((name) => (
+        <Field key={name} name={name} schema={{}} root={root} value={value[name]} onChange={(next) => put(name, next)} path={`${path}/${name}`} flaws={flaws} required={false} />
+      ))}
+    </div>
+  );
+}
+
+function Field(props: FieldProps) {
+  const { schema, name, required, value, flaws, path, onChange } = props;
+  const id = useId();
+  const own = flaws.filter((flaw) => flaw.at === path);
+  const types = typesOf(schema);
+  const compound = types.includes("object") || types.includes("array") || isObject(value) || Array.isArray(value);
+  const title = typeof schema.title === "string" && schema.title !== name ? schema.title : undefined;
+  const describedBy = `${id}-about`;
+  return (
+    <div class={`field ${compound ? "compound" : ""}`} data-testid={`field-${name}`}>
+      <div class="field-head">
+        <label for={id} id={`${id}-label`}><span class="field-name">{visible(name)}</span>{required && <span class="required" title="required">*</span>}{title && <span class="muted"> {visible(title)}</span>}</label>
+        <span class="field-type">{typeText(schema)}</span>
+        {!required && value !== undefined && <button type="button" class="link small" onClick={() => onChange(undefined)} aria-label={`Clear ${name}`}>clear</button>}
+      </div>
+      {typeof schema.description === "string" && <p class="field-about" id={describedBy}>{visible(schema.description)}</p>}
+      <Control {...props} id={id} />
+      {own.map((flaw) => <p class="field-flaw" key={flaw.message}>{flaw.message}</p>)}
+    </div>
+  );
+}
+
+function typeText(schema: JsonObject): string {
+  const types = typesOf(schema);
+  const bounds = [
+    schema.minimum !== undefined && `≥ ${String(schema.minimum)}`, schema.maximum !== undefined && `≤ ${String(schema.maximum)}`,
+    typeof schema.format === "string" && schema.format, schema.contentEncoding === "base64" && "Base64",
+  ].filter(Boolean);
+  const kind = Array.isArray(schema.enum) ? "enum" : schema.oneOf || schema.anyOf ? "one of" : types.join(" | ");
+  return visible([kind, ...bounds].filter(Boolean).join(" "));
+}
+
+function branches(schema: JsonObject): Json[] | undefined {
+  const all = Array.isArray(schema.oneOf) ? schema.oneOf : Array.isArray(schema.anyOf) ? schema.anyOf : undefined;
+  return all && all.length > 0 ? all : undefined;
+}
+
+function Control(props: FieldProps & { id: string }) {
+  const { schema, root, value, onChange, id, path, flaws, name, required, suggest } = props;
+  const [text, setText] = useState<string | null>(null);
+  const [branch, setBranch] = useState<number | null>(null);
+  const invalid = flaws.some((flaw) => flaw.at === path);
+  const types = typesOf(schema);
+  const common = { id, "aria-invalid": invalid, "data-testid": `input-${name}` };
+
+  const all = branches(schema);
+  const titled = all?.every((one) => isObject(one) && one.const !== undefined);
+  const options: Json[] | undefined = Array.isArray(schema.enum) ? schema.enum : titled ? all!.map((one) => (one as JsonObject).const!) : undefined;
+  if (options) {
+    const names = titled ? all!.map((one) => String((one as JsonObject).title ?? (one as JsonObject).const)) : Array.isArray(schema.enumNames) ? schema.enumNames.map(String) : options.map((one) => (typeof one === "string" ? one : JSON.stringify(one)));
+    const at = options.findIndex((one) => JSON.stringify(one) === JSON.stringify(value));
+    return (
+      <select {...common} value={at < 0 ? "" : String(at)} onChange={(event) => onChange(event.currentTarget.value === "" ? undefined : options[Number(event.currentTarget.value)])}>
+        {(at < 0 || !required) && <option value="">{required ? "choose…" : "not set"}</option>}
+        {names.map((text, index) => <option key={index} value={String(index)}>{visible(text)}</option>)}
+      </select>
+    );
+  }
+  if (all) {
+    const simple = all.map((one) => resolve(one, root)).filter((one) => !(typesOf(one).length === 1 && typesOf(one)[0] === "null"));
+    if (simple.length === 1) return <Control {...props} schema={{ ...simple[0]!, ...(schema.default !== undefined ? { default: schema.default } : {}) }} />;
+    const fits = simple.findIndex((one) => value !== undefined && flawsOf(one, root, value) === 0);
+    const chosen = branch ?? (fits >= 0 ? fits : 0);
+    return (
+      <div class="branches">
+        <select aria-label={`Kind of ${name}`} value={String(chosen)} onChange={(event) => { const next = Number(event.currentTarget.value); setBranch(next); onChange(initial(simple[next]!, root)); }}>
+          {simple.map((one, index) => <option key={index} value={String(index)}>{visible(String(one.title ?? (typesOf(one).join(" | ") || `option ${index + 1}`)))}</option>)}
+        </select>
+        <Control {...props} schema={simple[chosen]!} />
+      </div>
+    );
+  }
+  if (types.includes("object") && isObject(schema.properties)) {
+    if (value === undefined) return <Button kind="quiet" icon="plus" onClick={() => onChange(initial(schema, root) ?? {})}>Add {name}</Button>;
+    return <Members schema={schema} root={root} value={isObject(value) ? value : {}} onChange={onChange} path={path} flaws={flaws} suggest={suggest} />;
+  }
+  if (types.includes("array") && schema.items !== false) {
+    const items = Array.isArray(value) ? value : [];
+    const one = resolve(schema.items ?? {}, root);
+    if (Array.isArray(one.enum) && schema.uniqueItems === true)
+      return (
+        <div class="choices" role="group" aria-labelledby={`${id}-label`} id={id}>
+          {one.enum.map((option) => {
+            const on = items.some((item) => JSON.stringify(item) === JSON.stringify(option));
+            return <label key={JSON.stringify(option)}><input type="checkbox" checked={on} onChange={() => onChange(on ? items.filter((item) => JSON.stringify(item) !== JSON.stringify(option)) : [...items, option])} />{visible(String(option))}</label>;
+          })}
+        </div>
+      );
+    return (
+      <div class="array" id={id}>
+        {items.map((item, index) => (
+          <div class="array-item" key={index}>
+            <Field {...props} name={String(index)} schema={one} value={item} path={`${path}/${index}`} required onChange={(next) => onChange(items.map((old, at) => (at === index ? (next ?? null) : old)))} />
+            <Button kind="quiet" icon="close" label={`Remove item ${index} of ${name}`} onClick={() => onChange(items.filter((_, at) => at !== index))} />
+          </div>
+        ))}
+        <Button kind="quiet" icon="plus" onClick={() => onChange([...items, initial(one, root) ?? emptyOf(one)])}>Add item</Button>
+      </div>
+    );
+  }
+  if (types.length === 1 && types[0] === "boolean")
+    return (
+      <select {...common} value={value === undefined ? "" : String(value)} onChange={(event) => onChange(event.currentTarget.value === "" ? undefined : event.currentTarget.value === "true")}>
+        {(value === undefined || !required) && <option value="">not set</option>}<option value="true">true</option><option value="false">false</option>
+      </select>
+    );
+  if (types.includes("number") || types.includes("integer"))
+    return <input {...common} type="text" inputMode="decimal" autocomplete="off" value={value === undefined ? "" : String(value)} placeholder={schema.default !== undefined ? JSON.stringify(schema.default) : ""} onInput={(event) => {
+      const typed = event.currentTarget.value;
+      onChange(typed === "" ? undefined : /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/.test(typed) ? Number(typed) : typed);
+    }} />;
+  if (types.includes("string")) return <StringControl {...props} common={common} />;
+  if (types.includes("null")) return <input {...common} value="null" disabled />;
+  return <JsonField value={value} text={text} onText={setText} onChange={onChange} label={`${name} as JSON`} rows={Math.min(10, Math.max(2, value === undefined ? 2 : JSON.stringify(value, null, 2).split("\n").length))} />;
+}
+
+function flawsOf(schema: JsonObject, root: JsonObject, value: Json): number {
+  const whole = { ...(isObject(root.$defs) ? { $defs: root.$defs } : {}), ...(isObject(root.definitions) ? { definitions: root.definitions } : {}), ...schema };
+  return flaws(whole, value)?.length ?? 1;
+}
+
+function emptyOf(schema: JsonObject): Json {
+  const [type] = typesOf(schema);
+  return type === "number" || type === "integer" ? 0 : type === "boolean" ? false : type === "object" ? {} : type === "array" ? [] : type === "null" ? null : "";
+}
+
+const INPUTS: Record<string, string> = { date: "date", time: "time", "date-time": "datetime-local", email: "email", uri: "url", password: "password" };
+
+function StringControl({ schema, value, onChange, name, id, common, suggest }: FieldProps & { id: string; common: Record<string, unknown> }) {
+  const text = value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
+  const [long, setLong] = useState(text.includes("\n"));
+  const [offers, setOffers] = useState<string[]>([]);
+  const format = typeof schema.format === "string" ? schema.format : "";
+  const placeholder = schema.default !== undefined ? String(schema.default) : Array.isArray(schema.examples) ? String(schema.examples[0] ?? "") : "";
+  const put = (typed: string) => onChange(typed === "" && value === undefined ? undefined : typed);
+  if (schema.contentEncoding === "base64" || format === "byte" || format === "binary")
+    return (
+      <div class="file">
+        <input {...common} type="file" onChange={(event) => {
+          const file = event.currentTarget.files?.[0];
+          if (!file) return;
+          const reader = new FileReader();
+          reader.onload = () => onChange(String(reader.result).split(",")[1] ?? "");
+          reader.readAsDataURL(file);
+        }} />
+        <input aria-label={`${name} as Base64`} class="mono" value={text} placeholder="Base64" onInput={(event) => put(event.currentTarget.value)} />
+      </div>
+    );
+  if (long) return <textarea {...common} rows={5} value={text} placeholder={placeholder} onInput={(event) => put(event.currentTarget.value)} />;
+  const kind: string = INPUTS[format] ?? "text";
+  if (kind === "datetime-local") {
+    const local = /^\d{4}-\d\d-\d\dT\d\d:\d\d/.exec(text)?.[0] ?? "";
+    return <div class="file"><input {...common} type="datetime-local" value={local} onInput={(event) => event.currentTarget.value && onChange(`${event.currentTarget.value}:00Z`)} /><input aria-label={`${name} as text`} class="mono" value={text} placeholder="2026-01-31T12:00:00Z" onInput={(event) => put(event.currentTarget.value)} /></div>;
+  }
+  return (
+    <div class="with-action">
+      <input {...common} {...({ type: kind } as { type: "text" })} value={text} placeholder={placeholder} autocomplete="off" list={suggest ? `${id}-list` : undefined} onInput={(event) => {
+        put(event.currentTarget.value);
+        if (suggest) void suggest(name, event.currentTarget.value).then(setOffers);
+      }} onFocus={() => suggest && void suggest(name, text).then(setOffers)} />
+      {suggest && <datalist id={`${id}-list`}>{offers.map((offer) => <option key={offer} value={offer} />)}</datalist>}
+      {kind === "text" && <button type="button" class="link small" aria-label={`Write ${name} on several lines`} onClick={() => setLong(true)}>¶</button>}
+    </div>
+  );
+}

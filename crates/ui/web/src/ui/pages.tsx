@@ -1,0 +1,296 @@
+// The other pages of a server: connecting, overview, logs, check, saved tests.
+import { useEffect, useState } from "preact/hooks";
+import { post } from "../lib/api";
+import { isObject } from "../lib/calls";
+import { suite } from "../lib/snippets";
+import { connection, currentSession, frameVersion, go, handshake, overview, select, selected, steps, toast, trafficOpen, pane, story, brush } from "../lib/store";
+import { clock, count, download, rawText, visible } from "../lib/text";
+import type { Connection, Diagnostic, Finding, Frame, JsonObject } from "../lib/types";
+import { Badge, Button, CopyButton, Empty, Icon, Rows, Tabs, type IconName } from "./basics";
+import { Markdown, Plain, Problem, Tree } from "./result";
+import { stepOfCall } from "./story";
+
+/** The words of a command line, as a POSIX shell would take them; nothing is expanded. */
+export function words(text: string): string[] | null {
+  const found: string[] = [];
+  let current: string | null = null;
+  let quote = "";
+  for (let at = 0; at < text.length; at++) {
+    const symbol = text[at]!;
+    if (quote) {
+      if (symbol === quote) quote = "";
+      else if (symbol === "\\" && quote === '"' && at + 1 < text.length) current = (current ?? "") + text[++at]!;
+      else current = (current ?? "") + symbol;
+    } else if (symbol === "'" || symbol === '"') {
+      quote = symbol;
+      current ??= "";
+    } else if (symbol === "\\" && at + 1 < text.length) current = (current ?? "") + text[++at]!;
+    else if (/\s/.test(symbol)) {
+      if (current !== null) found.push(current);
+      current = null;
+    } else current = (current ?? "") + symbol;
+  }
+  if (quote) return null;
+  if (current !== null) found.push(current);
+  return found;
+}
+
+function pairs(text: string, separator: RegExp): [string, string][] {
+  return text.split("\n").map((line) => line.trim()).filter((line) => line !== "").map((line) => {
+    const [name, ...rest] = line.split(separator);
+    return [name!.trim(), rest.join(separator.source === ":" ? ":" : "=").trim()];
+  });
+}
+
+export function Connect() {
+  const [target, setTarget] = useState(new URLSearchParams(location.search).get("target") ?? "");
+  const [more, setMore] = useState(false);
+  const [env, setEnv] = useState("");
+  const [headers, setHeaders] = useState("");
+  const [cwd, setCwd] = useState("");
+  const [transport, setTransport] = useState("auto");
+  const [era, setEra] = useState("auto");
+  const [wrong, setWrong] = useState("");
+  const isUrl = /^https?:\/\//i.test(target.trim());
+  const command = isUrl ? [] : words(target.trim());
+  const add = async (spec: JsonObject) => {
+    setWrong("");
+    try {
+      const { id } = await post<{ id: number }>("connections", spec);
+      select(id);
+      go("overview");
+    } catch (error) {
+      setWrong((error as Error).message);
+    }
+  };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (target.trim() === "") return;
+    if (target.trim().startsWith("{")) return void paste(target);
+    if (command === null) return setWrong("A quote is not closed.");
+    const url = isUrl ? target.trim() : null;
+    void add({ command, url, env: pairs(env, /=/), headers: pairs(headers, /:/), ...(cwd ? { cwd } : {}), transport, era });
+  };
+  const paste = async (text: string) => {
+    try {
+      const document = JSON.parse(text) as JsonObject;
+      const servers = isObject(document.mcpServers) ? document.mcpServers : isObject(document.servers) ? document.servers : { server: document };
+      for (const [name, entry] of Object.entries(servers)) {
+        if (!isObject(entry)) continue;
+        const args = Array.isArray(entry.args) ? entry.args.map(String) : [];
+        await add({ name, command: typeof entry.command === "string" ? [entry.command, ...args] : [], url: typeof entry.url === "string" ? entry.url : null, env: isObject(entry.env) ? Object.entries(entry.env).map(([key, value]) => [key, String(value)]) : [], headers: isObject(entry.headers) ? Object.entries(entry.headers).map(([key, value]) => [key, String(value)]) : [] });
+      }
+    } catch {
+      setWrong("This is not valid JSON.");
+    }
+  };
+  const known = overview.value?.known ?? [];
+  return (
+    <div class="connect" data-testid="connect">
+      <h1>Connect to a server</h1>
+      <p class="muted">A command starts a server over stdio, a URL reaches one over HTTP. The settings of another client (<code>mcpServers</code>) can be pasted as JSON.</p>
+      <form onSubmit={submit}>
+        <label class="visually-hidden" for="target">Command or URL</label>
+        <div class="target-line"><Icon name={isUrl ? "radio" : "terminal"} /><input id="target" data-testid="target" class="mono" value={target} placeholder="node server.js   or   https://example.com/mcp" autocomplete="off" spellcheck={false} onInput={(event) => setTarget(event.currentTarget.value)} onPaste={(event) => {
+          const text = event.clipboardData?.getData("text") ?? "";
+          if (text.trim().startsWith("{")) { event.preventDefault(); void paste(text); }
+        }} /><Button kind="primary" type="submit" data-testid="connect-button">Connect</Button></div>
+        {command && command.length > 0 && !isUrl && <p class="small muted">Starts <code>{visible(command[0]!)}</code>{command.length > 1 && <> with {count(command.length - 1, "argument")}</>} on this machine, as you.</p>}
+        {wrong && <p class="note error" role="alert">{visible(wrong)}</p>}
+        <button type="button" class="link" aria-expanded={more} onClick={() => setMore(!more)}>{more ? "Fewer settings" : "Environment, headers, directory, transport, era"}</button>
+        {more && (
+          <div class="more">
+            <label>Environment, one NAME=value per line<textarea class="code" rows={3} value={env} onInput={(event) => setEnv(event.currentTarget.value)} /></label>
+            <label>Headers, one Name: value per line<textarea class="code" rows={3} value={headers} onInput={(event) => setHeaders(event.currentTarget.value)} /></label>
+            <label>Directory<input value={cwd} class="mono" onInput={(event) => setCwd(event.currentTarget.value)} /></label>
+            <label>Transport<select value={transport} onChange={(event) => setTransport(event.currentTarget.value)}><option value="auto">auto</option><option value="stdio">stdio</option><option value="http">Streamable HTTP</option><option value="sse">HTTP+SSE</option></select></label>
+            <label>Era<select value={era} onChange={(event) => setEra(event.currentTarget.value)}><option value="auto">auto</option><option value="legacy">legacy</option><option value="modern">modern</option></select></label>
+          </div>
+        )}
+      </form>
+      {known.length > 0 && <><h2>From this directory</h2><div class="cards">{known.map(({ name, file }) => <button type="button" class="card" key={file + name} onClick={() => void add({ server: name })}><strong>{visible(name)}</strong><span class="muted small">{visible(file)}</span></button>)}</div></>}
+    </div>
+  );
+}
+
+export function OverviewPage() {
+  const at = connection.value!;
+  const hello = handshake.value;
+  const change = (changes: JsonObject) => void post(`connections/${at.id}/open`, changes).catch((error: Error) => toast(error.message, "error"));
+  const busy = at.status === "opening";
+  const info = hello?.serverInfo ?? {};
+  return (
+    <article class="detail" data-testid="overview" data-status={at.status}>
+      <header class="detail-head">
+        <div class="detail-title"><h1>{visible(String(info.title ?? info.name ?? at.title))}</h1>{info.version !== undefined && <span class="muted">{visible(String(info.version))}</span>}<StatusBadge connection={at} /></div>
+        <p class="uri-line"><code class="uri">{visible([at.spec.url, at.spec.command.join(" ")].filter(Boolean).join("  ←  ") || at.spec.server || at.title)}</code></p>
+        <div class="actions">
+          {at.status === "recorded" ? null : at.status === "open" ? <><Button icon="again" data-testid="reconnect" onClick={() => change({})}>Reconnect</Button><Button icon="plug" data-testid="disconnect" onClick={() => void post(`connections/${at.id}/close`)}>Disconnect</Button></> : busy ? <Button icon="stop" onClick={() => void post(`connections/${at.id}/close`)}>Stop</Button> : <Button kind="primary" icon="plug" data-testid="reconnect" onClick={() => change({})}>Connect</Button>}
+          <Button icon="trash" kind="quiet" data-testid="remove" onClick={() => void post(`connections/${at.id}/remove`)}>Remove</Button>
+        </div>
+      </header>
+      {busy && <p class="running" role="status"><span class="spinner" /> Connecting…</p>}
+      {at.diagnostic && <Problem diagnostic={at.diagnostic} />}
+      {hello && (
+        <>
+          <dl class="terms">
+            <div><dt>Transport</dt><dd>{hello.transport}</dd></div>
+            <div><dt>Era</dt><dd>{hello.era}</dd></div>
+            <div><dt>Revision</dt><dd>{visible(hello.protocolVersion)}</dd></div>
+            <div><dt>Capabilities</dt><dd>{Object.keys(hello.capabilities).length === 0 ? "none" : Object.keys(hello.capabilities).map((name) => <Badge key={name}>{visible(name)}</Badge>)}</dd></div>
+          </dl>
+          {hello.instructions && <section class="block"><div class="block-bar"><span class="block-kind">instructions</span><span class="grow" /><CopyButton text={() => hello.instructions!} /></div><Markdown text={hello.instructions} /></section>}
+          <section class="block"><div class="block-bar"><span class="block-kind">handshake</span></div><Tree value={hello as unknown as JsonObject} open={2} /></section>
+        </>
+      )}
+      {at.status !== "recorded" && (
+        <section class="settings"><h2>Connect differently</h2>
+          <div class="settings-row">
+            <label>Era<select data-testid="era" value={at.spec.era ?? "auto"} onChange={(event) => change({ era: event.currentTarget.value })}><option value="auto">auto</option><option value="legacy">legacy</option><option value="modern">modern</option></select></label>
+            <label>Revision<select value={at.spec.revision ?? ""} onChange={(event) => change({ revision: event.currentTarget.value })}><option value="">negotiated</option>{["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"].map((one) => <option key={one} value={one}>{one}</option>)}</select></label>
+            {at.spec.url && <label>Transport<select value={at.spec.transport ?? "auto"} onChange={(event) => change({ transport: event.currentTarget.value })}><option value="auto">auto</option><option value="http">Streamable HTTP</option><option value="sse">HTTP+SSE</option></select></label>}
+          </div>
+        </section>
+      )}
+    </article>
+  );
+}
+
+export function StatusBadge({ connection: at }: { connection: Connection }) {
+  const kinds = { open: "ok", opening: "info", failed: "error", ended: "error", closed: "plain", recorded: "info" } as const;
+  const texts = { open: "connected", opening: "connecting", failed: "not connected", ended: "ended", closed: "disconnected", recorded: "recorded" };
+  return <Badge kind={kinds[at.status]}>{texts[at.status]}</Badge>;
+}
+
+export function Logs() {
+  frameVersion.value;
+  const data = currentSession.value;
+  const [tab, setTab] = useState<"all" | "log" | "stderr">("all");
+  const [needle, setNeedle] = useState("");
+  type Line = { at: number; level: string; text: string; key: string; call?: number };
+  const lines: Line[] = [];
+  if (data && tab !== "stderr")
+    for (const call of data.logs) {
+      const message = JSON.parse(call.request) as JsonObject;
+      const params = isObject(message.params) ? message.params : {};
+      const text = typeof params.data === "string" ? params.data : JSON.stringify(params.data ?? null);
+      lines.push({ at: call.start, level: String(params.level ?? "info"), text: params.logger ? `${String(params.logger)}: ${text}` : text, key: `c${call.key}`, call: call.key });
+    }
+  if (data && tab !== "log") for (const frame of data.stderr as Frame[]) if (frame.body.kind === "stderr" || frame.body.kind === "stdout") lines.push({ at: frame.at_us, level: frame.body.kind, text: rawText(frame.body.bytes), key: `f${frame.id}` });
+  lines.sort((one, other) => one.at - other.at);
+  const found = needle ? lines.filter((line) => line.text.toLowerCase().includes(needle.toLowerCase())) : lines;
+  const canSet = handshake.value && "logging" in handshake.value.capabilities && handshake.value.era === "legacy" && connection.value?.status === "open";
+  return (
+    <div class="logs" data-testid="logs">
+      <div class="page-bar">
+        <Tabs label="Kind of log" tabs={[["all", "All"], ["log", "Messages"], ["stderr", "stderr"]]} value={tab} onChange={setTab} />
+        <input type="search" placeholder="Search" aria-label="Search the logs" value={needle} onInput={(event) => setNeedle(event.currentTarget.value)} />
+        {canSet && <label class="inline">Level<select onChange={(event) => void post(`connections/${connection.value!.id}/request`, { method: "logging/setLevel", params: { level: event.currentTarget.value }, key: `level-${Date.now()}` })}>{["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"].map((level) => <option key={level} selected={level === "info"}>{level}</option>)}</select></label>}
+        <CopyButton text={() => found.map((line) => `${clock(line.at)} ${line.level} ${line.text}`).join("\n")} label="Copy the logs" />
+      </div>
+      {found.length === 0 ? <Empty icon="terminal" title="Nothing logged">Log messages of the server and lines on its stderr appear here.</Empty> : <Rows items={found} height={24} label="Log" testid="log" keyOf={(line) => line.key} follow onMove={(index) => { const call = found[index]!.call; if (call && data) story.value = { session: data.id, key: call }; }} row={(line) => <div class={`log level-${line.level}`}><span class="call-time">{clock(line.at)}</span><span class="log-level">{visible(line.level)}</span><span class="log-text">{visible(line.text)}</span></div>} />}
+    </div>
+  );
+}
+
+interface Report { outcome: "report"; conclusion: string; pages: JsonObject[]; report: { rules: { rule: string; area: string; requirement: string; judged: { verdict: string; findings?: Finding[]; why?: string } }[]; gaps?: { message: string; hint: string }[]; conversations: { name: string; transport: string; transcript: { frames: Frame[] } }[] } }
+type Checked = Report | { outcome: "unreachable"; diagnostic: Diagnostic };
+
+const checks = new Map<number, Checked>();
+
+export function CheckPage() {
+  const at = connection.value!;
+  const [state, setState] = useState<"idle" | "running">("idle");
+  const [done, setDone] = useState<Checked | undefined>(checks.get(at.id));
+  const [wrong, setWrong] = useState("");
+  useEffect(() => setDone(checks.get(at.id)), [at.id]);
+  const start = async () => {
+    setState("running");
+    setWrong("");
+    try {
+      const checked = await post<Checked>(`connections/${at.id}/check`);
+      checks.set(at.id, checked);
+      setDone(checked);
+    } catch (error) {
+      setWrong((error as Error).message);
+    }
+    setState("idle");
+  };
+  const report = done?.outcome === "report" ? done : undefined;
+  const rules = report?.report.rules ?? [];
+  const found = rules.flatMap((rule) => (rule.judged.findings ?? []).map((finding) => ({ rule, finding })));
+  const told = found.filter(({ finding }) => !finding.cause);
+  const order = { error: 0, warning: 1, note: 2 };
+  told.sort((one, other) => order[one.finding.severity] - order[other.finding.severity]);
+  const passed = rules.filter((rule) => rule.judged.verdict === "pass").length;
+  const untested = rules.filter((rule) => rule.judged.verdict === "untestable").length;
+  return (
+    <article class="detail" data-testid="check" data-status={state === "running" ? "running" : report ? report.conclusion : "idle"}>
+      <header class="detail-head">
+        <div class="detail-title"><h1>Check</h1>{report && <Badge kind={report.conclusion === "passed" ? "ok" : report.conclusion === "failed" ? "error" : "warning"}>{report.conclusion}</Badge>}</div>
+        <p class="muted">Connects as every kind of client, in sessions of its own, and judges the traffic by the rules of the specification. Only tools that declare themselves read-only are called.</p>
+        <div class="actions"><Button kind="primary" icon="shield" data-testid="run-check" disabled={state === "running" || at.status === "recorded"} onClick={() => void start()}>{state === "running" ? "Checking…" : report ? "Check again" : "Run the check"}</Button></div>
+      </header>
+      {state === "running" && <p class="running" role="status"><span class="spinner" /> This takes up to a minute.</p>}
+      {wrong && <p class="note error" role="alert">{wrong}</p>}
+      {done?.outcome === "unreachable" && <Problem diagnostic={done.diagnostic} />}
+      {report && (
+        <>
+          <p class="facts"><span>{count(told.length, "finding")}</span><span>{passed} rules passed</span><span>{untested} not tested</span><span>{count(report.report.conversations.length, "conversation")}</span></p>
+          {(report.report.gaps ?? []).map((gap) => <p class="note warning" key={gap.message}><strong>{visible(gap.message)}</strong> {visible(gap.hint)}</p>)}
+          {told.length === 0 && report.conclusion === "passed" && <Empty icon="shield" title="Nothing found">Every rule that applies was kept in what was tried.</Empty>}
+          {told.map(({ rule, finding }, index) => <FindingCard key={index} rule={rule} finding={finding} report={report} />)}
+        </>
+      )}
+    </article>
+  );
+}
+
+function FindingCard({ rule, finding, report }: { rule: Report["report"]["rules"][number]; finding: Finding; report: Report }) {
+  const [open, setOpen] = useState(false);
+  const page = report.pages.find((page) => page.id === rule.rule);
+  const talk = report.report.conversations[finding.conversation];
+  const frames = talk?.transcript.frames.filter((frame) => finding.frames.includes(frame.id)) ?? [];
+  return (
+    <section class={`finding ${finding.severity}`} data-testid="finding" data-rule={rule.rule}>
+      <button type="button" class="finding-head" aria-expanded={open} onClick={() => setOpen(!open)}><Icon name={open ? "down" : "right"} size={14} /><Badge kind={finding.severity === "note" ? "info" : finding.severity}>{finding.severity}</Badge><strong>{visible(finding.message)}</strong></button>
+      {open && (
+        <div class="finding-body">
+          <p>{visible(rule.requirement)} <span class="muted">({visible(finding.level)})</span></p>
+          <p class="hint"><span>What to do</span>{visible(finding.remedy)}</p>
+          {finding.defect && <p class="note warning">Known defect of {visible(finding.defect.sdk.name)} {visible(finding.defect.sdk.version)}: {visible(finding.defect.advice)}</p>}
+          {typeof page?.why === "string" && <p class="muted">{visible(page.why)}</p>}
+          {frames.map((frame) => <Plain key={frame.id} text={`#${frame.id} ${clock(frame.at_us)} ${frame.body.kind}\n${"bytes" in frame.body ? rawText(frame.body.bytes) : frame.body.kind === "http-request" ? `${frame.body.method} ${frame.body.url}\n${rawText(frame.body.body)}` : frame.body.kind === "http-response" ? `HTTP ${frame.body.status}\n${frame.body.headers.map(([name, value]) => `${name}: ${value}`).join("\n")}` : frame.body.kind === "note" ? frame.body.text : ""}`} />)}
+          <p class="small muted"><code>{rule.rule}</code>{talk && <> in the conversation <code>{talk.name}</code> over {talk.transport}</>} <a href={/^https:\/\//.test(finding.source) ? finding.source : undefined} target="_blank" rel="noopener noreferrer">specification</a></p>
+        </div>
+      )}
+    </section>
+  );
+}
+
+export function Saved() {
+  const at = connection.value;
+  const all = steps.value;
+  const data = currentSession.value;
+  const takeAll = () => {
+    const calls = data?.tracker.calls.filter((call) => call.kind === "request" && call.direction === "to-server" && ["tools/call", "resources/read", "prompts/get"].includes(call.method) && call.end !== undefined) ?? [];
+    steps.value = [...all, ...calls.map(stepOfCall)];
+    toast(`${count(calls.length, "call")} added`);
+  };
+  const text = at && all.length > 0 ? suite(at, all) : "";
+  return (
+    <article class="detail" data-testid="saved">
+      <header class="detail-head"><div class="detail-title"><h1>Tests</h1><Badge>{count(all.length, "step")}</Badge></div><p class="muted">Calls that were kept, as steps of a suite that <code>mcproof test</code> runs. Values of variables and headers stay out of it.</p>
+        <div class="actions"><Button icon="plus" disabled={!data} onClick={takeAll}>Add all calls of this session</Button>{all.length > 0 && <><Button icon="download" kind="primary" onClick={() => download("session.mcproof.yaml", text, "text/yaml")}>Download suite</Button><Button kind="quiet" icon="trash" onClick={() => (steps.value = [])}>Remove all</Button></>}</div></header>
+      {all.length === 0 ? <Empty icon="flask" title="No steps yet">Call a tool, then choose Keep.</Empty> : (
+        <>
+          {all.map((step, index) => <div class="step" key={index}><Badge kind={step.failed ? "error" : "plain"}>{step.method}</Badge><span class="clip">{visible(step.title)}</span><code class="clip muted">{visible(JSON.stringify(step.params.arguments ?? step.params))}</code><span class="grow" /><Button kind="quiet" icon="close" label={`Remove step ${index + 1}`} onClick={() => (steps.value = all.filter((_, at) => at !== index))} /></div>)}
+          {at && <section class="block"><div class="block-bar"><span class="block-kind">suite</span><span class="grow" /><CopyButton text={() => text} label="Copy suite" /></div><Plain text={text} /></section>}
+        </>
+      )}
+    </article>
+  );
+}
+
+export interface NavEntry { view: "overview" | "tools" | "prompts" | "resources" | "logs" | "check" | "saved"; text: string; icon: IconName; count?: number }
+export { pane, trafficOpen, brush, selected };

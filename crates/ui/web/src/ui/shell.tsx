@@ -1,0 +1,227 @@
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { post } from "../lib/api";
+import { isObject } from "../lib/calls";
+import { initial, resolve } from "../lib/schema";
+import {
+  catalog, connection, currentSession, frameVersion, go, link, overview, paletteOpen, pane, select, selected, story, theme, toast, toasts, trafficOpen, trafficWidth, view, steps, type View,
+} from "../lib/store";
+import { visible } from "../lib/text";
+import type { Ask, Json, JsonObject } from "../lib/types";
+import { Badge, Button, Empty, Icon, type IconName } from "./basics";
+import { Explore, SideList } from "./explore";
+import { SchemaForm } from "./form";
+import { CheckPage, Connect, Logs, OverviewPage, Saved } from "./pages";
+import { Block } from "./result";
+import { Story } from "./story";
+import { Traffic, TrafficHeader } from "./traffic";
+
+export function App() {
+  if (link.value === "denied") return <Empty icon="shield" title="This page has no token">Open the address that <code>mcproof ui</code> printed, with everything after the <code>#</code>. Each start has a new one.</Empty>;
+  if (!overview.value) return <div class="boot" role="status">{link.value === "lost" ? "mcproof does not answer. Is it still running?" : ""}</div>;
+  const none = overview.value.connections.length === 0 || view.value === "connect";
+  return (
+    <div class={`app ${none ? "without-side" : ""} ${trafficOpen.value && !none ? "with-traffic" : ""} pane-${pane.value}`} style={{ "--traffic": `${trafficWidth.value}px` }}>
+      <TopBar />
+      {link.value === "lost" && <p class="lost" role="alert">The connection to mcproof is lost. Trying again…</p>}
+      {none ? <main class="main" id="main"><Connect /></main> : (
+        <>
+          <nav class="side" aria-label="What the server offers"><Nav /><SideList /></nav>
+          <main class="main" id="main"><Main /></main>
+          {trafficOpen.value && <aside class="traffic-pane" aria-label="Traffic"><Grip /><TrafficHeader onClose={() => (trafficOpen.value = false)} /><Traffic /></aside>}
+          <PaneSwitch />
+        </>
+      )}
+      {overview.value.asks.length > 0 && <Tray asks={overview.value.asks} />}
+      {paletteOpen.value && <Palette />}
+      <div class="toasts" role="status" aria-live="polite">{toasts.value.map((toast) => <p class={`toast ${toast.kind}`} key={toast.id}>{visible(toast.text)}</p>)}</div>
+    </div>
+  );
+}
+
+function Main() {
+  if (story.value) return <Story />;
+  switch (view.value) {
+    case "tools":
+    case "prompts":
+    case "resources": return <Explore />;
+    case "logs": return <Logs />;
+    case "check": return <CheckPage key={selected.value} />;
+    case "saved": return <Saved />;
+    default: return <OverviewPage />;
+  }
+}
+
+function TopBar() {
+  const themes = { auto: "light", light: "dark", dark: "auto" } as const;
+  const icons = { auto: "auto", light: "sun", dark: "moon" } as const;
+  return (
+    <header class="top">
+      <span class="brand" aria-label="mcproof"><span class="mark" aria-hidden="true"><Icon name="check" size={13} /></span><span class="brand-name">mcproof</span></span>
+      <div class="servers" role="group" aria-label="Servers">
+        {overview.value!.connections.map((one) => (
+          <button type="button" key={one.id} class="server" aria-pressed={one.id === selected.value && view.value !== "connect"} data-testid="server" data-status={one.status} onClick={() => select(one.id)}>
+            <span class={`status-dot ${one.status}`} aria-hidden="true" /><span class="clip">{visible(String(one.sessions.at(-1)?.handshake?.serverInfo?.name ?? one.title))}</span><span class="visually-hidden">, {one.status}</span>
+          </button>
+        ))}
+        <Button kind="quiet" icon="plus" label="Connect to another server" data-testid="add-server" onClick={() => go("connect")} />
+      </div>
+      <span class="grow" />
+      <button type="button" class="search-button" onClick={() => (paletteOpen.value = true)} aria-label="Search everything, Ctrl-K" data-testid="search"><Icon name="search" size={14} /><span>Search</span><kbd>Ctrl K</kbd></button>
+      {!trafficOpen.value && <Button kind="quiet" icon="panel" label="Show traffic" data-testid="show-traffic" onClick={() => (trafficOpen.value = true)} />}
+      <Button kind="quiet" icon={icons[theme.value]} label={`Theme: ${theme.value}`} data-testid="theme" onClick={() => (theme.value = themes[theme.value])} />
+    </header>
+  );
+}
+
+function Nav() {
+  const known = catalog.value;
+  frameVersion.value;
+  const declared = connection.value?.sessions.at(-1)?.handshake?.capabilities ?? {};
+  const logs = (currentSession.value?.logs.length ?? 0) + (currentSession.value?.stderr.length ?? 0);
+  const entries: { view: View; text: string; icon: IconName; count?: number; shown: boolean }[] = [
+    { view: "overview", text: "Overview", icon: "info", shown: true },
+    { view: "tools", text: "Tools", icon: "wrench", count: known?.tools.items.length, shown: "tools" in declared },
+    { view: "prompts", text: "Prompts", icon: "message", count: known?.prompts.items.length, shown: "prompts" in declared },
+    { view: "resources", text: "Resources", icon: "file", count: (known?.resources.items.length ?? 0) + (known?.templates.items.length ?? 0), shown: "resources" in declared },
+    { view: "logs", text: "Logs", icon: "terminal", count: logs, shown: true },
+    { view: "check", text: "Check", icon: "shield", shown: connection.value?.status !== "recorded" },
+    { view: "saved", text: "Tests", icon: "flask", count: steps.value.length || undefined, shown: true },
+  ];
+  return (
+    <div class="nav">
+      {entries.filter((entry) => entry.shown).map((entry) => (
+        <button type="button" key={entry.view} data-testid={`nav-${entry.view}`} aria-current={view.value === entry.view ? "page" : undefined} onClick={() => { go(entry.view); if (["tools", "prompts", "resources"].includes(entry.view) && innerWidth < 720) pane.value = "side"; }}>
+          <Icon name={entry.icon} size={15} /><span>{entry.text}</span><span class="grow" />{entry.count !== undefined && <span class="nav-count">{entry.count}</span>}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function PaneSwitch() {
+  return (
+    <div class="pane-switch" role="group" aria-label="Part of the page">
+      {([["side", "Explore", "boxes"], ["main", "Detail", "file"], ["traffic", "Traffic", "activity"]] as const).map(([name, text, icon]) => (
+        <button type="button" key={name} aria-pressed={pane.value === name} data-testid={`pane-${name}`} onClick={() => { pane.value = name; if (name === "traffic") trafficOpen.value = true; }}><Icon name={icon} /><span>{text}</span></button>
+      ))}
+    </div>
+  );
+}
+
+function Grip() {
+  const [drag, setDrag] = useState<number | null>(null);
+  const bound = (width: number) => Math.round(Math.min(Math.max(width, 320), Math.max(360, innerWidth - 640)));
+  return (
+    <div class="grip" role="separator" aria-orientation="vertical" aria-label="Width of the traffic" aria-valuenow={trafficWidth.value} aria-valuemin={320} aria-valuemax={2000} tabIndex={0}
+      onKeyDown={(event) => { const step = event.key === "ArrowLeft" ? 24 : event.key === "ArrowRight" ? -24 : 0; if (step) trafficWidth.value = bound(trafficWidth.value + step); }}
+      onPointerDown={(event) => { event.currentTarget.setPointerCapture(event.pointerId); setDrag(event.clientX + trafficWidth.value); }}
+      onPointerMove={(event) => drag !== null && (trafficWidth.value = bound(drag - event.clientX))}
+      onPointerUp={() => setDrag(null)} />
+  );
+}
+
+function Tray({ asks }: { asks: Ask[] }) {
+  const [at, setAt] = useState(0);
+  const ask = asks[Math.min(at, asks.length - 1)]!;
+  return (
+    <section class="tray" aria-label="Questions of servers" data-testid="tray">
+      <header><Icon name="bell" size={15} /><strong>{asks.length === 1 ? "The server asks" : `${asks.length} questions wait`}</strong><span class="grow" />{asks.length > 1 && <><Button kind="quiet" label="Previous question" icon="out" onClick={() => setAt((at + asks.length - 1) % asks.length)} /><span class="small muted">{Math.min(at, asks.length - 1) + 1} of {asks.length}</span><Button kind="quiet" label="Next question" icon="in" onClick={() => setAt((at + 1) % asks.length)} /></>}</header>
+      {ask.method === "elicitation/create" ? <Elicitation key={ask.id} ask={ask} /> : <Sampling key={ask.id} ask={ask} />}
+    </section>
+  );
+}
+
+const answer = (ask: Ask, body: JsonObject) => post(`asks/${ask.id}`, body).catch((error: Error) => toast(error.message, "error"));
+
+function Elicitation({ ask }: { ask: Ask }) {
+  const schema = useMemo(() => (isObject(ask.params.requestedSchema) ? ask.params.requestedSchema : {}), [ask]);
+  const [value, setValue] = useState<Json>(initial(resolve(schema, schema), schema) ?? {});
+  const [valid, setValid] = useState(true);
+  const url = ask.params.mode === "url" && typeof ask.params.url === "string" ? ask.params.url : undefined;
+  return (
+    <>
+      <p class="tray-message">{visible(String(ask.params.message ?? ""))}</p>
+      {url ? <p class="note">It wants you to visit <code class="uri">{visible(url)}</code>{/^https?:\/\//i.test(url) && <> <a href={url} target="_blank" rel="noopener noreferrer nofollow">open</a></>}</p> : <SchemaForm schema={schema} value={value} onChange={setValue} onValid={setValid} testid="elicitation" />}
+      <div class="actions"><Button kind="primary" data-testid="accept" disabled={!valid} onClick={() => void answer(ask, { result: url ? { action: "accept" } : { action: "accept", content: value } })}>Accept</Button><Button data-testid="decline" onClick={() => void answer(ask, { result: { action: "decline" } })}>Decline</Button><Button kind="quiet" onClick={() => void answer(ask, { result: { action: "cancel" } })}>Cancel</Button></div>
+    </>
+  );
+}
+
+function Sampling({ ask }: { ask: Ask }) {
+  const [text, setText] = useState("");
+  const messages = Array.isArray(ask.params.messages) ? ask.params.messages.filter(isObject) : [];
+  return (
+    <>
+      {typeof ask.params.systemPrompt === "string" && <p class="small muted">{visible(ask.params.systemPrompt)}</p>}
+      <div class="tray-scroll">{messages.map((message, index) => <div class="speech" key={index}><Badge>{visible(String(message.role))}</Badge>{(Array.isArray(message.content) ? message.content : [message.content ?? null]).map((block, at) => <Block key={at} block={block} />)}</div>)}</div>
+      <label class="stacked">Answer as the model<textarea rows={3} data-testid="sampling-text" value={text} onInput={(event) => setText(event.currentTarget.value)} /></label>
+      <div class="actions"><Button kind="primary" data-testid="accept" onClick={() => void answer(ask, { result: { role: "assistant", content: { type: "text", text }, model: "mcproof", stopReason: "endTurn" } })}>Answer</Button><Button data-testid="decline" onClick={() => void answer(ask, { error: { code: -1, message: "user rejected sampling request" } })}>Reject</Button></div>
+    </>
+  );
+}
+
+interface Command { text: string; about: string; icon: IconName; run: () => void }
+
+function Palette() {
+  const [needle, setNeedle] = useState("");
+  const [at, setAt] = useState(0);
+  const input = useRef<HTMLInputElement>(null);
+  const before = useRef(document.activeElement as HTMLElement | null);
+  useEffect(() => {
+    input.current?.focus();
+    return () => before.current?.focus();
+  }, []);
+  const all = useMemo(() => {
+    const known = catalog.value;
+    const found: Command[] = [];
+    for (const one of known?.tools.items ?? []) found.push({ text: String(one.name), about: `tool  ${String(one.title ?? one.description ?? "").slice(0, 90)}`, icon: "wrench", run: () => go("tools", String(one.name)) });
+    for (const one of known?.prompts.items ?? []) found.push({ text: String(one.name), about: `prompt  ${String(one.description ?? "").slice(0, 90)}`, icon: "message", run: () => go("prompts", String(one.name)) });
+    for (const one of known?.resources.items ?? []) found.push({ text: String(one.name ?? one.uri), about: `resource  ${String(one.uri)}`, icon: "file", run: () => go("resources", String(one.uri)) });
+    for (const one of known?.templates.items ?? []) found.push({ text: String(one.name ?? one.uriTemplate), about: `template  ${String(one.uriTemplate)}`, icon: "file", run: () => go("resources", String(one.uriTemplate)) });
+    for (const one of overview.value?.connections ?? []) found.push({ text: one.title, about: `server  ${one.status}`, icon: "plug", run: () => select(one.id) });
+    const id = selected.value;
+    const pages: [string, View, IconName][] = [["Overview", "overview", "info"], ["Logs", "logs", "terminal"], ["Check the server", "check", "shield"], ["Tests", "saved", "flask"], ["Connect to another server", "connect", "plus"]];
+    for (const [text, to, icon] of pages) found.push({ text, about: "page", icon, run: () => go(to) });
+    if (id !== null) found.push({ text: "Reconnect", about: "command", icon: "again", run: () => void post(`connections/${id}/open`) }, { text: "Disconnect", about: "command", icon: "plug", run: () => void post(`connections/${id}/close`) });
+    found.push({ text: trafficOpen.value ? "Hide traffic" : "Show traffic", about: "command", icon: "panel", run: () => (trafficOpen.value = !trafficOpen.value) });
+    for (const one of ["light", "dark", "auto"] as const) found.push({ text: `Theme: ${one}`, about: "command", icon: one === "light" ? "sun" : one === "dark" ? "moon" : "auto", run: () => (theme.value = one) });
+    return found;
+  }, []);
+  const parts = needle.toLowerCase().split(/\s+/).filter(Boolean);
+  const score = (command: Command) => {
+    const [text, about] = [command.text.toLowerCase(), command.about.toLowerCase()];
+    let total = 0;
+    for (const part of parts) {
+      if (text.startsWith(part)) total += 4;
+      else if (text.includes(part)) total += 3;
+      else if (about.includes(part)) total += 1;
+      else return 0;
+    }
+    return total + 1;
+  };
+  const found = parts.length === 0 ? all.slice(0, 60) : all.map((command) => ({ command, value: score(command) })).filter(({ value }) => value > 0).sort((one, other) => other.value - one.value).slice(0, 60).map(({ command }) => command);
+  const close = () => (paletteOpen.value = false);
+  const choose = (command: Command | undefined) => {
+    if (!command) return;
+    close();
+    command.run();
+  };
+  return (
+    <div class="veil" onMouseDown={(event) => event.target === event.currentTarget && close()}>
+      <div class="palette" role="dialog" aria-modal="true" aria-label="Search everything" data-testid="palette" onKeyDown={(event) => {
+        if (event.key === "Escape") close();
+        else if (event.key === "ArrowDown") setAt(Math.min(at + 1, found.length - 1));
+        else if (event.key === "ArrowUp") setAt(Math.max(at - 1, 0));
+        else if (event.key === "Enter") choose(found[at]);
+        else if (event.key !== "Tab") return;
+        event.preventDefault();
+      }}>
+        <div class="palette-input"><Icon name="search" /><input ref={input} value={needle} placeholder="Tools, prompts, resources, servers, commands" aria-label="Search everything" role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant={found[at] ? `palette-${at}` : undefined} autocomplete="off" spellcheck={false} onInput={(event) => { setNeedle(event.currentTarget.value); setAt(0); }} /></div>
+        <div class="palette-list" id="palette-list" role="listbox" aria-label="Found">
+          {found.map((command, index) => <div key={command.about + command.text} id={`palette-${index}`} role="option" aria-selected={index === at} class="palette-item" onMouseMove={() => setAt(index)} onClick={() => choose(command)} ref={(element) => { if (index === at) element?.scrollIntoView({ block: "nearest" }); }}><Icon name={command.icon} size={15} /><span class="clip">{visible(command.text)}</span><span class="muted small clip grow">{visible(command.about)}</span></div>)}
+          {found.length === 0 && <p class="muted pad">Nothing is called that.</p>}
+        </div>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,253 @@
+// A call's whole story on one page: messages, raw bytes, headers, times, stderr of that moment, findings.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { ERRORS, isObject, type Call } from "../lib/calls";
+import { cli, curl, payloadOf, pytest, rust, suite, vitest } from "../lib/snippets";
+import {
+  brush, compared, connection, findings, frameVersion, go, handshake, judge, newKey, overview, request, run, runs, sessions, setDraft, steps, story, toast, type Step,
+} from "../lib/store";
+import { bytesOf, clock, copy, count, duration, rawText, size, visible } from "../lib/text";
+import type { Frame, Json, JsonObject } from "../lib/types";
+import { Badge, Button, CopyButton, Empty, Icon, Menu, Tabs } from "./basics";
+import { Plain, Result, Tree } from "./result";
+import { STATUS_TEXT } from "./traffic";
+
+type Part = "messages" | "raw" | "http" | "timing" | "stderr" | "findings";
+
+function parsed(text: string | undefined): Json | undefined {
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
+export function paramsOf(call: Call): JsonObject {
+  const message = parsed(call.request);
+  const params = isObject(message) && isObject(message.params) ? { ...message.params } : {};
+  if (isObject(params._meta)) {
+    const rest = Object.fromEntries(Object.entries(params._meta).filter(([name]) => name !== "progressToken" && !name.startsWith("io.modelcontextprotocol/")));
+    if (Object.keys(rest).length > 0) params._meta = rest;
+    else delete params._meta;
+  }
+  return params;
+}
+
+export function stepOf(method: string, params: JsonObject, result: JsonObject | undefined, failed: boolean): Step {
+  const title = String(params.name ?? params.uri ?? method);
+  return { title, method, params, failed, payload: result && !failed ? payloadOf(result) : undefined };
+}
+
+export function stepOfCall(call: Call): Step {
+  const message = parsed(call.response);
+  const result = isObject(message) && isObject(message.result) ? message.result : undefined;
+  return stepOf(call.method, paramsOf(call), result, call.status === "tool-error" || call.status === "rpc-error");
+}
+
+export function keepMenu(step: Step) {
+  const at = connection.value!;
+  const put = async (what: string, text: string | null) => {
+    if (text === null) return toast("That needs a server at a URL", "error");
+    toast((await copy(text)) ? `Copied as ${what}` : "The browser does not allow copying");
+  };
+  const isTool = step.method === "tools/call";
+  return [
+    { text: "Save as test step", icon: "plus" as const, run: () => { steps.value = [...steps.value, step]; toast("Saved: see Tests"); } },
+    { text: "Copy as suite", icon: "copy" as const, run: () => void put("suite", suite(at, [step], step.title)) },
+    { text: "Copy as command line", icon: "terminal" as const, run: () => void put("command line", cli(at, step.method, step.params)) },
+    { text: "Copy as curl", icon: "copy" as const, run: () => void put("curl", curl(at, handshake.value, step.method, step.params)), disabled: !at.spec.url },
+    { text: "Copy as pytest", icon: "copy" as const, run: () => void put("pytest", pytest(at, step)), disabled: !isTool },
+    { text: "Copy as vitest", icon: "copy" as const, run: () => void put("vitest", vitest(at, step)), disabled: !isTool },
+    { text: "Copy as Rust", icon: "copy" as const, run: () => void put("Rust", rust(at, step)), disabled: !isTool },
+  ];
+}
+
+export function Story() {
+  frameVersion.value;
+  const at = story.value!;
+  const data = sessions.get(at.session);
+  const call = data?.tracker.calls[at.key - 1];
+  const [part, setPart] = useState<Part>("messages");
+  const owner = overview.value?.connections.find((one) => one.sessions.some((session) => session.id === at.session));
+  const other = compared.value ? sessions.get(compared.value.session)?.tracker.calls[compared.value.key - 1] : undefined;
+  if (!data || !call) return <Empty icon="activity" title="This call is no longer kept" />;
+  const frames = call.frames.map((id) => data.frames.get(id)).filter((frame): frame is Frame => frame !== undefined);
+  const near = data.stderr.filter((frame) => frame.at_us >= call.start - 50_000 && frame.at_us <= (call.end ?? data.until) + 250_000);
+  const rules = findings.value.get(at.session)?.findings.filter(({ finding }) => finding.frames.some((frame) => call.frames.includes(frame)));
+  const failed = ERRORS.includes(call.status);
+  const own = call.kind === "request" && call.direction === "to-server" && owner?.status === "open";
+  const params = paramsOf(call);
+  const again = async () => {
+    if (!owner) return;
+    const outcome = await request(owner.id, call.method, params, { key: newKey() });
+    toast(outcome.error ? `Sent again: ${outcome.error.message}` : outcome.failure ? `Sent again: ${outcome.failure.message}` : "Sent again");
+  };
+  const edit = () => {
+    if (!owner) return;
+    const view = call.method === "tools/call" ? "tools" : call.method === "prompts/get" ? "prompts" : call.method === "resources/read" ? "resources" : undefined;
+    if (!view) return;
+    const name = String(params.name ?? params.uri);
+    setDraft(`${owner.id} ${view} ${name}`, isObject(params.arguments) ? params.arguments : {});
+    go(view, name);
+  };
+  const canEdit = own && ["tools/call", "prompts/get", "resources/read"].includes(call.method);
+  const children = data.tracker.calls.filter((one) => one.parent === call.key);
+  return (
+    <article class="detail story" data-testid="story">
+      <header class="detail-head">
+        <div class="detail-title">
+          <Button kind="quiet" icon="close" label="Close this call" onClick={() => (story.value = null)} />
+          <span class={`call-way ${call.direction}`}><Icon name={call.direction === "to-server" ? "out" : "in"} /></span>
+          <h1><span class="method">{visible(call.method)}</span>{call.target && <span class="muted"> {visible(call.target)}</span>}</h1>
+          <Badge kind={failed ? "error" : call.status === "ok" ? "ok" : call.status === "pending" ? "info" : "warning"}>{STATUS_TEXT[call.status] === "…" ? "pending" : STATUS_TEXT[call.status]}</Badge>
+        </div>
+        <div class="facts">
+          <span>{call.kind}</span>{call.id !== undefined && <span>id {visible(JSON.stringify(call.id))}</span>}<span>at {clock(call.start)} s</span>
+          {call.end !== undefined && call.kind !== "notification" && <span>{duration(call.end - call.start)}</span>}<span>{size(call.request.length)} out</span>{call.response !== undefined && <span>{size(call.response.length)} back</span>}
+          {call.http?.status !== undefined && <span>HTTP {call.http.status}</span>}
+        </div>
+        <div class="actions">
+          {own && <Button icon="again" onClick={() => void again()} data-testid="resend">Send again</Button>}
+          {canEdit && <Button icon="wrench" onClick={edit}>Edit and send</Button>}
+          {call.kind === "request" && call.direction === "to-server" && <Menu icon="plus" label="Keep this call" text="Keep" items={keepMenu(stepOfCall(call))} />}
+          <Button icon="compare" onClick={() => { compared.value = { session: at.session, key: call.key }; toast("Choose another call in the traffic to compare with"); }}>Compare</Button>
+        </div>
+      </header>
+      {call.message && <p class="note error">{visible(call.message)}</p>}
+      {other && (other.key !== call.key || compared.value!.session !== at.session) ? <Differences one={other} other={call} /> : (
+        <>
+          <Tabs<Part> label="Parts of the call" value={part} onChange={(next) => { setPart(next); if (next === "findings" && owner) void judge(at.session).catch((error: Error) => toast(error.message, "error")); }}
+            tabs={[["messages", "Messages"], ["raw", `Raw (${frames.length})`], ...(call.http ? [["http", "HTTP"] as [Part, string]] : []), ["timing", "Timing"], ...(near.length > 0 ? [["stderr", `stderr (${near.length})`] as [Part, string]] : []), ["findings", rules ? `Findings (${rules.length})` : "Findings"]]} />
+          <div class="story-part">
+            {part === "messages" && (
+              <>
+                <Message title={call.direction === "to-server" ? "Client" : "Server"} text={call.request} />
+                {call.response !== undefined && <Message title={call.direction === "to-server" ? "Server" : "Client"} text={call.response} />}
+                {children.length > 0 && <><h3>Meanwhile</h3>{children.slice(0, 200).map((child) => <button type="button" class="child" key={child.key} onClick={() => (story.value = { session: at.session, key: child.key })}><span class={`call-way ${child.direction}`}><Icon name={child.direction === "to-server" ? "out" : "in"} size={13} /></span><span>{visible(child.method)}</span><span class="muted">{visible(child.target ?? "")}</span><span class="grow" /><span class="muted small">{clock(child.start)}</span></button>)}</>}
+              </>
+            )}
+            {part === "raw" && frames.map((frame) => <RawFrame key={frame.id} frame={frame} />)}
+            {part === "http" && frames.filter((frame) => frame.body.kind === "http-request" || frame.body.kind === "http-response").map((frame) => <Head key={frame.id} frame={frame} />)}
+            {part === "timing" && <Timing call={call} frames={frames} children_={children} />}
+            {part === "stderr" && <Plain text={near.map((frame) => `${clock(frame.at_us)}  ${frame.body.kind === "stderr" || frame.body.kind === "stdout" ? rawText(frame.body.bytes) : ""}`).join("\n")} />}
+            {part === "findings" && (rules === undefined ? <p class="muted pad">Judging the session…</p> : rules.length === 0 ? <p class="muted pad">No rule finds fault with these frames. What was not tried in this session is not judged: run a check for that.</p> : rules.map(({ rule, requirement, finding }) => (
+              <div class="finding" key={rule + finding.message}><p><Badge kind={finding.severity === "note" ? "info" : finding.severity}>{finding.severity}</Badge> <strong>{visible(finding.message)}</strong></p><p class="muted small">{requirement}</p><p class="hint"><span>What to do</span>{visible(finding.remedy)}</p><p class="small"><code>{rule}</code></p></div>
+            )))}
+          </div>
+        </>
+      )}
+    </article>
+  );
+}
+
+function Message({ title, text }: { title: string; text: string }) {
+  const value = useMemo(() => parsed(text), [text]);
+  return <div class="block"><div class="block-bar"><span class="block-kind">{title}</span><span class="grow" /><span class="muted small">{size(text.length)}</span><CopyButton text={() => text} label={`Copy what the ${title.toLowerCase()} sent`} /></div>{value === undefined ? <Plain text={text} /> : <Tree value={value} open={4} />}</div>;
+}
+
+function hex(bytes: Uint8Array): string {
+  const lines: string[] = [];
+  for (let at = 0; at < Math.min(bytes.length, 4096); at += 16) {
+    const part = [...bytes.slice(at, at + 16)];
+    lines.push(`${at.toString(16).padStart(6, "0")}  ${part.map((byte) => byte.toString(16).padStart(2, "0")).join(" ").padEnd(47)}  ${part.map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : "·")).join("")}`);
+  }
+  return lines.join("\n") + (bytes.length > 4096 ? `\n… ${size(bytes.length)} in all` : "");
+}
+
+function RawFrame({ frame }: { frame: Frame }) {
+  const [form, setForm] = useState<"text" | "hex">("text");
+  const { body } = frame;
+  const raw = body.kind === "http-request" ? body.body : "bytes" in body ? body.bytes : null;
+  const what = body.kind === "http-request" ? `${body.method} ${body.url}` : body.kind === "http-response" ? `HTTP ${body.status}` : body.kind === "http-end" ? (body.error ?? "end of the exchange") : body.kind === "note" ? body.text : body.kind;
+  return (
+    <div class="block">
+      <div class="block-bar"><span class="muted small">#{frame.id}</span><span class="muted small">{clock(frame.at_us)}</span><span class={`call-way ${frame.direction}`}>{frame.direction === "local" ? "" : <Icon name={frame.direction === "to-server" ? "out" : "in"} size={13} />}</span><span class="clip">{visible(what)}</span><span class="grow" />{raw !== null && <Tabs label="Bytes as" tabs={[["text", "Text"], ["hex", "Hex"]]} value={form} onChange={setForm} />}</div>
+      {raw !== null && (form === "text" ? <Plain text={rawText(raw)} /> : <pre class="plain" tabIndex={0}>{hex(bytesOf(raw))}</pre>)}
+      {(body.kind === "http-request" || body.kind === "http-response") && raw === null && <Head frame={frame} />}
+    </div>
+  );
+}
+
+function Head({ frame }: { frame: Frame }) {
+  const { body } = frame;
+  if (body.kind !== "http-request" && body.kind !== "http-response") return null;
+  return (
+    <div class="block">
+      <div class="block-bar"><span class="block-kind">{body.kind === "http-request" ? "request" : "response"}</span><code class="clip">{visible(body.kind === "http-request" ? `${body.method} ${body.url}` : `HTTP ${body.status}`)}</code></div>
+      <table class="headers"><tbody>{body.headers.map(([name, value], index) => <tr key={index} class={/^(mcp-|last-event-id|www-authenticate|authorization)/i.test(name) ? "of-mcp" : ""}><th scope="row">{visible(name)}</th><td>{visible(value)}</td></tr>)}</tbody></table>
+    </div>
+  );
+}
+
+function Timing({ call, frames, children_ }: { call: Call; frames: Frame[]; children_: Call[] }) {
+  const end = call.end ?? frames.at(-1)?.at_us ?? call.start;
+  const total = Math.max(1, end - call.start);
+  const head = frames.find((frame) => frame.body.kind === "http-response");
+  const spans: [string, number, number][] = [];
+  if (head) {
+    spans.push(["until the head of the response", call.start, head.at_us], ["until the message", head.at_us, end]);
+  } else if (call.end !== undefined) spans.push(["until the response", call.start, end]);
+  for (const child of children_.slice(0, 40)) spans.push([`${child.method} ${child.target ?? ""}`, child.start, child.end ?? end]);
+  return (
+    <div class="timing">
+      {spans.map(([text, from, to], index) => (
+        <div class="timing-row" key={index}><span class="clip">{visible(text)}</span><span class="timing-bar"><i style={{ left: `${Math.max(0, ((from - call.start) / total) * 100)}%`, width: `${Math.max(0.6, Math.min(100, ((to - from) / total) * 100))}%` }} /></span><span class="muted small">{duration(to - from)}</span></div>
+      ))}
+      <p class="small"><button type="button" class="link" onClick={() => (brush.value = [call.start - total * 0.2, end + total * 0.2])}>Show only this time in the timeline</button></p>
+    </div>
+  );
+}
+
+export interface Difference { at: string; one: Json | undefined; other: Json | undefined }
+
+export function differences(one: Json | undefined, other: Json | undefined, at = "", found: Difference[] = []): Difference[] {
+  if (found.length > 500 || JSON.stringify(one) === JSON.stringify(other)) return found;
+  const keys = (value: Json | undefined): string[] | undefined => (Array.isArray(value) ? value.map((_, index) => String(index)) : isObject(value) ? Object.keys(value) : undefined);
+  const [left, right] = [keys(one), keys(other)];
+  if (left && right && Array.isArray(one) === Array.isArray(other)) {
+    for (const key of new Set([...left, ...right]))
+      differences((one as JsonObject)[key], (other as JsonObject)[key], `${at}/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`, found);
+  } else found.push({ at: at || "/", one, other });
+  return found;
+}
+
+function withoutId(text: string | undefined): Json | undefined {
+  const message = parsed(text);
+  if (!isObject(message)) return message;
+  const { id: _, ...rest } = message;
+  return rest;
+}
+
+function Differences({ one, other }: { one: Call; other: Call }) {
+  const asked = differences(withoutId(one.request), withoutId(other.request));
+  const answered = differences(withoutId(one.response), withoutId(other.response));
+  const table = (title: string, found: Difference[]) => (
+    <div class="block"><div class="block-bar"><span class="block-kind">{title}</span><span class="muted small">{found.length === 0 ? "the same" : count(found.length, "difference")}</span></div>
+      {found.length > 0 && <table class="diff"><thead><tr><th scope="col">Pointer</th><th scope="col">Call {one.key}</th><th scope="col">Call {other.key}</th></tr></thead><tbody>{found.slice(0, 200).map((difference) => <tr key={difference.at}><th scope="row"><code>{visible(difference.at)}</code></th><td class="was">{shown(difference.one)}</td><td class="is">{shown(difference.other)}</td></tr>)}</tbody></table>}</div>
+  );
+  const shown = (value: Json | undefined) => (value === undefined ? "missing" : visible(JSON.stringify(value).slice(0, 600)));
+  return (
+    <div class="story-part" data-testid="differences">
+      <p class="muted small">Compared with call {one.key} at {clock(one.start)} s. Ids are left out. <button type="button" class="link" onClick={() => (compared.value = null)}>End comparison</button></p>
+      {table("requests", asked)}{table("responses", answered)}
+      <p class="small">Duration: {duration((one.end ?? one.start) - one.start)} and {duration((other.end ?? other.start) - other.start)}</p>
+    </div>
+  );
+}
+
+export function RunResult({ slot, outputSchema }: { slot: string; outputSchema?: JsonObject }) {
+  const last = runs.value.get(slot);
+  const [, tick] = useState(0);
+  const waiting = last && !last.outcome && !last.refused;
+  useEffect(() => {
+    if (!waiting) return;
+    const timer = setInterval(() => tick((value) => value + 1), 100);
+    return () => clearInterval(timer);
+  }, [waiting]);
+  if (!last) return null;
+  if (last.refused) return <p class="note error" role="alert">{last.refused}</p>;
+  if (!last.outcome) return <p class="running" role="status"><span class="spinner" /> Waiting for the response, {duration((performance.now() - last.startedAt) * 1000)}</p>;
+  return <Result outcome={last.outcome} method={last.method} outputSchema={outputSchema} />;
+}
+
+export { run };

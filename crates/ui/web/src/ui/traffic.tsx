@@ -1,0 +1,264 @@
+// What goes over the wire, as a timeline and a list, with one filter for both.
+import { useComputed } from "@preact/signals";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ERRORS, type Call } from "../lib/calls";
+import { FilterError, parse, type Filter } from "../lib/filter";
+import { brush, compared, connection, currentSession, filterText, frameVersion, handshake, story, systemDark, tell, theme, type SessionData } from "../lib/store";
+import { clock, count, duration, visible } from "../lib/text";
+import { Button, Empty, Icon, Rows } from "./basics";
+
+function useFilter(): { filter: Filter | null; mistake: FilterError | null } {
+  const text = filterText.value;
+  return useMemo(() => {
+    if (text.trim() === "") return { filter: null, mistake: null };
+    try {
+      return { filter: parse(text), mistake: null };
+    } catch (mistake) {
+      return { filter: null, mistake: mistake as FilterError };
+    }
+  }, [text]);
+}
+
+export function shownCalls(session: SessionData, filter: Filter | null, span: [number, number] | null, about: { server?: string; transport?: string }): Call[] {
+  const calls = session.tracker.calls;
+  if (!filter && !span) return calls.slice();
+  return calls.filter((call) => (!span || (call.start <= span[1] && (call.end ?? Infinity) >= span[0])) && (!filter || filter(call, about)));
+}
+
+export function Traffic() {
+  const session = currentSession.value;
+  const version = frameVersion.value;
+  const { filter, mistake } = useFilter();
+  const span = brush.value;
+  const about = { server: connection.value?.title, transport: handshake.value?.transport };
+  const calls = useMemo(() => (session ? shownCalls(session, filter, span, about) : []), [session, version, filter, span]);
+  const at = useComputed(() => story.value).value;
+  const current = at && session && at.session === session.id ? calls.findIndex((call) => call.key === at.key) : -1;
+  const dropped = session && session.frames.size > 0 ? session.last + 1 - session.frames.size : 0;
+  return (
+    <div class="traffic" data-testid="traffic">
+      <div class="traffic-head">
+        <div class={`filter ${mistake ? "bad" : ""}`}>
+          <Icon name="search" size={14} />
+          <input type="search" value={filterText.value} placeholder="Filter: method:tools/* status:error duration:>100ms" aria-label="Filter the traffic" spellcheck={false} data-testid="filter"
+            aria-invalid={mistake !== null} aria-describedby={mistake ? "filter-mistake" : undefined} onInput={(event) => (filterText.value = event.currentTarget.value)} />
+        </div>
+        {mistake && <p class="mistake" id="filter-mistake" role="alert"><code>{" ".repeat(Math.min(mistake.column, 60))}{"^".repeat(Math.min(mistake.length, 40))}</code>{mistake.message}{mistake.hint && <span class="muted">; {mistake.hint}</span>}</p>}
+      </div>
+      {session && <Timeline session={session} calls={calls} version={version} />}
+      <div class="traffic-count small muted"><span aria-live="polite">{count(calls.length, "call")}{(filter || span) && session ? ` of ${session.tracker.calls.length}` : ""}</span>{dropped > 0 && <span>{count(dropped, "earlier frame")} not kept</span>}<span class="grow" />{span && <button type="button" class="link" onClick={() => (brush.value = null)}>clear time range</button>}{compared.value && <button type="button" class="link" onClick={() => (compared.value = null)}>end comparison</button>}</div>
+      {!session || session.tracker.calls.length === 0 ? <Empty icon="activity" title="No traffic yet">Requests, notifications and HTTP exchanges appear here as they happen.</Empty> : (
+        <Rows items={calls} height={28} label="Calls" testid="calls" keyOf={(call) => call.key} current={current} follow={!filter} onMove={(index) => tell(calls[index]!)} row={(call) => <CallRow call={call} />} />
+      )}
+    </div>
+  );
+}
+
+export const STATUS_TEXT: Record<string, string> = {
+  pending: "…", ok: "ok", "input-required": "input", "tool-error": "tool error", "rpc-error": "error", "http-error": "HTTP error", canceled: "canceled", "no-response": "no response",
+};
+
+function CallRow({ call }: { call: Call }) {
+  const failed = ERRORS.includes(call.status);
+  return (
+    <div class={`call ${failed ? "failed" : ""} ${call.status === "pending" ? "pending" : ""} ${call.kind}`} data-status={call.status}>
+      <span class="call-time">{clock(call.start)}</span>
+      <span class={`call-way ${call.direction}`}><Icon name={call.direction === "to-server" ? "out" : "in"} size={13} /></span>
+      <span class="call-name"><span class="call-method">{visible(call.method)}</span>{call.target && <span class="call-target">{visible(call.target)}</span>}</span>
+      <span class="call-status">{call.kind === "notification" && !failed ? "" : call.code ?? call.http?.status?.toString().replace(/^2\d\d$/, "") ?? ""}</span>
+      <span class="call-duration">{call.kind === "notification" ? "" : call.status === "pending" ? "…" : call.end !== undefined ? duration(call.end - call.start) : ""}</span>
+    </div>
+  );
+}
+
+const LANES = ["requests", "from server", "notifications", "HTTP", "process"] as const;
+const LANE = 15;
+const HEAD = 18;
+
+/** Time with its idle stretches made short, so that minutes of reading do not hide milliseconds of traffic. */
+export class Axis {
+  private points: [number, number][] = [];
+  length: number;
+  constructor(spans: [number, number][], until: number) {
+    const sorted = [...spans].sort((one, other) => one[0] - other[0]);
+    const busy: [number, number][] = [];
+    for (const [begin, end] of sorted) {
+      const last = busy.at(-1);
+      if (last && begin - last[1] < 20_000) last[1] = Math.max(last[1], end);
+      else busy.push([begin, end]);
+    }
+    const total = busy.reduce((sum, [begin, end]) => sum + Math.max(end - begin, 500), 0) || 1;
+    const gap = Math.max(total * 0.04, 400);
+    let at = 0;
+    this.points.push([0, 0]);
+    let before = 0;
+    for (const [begin, end] of busy) {
+      at += Math.min(Math.max(0, begin - before), gap);
+      this.points.push([begin, at]);
+      at += Math.max(end - begin, 500);
+      this.points.push([Math.max(end, begin + 1), at]);
+      before = end;
+    }
+    at += Math.min(Math.max(0, until - before), gap);
+    this.points.push([Math.max(until, before + 1), at]);
+    this.length = at || 1;
+  }
+  /** From 0 to 1. */
+  place(time: number): number {
+    return this.map(time, 0, 1) / this.length;
+  }
+  time(place: number): number {
+    return this.map(place * this.length, 1, 0);
+  }
+  private map(value: number, from: 0 | 1, to: 0 | 1): number {
+    const points = this.points;
+    let low = 0;
+    let high = points.length - 1;
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (points[middle]![from] <= value) low = middle;
+      else high = middle;
+    }
+    const [one, other] = [points[low]!, points[high]!];
+    const width = other[from] - one[from];
+    return one[to] + (width <= 0 ? 0 : (Math.min(Math.max(value - one[from], 0), width) / width) * (other[to] - one[to]));
+  }
+}
+
+function laneOf(call: Call): number {
+  if (call.kind === "http") return 3;
+  if (call.kind === "notification") return 2;
+  return call.direction === "to-server" ? 0 : 1;
+}
+
+function Timeline({ session, calls, version }: { session: SessionData; calls: Call[]; version: number }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [width, setWidth] = useState(0);
+  const [drag, setDrag] = useState<[number, number] | null>(null);
+  const [hover, setHover] = useState<Call | null>(null);
+  const until = session.until;
+  const axis = useMemo(() => new Axis(session.tracker.calls.slice(-20_000).map((call): [number, number] => [call.start, call.end ?? call.start]), until), [session, version]);
+  const lanes = useMemo(() => {
+    const used = new Set(session.tracker.calls.map(laneOf));
+    used.add(0);
+    if (session.stderr.length > 0 || [...session.frames.values()].slice(0, 3).some((frame) => frame.body.kind === "spawned")) used.add(4);
+    return [...used].sort();
+  }, [session, version]);
+  const tall = HEAD + lanes.length * LANE + 4;
+
+  useLayoutEffect(() => {
+    const observer = new ResizeObserver(([entry]) => setWidth(entry!.contentRect.width));
+    observer.observe(canvas.current!.parentElement!);
+    return () => observer.disconnect();
+  }, []);
+
+  useEffect(() => {
+    const element = canvas.current!;
+    const ratio = devicePixelRatio || 1;
+    element.width = width * ratio;
+    element.height = tall * ratio;
+    const draw = element.getContext("2d")!;
+    draw.scale(ratio, ratio);
+    draw.clearRect(0, 0, width, tall);
+    const style = getComputedStyle(document.documentElement);
+    const color = (name: string) => style.getPropertyValue(name).trim();
+    const left = 88;
+    const room = Math.max(10, width - left - 12);
+    const x = (time: number) => left + axis.place(time) * room;
+    draw.font = `10.5px ${style.getPropertyValue("--sans")}`;
+    draw.textBaseline = "middle";
+    lanes.forEach((lane, row) => {
+      const y = HEAD + row * LANE;
+      draw.fillStyle = color("--lane");
+      draw.fillRect(left, y + 1, room, LANE - 3);
+      draw.fillStyle = color("--muted");
+      draw.fillText(LANES[lane]!, 12, y + LANE / 2);
+    });
+    draw.fillStyle = color("--muted");
+    const ticks = Math.max(2, Math.floor(room / 90));
+    for (let tick = 0; tick <= ticks; tick++) {
+      const time = axis.time(tick / ticks);
+      const text = duration(time) || "0";
+      const place = left + (tick / ticks) * room;
+      draw.textAlign = tick === 0 ? "left" : tick === ticks ? "right" : "center";
+      draw.fillText(tick === 0 ? "0" : text, place, HEAD / 2);
+    }
+    draw.textAlign = "left";
+    const hidden = new Set(calls.length === session.tracker.calls.length ? [] : session.tracker.calls.map((call) => call.key));
+    if (hidden.size > 0) for (const call of calls) hidden.delete(call.key);
+    const paint = (call: Call) => {
+      const row = lanes.indexOf(laneOf(call));
+      if (row < 0) return;
+      const from = x(call.start);
+      const to = Math.max(x(call.end ?? until), from + 2.5);
+      draw.globalAlpha = hidden.has(call.key) ? 0.18 : call.status === "pending" ? 0.55 : 1;
+      draw.fillStyle = ERRORS.includes(call.status) ? color("--bad") : laneOf(call) === 0 ? color("--accent") : laneOf(call) === 1 ? color("--server") : laneOf(call) === 2 ? color("--note") : color("--http");
+      draw.beginPath();
+      draw.roundRect(from, HEAD + row * LANE + 2.5, to - from, LANE - 6, 2);
+      draw.fill();
+    };
+    const all = session.tracker.calls;
+    all.slice(-20_000).forEach(paint);
+    draw.globalAlpha = 1;
+    const process = lanes.indexOf(4);
+    if (process >= 0) {
+      draw.fillStyle = color("--warn");
+      for (const frame of session.stderr.slice(-3000)) draw.fillRect(x(frame.at_us), HEAD + process * LANE + 3, 1.5, LANE - 7);
+    }
+    const at = story.value;
+    const chosen = at?.session === session.id ? all[at.key - 1] : undefined;
+    if (chosen) {
+      draw.strokeStyle = color("--text");
+      draw.lineWidth = 1;
+      draw.strokeRect(x(chosen.start) - 1.5, HEAD + lanes.indexOf(laneOf(chosen)) * LANE + 1, Math.max(x(chosen.end ?? until) - x(chosen.start), 2.5) + 3, LANE - 3);
+    }
+    const range = drag ? ([axis.time(Math.min(...drag)), axis.time(Math.max(...drag))] as [number, number]) : brush.value;
+    if (range) {
+      draw.fillStyle = color("--brush");
+      draw.fillRect(left, HEAD, x(range[0]) - left, tall);
+      draw.fillRect(x(range[1]), HEAD, left + room - x(range[1]), tall);
+    }
+  }, [session, version, width, tall, axis, calls, drag, brush.value, story.value, theme.value, systemDark.value]);
+
+  const place = (event: MouseEvent) => {
+    const box = canvas.current!.getBoundingClientRect();
+    return Math.min(1, Math.max(0, (event.clientX - box.left - 88) / Math.max(10, width - 100)));
+  };
+  const under = (event: MouseEvent): Call | null => {
+    const box = canvas.current!.getBoundingClientRect();
+    const lane = lanes[Math.floor((event.clientY - box.top - HEAD) / LANE)];
+    const room = Math.max(10, width - 100);
+    const at = event.clientX - box.left - 88;
+    let best: Call | null = null;
+    let least = 6;
+    for (const call of calls.slice(-20_000)) {
+      if (laneOf(call) !== lane) continue;
+      const from = axis.place(call.start) * room;
+      const to = Math.max(axis.place(call.end ?? until) * room, from + 2.5);
+      const away = at < from ? from - at : at > to ? at - to : 0;
+      if (away < least) { best = call; least = away; }
+    }
+    return best;
+  };
+  return (
+    <div class="timeline" data-testid="timeline">
+      <canvas ref={canvas} role="img" aria-label={`Timeline of ${count(session.tracker.calls.length, "call")}; drag to choose a time range`} style={{ height: `${tall}px` }}
+        title={hover ? `${hover.method} ${hover.target ?? ""} ${hover.end !== undefined ? duration(hover.end - hover.start) : ""}` : undefined}
+        onPointerDown={(event) => { canvas.current!.setPointerCapture(event.pointerId); const at = place(event); setDrag([at, at]); }}
+        onPointerMove={(event) => (drag ? setDrag([drag[0], place(event)]) : setHover(under(event)))}
+        onPointerUp={(event) => {
+          if (!drag) return;
+          if (Math.abs(drag[0] - drag[1]) < 0.01) {
+            const call = under(event);
+            if (call) tell(call);
+            else brush.value = null;
+          } else brush.value = [axis.time(Math.min(...drag)), axis.time(Math.max(...drag))];
+          setDrag(null);
+        }} />
+    </div>
+  );
+}
+
+export function TrafficHeader({ onClose }: { onClose: () => void }) {
+  return <div class="pane-head"><h2>Traffic</h2><span class="grow" /><Button kind="quiet" icon="panel" label="Hide traffic" onClick={onClose} /></div>;
+}
