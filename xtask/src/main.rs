@@ -8,9 +8,11 @@ mod field;
 mod fuzz;
 mod growth;
 mod peers;
+mod picture;
 mod programs;
 mod requirements;
 mod sdks;
+mod site;
 mod stability;
 mod supply;
 mod test_programs;
@@ -50,6 +52,9 @@ Usage: cargo xtask <TASK>
   sdks [--program PATH] [--page] [PACKAGE…]
                   check a minimal correct server with each version of each SDK (sdks/), compare the findings with the table of
                   known defects, and write docs/sdks.md; --page only compares and writes
+  site            build the documentation site into target/site; fail on broken links, anchors and pages without a place
+  picture [--program PATH]
+                  make the picture of a failure in the README (docs/pictures/failure.svg) from a real run
   supply          check licenses, duplicates, sources and (if the database is reachable) advisories of the crates (deny.toml)
   growth [--program PATH] [--most N] [NAME…]
                   measure time and memory for 100 to 10,000 items of each kind and write docs/growth.md
@@ -74,6 +79,8 @@ fn main() -> ExitCode {
             told(requirements::parse(arguments).and_then(|plan| requirements::compare(root(), &plan)).map(|report| print!("{report}")))
         }
         ["sdks", arguments @ ..] => told(sdks::sdks(root(), arguments)),
+        ["site"] => told(site::site(root())),
+        ["picture", arguments @ ..] => told(picture::picture(root(), arguments)),
         ["supply"] => told(supply::supply(root())),
         ["growth", arguments @ ..] => told(growth::growth(root(), arguments)),
         ["bench"] => bench(),
