@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{bindings, fuzz, peers, programs, supply, test_programs, web};
+use crate::{bindings, fuzz, peers, programs, site, supply, test_programs, web};
 
 /// Runs every stage and prints a table of them; true if all passed.
 pub(crate) fn check(root: &Path) -> bool {
@@ -41,6 +41,8 @@ pub(crate) fn check(root: &Path) -> bool {
         stages.extend(["tests", "examples"].map(|name| not_run(name, "build")));
     }
     stages.push(if built { timed("bindings", || bindings::bindings(root, &[])) } else { not_run("bindings", "build") });
+    println!("\n==> site: the documentation");
+    stages.push(timed("site", || site::site(root)));
     println!("\n==> supply: what the crates may be");
     stages.push(timed("supply", || supply::supply(root)));
     println!("\n==> fuzz: every target for {FUZZ_SECONDS} s");

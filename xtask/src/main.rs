@@ -8,9 +8,11 @@ mod field;
 mod fuzz;
 mod growth;
 mod peers;
+mod picture;
 mod programs;
 mod requirements;
 mod sdks;
+mod site;
 mod stability;
 mod strings;
 mod supply;
@@ -54,6 +56,9 @@ Usage: cargo xtask <TASK>
                   known defects, and write docs/sdks.md; --page only compares and writes
   strings         list every text in the sources that a user may read, to be proofread
   web [--check]   build the page of `mcproof ui` (crates/ui/web) into crates/ui/assets; --check only compares
+  site            build the documentation site into target/site; fail on broken links, anchors and pages without a place
+  picture [--program PATH]
+                  make the picture of a failure in the README (docs/pictures/failure.svg) from a real run
   supply          check licenses, duplicates, sources and (if the database is reachable) advisories of the crates (deny.toml)
   growth [--program PATH] [--most N] [NAME…]
                   measure time and memory for 100 to 10,000 items of each kind and write docs/growth.md
@@ -81,6 +86,8 @@ fn main() -> ExitCode {
         ["strings"] => told(strings::strings(root()).map(|listed| print!("{listed}"))),
         ["web"] => told(web::web(root(), web::Built::Written)),
         ["web", "--check"] => told(web::web(root(), web::Built::Compared)),
+        ["site"] => told(site::site(root())),
+        ["picture", arguments @ ..] => told(picture::picture(root(), arguments)),
         ["supply"] => told(supply::supply(root())),
         ["growth", arguments @ ..] => told(growth::growth(root(), arguments)),
         ["bench"] => bench(),

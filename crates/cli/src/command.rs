@@ -10,6 +10,7 @@ mod doctor;
 mod drive;
 mod explain;
 mod hash;
+mod help;
 mod init;
 pub(crate) mod inspect;
 mod list;
@@ -23,6 +24,7 @@ mod probe;
 mod prompt;
 mod proxy;
 mod read;
+mod reference;
 mod review;
 mod schema;
 mod test;
@@ -100,9 +102,14 @@ pub(crate) enum Command {
     Schema(Deferred<schema::Arguments>),
     /// Print the completion script of a shell
     Completions(Deferred<completions::Arguments>),
+    /// Show the help of a command, or a page of the documentation
+    Help(Deferred<help::Arguments>),
     /// Write the man pages
     #[command(hide = true)]
     Man(Deferred<completions::ManArguments>),
+    /// Write the generated pages of the documentation
+    #[command(hide = true)]
+    Reference(Deferred<reference::Arguments>),
     /// Run the driver of the test libraries, as JSON-RPC over stdio
     Drive(Deferred<drive::Arguments>),
     /// Serve these commands to coding agents, as an MCP server over stdio
@@ -150,6 +157,8 @@ impl Command {
             Self::Doctor(arguments) => doctor::run(arguments),
             Self::Schema(arguments) => schema::run(arguments),
             Self::Completions(arguments) => completions::run(arguments, grammar()),
+            Self::Help(arguments) => help::run(arguments, grammar()),
+            Self::Reference(arguments) => reference::run(arguments, grammar()),
             Self::Man(arguments) => completions::man(arguments, grammar()),
             Self::Drive(arguments) => drive::run(arguments),
             #[cfg(feature = "servers")]

@@ -43,7 +43,7 @@ use std::process::ExitCode;
 
 /// Test, check and monitor MCP servers
 #[derive(Debug, Parser)]
-#[command(name = "mcproof", version, propagate_version = true, arg_required_else_help = true, after_help = exit::help())]
+#[command(name = "mcproof", version, propagate_version = true, arg_required_else_help = true, disable_help_subcommand = true, after_help = exit::help())]
 struct CommandLine {
     /// Print more: the traffic on stderr, or for `test` the evidence of each test
     #[arg(short, long, global = true)]
@@ -112,7 +112,7 @@ mod tests {
         let listed: Vec<_> = CommandLine::command().get_subcommands().map(|command| command.get_about().map(ToString::to_string)).collect();
         let mut built = CommandLine::command();
         built.build();
-        let shown: Vec<_> = built.get_subcommands().filter(|command| command.get_name() != "help").collect();
+        let shown: Vec<_> = built.get_subcommands().collect();
         assert_eq!(shown.iter().map(|command| command.get_about().map(ToString::to_string)).collect::<Vec<_>>(), listed);
         for command in shown {
             let help = command.clone().render_help().to_string();

@@ -19,6 +19,7 @@ pub mod plan;
 pub mod profile;
 pub mod reach;
 pub mod reader;
+pub mod reference;
 pub mod resilience;
 pub mod restriction;
 pub mod retries;

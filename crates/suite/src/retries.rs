@@ -10,6 +10,9 @@ use std::time::Duration;
 /// More would only hide how broken a test is.
 const MOST: u64 = 20;
 
+/// Before the first retry.
+pub(crate) const RETRY_DELAY: Duration = Duration::from_millis(200);
+
 pub static RETRIES: Object<Retries> = Object {
     name: "`retries`",
     keys: &[
@@ -38,7 +41,7 @@ pub static RETRIES: Object<Retries> = Object {
 };
 
 pub(crate) fn read_retries(reader: &mut Reader<'_>, node: &Node) -> Result<Retries, Fault> {
-    let mut retries = Retries { most: 0, delay: Duration::from_millis(200) };
+    let mut retries = Retries { most: 0, delay: RETRY_DELAY };
     match &node.kind {
         Kind::Map(_) => {
             if !RETRIES.read(reader, node, &mut retries) {

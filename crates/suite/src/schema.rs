@@ -152,7 +152,7 @@ impl Definitions {
 }
 
 /// `a step` is defined as `step`.
-fn definition_name(name: &str) -> String {
+pub(crate) fn definition_name(name: &str) -> String {
     let plain = name.trim_start_matches("a ").trim_start_matches("an ");
     plain.chars().filter(|each| *each != '`').map(|each| if each.is_alphanumeric() { each } else { '_' }).collect()
 }

@@ -28,7 +28,13 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let selected = rules::select(&arguments.rules, &[]).map_err(super::check::unknown_rule)?;
+    let mut selected = rules::select(&arguments.rules, &[]).map_err(super::check::unknown_rule)?;
+    if arguments.rules.is_empty() {
+        // A check leaves them out unless it is asked for hosts; whoever reads all rules wants them, too.
+        let hosts = rules::of_hosts(&[]).map_err(super::check::unknown_rule)?;
+        let new: Vec<_> = hosts.into_iter().filter(|rule| selected.iter().all(|known| known.id != rule.id)).collect();
+        selected.extend(new);
+    }
     let pages: Vec<RulePage> = selected.iter().map(|rule| rule.page()).collect();
     if let Some(folder) = &arguments.output {
         write(folder, &pages).map_err(|error| Failure::cannot_write(folder, &error))?;

@@ -1,0 +1,112 @@
+//! The documentation, typed as a reader would: every `console` block is run in a terminal, in a folder of its page with the files that
+//! the page shows, and prints what the page says. One test for each page, so without the usual harness. With `--write [PAGE]` the
+//! program puts what the commands print into the pages instead.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::disallowed_methods, reason = "a test adds to the PATH that it was given")]
+
+#[path = "documentation/matching.rs"]
+mod matching;
+#[path = "documentation/page.rs"]
+mod page;
+mod peers;
+#[path = "documentation/room.rs"]
+mod room;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use mcproof_suite::reference::tables;
+use page::{Block, Page};
+use peers::root;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// What a reader follows from the first line to the last. The pages about the inside of the project are for reading only.
+const FOLDERS: [&str; 4] = ["docs/tutorial", "docs/guide", "docs/reference", "docs/explanation"];
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((_, names)) = words.split_first().filter(|(first, _)| *first == "--write") {
+        for path in pages() {
+            let name = name(&path);
+            if names.is_empty() || names.iter().any(|wanted| name.contains(wanted.as_str())) {
+                Page::read(&path).write(&path);
+            }
+        }
+        return ExitCode::SUCCESS;
+    }
+    let mut trials: Vec<Trial> = pages().into_iter().map(|path| Trial::test(name(&path), move || check(&path))).collect();
+    trials.push(Trial::test("generated_pages_are_up_to_date", generated_pages_are_up_to_date));
+    trials.push(Trial::test("every_key_of_suites_is_in_an_example", every_key_of_suites_is_in_an_example));
+    trials.push(Trial::test("the_readme_is_short", the_readme_is_short));
+    trials.push(Trial::test("output_is_compared", || matching::tests().map_err(Failed::from)));
+    let mut arguments = Arguments::from_args();
+    // Most of the time is spent waiting for servers to start.
+    arguments.test_threads.get_or_insert(4);
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![root().join("README.md"), root().join("docs/index.md")];
+    for folder in FOLDERS {
+        let entries = std::fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+        pages.extend(entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
+    }
+    pages.sort();
+    pages
+}
+
+fn name(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap().display().to_string()
+}
+
+fn check(path: &Path) -> Result<(), Failed> {
+    let page = Page::read(path);
+    let unmarked: Vec<String> = page.blocks().filter(|block| block.needs_a_reason()).map(Block::place).collect();
+    if !unmarked.is_empty() {
+        let rule = "is neither run nor a file: make it a `console` block or give it a title, or say why not in a line before it, `<!-- not run: WHY -->`";
+        return Err(format!("{} {rule}", unmarked.join(", ")).into());
+    }
+    Ok(page.run()?)
+}
+
+/// Regenerate with `cargo run -p mcproof -- reference docs/reference`.
+fn generated_pages_are_up_to_date() -> Result<(), Failed> {
+    let kept = root().join("docs/reference");
+    let folder = tempfile::tempdir()?;
+    std::os::unix::fs::symlink(kept.join("examples"), folder.path().join("examples"))?;
+    let ran = Command::new(env!("CARGO_BIN_EXE_mcproof")).arg("reference").arg(folder.path()).output()?;
+    if !ran.status.success() {
+        return Err(String::from_utf8_lossy(&ran.stderr).into_owned().into());
+    }
+    for page in ["commands.md", "suites.md"] {
+        if std::fs::read(folder.path().join(page))? != std::fs::read(kept.join(page)).unwrap_or_default() {
+            return Err(format!("docs/reference/{page} is old: run `cargo run -p mcproof -- reference docs/reference`").into());
+        }
+    }
+    Ok(())
+}
+
+fn every_key_of_suites_is_in_an_example() -> Result<(), Failed> {
+    let mut missing = Vec::new();
+    for table in tables() {
+        let file = format!("docs/reference/examples/{}.mcproof.yaml", table.name.to_lowercase());
+        let Ok(example) = std::fs::read_to_string(root().join(&file)) else {
+            missing.push(format!("{file} is missing"));
+            continue;
+        };
+        let is_used = |key: &str| {
+            example.match_indices(key).any(|(at, _)| {
+                let (before, after) = (&example[..at], &example[at + key.len()..]);
+                let starts = before.ends_with(['{', ' ', '\n', '[']) || before.is_empty();
+                starts && (after.starts_with(':') || (before.ends_with("- ") && after.starts_with('\n')))
+            })
+        };
+        missing.extend(table.rows.iter().filter(|row| !is_used(row.key)).map(|row| format!("{file}: no `{}`", row.key)));
+    }
+    if missing.is_empty() { Ok(()) } else { Err(missing.join("\n").into()) }
+}
+
+fn the_readme_is_short() -> Result<(), Failed> {
+    let lines = std::fs::read_to_string(root().join("README.md"))?.lines().count();
+    if lines <= 120 { Ok(()) } else { Err(format!("README.md has {lines} lines, and 120 are enough").into()) }
+}
