@@ -4,6 +4,9 @@
 mod node;
 mod python;
 
+pub(crate) use node::{install_locked, tarballs};
+pub(crate) use python::{environment, wheel};
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -54,6 +57,16 @@ pub(crate) fn bindings(root: &Path, arguments: &[&str]) -> Result<(), String> {
         }
     }
     if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
+}
+
+/// What was made when the bindings were tested last.
+///
+/// # Errors
+/// They were not.
+pub(crate) fn made(root: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut made = node::made(root)?;
+    made.push(python::made(root)?);
+    Ok(made)
 }
 
 /// Without them most dependencies would be built again, only because a test wants a clock that stands still.

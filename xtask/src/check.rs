@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{bindings, fuzz, peers, programs, site, supply, test_programs, web};
+use crate::{bindings, fuzz, packages, peers, programs, site, supply, test_programs, web, workflows};
 
 /// Runs every stage and prints a table of them; true if all passed.
 pub(crate) fn check(root: &Path) -> bool {
@@ -40,7 +40,10 @@ pub(crate) fn check(root: &Path) -> bool {
     } else {
         stages.extend(["tests", "examples"].map(|name| not_run(name, "build")));
     }
-    stages.push(if built { timed("bindings", || bindings::bindings(root, &[])) } else { not_run("bindings", "build") });
+    let bindings = if built { timed("bindings", || bindings::bindings(root, &[])) } else { not_run("bindings", "build") };
+    stages.push(if bindings.outcome.passed() { timed("packages", || packages::check(root)) } else { not_run("packages", "bindings") });
+    stages.push(bindings);
+    stages.push(timed("workflows", || workflows::workflows(root)));
     println!("\n==> site: the documentation");
     stages.push(timed("site", || site::site(root)));
     println!("\n==> supply: what the crates may be");
@@ -90,7 +93,7 @@ impl Outcome {
 
 impl fmt::Display for Stage {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:<8} {:>7.1} s  ", self.name, self.took.as_secs_f64())?;
+        write!(formatter, "{:<9} {:>7.1} s  ", self.name, self.took.as_secs_f64())?;
         match &self.outcome {
             Outcome::Passed => write!(formatter, "passed"),
             Outcome::Failed { why } => write!(formatter, "FAILED: {why}"),

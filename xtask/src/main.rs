@@ -7,6 +7,7 @@ mod check;
 mod field;
 mod fuzz;
 mod growth;
+mod packages;
 mod peers;
 mod picture;
 mod programs;
@@ -20,6 +21,7 @@ mod test_programs;
 mod web;
 #[cfg(test)]
 mod words;
+mod workflows;
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -39,6 +41,14 @@ Usage: cargo xtask <TASK>
                   fuzz the parsers (lines, sse, jsonrpc, suite), by default for a minute
   bindings [--release | --program PATH] [--bench] [NAME…]
                   build the packages for other languages and test the installed packages (python, node)
+  packages [--program PATH] [--static PATH] [--alpine ROOT]
+                  build the packages of this platform in the profile `dist`, install each from the file in an empty directory, run
+                  the quickstart there, and write docs/packages.md; --static adds the packages of a static program
+  packages make --target TRIPLE --program PATH [--addon PATH] [--repository URL] OUT
+                  make archive, wheel and npm packages of a program
+  packages finish --repository URL OUT
+                  write the installer and the Homebrew formula for the archives in OUT
+  workflows       check the GitHub workflows and the action (actionlint, zizmor)
   mutations [--place 'TRANSPORT ERA'] [--only TEXT] [--sample N] [--again] [--list] [--with-legal] [--page]
                   apply one mutation at a time to a correct server and verify that `check` does not pass; all mutations
                   take about an hour and write docs/mutations.md
@@ -76,6 +86,8 @@ fn main() -> ExitCode {
         ["stability", arguments @ ..] => told(stability::Plan::parse(arguments).and_then(|plan| stability::stability(root(), &plan))),
         ["fuzz", arguments @ ..] => told(fuzz::parse(arguments).and_then(|plan| fuzz::fuzz(root(), &plan))),
         ["bindings", arguments @ ..] => told(bindings::bindings(root(), arguments)),
+        ["packages", arguments @ ..] => told(packages::packages(root(), arguments)),
+        ["workflows"] => told(workflows::workflows(root())),
         ["mutations", words @ ..] => mutations(words),
         ["hostile", words @ ..] => test_program("hostile", "--verbs", words),
         ["chaos", words @ ..] => told(chaos::chaos(root(), words)),

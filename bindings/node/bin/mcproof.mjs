@@ -3,12 +3,19 @@
 import { spawn } from "node:child_process";
 import { binary } from "../dist/binary.js";
 
-const child = spawn(binary(), process.argv.slice(2), { stdio: "inherit" });
+let program;
+try {
+  program = binary();
+} catch (error) {
+  console.error(`error: ${error.message}`);
+  process.exit(70);
+}
+const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
   process.on(signal, () => child.kill(signal));
 }
 child.on("error", (error) => {
-  console.error(`cannot start mcproof: ${error.message}`);
+  console.error(`error: cannot start ${program}: ${error.message}`);
   process.exitCode = 70;
 });
 child.on("exit", (code, signal) => {

@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::packages::Program;
 use crate::peers;
 
 /// Packs the package with `program` inside, and runs its tests where it is installed from the tarballs.
@@ -15,7 +16,7 @@ use crate::peers;
 /// A text that says which step failed, with what it printed.
 pub(crate) fn test(root: &Path, program: &Path) -> Result<(), String> {
     let place = Place::of(root);
-    place.install(&place.pack(program)?)?;
+    place.install(&place.pack_own(program)?)?;
     // The types first: a test that does not compile would otherwise fail in words of the runner.
     peers::run(place.node("typescript/bin/tsc").args(["--project", "."]))?;
     peers::run(place.node("vitest/vitest.mjs").arg("run"))
@@ -27,7 +28,7 @@ pub(crate) fn test(root: &Path, program: &Path) -> Result<(), String> {
 /// A text that says which step failed, with what it printed.
 pub(crate) fn bench(root: &Path, program: &Path) -> Result<(), String> {
     let place = Place::of(root);
-    place.install(&place.pack(program)?)?;
+    place.install(&place.pack_own(program)?)?;
     for bench in ["latency.mjs", "suites.mjs"] {
         let status = place.command("node").arg(Path::new("benches").join(bench)).status();
         let status = status.map_err(|error| format!("cannot start node: {error}"))?;
@@ -36,6 +37,64 @@ pub(crate) fn bench(root: &Path, program: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Packs a program for a platform, as it is published.
+///
+/// # Errors
+/// A text that says which step failed, with what it printed.
+pub(crate) fn tarballs(
+    root: &Path,
+    program: &Program,
+    platform: &str,
+    repository: Option<&str>,
+    out: &Path,
+) -> Result<Vec<PathBuf>, String> {
+    let mut more = vec!["--platform", platform];
+    more.extend(repository.iter().flat_map(|repository| ["--repository", repository]));
+    Place::of(root).pack(program, &more, out)
+}
+
+/// The tarballs that were tested last.
+///
+/// # Errors
+/// There are none.
+pub(crate) fn made(root: &Path) -> Result<Vec<PathBuf>, String> {
+    tarballs_in(&Place::of(root).target)
+}
+
+fn tarballs_in(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut tarballs = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| cannot("read", folder, &error))? {
+        let path = entry.map_err(|error| cannot("read", folder, &error))?.path();
+        if path.extension().is_some_and(|extension| extension == "tgz") {
+            tarballs.push(path);
+        }
+    }
+    Ok(tarballs)
+}
+
+/// Installs what a lock file names into a folder; once per lock file.
+///
+/// # Errors
+/// A text that says which step failed, with what it printed.
+pub(crate) fn install_locked(source: &Path, target: &Path) -> Result<(), String> {
+    fs::create_dir_all(target).map_err(|error| cannot("create", target, &error))?;
+    let lock = source.join("package-lock.json");
+    let wanted = fs::read_to_string(&lock).map_err(|error| cannot("read", &lock, &error))?;
+    if wanted.contains("\"resolved\":") {
+        return Err(format!("{} names a registry; write it again as peers/README.md says", lock.display()));
+    }
+    let stamp = target.join("installed");
+    if fs::read_to_string(&stamp).is_ok_and(|present| present == wanted) {
+        return Ok(());
+    }
+    for file in TOOLS {
+        let (from, to) = (source.join(file), target.join(file));
+        fs::copy(&from, &to).map_err(|error| cannot("copy", &from, &error))?;
+    }
+    peers::run(npm("ci").current_dir(target))?;
+    fs::write(&stamp, wanted).map_err(|error| cannot("write", &stamp, &error))
 }
 
 struct Place {
@@ -52,48 +111,30 @@ impl Place {
         Self { source: root.join("bindings/node"), project: target.join("project"), target }
     }
 
-    /// Gives back the tarballs.
-    fn pack(&self, program: &Path) -> Result<Vec<PathBuf>, String> {
+    /// Gives back the tarballs for this machine.
+    fn pack_own(&self, program: &Path) -> Result<Vec<PathBuf>, String> {
+        self.pack(&Program { program: program.to_owned(), addon: Some(addon_beside(program)?) }, &[], &self.target)
+    }
+
+    fn pack(&self, program: &Program, more: &[&str], out: &Path) -> Result<Vec<PathBuf>, String> {
         self.install_tools()?;
-        for old in self.tarballs()? {
+        fs::create_dir_all(out).map_err(|error| cannot("create", out, &error))?;
+        for old in tarballs_in(out)? {
             fs::remove_file(&old).map_err(|error| cannot("remove", &old, &error))?;
         }
         let script = self.source.join("scripts/pack.mjs");
         let mut packs = Command::new("node");
-        packs.arg(script).arg("--binary").arg(program).arg("--addon").arg(addon_beside(program)?).arg("--out").arg(&self.target);
+        packs.arg(script).arg("--binary").arg(&program.program).args(more).arg("--tools").arg(&self.target).arg("--out").arg(out);
+        if let Some(addon) = &program.addon {
+            packs.arg("--addon").arg(addon);
+        }
         peers::run(&mut packs)?;
-        self.tarballs()
+        tarballs_in(out)
     }
 
-    fn tarballs(&self) -> Result<Vec<PathBuf>, String> {
-        let mut tarballs = Vec::new();
-        for entry in fs::read_dir(&self.target).map_err(|error| cannot("read", &self.target, &error))? {
-            let path = entry.map_err(|error| cannot("read", &self.target, &error))?.path();
-            if path.extension().is_some_and(|extension| extension == "tgz") {
-                tarballs.push(path);
-            }
-        }
-        Ok(tarballs)
-    }
-
-    /// The compiler, the test runners and the SDKs, as the lock file of the tests has them; once per lock file.
+    /// The compiler, the test runners and the SDKs, as the lock file of the tests has them.
     fn install_tools(&self) -> Result<(), String> {
-        fs::create_dir_all(&self.target).map_err(|error| cannot("create", &self.target, &error))?;
-        let lock = self.source.join("tests/package-lock.json");
-        let wanted = fs::read_to_string(&lock).map_err(|error| cannot("read", &lock, &error))?;
-        if wanted.contains("\"resolved\":") {
-            return Err(format!("{} names a registry; write it again as peers/README.md says", lock.display()));
-        }
-        let stamp = self.target.join("installed");
-        if fs::read_to_string(&stamp).is_ok_and(|present| present == wanted) {
-            return Ok(());
-        }
-        for file in TOOLS {
-            let (from, to) = (self.source.join("tests").join(file), self.target.join(file));
-            fs::copy(&from, &to).map_err(|error| cannot("copy", &from, &error))?;
-        }
-        peers::run(npm("ci").current_dir(&self.target))?;
-        fs::write(&stamp, wanted).map_err(|error| cannot("write", &stamp, &error))
+        install_locked(&self.source.join("tests"), &self.target)
     }
 
     /// Installs the tarballs into an empty project, and puts the tests and benchmarks beside them.

@@ -1,12 +1,11 @@
-//! The Python package: a wheel that maturin makes, installed where nothing else of this repository is, and tested there. Knows maturin,
-//! pip and what runs the tests, not what they bring.
+//! The Python package: a wheel that hatchling makes, installed where nothing else of this repository is, and tested there. Knows
+//! hatchling, pip and what runs the tests, not what they bring.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::AS_FOR_TESTS;
 use crate::peers;
 
 /// Builds the wheel, and runs its types' and its own tests where it is installed: all with the newest generation of servers, and
@@ -18,7 +17,7 @@ pub(crate) fn test(root: &Path, program: &Path) -> Result<(), String> {
     let place = Place::of(root);
     let newest = place.tools("test")?;
     let before = place.tools("sdk1")?;
-    let wheel = place.build(root, &newest, program)?;
+    let wheel = place.build(root, &newest, program, OWN_PLATFORM, &place.wheels())?;
 
     // The types first: a test that does not fit them would otherwise fail in words of the runner.
     let installed = place.install(&newest, &wheel)?;
@@ -41,11 +40,61 @@ pub(crate) fn test(root: &Path, program: &Path) -> Result<(), String> {
 pub(crate) fn bench(root: &Path, program: &Path) -> Result<(), String> {
     let place = Place::of(root);
     let tools = place.tools("test")?;
-    let wheel = place.build(root, &tools, program)?;
+    let wheel = place.build(root, &tools, program, OWN_PLATFORM, &place.wheels())?;
     let installed = place.install(&tools, &wheel)?;
     let status = place.command(&installed).arg("benches/latency.py").status();
     let status = status.map_err(|error| format!("cannot start {}: {error}", installed.display()))?;
     if status.success() { Ok(()) } else { Err(format!("latency.py ended with {status}")) }
+}
+
+/// Builds a wheel of a program for a platform, as it is published.
+///
+/// # Errors
+/// A text that says which step failed, with what it printed.
+pub(crate) fn wheel(root: &Path, program: &Path, platform: &str, folder: &Path) -> Result<PathBuf, String> {
+    let place = Place::of(root);
+    place.build(root, &place.tools("test")?, program, platform, folder)
+}
+
+/// The wheel that was tested last.
+///
+/// # Errors
+/// There is none.
+pub(crate) fn made(root: &Path) -> Result<PathBuf, String> {
+    only_wheel(&Place::of(root).wheels())
+}
+
+fn only_wheel(folder: &Path) -> Result<PathBuf, String> {
+    let entries = fs::read_dir(folder).map_err(|error| cannot("read", folder, &error))?;
+    let wheels: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
+    match wheels.as_slice() {
+        [wheel] => Ok(wheel.clone()),
+        _ => Err(format!("{} has {} files instead of one wheel", folder.display(), wheels.len())),
+    }
+}
+
+/// The wheel is for this machine: it does not matter how old a system it would run on.
+const OWN_PLATFORM: &str = "linux_x86_64";
+
+/// A virtual environment with what a lock file names; once per lock file.
+///
+/// # Errors
+/// A text that says which step failed, with what it printed.
+pub(crate) fn environment(lock: &Path, folder: &Path) -> Result<PathBuf, String> {
+    let text = fs::read_to_string(lock).map_err(|error| cannot("read", lock, &error))?;
+    let wanted = format!("{}\n{}\n{text}", peers::version_of("python3").unwrap_or_default(), folder.display());
+    let stamp = folder.join("installed");
+    if fs::read_to_string(&stamp).is_ok_and(|present| present == wanted) {
+        return Ok(folder.to_owned());
+    }
+    peers::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
+    peers::run(
+        Command::new(folder.join("bin/python"))
+            .args(["-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps", "--requirement"])
+            .arg(lock),
+    )?;
+    fs::write(&stamp, wanted).map_err(|error| cannot("write", &stamp, &error))?;
+    Ok(folder.to_owned())
 }
 
 struct Place {
@@ -58,50 +107,42 @@ impl Place {
         Self { source: root.join("bindings/python"), target: root.join("target/bindings/python") }
     }
 
-    /// A virtual environment with what one lock file names; once per lock file.
+    /// A virtual environment with what one lock file names.
     fn tools(&self, name: &str) -> Result<PathBuf, String> {
-        let folder = self.target.join(name);
-        let lock = self.source.join("requirements").join(format!("{name}.txt"));
-        let text = fs::read_to_string(&lock).map_err(|error| cannot("read", &lock, &error))?;
-        let wanted = format!("{}\n{}\n{text}", peers::version_of("python3").unwrap_or_default(), folder.display());
-        let stamp = folder.join("installed");
-        if fs::read_to_string(&stamp).is_ok_and(|present| present == wanted) {
-            return Ok(folder);
-        }
-        peers::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
-        peers::run(
-            Command::new(folder.join("bin/python"))
-                .args(["-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps", "--requirement"])
-                .arg(&lock),
-        )?;
-        fs::write(&stamp, wanted).map_err(|error| cannot("write", &stamp, &error))?;
-        Ok(folder)
+        environment(&self.source.join("requirements").join(format!("{name}.txt")), &self.target.join(name))
     }
 
-    /// Gives back the wheel. maturin asks cargo for the program again, which has it.
-    fn build(&self, root: &Path, tools: &Path, program: &Path) -> Result<PathBuf, String> {
-        let profile = ["dev", "release", "dist"].into_iter().find(|profile| {
-            let folder = if *profile == "dev" { "debug" } else { profile };
-            program == root.join("target").join(folder).join("mcproof")
-        });
-        let Some(profile) = profile else {
-            return Err(format!("maturin builds the program itself, and cannot take {}: leave --program out", program.display()));
-        };
-        let folder = self.target.join("wheels");
-        remove(&folder)?;
-        let mut maturin = Command::new(tools.join("bin/maturin"));
-        // The wheel is for this machine: it does not matter how old a system it would run on.
-        maturin.args(["build", "--profile", profile, "--compatibility", "linux", "--compression-level", "1", "--out"]).arg(&folder);
-        if profile == "dev" {
-            maturin.args(AS_FOR_TESTS);
+    fn wheels(&self) -> PathBuf {
+        self.target.join("wheels")
+    }
+
+    /// Gives back the wheel for a platform, in a folder that holds no other. Only what git knows goes into it.
+    fn build(&self, root: &Path, tools: &Path, program: &Path, platform: &str, folder: &Path) -> Result<PathBuf, String> {
+        let (checkout, out) = (self.target.join("checkout"), folder);
+        remove(&checkout)?;
+        remove(out)?;
+        let listed = Command::new("git").args(["ls-files", "-z", "--", "Cargo.toml", "bindings/python"]).current_dir(root).output();
+        let listed = listed.map_err(|error| format!("cannot start git: {error}"))?;
+        for file in String::from_utf8_lossy(&listed.stdout).split('\0').filter(|file| !file.is_empty()) {
+            let to = checkout.join(file);
+            let folder = to.parent().unwrap_or(&checkout);
+            fs::create_dir_all(folder).map_err(|error| cannot("create", folder, &error))?;
+            fs::copy(root.join(file), &to).map_err(|error| cannot("copy", &root.join(file), &error))?;
         }
-        peers::run(maturin.current_dir(&self.source))?;
-        let entries = fs::read_dir(&folder).map_err(|error| cannot("read", &folder, &error))?;
-        let wheels: Vec<PathBuf> = entries.filter_map(Result::ok).map(|entry| entry.path()).collect();
-        match wheels.as_slice() {
-            [wheel] => Ok(wheel.clone()),
-            _ => Err(format!("maturin made {} files instead of one wheel", wheels.len())),
+        let source = checkout.join("bindings/python");
+        for license in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            fs::copy(root.join(license), source.join(license)).map_err(|error| cannot("copy", &root.join(license), &error))?;
         }
+        let packed = checkout.join("mcproof");
+        fs::copy(program, &packed).map_err(|error| cannot("copy", program, &error))?;
+        if platform.contains("linux") {
+            // Half of a development build is what only a debugger reads.
+            peers::run(Command::new("strip").arg("--strip-unneeded").arg(&packed))?;
+        }
+        let mut hatchling = Command::new(tools.join("bin/hatchling"));
+        hatchling.args(["build", "--target", "wheel", "--directory"]).arg(out);
+        peers::run(hatchling.env("MCPROOF_PROGRAM", &packed).env("MCPROOF_PLATFORM", platform).current_dir(&source))?;
+        only_wheel(out)
     }
 
     /// Installs the wheel into a fresh environment, which sees the tools too, and gives back its interpreter.

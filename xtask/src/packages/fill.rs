@@ -1,0 +1,122 @@
+//! The installer script and the Homebrew formula: templates that get the version, the place and the checksums of the archives.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::make::checksum;
+use super::{TARGETS, cannot, read, version};
+
+pub(crate) const INSTALLER: &str = "mcproof-installer.sh";
+pub(crate) const FORMULA: &str = "mcproof.rb";
+
+/// What to do about an archive that the formula names and that is not there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missing {
+    Refuse,
+    /// Only to see whether the formula has the right form.
+    Zeros,
+}
+
+/// `packages finish --repository URL OUT`: what needs the checksums of all archives.
+pub(crate) fn command(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    let (repository, out) = match arguments {
+        ["--repository", repository, out] | [out, "--repository", repository] => (repository.trim_end_matches('/'), Path::new(out)),
+        _ => return Err("--repository is missing: packages finish --repository URL DIRECTORY".into()),
+    };
+    let releases = format!("{repository}/releases/download/v{}", version());
+    installer(root, out, &releases)?;
+    formula(root, out, repository, &releases, Missing::Refuse)
+}
+
+/// Writes the installer of the archives that are in a folder.
+pub(crate) fn installer(root: &Path, out: &Path, releases: &str) -> Result<(), String> {
+    let mut lines = String::new();
+    for (triple, archive) in archives(out) {
+        lines += &format!("    {triple}) echo {} ;;\n", checksum(&archive)?);
+    }
+    if lines.is_empty() {
+        return Err(format!("{} has no archive", out.display()));
+    }
+    let template = read(&root.join("packages/installer/install.sh"))?;
+    let text = template.replace("    '@TARGET@') echo '@SHA256@' ;;\n", &lines);
+    write(out, INSTALLER, &text.replace("@VERSION@", version()).replace("@RELEASES@", releases))
+}
+
+/// Writes the formula, which names an archive for each system that Homebrew runs on.
+pub(crate) fn formula(root: &Path, out: &Path, repository: &str, releases: &str, missing: Missing) -> Result<(), String> {
+    let mut text = read(&root.join("packages/homebrew/mcproof.rb"))?;
+    text = text.replace("@VERSION@", version()).replace("@REPOSITORY@", repository).replace("@RELEASES@", releases);
+    for (triple, archive) in archives(out) {
+        text = text.replace(&format!("@SHA256_{triple}@"), &checksum(&archive)?);
+    }
+    if missing == Missing::Zeros {
+        for target in &TARGETS {
+            text = text.replace(&format!("@SHA256_{}@", target.triple), &"0".repeat(64));
+        }
+    }
+    write(out, FORMULA, &text)
+}
+
+/// Those that are in a folder, with their targets.
+fn archives(out: &Path) -> Vec<(&'static str, PathBuf)> {
+    let all = TARGETS.iter().map(|target| (target.triple, out.join(format!("mcproof-{}.tar.gz", target.triple))));
+    all.filter(|(_, archive)| archive.is_file()).collect()
+}
+
+/// Nothing that was to be filled in may be left.
+fn write(out: &Path, name: &str, text: &str) -> Result<(), String> {
+    if let Some(line) = text.lines().find(|line| line.split('@').nth(1).is_some_and(is_placeholder)) {
+        return Err(format!("{name}: an archive is missing for the line `{}`", line.trim()));
+    }
+    let place = out.join(name);
+    fs::write(&place, text).map_err(|error| cannot("write", &place, &error))
+}
+
+fn is_placeholder(text: &str) -> bool {
+    ["VERSION", "RELEASES", "REPOSITORY", "TARGET", "SHA256"].iter().any(|name| text.starts_with(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packages::make::sha256;
+
+    fn root() -> &'static Path {
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+    }
+
+    fn archive(out: &Path, triple: &str) -> String {
+        let place = out.join(format!("mcproof-{triple}.tar.gz"));
+        fs::write(&place, triple).unwrap();
+        let sum = sha256(&place).unwrap();
+        fs::write(out.join(format!("mcproof-{triple}.tar.gz.sha256")), format!("{sum}  x\n")).unwrap();
+        sum
+    }
+
+    #[test]
+    fn a_formula_is_refused_while_an_archive_is_missing() {
+        let out = tempfile::tempdir().unwrap();
+        let arguments = ["--repository", "https://host.invalid/own/mcproof/", out.path().to_str().unwrap()];
+        assert!(command(root(), &arguments).unwrap_err().contains("has no archive"));
+        let sum = archive(out.path(), "x86_64-apple-darwin");
+        let failure = command(root(), &arguments).unwrap_err();
+        assert!(failure.contains("mcproof.rb: an archive is missing for the line `sha256 \"@SHA256_"), "{failure}");
+        for target in &TARGETS {
+            archive(out.path(), target.triple);
+        }
+        command(root(), &arguments).unwrap();
+        let formula = fs::read_to_string(out.path().join(FORMULA)).unwrap();
+        let installer = fs::read_to_string(out.path().join(INSTALLER)).unwrap();
+        assert!(formula.contains(&sum) && installer.contains(&format!("    x86_64-apple-darwin) echo {sum} ;;\n")));
+        let place = format!("https://host.invalid/own/mcproof/releases/download/v{}", version());
+        assert!(formula.contains(&place) && installer.contains(&format!("RELEASES='{place}'")), "{installer}");
+    }
+
+    #[test]
+    fn an_archive_that_differs_from_its_checksum_is_refused() {
+        let out = tempfile::tempdir().unwrap();
+        archive(out.path(), "x86_64-apple-darwin");
+        fs::write(out.path().join("mcproof-x86_64-apple-darwin.tar.gz"), "changed").unwrap();
+        assert!(installer(root(), out.path(), "https://x.invalid").unwrap_err().contains("but its .sha256 file says"));
+    }
+}

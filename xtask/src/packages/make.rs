@@ -1,0 +1,111 @@
+//! Archive, wheel and npm package of one platform, around a program that is there already. Knows tar, hatchling and npm.
+
+use std::env::consts;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sha2::{Digest as _, Sha256};
+
+use super::{Target, anew, cannot, copy, read};
+use crate::{bindings, peers};
+
+/// What is packed.
+pub(crate) struct Program {
+    pub(crate) program: PathBuf,
+    /// The engine inside Node.js, where there is one.
+    pub(crate) addon: Option<PathBuf>,
+}
+
+impl Program {
+    /// With the addon that cargo has put beside it, if it has built one.
+    pub(crate) fn beside(program: &Path) -> Self {
+        let addon = program.with_file_name(format!("{}mcproof_node{}", consts::DLL_PREFIX, consts::DLL_SUFFIX));
+        Self { program: program.to_owned(), addon: addon.is_file().then_some(addon) }
+    }
+}
+
+/// `packages make --target TRIPLE --program PATH [--addon PATH] [--repository URL] OUT`: what a job of the release makes.
+pub(crate) fn command(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    let (mut triple, mut program, mut addon, mut repository, mut out) = (None, None, None, None, None);
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let place = match *word {
+            "--target" => &mut triple,
+            "--program" => &mut program,
+            "--addon" => &mut addon,
+            "--repository" => &mut repository,
+            flag if flag.starts_with("--") => return Err(format!("no flag is called {flag}")),
+            folder => {
+                out = Some(folder);
+                continue;
+            }
+        };
+        *place = Some(*words.next().ok_or_else(|| format!("{word} needs a value"))?);
+    }
+    let target = super::target(triple.ok_or("--target is missing")?)?;
+    let program = std::path::absolute(program.ok_or("--program is missing")?).map_err(|error| error.to_string())?;
+    let addon = addon.map(std::path::absolute).transpose().map_err(|error| error.to_string())?;
+    let out = std::path::absolute(out.ok_or("the directory to write to is missing")?).map_err(|error| error.to_string())?;
+    for made in all(root, target, &Program { program, addon }, repository, &out)? {
+        println!("{}", made.display());
+    }
+    Ok(())
+}
+
+/// Makes everything for a platform.
+pub(crate) fn all(root: &Path, target: &Target, program: &Program, repository: Option<&str>, out: &Path) -> Result<Vec<PathBuf>, String> {
+    fs::create_dir_all(out).map_err(|error| cannot("create", out, &error))?;
+    let mut made = vec![archive(root, target, &program.program, out)?];
+    made.push(bindings::wheel(root, &program.program, target.wheel, &out.join("wheels"))?);
+    made.extend(bindings::tarballs(root, program, target.npm, repository, &out.join("npm"))?);
+    Ok(made)
+}
+
+/// The archive that installers download, with its checksum in a file beside it. The program prints the man pages and completions, so it
+/// has to run here.
+pub(crate) fn archive(root: &Path, target: &Target, program: &Path, out: &Path) -> Result<PathBuf, String> {
+    let name = format!("mcproof-{}", target.triple);
+    let folder = out.join("build").join(&name);
+    anew(&folder)?;
+    let packed = folder.join("mcproof");
+    copy(program, &packed)?;
+    if target.triple.contains("linux") {
+        peers::run(Command::new("strip").arg("--strip-unneeded").arg(&packed))?;
+    }
+    for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"] {
+        copy(&root.join(file), &folder.join(file))?;
+    }
+    peers::run(Command::new(&packed).arg("man").arg(folder.join("man")))?;
+    let completions = folder.join("completions");
+    anew(&completions)?;
+    for (shell, file) in [("bash", "mcproof.bash"), ("zsh", "_mcproof"), ("fish", "mcproof.fish")] {
+        let output = Command::new(&packed).args(["completions", shell]).output().map_err(|error| cannot("start", &packed, &error))?;
+        if !output.status.success() || output.stdout.is_empty() {
+            return Err(format!("{} prints no completions for {shell}", packed.display()));
+        }
+        let place = completions.join(file);
+        fs::write(&place, output.stdout).map_err(|error| cannot("write", &place, &error))?;
+    }
+    let archive = out.join(format!("{name}.tar.gz"));
+    peers::run(Command::new("tar").arg("-czf").arg(&archive).arg("-C").arg(out.join("build")).arg(&name))?;
+    let sums = out.join(format!("{name}.tar.gz.sha256"));
+    fs::write(&sums, format!("{}  {name}.tar.gz\n", sha256(&archive)?)).map_err(|error| cannot("write", &sums, &error))?;
+    Ok(archive)
+}
+
+/// In the digits that `sha256sum` prints.
+pub(crate) fn sha256(path: &Path) -> Result<String, String> {
+    let bytes = fs::read(path).map_err(|error| cannot("read", path, &error))?;
+    Ok(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// The checksum in the file beside an archive, which has to be that of the archive.
+pub(crate) fn checksum(archive: &Path) -> Result<String, String> {
+    let mut beside = archive.as_os_str().to_owned();
+    beside.push(".sha256");
+    let text = read(Path::new(&beside))?;
+    let told = text.split_whitespace().next().unwrap_or_default();
+    let actual = sha256(archive)?;
+    if told == actual { Ok(actual) } else { Err(format!("{} is {actual}, but its .sha256 file says {told}", archive.display())) }
+}
