@@ -161,5 +161,5 @@ const FIXTURES: [(&str, usize, usize, &str); 4] = [
     ("transcript.json", 1, 2, "server/discover"),
     ("evidence.json", 1, 2, "server/discover"),
     ("check.json", 1, 3, "tools/list"),
-    ("events.jsonl", 1, 2, "server/discover"),
+    ("events.jsonl", 1, 3, "server/discover"),
 ];
