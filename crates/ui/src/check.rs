@@ -9,7 +9,7 @@ use mcproof_check::{Budget, CheckOptions, Explored, Permission, explore};
 use mcproof_client::redaction::Redactor;
 use mcproof_client::{ConnectOptions, Reading, Startup, Tap};
 use mcproof_record::{CheckReport, Conversation, Diagnostic, Opened, RulePage, Severity};
-use mcproof_rules as rules;
+use mcproof_rules::{self as rules, Strictness};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -65,7 +65,7 @@ pub(crate) async fn check(hub: &Hub, id: u64) -> Result<Checked, HubFailure> {
 }
 
 fn judged(title: String, conversations: Vec<Conversation>) -> Checked {
-    let report = rules::report(title, &rules::all().collect::<Vec<_>>(), conversations, false);
+    let report = rules::report(title, &rules::all().collect::<Vec<_>>(), conversations, Strictness::Tolerant);
     let conclusion = match report.conclusion(|_, finding| finding.severity >= Severity::Error) {
         mcproof_record::Conclusion::Passed => "passed",
         mcproof_record::Conclusion::Failed => "failed",
@@ -111,7 +111,7 @@ pub(crate) async fn findings(hub: &Hub, session: u64) -> Result<Value, HubFailur
         transcript: frames.transcript(),
     };
     let judged = tokio::task::spawn_blocking(move || {
-        let report = rules::report(String::new(), &rules::all().collect::<Vec<_>>(), vec![conversation], false);
+        let report = rules::report(String::new(), &rules::all().collect::<Vec<_>>(), vec![conversation], Strictness::Tolerant);
         let pages = pages(&report);
         let findings: Vec<Value> = report
             .findings()
