@@ -178,8 +178,6 @@ impl Subscription {
     }
 }
 
-/// By which a server ends a subscription that it does not answer (2026-07-28, basic/patterns/cancellation).
-
 impl Open {
     /// What comes first: a notification of this request, or its response. `None` when the time is up. Not to be asked again
     /// once it has given the response.
