@@ -51,7 +51,7 @@ Usage: cargo xtask <TASK>
   workflows       check the GitHub workflows and the action (actionlint, zizmor)
   mutations [--place 'TRANSPORT ERA'] [--only TEXT] [--sample N] [--again] [--list] [--with-legal] [--page]
                   apply one mutation at a time to a correct server and verify that `check` does not pass; all mutations
-                  take about an hour and write docs/mutations.md
+                  take hours, in as many parts as wanted; --page writes docs/mutations.md from what is kept
   hostile [TEXT]  run every command on every hostile server (or those with TEXT in their name) and write docs/hostile.md;
                   takes half an hour
   chaos [--minutes N] [--seed N] [--database sqlite|postgres]
@@ -86,9 +86,13 @@ fn main() -> ExitCode {
         ["stability", arguments @ ..] => told(stability::Plan::parse(arguments).and_then(|plan| stability::stability(root(), &plan))),
         ["fuzz", arguments @ ..] => told(fuzz::parse(arguments).and_then(|plan| fuzz::fuzz(root(), &plan))),
         ["bindings", arguments @ ..] => told(bindings::bindings(root(), arguments)),
+<<<<<<< HEAD
         ["packages", arguments @ ..] => told(packages::packages(root(), arguments)),
         ["workflows"] => told(workflows::workflows(root())),
         ["mutations", words @ ..] => mutations(words),
+=======
+        ["mutations", words @ ..] => test_program("zoo", "--mutations", words),
+>>>>>>> fd6c338 (mutations and stability: results of HTTP+SSE and of ten servers under load; reviewed lists)
         ["hostile", words @ ..] => test_program("hostile", "--verbs", words),
         ["chaos", words @ ..] => told(chaos::chaos(root(), words)),
         ["requirements", arguments @ ..] => {
@@ -138,12 +142,6 @@ fn told(outcome: Result<(), String>) -> bool {
             false
         }
     }
-}
-
-/// A part of them says what came of each; only the whole is worth a page.
-fn mutations(words: &[&str]) -> bool {
-    let all: &[&str] = if words.is_empty() { &["--write"] } else { &[] };
-    test_program("zoo", "--mutations", &[words, all].concat())
 }
 
 /// Starts a test program of the command line for what it does beside its tests.

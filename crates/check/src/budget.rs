@@ -1,7 +1,6 @@
-//! What a check may take: a deadline for all of it, less patience with a server that has been silent before, and memory for what it
-//! records. Knows times and methods, not what is asked.
+//! What the waits of a check may take: a deadline for all of it, and less patience with a server that has been silent before.
+//! Knows times and methods, not what is asked.
 
-use mcproof_client::TapAccount;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -44,9 +43,6 @@ const SHARE: u32 = 3;
 /// How long one process waits for the end of another that has to end first.
 const LONGEST_WAIT_FOR_START_SLOT: Duration = Duration::from_secs(15);
 
-/// What the transcripts of all conversations may hold, in bytes.
-const KEPT: usize = 32 << 20;
-
 /// A share is not made smaller than this.
 const LEAST_SHARE: Duration = Duration::from_secs(8);
 
@@ -57,7 +53,6 @@ pub struct Budget {
     shared: Arc<Shared>,
     /// Where processes have to run one after the other: whose turn it is.
     turns: Option<Arc<Semaphore>>,
-    kept: TapAccount,
 }
 
 #[derive(Debug, Default)]
@@ -89,18 +84,13 @@ impl Default for Budget {
 
 impl Budget {
     pub fn of(deadline: Duration) -> Self {
-        Self { deadline, shared: Arc::default(), turns: None, kept: TapAccount::of(KEPT) }
+        Self { deadline, shared: Arc::default(), turns: None }
     }
 
     /// What is left of this one, for a server of which one process runs at a time. What was learned is forgotten.
     pub(super) fn one_at_a_time(&self) -> Self {
         let shared = Shared { end: self.shared.end.clone(), ..Shared::default() };
-        Self { deadline: self.deadline, shared: Arc::new(shared), turns: Some(Arc::new(Semaphore::new(1))), kept: TapAccount::of(KEPT) }
-    }
-
-    /// What all transcripts may hold together.
-    pub(super) fn kept(&self) -> &TapAccount {
-        &self.kept
+        Self { deadline: self.deadline, shared: Arc::new(shared), turns: Some(Arc::new(Semaphore::new(1))) }
     }
 
     pub(super) fn is_one_at_a_time(&self) -> bool {

@@ -159,7 +159,7 @@ impl<'a> Explorer<'a> {
         offered: &str,
         options: &ConnectOptions,
     ) -> Result<Self, Box<(Conversation, ConnectFailure)>> {
-        let tap = check_options.new_tap();
+        let tap = Tap::with(check_options.tap, check_options.secrets.clone(), None);
         if check_options.budget.left().is_zero() {
             let failure = no_time();
             return Err(Box::new((unopened(check_options, name, offered.to_owned(), &failure, &tap, CutShort::Yes), failure)));
@@ -194,7 +194,7 @@ impl<'a> Explorer<'a> {
         name: &'static str,
         give_up: impl Future<Output = ()>,
     ) -> Result<Self, FailedDiscovery<'a>> {
-        let tap = check_options.new_tap();
+        let tap = Tap::with(check_options.tap, check_options.secrets.clone(), None);
         let (options, cut) = in_time(check_options, &ConnectOptions { era: EraChoice::Modern, ..check_options.options.clone() });
         let offered = options.protocol_version.clone().unwrap_or_else(|| Revision::MODERN.as_str().to_owned());
         let (alone, _turn) = (check_options.budget.turn().await, turn().await);
@@ -263,7 +263,7 @@ impl<'a> Explorer<'a> {
         kind: Transport,
         version: &str,
     ) -> Result<Self, ConnectFailure> {
-        let tap = check_options.new_tap();
+        let tap = Tap::with(check_options.tap, check_options.secrets.clone(), None);
         if check_options.budget.left().is_zero() {
             return Err(no_time());
         }

@@ -31,7 +31,7 @@ use crate::sdk::DetectedSdks;
 use calls::Tools;
 use explorer::Explorer;
 use mcproof_analysis::ConversationView;
-use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, Reading, Session, Startup, Tap, TapBounds, Target, Unanswered};
+use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, Reading, Session, Startup, TapBounds, Target, Unanswered};
 use mcproof_protocol::{EraChoice, Transport, error_code};
 use mcproof_record::{Conversation, Direction, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use served::Served;
@@ -82,11 +82,6 @@ impl CheckOptions {
             replicas: Vec::new(),
             detected_sdks: DetectedSdks::default(),
         }
-    }
-
-    /// For the transcript of one conversation.
-    fn new_tap(&self) -> Tap {
-        Tap::on_account(self.budget.kept(), self.tap, self.secrets.clone())
     }
 }
 

@@ -199,7 +199,10 @@ fn is_silence(failure: &ConnectFailure) -> bool {
         F::Unanswered { failure, .. } => {
             matches!(failure, CallFailure::TimedOut { .. } | CallFailure::Unanswered(Unanswered::Unreachable(_)))
         }
-        other => matches!(other, F::NotListening { .. } | F::NotLocated { .. } | F::AddressTaken { .. } | F::OtherListens { .. } | F::SseTimedOut { .. }),
+        other => matches!(
+            other,
+            F::NotListening { .. } | F::NotLocated { .. } | F::AddressTaken { .. } | F::OtherListens { .. } | F::SseTimedOut { .. }
+        ),
     }
 }
 

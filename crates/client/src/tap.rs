@@ -7,7 +7,7 @@ use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Json, Raw
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
@@ -29,8 +29,6 @@ struct TapInner {
     /// Sees each frame as it is recorded, also those that are later dropped.
     observer: Option<Observer>,
     bounds: TapBounds,
-    /// What it keeps together with others.
-    account: Option<TapAccount>,
     secrets: RwLock<Redactor>,
     /// What each stream of lines ended with last.
     tails: Mutex<[Tail; STREAMS]>,
@@ -77,28 +75,6 @@ impl Default for TapBounds {
     }
 }
 
-/// What several taps keep together, so that a flood in each of many sessions is bounded as a whole. What was kept stays counted when a
-/// tap is gone, since its transcript outlives it.
-#[derive(Clone, Debug)]
-pub struct TapAccount {
-    most: usize,
-    kept: Arc<AtomicUsize>,
-}
-
-impl TapAccount {
-    /// `most` bytes, and [`ALWAYS_KEPT`] for each tap that comes when these are used up.
-    pub fn of(most: usize) -> Self {
-        Self { most, kept: Arc::default() }
-    }
-
-    fn is_used_up(&self) -> bool {
-        self.kept.load(Ordering::Relaxed) > self.most
-    }
-}
-
-/// What each tap may keep whatever others have: enough for the messages of a conversation with a server that does not flood.
-const ALWAYS_KEPT: usize = 1 << 20;
-
 /// Rough cost of a frame besides its bytes, for the frame and for what whoever reads it makes of it, so that a flood of small ones is
 /// bounded as well.
 const FRAME_OVERHEAD: usize = 1024;
@@ -110,17 +86,7 @@ impl Tap {
 
     /// `secrets` are replaced before anything is recorded; `observer` is called for each frame.
     pub fn with(bounds: TapBounds, secrets: Vec<String>, observer: Option<Observer>) -> Self {
-        Self::new_in(None, bounds, secrets, observer)
-    }
-
-    /// One of several that are bounded together.
-    pub fn on_account(account: &TapAccount, bounds: TapBounds, secrets: Vec<String>) -> Self {
-        Self::new_in(Some(account.clone()), bounds, secrets, None)
-    }
-
-    fn new_in(account: Option<TapAccount>, bounds: TapBounds, secrets: Vec<String>, observer: Option<Observer>) -> Self {
         let shared = TapInner {
-            account,
             start: Instant::now(),
             state: Mutex::default(),
             observer,
@@ -281,37 +247,22 @@ impl Tap {
         if is_excused {
             self.excuse_frame(id);
         }
-        let bounds = self.bounds_now();
+        let bounds = self.shared.bounds;
         let begins = state.last.is_empty() && state.first.len() < bounds.first;
-        let added = size(&frame);
-        let mut removed = 0;
-        if begins && state.first_bytes + added <= bounds.bytes / 4 {
-            state.first_bytes += added;
+        if begins && state.first_bytes + size(&frame) <= bounds.bytes / 4 {
+            state.first_bytes += size(&frame);
             state.first.push(frame);
         } else {
-            state.bytes += added;
+            state.bytes += size(&frame);
             state.last.push_back(frame);
             while state.bytes > bounds.bytes && state.last.len() > 1 {
                 if let Some(old) = state.last.pop_front() {
-                    removed += size(&old);
                     state.bytes -= size(&old);
                     state.dropped += 1;
                 }
             }
         }
-        if let Some(account) = &self.shared.account {
-            account.kept.fetch_add(added, Ordering::Relaxed);
-            account.kept.fetch_sub(removed, Ordering::Relaxed);
-        }
         id
-    }
-
-    fn bounds_now(&self) -> TapBounds {
-        let TapBounds { first, bytes } = self.shared.bounds;
-        match &self.shared.account {
-            Some(account) if account.is_used_up() => TapBounds { first, bytes: bytes.min(ALWAYS_KEPT) },
-            _ => TapBounds { first, bytes },
-        }
     }
 
     /// Since the transcript began: the clock of its frames.
@@ -359,7 +310,7 @@ impl Tap {
     pub fn transcript(&self) -> Transcript {
         let state = self.state();
         let gap = state.last.front().filter(|_| state.dropped > 0).map(|next| {
-            let bound = self.bounds_now().bytes;
+            let bound = self.shared.bounds.bytes;
             let text = format!("{} earlier frames were counted but not stored: the limit is {bound} bytes", state.dropped);
             // The place and the number of the last one that is missing.
             Frame { id: FrameId(next.id.0 - 1), at: next.at, direction: Direction::Local, body: FrameBody::Note { text } }
@@ -492,25 +443,6 @@ impl FrameRedactor {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn taps_of_one_account_keep_no_more_together_than_it_has_and_each_keeps_its_newest_frames() {
-        let account = TapAccount::of(8 << 20);
-        let line = |text: &str| FrameBody::Line { bytes: text.as_bytes().into(), unterminated: false };
-        let large = "x".repeat(100_000);
-        let taps: Vec<Tap> = (0..10).map(|_| Tap::on_account(&account, TapBounds::default(), vec![])).collect();
-        for tap in &taps {
-            (0..200).for_each(|_| drop(tap.record(Direction::FromServer, line(&large))));
-            tap.record(Direction::FromServer, line("the last"));
-        }
-        let kept = |tap: &Tap| tap.transcript().frames.iter().map(size).sum::<usize>();
-        let all: usize = taps.iter().map(kept).sum();
-        assert!(all <= (8 << 20) + 10 * (ALWAYS_KEPT + ALWAYS_KEPT / 4) + (1 << 20), "{all}");
-        for tap in &taps {
-            assert_eq!(tap.transcript().frames.last().unwrap().body, line("the last"));
-            assert!(tap.transcript().dropped > 0);
-        }
-    }
     use crate::redaction::REDACTED;
 
     fn line(text: &str) -> FrameBody {

@@ -9,7 +9,7 @@ use super::listen;
 use super::peers::root;
 use mcproof_testkit::zoo::catalogue;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
