@@ -100,6 +100,8 @@ pub async fn relay_stdio(
     recorder: Recorder,
     patience: ShutdownTimeouts,
 ) -> Result<ServerEnd, RelayFailure> {
+    // Before anything passes: a client that has heard of the server may send it a signal.
+    let mut signals = ForwardedSignals::new()?;
     let Spawned { mut group, mut child, stdin } = spawned;
     let pid = child.id().unwrap_or_default();
     recorder.fact(Direction::Local, FrameBody::Spawned { pid, command: launch.command.clone() });
@@ -131,7 +133,6 @@ pub async fn relay_stdio(
             let _ = lost.send(());
         }
     })?;
-    let mut signals = ForwardedSignals::new()?;
     let status = loop {
         tokio::select! {
             status = child.wait() => break status?,
