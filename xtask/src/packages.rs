@@ -52,12 +52,13 @@ const GLIBC: (u32, u32) = (2, 28);
 pub(crate) fn packages(root: &Path, arguments: &[&str]) -> Result<(), String> {
     match arguments {
         ["make", arguments @ ..] => make::command(root, arguments),
+        ["check"] => check(root),
         ["finish", arguments @ ..] => fill::command(root, arguments),
         arguments => publishable(root, arguments),
     }
 }
 
-/// What `cargo xtask check` does: the packages of the program that the tests have, and the forms of those that are only published.
+/// `packages check`, after `cargo xtask bindings`: the packages of the program that the tests have, and the forms of those that are only published.
 ///
 /// # Errors
 /// Says which package does not work where it is installed.

@@ -20,6 +20,8 @@ if (!values.binary || !values.out) {
 }
 const binary = resolve(values.binary);
 const out = resolve(values.out);
+// Types are looked for in the folders above what is compiled.
+const tools = resolve(values.tools ?? out);
 const source = dirname(dirname(fileURLToPath(import.meta.url)));
 const top = dirname(dirname(source));
 const manifest = JSON.parse(readFileSync(join(source, "package.json"), "utf8"));
@@ -48,7 +50,7 @@ for (const part of ["src", "bin", "tsconfig.json", "README.md"]) {
 }
 licenses(main);
 writeFileSync(join(main, "package.json"), JSON.stringify({ ...manifest, ...published }, null, 2));
-const typescript = dirname(createRequire(join(resolve(values.tools ?? out), "package.json")).resolve("typescript/package.json"));
+const typescript = dirname(createRequire(join(tools, "package.json")).resolve("typescript/package.json"));
 execFileSync(process.execPath, [join(typescript, "bin/tsc"), "--project", main], { stdio: "inherit" });
 pack(main);
 
@@ -75,7 +77,7 @@ writeFileSync(join(program, "package.json"), JSON.stringify(parts, null, 2));
 pack(program);
 
 function folder(name) {
-  const path = join(out, "build", name);
+  const path = join(tools, "build", name);
   rmSync(path, { recursive: true, force: true });
   mkdirSync(path, { recursive: true });
   return path;

@@ -35,6 +35,9 @@ fn run(folder: &Path, inputs: &[(&str, &str)], path: Option<&Path>) -> Ran {
         assert!(values.insert(format!("inputs.{name}"), (*value).to_owned()).is_some(), "the action has no input `{name}`");
     }
     values.insert("github.action_path".into(), root().to_str().unwrap().to_owned());
+    // Where the releases of the action are.
+    values.insert("github.server_url".into(), format!("file://{}", folder.display()));
+    values.insert("github.action_repository".into(), "own/mcproof".into());
     let runner = tempfile::tempdir().unwrap();
     let summary = runner.path().join("summary");
     let mut ran = Ran { passed: true, log: String::new(), summary: String::new(), exit_code: String::new() };
@@ -120,6 +123,39 @@ fn a_suite_that_passes_passes_the_step() {
     for report in ["junit.xml", "report.html"] {
         assert!(folder.path().join("below/mcproof-report").join(report).is_file(), "{report}");
     }
+}
+
+/// A folder in place of the releases, with the archive of this platform: its program is the one under test.
+fn release(folder: &Path) {
+    let version = env!("CARGO_PKG_VERSION");
+    let name = "mcproof-x86_64-unknown-linux-gnu";
+    let releases = folder.join(format!("own/mcproof/releases/download/v{version}"));
+    let packed = folder.join(name);
+    std::fs::create_dir_all(&releases).unwrap();
+    std::fs::create_dir_all(&packed).unwrap();
+    std::os::unix::fs::symlink(MCPROOF, packed.join("mcproof")).unwrap();
+    let archive = releases.join(format!("{name}.tar.gz"));
+    let shell = |script: &str| {
+        let output = Command::new("sh").args(["-ec", script, "sh"]).arg(&archive).arg(folder).arg(name).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    shell("tar -chzf \"$1\" -C \"$2\" \"$3\"");
+    let sum = shell("sha256sum \"$1\" | cut -d ' ' -f 1");
+    let template = std::fs::read_to_string(root().join("packages/installer/install.sh")).unwrap();
+    let filled = template.replace("'@TARGET@') echo '@SHA256@' ;;", &format!("x86_64-unknown-linux-gnu) echo {} ;;", sum.trim()));
+    std::fs::write(releases.join("mcproof-installer.sh"), filled.replace("@VERSION@", version)).unwrap();
+}
+
+#[test]
+fn a_released_version_is_downloaded_and_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    release(folder.path());
+    suite(folder.path(), "mcproof demo shop");
+    let inputs = [("version", env!("CARGO_PKG_VERSION")), ("args", "shop.mcproof.yaml")];
+    check(&run(folder.path(), &inputs, None), true, "0", &["installed ", "1 passed"], &["## mcproof: 1 passed"]);
+    let missing = run(folder.path(), &[("version", "9.9.9")], None);
+    check(&missing, false, "", &["::error title=mcproof::there is no release 9.9.9: correct the input `version`"], &[]);
 }
 
 #[test]

@@ -98,6 +98,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 /// Connects with a server, step by step.
 fn connection(arguments: &Arguments) -> Result<Exit, Failure> {
+    if arguments.server.trace.is_some() {
+        return Err(Failure::bad_input("bad-flag", "`--trace` cannot be used with `doctor`").hint("`mcproof tools --trace FILE` records a connection"));
+    }
     let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?;
     let tap = Tap::with(resolved.tap, resolved.secrets.clone(), None);
     let examined = conversation::run(async {
@@ -111,9 +114,6 @@ fn connection(arguments: &Arguments) -> Result<Exit, Failure> {
         Ok(examination) => examination,
         Err(exit) => return Ok(exit),
     };
-    if let Some(path) = &resolved.trace {
-        conversation::write_trace(conversation::create_trace(path)?, &tap)?;
-    }
     if arguments.json {
         let report = serde_json::to_value(&examination).expect("a report has text keys only");
         output::json(&format!("{report:#}\n"))?;
@@ -149,8 +149,11 @@ fn told(examination: &Examination) -> String {
             StepState::Skipped => State::Missing,
         };
         let took = step.elapsed_us.filter(|_| step.state == StepState::Passed).map(|micros| format!(" ({:.1} ms)", micros as f64 / 1e3));
-        let detail =
-            if step.state == StepState::Skipped { "not reached".to_owned() } else { escape(&step.detail) + &took.unwrap_or_default() };
+        let detail = if step.state == StepState::Skipped {
+            "not reached".to_owned()
+        } else {
+            escape(&step.detail).into_owned() + &took.unwrap_or_default()
+        };
         text += &present::finding_line(state.mark(&style), step.title, width, &detail, step.hint.as_deref().map(escape).as_deref());
     }
     if !examination.stderr.is_empty() {

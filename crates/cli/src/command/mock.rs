@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     /// Era of the server [default: what was recorded]
     #[arg(long, value_name = "ERA")]
     era: Option<EraKind>,
-    /// Wait as long as was recorded: 1 for the recorded time, 10 for a tenth of it [default: no waiting]
+    /// Wait as long as was recorded: 1 for the recorded time, 10 for a tenth of it [default: as fast as possible]
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     speed: Option<f64>,
     /// Also fail requests that are sent more often than recorded, and client responses that differ from the recorded ones

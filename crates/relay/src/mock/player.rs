@@ -318,9 +318,17 @@ fn rebound(call: &Call, method: &str, mut params: Value) -> Option<Value> {
     Some(params)
 }
 
-/// Waits as long as was recorded, or a part of it, or not at all.
+/// Without `speed`, a message follows the last one after this time at most. Some clients take a message that comes in one piece with
+/// the response of its request for late, and drop it.
+const SHORTEST: Duration = Duration::from_millis(5);
+
+/// Waits as long as was recorded, or a part of it, or for a moment.
 async fn wait(mock: &Mock, delay: Duration) {
-    if let Some(speed) = mock.options.speed.filter(|_| !delay.is_zero()) {
-        sleep(delay.div_f64(speed)).await;
+    let delay = match mock.options.speed {
+        Some(speed) => delay.div_f64(speed),
+        None => delay.min(SHORTEST),
+    };
+    if !delay.is_zero() {
+        sleep(delay).await;
     }
 }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct MockOptions {
     /// The eras that are spoken; those of the recording if there are none.
     pub eras: Vec<Era>,
-    /// How many times faster than recorded; without it nothing waits.
+    /// How many times faster than recorded; without it no message waits for longer than a few milliseconds.
     pub speed: Option<f64>,
     /// Whether a response of the client that was not recorded is a miss.
     pub responses: ResponseCheck,

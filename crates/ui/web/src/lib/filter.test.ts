@@ -1,7 +1,7 @@
-import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
+import cases from "../../../../trace/src/filter_cases.json";
 import type { Call } from "./calls";
-import { FilterError, parse } from "./filter";
+import { FilterError, parse, type About } from "./filter";
 
 const call = (facts: Partial<Call>): Call => ({
   key: 1, session: 1, kind: "request", direction: "to-server", method: "tools/call", start: 0, status: "ok", frames: [], request: "{}", version: 0, ...facts,
@@ -43,17 +43,30 @@ test("mistakes have a place and a hint", () => {
 });
 
 // The table that the command line is tested against, too.
-test("the table of the crate mcproof-trace holds here as well", () => {
-  const table = JSON.parse(readFileSync(new URL("../../../../trace/src/filter_cases.json", import.meta.url), "utf8")) as {
-    calls?: { call: Record<string, unknown>; session?: Record<string, string> }[]; matches?: { filter: string; calls: number[] }[]; errors?: { filter: string; column: number; length: number; message: string; hint?: string | null }[];
-  };
-  for (const { filter, column, length } of table.errors ?? []) {
-    let found: FilterError | undefined;
-    try {
-      parse(filter);
-    } catch (error) {
-      found = error as FilterError;
-    }
-    expect([found?.column, found?.length], filter).toEqual([column, length]);
+interface Table {
+  sessions: ({ key: number } & About)[];
+  calls: (Omit<Call, "start" | "end" | "version"> & { start_us: number; end_us?: number })[];
+  matches: { filter: string; calls: number[] }[];
+  errors: { filter: string; column: number; length: number; message: string; hint?: string | null }[];
+}
+
+const table = cases as unknown as Table;
+
+test.each(table.matches)("$filter matches as in the crate mcproof-trace", ({ filter, calls }) => {
+  const parsed = parse(filter);
+  const matches = table.calls.filter(({ start_us, end_us, ...facts }) =>
+    parsed(call({ ...facts, start: start_us, end: end_us }), table.sessions.find((session) => session.key === facts.session)));
+  expect(matches.map(({ key }) => key)).toEqual(calls);
+});
+
+test.each(table.errors)("$filter is refused as in the crate mcproof-trace", ({ filter, column, length, message, hint }) => {
+  let found: unknown;
+  try {
+    parse(filter);
+  } catch (error) {
+    found = error;
   }
+  expect(found).toBeInstanceOf(FilterError);
+  const mistake = found as FilterError;
+  expect({ column: mistake.column, length: mistake.length, message: mistake.message, hint: mistake.hint ?? null }).toEqual({ column, length, message, hint: hint ?? null });
 });

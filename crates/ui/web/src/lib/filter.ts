@@ -34,6 +34,14 @@ export function parse(text: string): Filter {
 
 const isSpace = (symbol: string | undefined) => symbol !== undefined && /\s/u.test(symbol);
 
+interface Word {
+  place: number;
+  text: string;
+  /** How much of it stands before the first quote. */
+  bare: number;
+  quoted: boolean;
+}
+
 class Parser {
   place = 0;
   private depth = 0;
@@ -94,7 +102,7 @@ class Parser {
     return term(this.word());
   }
 
-  private word(): { place: number; text: string; bare: number } {
+  private word(): Word {
     const place = this.place;
     let text = "";
     let bare: number | undefined;
@@ -119,7 +127,7 @@ class Parser {
         } else text += quoted;
       }
     }
-    return { place, text, bare: bare ?? text.length };
+    return { place, text, bare: bare ?? text.length, quoted: bare !== undefined };
   }
 
   peek(): string | undefined {
@@ -144,7 +152,7 @@ class Parser {
   }
 }
 
-function term({ place, text, bare }: { place: number; text: string; bare: number }): Filter {
+function term({ place, text, bare, quoted }: Word): Filter {
   const length = Math.max(1, [...text].length);
   const colon = text.slice(0, bare).indexOf(":");
   if (colon < 0) return contains(text);
@@ -152,7 +160,7 @@ function term({ place, text, bare }: { place: number; text: string; bare: number
   const value = text.slice(colon + 1);
   const at = place + [...key].length + 1;
   const wide = Math.max(1, [...value].length);
-  if (value === "" && bare === text.length) throw new FilterError(`nothing follows \`${key}:\``, place, length, "write a value, such as `*`");
+  if (value === "" && !quoted) throw new FilterError(`nothing follows \`${key}:\``, place, length, "write a value, such as `*`");
   const globbed = (get: (call: Call, about?: About) => string | undefined): Filter => {
     const matches = glob(value);
     return (call, about) => {
@@ -175,7 +183,7 @@ function term({ place, text, bare }: { place: number; text: string; bare: number
     case "status": {
       if (value === "error") return (call) => ERRORS.includes(call.status);
       if (!STATUSES.includes(value)) {
-        const close = near(value, STATUSES);
+        const close = near(value, ["error", ...STATUSES]);
         const hint = /^-?\d+$/.test(value)
           ? "write http: for an HTTP status, code: for a JSON-RPC error"
           : close ? `did you mean \`${close}\`?` : `one of error, ${STATUSES.join(", ")}`;

@@ -4,7 +4,7 @@ import { post } from "../lib/api";
 import { isObject } from "../lib/calls";
 import { suite } from "../lib/snippets";
 import { connection, currentSession, frameVersion, go, handshake, overview, select, selected, steps, toast, trafficOpen, pane, story, brush } from "../lib/store";
-import { clock, count, download, rawText, visible } from "../lib/text";
+import { clock, count, download, duration, rawText, visible } from "../lib/text";
 import type { Connection, Diagnostic, Finding, Frame, JsonObject } from "../lib/types";
 import { Badge, Button, CopyButton, Empty, Icon, Rows, Tabs, type IconName } from "./basics";
 import { Markdown, Plain, Problem, Tree } from "./result";
@@ -129,6 +129,7 @@ export function OverviewPage() {
           <Button icon="trash" kind="quiet" data-testid="remove" onClick={() => void post(`connections/${at.id}/remove`)}>Remove</Button>
         </div>
       </header>
+      {at.status !== "recorded" && <Doctor key={at.id} id={at.id} open={at.status === "failed"} />}
       {busy && <p class="running" role="status"><span class="spinner" /> Connecting…</p>}
       {at.diagnostic && <Problem diagnostic={at.diagnostic} />}
       {hello && (
@@ -153,6 +154,42 @@ export function OverviewPage() {
         </section>
       )}
     </article>
+  );
+}
+
+interface DoctorStep { id: string; title: string; state: "passed" | "failed" | "skipped"; detail?: string; hint?: string; elapsedUs?: number }
+interface Examined { diagnostic?: Diagnostic; examination?: { steps: DoctorStep[]; stderr?: string[] } }
+
+/** A connection, step by step: the same as `mcproof doctor TARGET`. */
+function Doctor({ id, open }: { id: number; open: boolean }) {
+  const [state, setState] = useState<"idle" | "running">("idle");
+  const [done, setDone] = useState<Examined | null>(null);
+  const start = async () => {
+    setState("running");
+    try {
+      setDone(await post<Examined>(`connections/${id}/doctor`));
+    } catch (error) {
+      toast((error as Error).message, "error");
+    }
+    setState("idle");
+  };
+  return (
+    <section class="doctor" data-testid="doctor" data-status={state === "running" ? "running" : done ? "done" : "idle"}>
+      <div class="actions"><Button icon="doctor" kind={open && !done ? "primary" : "plain"} data-testid="run-doctor" disabled={state === "running"} onClick={() => void start()}>{state === "running" ? "Diagnosing…" : "Diagnose the connection"}</Button></div>
+      {done?.diagnostic && <Problem diagnostic={done.diagnostic} />}
+      {done?.examination && (
+        <ol class="doctor-steps">
+          {done.examination.steps.map((step) => (
+            <li key={step.id} class={step.state} data-testid={`step-${step.id}`} data-status={step.state}>
+              <Icon name={step.state === "passed" ? "check" : step.state === "failed" ? "alert" : "dot"} size={15} /><strong>{step.title}</strong>
+              <span>{step.state === "skipped" ? <span class="muted">not reached</span> : visible(step.detail ?? "")}{step.hint && <p class="hint"><span>What to do</span>{visible(step.hint)}</p>}</span>
+              <span class="muted small">{step.state === "passed" ? duration(step.elapsedUs) : ""}</span>
+            </li>
+          ))}
+        </ol>
+      )}
+      {done?.examination?.stderr && <><h3>stderr</h3><Plain text={done.examination.stderr.join("\n")} /></>}
+    </section>
   );
 }
 

@@ -1,6 +1,6 @@
 // What servers sent, shown: as text, never as anything that runs.
 import DOMPurify from "dompurify";
-import { marked } from "marked";
+import { Marked } from "marked";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isObject } from "../lib/calls";
 import { flaws } from "../lib/schema";
@@ -61,11 +61,15 @@ const PURIFY = {
   RETURN_DOM_FRAGMENT: true,
 } as const;
 
+const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+// HTML in Markdown stays text, and an image is named instead of loaded.
+const marked = new Marked({ gfm: true, async: false, renderer: { html: ({ text }) => escaped(text), image: ({ text, href }) => escaped(`[image: ${text || href}]`) } });
+
 /** Markdown with nothing in it that loads or runs; links are shown with where they lead, and open elsewhere. */
 export function Markdown({ text }: { text: string }) {
   const host = useRef<HTMLDivElement>(null);
   useLayoutEffect(() => {
-    const html = marked.parse(visible(text.slice(0, 200_000)), { async: false, gfm: true });
+    const html = marked.parse(visible(text.slice(0, 200_000)), { async: false });
     const fragment = DOMPurify.sanitize(html, { ...PURIFY, ALLOWED_TAGS: [...PURIFY.ALLOWED_TAGS], ALLOWED_ATTR: [...PURIFY.ALLOWED_ATTR] }) as unknown as DocumentFragment;
     for (const link of fragment.querySelectorAll("a")) {
       link.target = "_blank";

@@ -56,7 +56,7 @@ function TopBar() {
   const icons = { auto: "auto", light: "sun", dark: "moon" } as const;
   return (
     <header class="top">
-      <span class="brand" aria-label="mcproof"><span class="mark" aria-hidden="true"><Icon name="check" size={13} /></span><span class="brand-name">mcproof</span></span>
+      <span class="brand"><span class="mark" aria-hidden="true"><Icon name="check" size={13} /></span><span class="brand-name">mcproof</span></span>
       <div class="servers" role="group" aria-label="Servers">
         {overview.value!.connections.map((one) => (
           <button type="button" key={one.id} class="server" aria-pressed={one.id === selected.value && view.value !== "connect"} data-testid="server" data-status={one.status} onClick={() => select(one.id)}>
@@ -66,7 +66,7 @@ function TopBar() {
         <Button kind="quiet" icon="plus" label="Connect to another server" data-testid="add-server" onClick={() => go("connect")} />
       </div>
       <span class="grow" />
-      <button type="button" class="search-button" onClick={() => (paletteOpen.value = true)} aria-label="Search everything, Ctrl-K" data-testid="search"><Icon name="search" size={14} /><span>Search</span><kbd>Ctrl K</kbd></button>
+      <button type="button" class="search-button" onClick={() => (paletteOpen.value = true)} aria-keyshortcuts="Control+K" title="Search everything" data-testid="search"><Icon name="search" size={14} /><span>Search</span><kbd>Ctrl K</kbd></button>
       {!trafficOpen.value && <Button kind="quiet" icon="panel" label="Show traffic" data-testid="show-traffic" onClick={() => (trafficOpen.value = true)} />}
       <Button kind="quiet" icon={icons[theme.value]} label={`Theme: ${theme.value}`} data-testid="theme" onClick={() => (theme.value = themes[theme.value])} />
     </header>
