@@ -86,13 +86,9 @@ fn main() -> ExitCode {
         ["stability", arguments @ ..] => told(stability::Plan::parse(arguments).and_then(|plan| stability::stability(root(), &plan))),
         ["fuzz", arguments @ ..] => told(fuzz::parse(arguments).and_then(|plan| fuzz::fuzz(root(), &plan))),
         ["bindings", arguments @ ..] => told(bindings::bindings(root(), arguments)),
-<<<<<<< HEAD
         ["packages", arguments @ ..] => told(packages::packages(root(), arguments)),
         ["workflows"] => told(workflows::workflows(root())),
-        ["mutations", words @ ..] => mutations(words),
-=======
         ["mutations", words @ ..] => test_program("zoo", "--mutations", words),
->>>>>>> fd6c338 (mutations and stability: results of HTTP+SSE and of ten servers under load; reviewed lists)
         ["hostile", words @ ..] => test_program("hostile", "--verbs", words),
         ["chaos", words @ ..] => told(chaos::chaos(root(), words)),
         ["requirements", arguments @ ..] => {
