@@ -62,7 +62,7 @@ impl Job {
     /// The process could not be started.
     pub(super) async fn run(&self, binary: &Path, guardian: &Guardian) -> Result<JobResult, String> {
         let folder = tempfile::tempdir().map_err(|error| format!("cannot create a directory for the traffic: {error}"))?;
-        let file = folder.path().join("wire");
+        let file = folder.path().join("wire.json");
         let mut command = vec![binary.display().to_string()];
         command.extend(self.flags(&file));
         let launch = Launch { command, env: self.env.clone(), folder: self.folder.clone(), ..Launch::default() };
