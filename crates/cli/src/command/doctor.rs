@@ -99,7 +99,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 /// Connects with a server, step by step.
 fn connection(arguments: &Arguments) -> Result<Exit, Failure> {
     if arguments.server.trace.is_some() {
-        return Err(Failure::bad_input("bad-flag", "`--trace` cannot be used with `doctor`").hint("`mcproof tools --trace FILE` records a connection"));
+        return Err(Failure::bad_input("bad-flag", "`--trace` cannot be used with `doctor`")
+            .hint("`mcproof tools --trace FILE` records a connection"));
     }
     let resolved = arguments.server.resolve(arguments.target.as_slice(), Words::Name)?;
     let tap = Tap::with(resolved.tap, resolved.secrets.clone(), None);

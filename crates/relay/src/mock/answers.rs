@@ -152,7 +152,9 @@ impl fmt::Display for Miss {
             MissReason::Different(nearest) => {
                 write!(formatter, "`{request}` was not recorded with these parameters: the nearest is request {}", nearest.number)?;
                 match &nearest.subject {
-                    Some(subject) if Some(subject) != self.subject.as_ref() => write!(formatter, ", `{} {}`, which", self.method, cut(subject))?,
+                    Some(subject) if Some(subject) != self.subject.as_ref() => {
+                        write!(formatter, ", `{} {}`, which", self.method, cut(subject))?
+                    }
                     _ => write!(formatter, ", which")?,
                 }
                 write!(

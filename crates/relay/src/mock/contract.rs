@@ -67,7 +67,8 @@ impl ContractAnswers {
         let refused = Schema::of(&tool["inputSchema"]).is_ok_and(|schema| schema.is_valid(&arguments) == Ok(false));
         if refused {
             let differences = schema_differences(&tool["inputSchema"], &arguments, "arguments").unwrap_or_default();
-            let told = differences.first().map_or_else(String::new, |difference| format!(": {} is not {}", difference.path, difference.expected));
+            let told =
+                differences.first().map_or_else(String::new, |difference| format!(": {} is not {}", difference.path, difference.expected));
             return Ok(Script::result(json!({ "content": [said(&format!("invalid arguments{told}"))], "isError": true })));
         }
         let Some(schema) = tool.get("outputSchema") else {

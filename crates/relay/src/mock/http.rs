@@ -76,8 +76,14 @@ pub async fn serve_http(mock: &Arc<Mock>, listener: TcpListener, kind: HttpKind,
     let path = if kind == HttpKind::Sse { sse::PATH } else { PATH };
     mock.tell(MockEvent::Listening(format!("http://{}{path}", reachable(address))));
     let stateless = Session::new(String::new());
-    let site =
-        Arc::new(Site { mock: Arc::clone(mock), kind, is_local: address.ip().is_loopback(), sessions: Mutex::default(), stateless, tasks: Mutex::default() });
+    let site = Arc::new(Site {
+        mock: Arc::clone(mock),
+        kind,
+        is_local: address.ip().is_loopback(),
+        sessions: Mutex::default(),
+        stateless,
+        tasks: Mutex::default(),
+    });
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let mut connections = JoinSet::new();
     tokio::pin!(stop);

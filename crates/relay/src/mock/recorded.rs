@@ -214,7 +214,15 @@ fn facts(session: &RecordedSession) -> ServerFacts {
     facts.capabilities = result.get("capabilities").and_then(Value::as_object).cloned().unwrap_or_default();
     facts.instructions = result.get("instructions").and_then(Value::as_str).map(str::to_owned);
     const KNOWN: [&str; 9] = [
-        "protocolVersion", "supportedVersions", "capabilities", "serverInfo", "instructions", "resultType", "ttlMs", "cacheScope", "_meta",
+        "protocolVersion",
+        "supportedVersions",
+        "capabilities",
+        "serverInfo",
+        "instructions",
+        "resultType",
+        "ttlMs",
+        "cacheScope",
+        "_meta",
     ];
     facts.more = result.as_object().cloned().unwrap_or_else(Map::new);
     facts.more.retain(|name, _| !KNOWN.contains(&name.as_str()));

@@ -80,9 +80,16 @@ pub struct Question {
 pub enum Outcome {
     Result(Value),
     /// The error object; over HTTP with this status.
-    Error { error: Value, status: Option<u16> },
+    Error {
+        error: Value,
+        status: Option<u16>,
+    },
     /// An HTTP response without a message in it.
-    Http { status: u16, headers: Vec<(String, String)>, body: Vec<u8> },
+    Http {
+        status: u16,
+        headers: Vec<(String, String)>,
+        body: Vec<u8>,
+    },
     /// No response came.
     Silence,
     /// The connection broke, or the server exited.
@@ -130,9 +137,9 @@ impl RecordedSession {
     pub fn speaks(&self, era: Era) -> bool {
         match era {
             Era::Legacy => self.first_result("initialize").is_some(),
-            Era::Modern => self.requests.iter().any(|request| {
-                matches!(request.outcome, Outcome::Result(_)) && matching::is_modern(&request.params)
-            }),
+            Era::Modern => {
+                self.requests.iter().any(|request| matches!(request.outcome, Outcome::Result(_)) && matching::is_modern(&request.params))
+            }
         }
     }
 
@@ -255,7 +262,8 @@ impl Builder {
             return;
         };
         let params = value.get("params").cloned().unwrap_or_else(|| json!({}));
-        let is_change = SESSION_CHANGES.contains(&method.as_str()) || params.pointer("/_meta").is_some_and(|meta| meta.get(SUBSCRIPTION).is_some());
+        let is_change =
+            SESSION_CHANGES.contains(&method.as_str()) || params.pointer("/_meta").is_some_and(|meta| meta.get(SUBSCRIPTION).is_some());
         let is_session = is_change && method != ACKNOWLEDGED;
         let by_token = params.get("progressToken").and_then(|token| self.by_token.get(&token.to_string()).copied());
         let subject = by_token.or(by_exchange).or_else(|| self.latest_open()).filter(|_| !is_session);

@@ -75,12 +75,23 @@ pub(crate) struct Call {
 /// What happens for a request.
 #[derive(Debug)]
 pub(crate) enum Plan {
-    Play { script: Script, from: usize },
+    Play {
+        script: Script,
+        from: usize,
+    },
     /// A paused request goes on, with what the client sent.
-    Resume { paused: Paused, responses: Value },
-    Listen { honored: Value },
+    Resume {
+        paused: Paused,
+        responses: Value,
+    },
+    Listen {
+        honored: Value,
+    },
     /// The error object, and the HTTP status that goes with it.
-    Refuse { error: Value, status: Option<u16> },
+    Refuse {
+        error: Value,
+        status: Option<u16>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,9 +149,9 @@ impl Mock {
 
     /// The era of a message: what it says, or else what is left.
     pub(crate) fn era_of(&self, session: &Session, message: &Value) -> Era {
-        let modern = message.get("params").is_some_and(|params| {
-            params.get("_meta").is_some_and(|meta| meta.get(VERSION).is_some() || meta.get(CAPABILITIES).is_some())
-        });
+        let modern = message
+            .get("params")
+            .is_some_and(|params| params.get("_meta").is_some_and(|meta| meta.get(VERSION).is_some() || meta.get(CAPABILITIES).is_some()));
         match (self.speaks(Era::Modern), self.speaks(Era::Legacy)) {
             (true, false) => Era::Modern,
             (true, true) if modern && session.version().is_none() => Era::Modern,
@@ -209,7 +220,9 @@ impl Mock {
                 "logging/setLevel" if is_legacy && declared("logging") => return Ok(play(Script::result(json!({})))),
                 "resources/subscribe" | "resources/unsubscribe" if is_legacy && subscribes() => return Ok(play(Script::result(json!({})))),
                 // Nobody expects anything of what was not declared.
-                _ if !feature.is_some_and(declared) || (!is_legacy && era::is_removed(&call.method)) => return Err(refused(METHOD_NOT_FOUND, format!("Method not found: {}", call.method))),
+                _ if !feature.is_some_and(declared) || (!is_legacy && era::is_removed(&call.method)) => {
+                    return Err(refused(METHOD_NOT_FOUND, format!("Method not found: {}", call.method)));
+                }
                 _ => {}
             }
         }

@@ -194,7 +194,9 @@ async fn write(mut outgoing: mpsc::Receiver<Outgoing>, mut output: impl AsyncWri
     while let Some(sent) = outgoing.recv().await {
         let message = match sent {
             Outgoing::Message { message, .. } => message,
-            Outgoing::Http { id, status, .. } => error_message(&id, INTERNAL_ERROR, &format!("the recorded server responded with HTTP {status}")),
+            Outgoing::Http { id, status, .. } => {
+                error_message(&id, INTERNAL_ERROR, &format!("the recorded server responded with HTTP {status}"))
+            }
             Outgoing::Break => return Ok(()),
         };
         let mut line = serde_json::to_vec(&message).map_err(io::Error::from)?;

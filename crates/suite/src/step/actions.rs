@@ -8,7 +8,6 @@ use crate::plan::{Action, Bytes, HttpRequest, Listing, NameConflicts, Topic};
 use crate::reader::Reader;
 use crate::server::{RUN, read_launch};
 use mcproof_client::ProcessSignal;
-use mcproof_protocol::methods;
 use mcproof_record::Diagnostic;
 use serde_json::{Map, Value};
 

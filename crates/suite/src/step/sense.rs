@@ -7,7 +7,6 @@ use crate::plan::{Action, Needs, Server};
 use crate::reader::Reader;
 use crate::source::Span;
 use mcproof_analysis::listed;
-use mcproof_protocol::methods;
 use mcproof_record::Diagnostic;
 
 /// Actions that list names, each page a request.

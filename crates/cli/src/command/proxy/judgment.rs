@@ -5,7 +5,7 @@ use crate::{output, settings};
 use mcproof_record::{Conversation, Diagnostic, ExchangeId, Frame, FrameBody, Judged, Opened, Severity, Transcript};
 use mcproof_relay::proxy::CLIENT_LEFT;
 use mcproof_report::diagnostic;
-use mcproof_rules as rules;
+use mcproof_rules::{self as rules, Strictness};
 use mcproof_trace::SessionKey;
 use mcproof_trace::calls::CallTracker;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,7 @@ pub(super) fn judge(transcript: &Transcript, transport: &str, fail_on: FailOn) -
         return inconclusive("no client completed a handshake");
     }
     let all = rules::select(&[], &[]).unwrap_or_default();
-    let report = rules::report("proxy".into(), &all, conversations, false);
+    let report = rules::report("proxy".into(), &all, conversations, Strictness::Tolerant);
     let mut failed = false;
     let mut shown = 0;
     let mut count = 0;
