@@ -17,12 +17,7 @@ macro_rules! asset {
 }
 
 const PAGE: Asset = asset!("index.html", "text/html; charset=utf-8");
-const ASSETS: [Asset; 4] = [
-    asset!("app.js", "text/javascript; charset=utf-8"),
-    asset!("app.css", "text/css; charset=utf-8"),
-    asset!("inter.woff2", "font/woff2"),
-    asset!("mono.woff2", "font/woff2"),
-];
+const ASSETS: [Asset; 2] = [asset!("app.js", "text/javascript; charset=utf-8"), asset!("app.css", "text/css; charset=utf-8")];
 
 pub(crate) async fn page() -> Response {
     served(&PAGE)

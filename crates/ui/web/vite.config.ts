@@ -1,6 +1,6 @@
 import { defineConfig } from "vite";
 
-// One script, one style sheet, two fonts, all with fixed names: they are part of the Rust program, which lists them.
+// One script and one style sheet with fixed names: they are part of the Rust program, which lists them.
 export default defineConfig({
   base: "./",
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },

@@ -110,7 +110,7 @@ export function Text({ text, mimeType }: { text: string; mimeType?: string }) {
 export function Plain({ text }: { text: string }) {
   const [whole, setWhole] = useState(false);
   const cut = !whole && text.length > 100_000;
-  return <><pre class="plain" tabIndex={0}>{visible(cut ? text.slice(0, 100_000) : text)}</pre>{cut && <button type="button" class="link" onClick={() => setWhole(true)}>Show all {size(text.length)}</button>}</>;
+  return <><pre class="text-block" tabIndex={0}>{visible(cut ? text.slice(0, 100_000) : text)}</pre>{cut && <button type="button" class="link" onClick={() => setWhole(true)}>Show all {size(text.length)}</button>}</>;
 }
 
 const IMAGES = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"];

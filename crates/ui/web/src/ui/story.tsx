@@ -162,7 +162,7 @@ function RawFrame({ frame }: { frame: Frame }) {
   return (
     <div class="block">
       <div class="block-bar"><span class="muted small">#{frame.id}</span><span class="muted small">{clock(frame.at_us)}</span><span class={`call-way ${frame.direction}`}>{frame.direction === "local" ? "" : <Icon name={frame.direction === "to-server" ? "out" : "in"} size={13} />}</span><span class="clip">{visible(what)}</span><span class="grow" />{raw !== null && <Tabs label="Bytes as" tabs={[["text", "Text"], ["hex", "Hex"]]} value={form} onChange={setForm} />}</div>
-      {raw !== null && (form === "text" ? <Plain text={rawText(raw)} /> : <pre class="plain" tabIndex={0}>{hex(bytesOf(raw))}</pre>)}
+      {raw !== null && (form === "text" ? <Plain text={rawText(raw)} /> : <pre class="text-block" tabIndex={0}>{hex(bytesOf(raw))}</pre>)}
       {(body.kind === "http-request" || body.kind === "http-response") && raw === null && <Head frame={frame} />}
     </div>
   );
