@@ -275,8 +275,9 @@ fn without_password(text: &str) -> String {
             let _ = url.set_password(Some("***"));
             url.to_string()
         }
-        Ok(_) => text.to_owned(),
-        Err(_) => text.rsplit_once('@').map_or(text, |(_, host)| host).to_owned(),
+        Ok(url) if url.has_host() => text.to_owned(),
+        // Without a scheme, `user:password@host` is read as the scheme `user`.
+        _ => text.rsplit_once('@').map_or(text, |(_, host)| host).to_owned(),
     }
 }
 

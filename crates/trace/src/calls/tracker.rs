@@ -35,9 +35,9 @@ pub struct CallTracker {
 struct SessionCalls {
     open: BTreeMap<CallKey, Call>,
     /// Requests without a response, by who sent them and their id.
-    by_id: HashMap<(Asker, String), CallKey>,
-    ended: VecDeque<((Asker, String), CallKey)>,
-    by_token: HashMap<(Asker, String), CallKey>,
+    by_id: HashMap<(Side, String), CallKey>,
+    ended: VecDeque<((Side, String), CallKey)>,
+    by_token: HashMap<(Side, String), CallKey>,
     by_state: VecDeque<(String, CallKey)>,
     exchanges: HashMap<ExchangeId, ExchangeCalls>,
     /// Why no further response can come.
@@ -48,7 +48,7 @@ struct SessionCalls {
 
 /// Who sent a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Asker {
+enum Side {
     Client,
     Server,
 }
@@ -154,8 +154,8 @@ impl Feeding<'_> {
 
     fn message(&mut self, message: Message, text: Raw, place: &Place<'_>) {
         let from = match place.frame.direction {
-            Direction::ToServer => Asker::Client,
-            Direction::FromServer => Asker::Server,
+            Direction::ToServer => Side::Client,
+            Direction::FromServer => Side::Server,
             Direction::Local => return,
         };
         self.calls.facts.learn_from_request(&message);
@@ -166,12 +166,12 @@ impl Feeding<'_> {
         }
     }
 
-    fn request(&mut self, from: Asker, id: Value, method: String, params: &Value, text: Raw, place: &Place<'_>) {
+    fn request(&mut self, from: Side, id: Value, method: String, params: &Value, text: Raw, place: &Place<'_>) {
         let key = self.new_key();
         let name = (from, id.to_string());
         let parent = match from {
-            Asker::Client => None,
-            Asker::Server => self.ongoing(place),
+            Side::Client => None,
+            Side::Server => self.ongoing(place),
         };
         let state = params.get("requestState").and_then(Value::as_str);
         let previous = state.and_then(|state| self.calls.by_state.iter().rev().find(|(known, _)| known == state)).map(|(_, key)| *key);
@@ -189,23 +189,23 @@ impl Feeding<'_> {
         }
     }
 
-    fn notification(&mut self, from: Asker, method: String, params: &Value, text: Raw, place: &Place<'_>) {
+    fn notification(&mut self, from: Side, method: String, params: &Value, text: Raw, place: &Place<'_>) {
         let key = self.new_key();
         let parent = match method.as_str() {
             "notifications/progress" => {
-                let other = if from == Asker::Client { Asker::Server } else { Asker::Client };
+                let other = if from == Side::Client { Side::Server } else { Side::Client };
                 let token = params.get("progressToken").map(Value::to_string).unwrap_or_default();
                 self.calls.by_token.get(&(other, token)).copied()
             }
             "notifications/cancelled" => params.get("requestId").and_then(|id| self.calls.by_id.get(&(from, id.to_string()))).copied(),
-            _ if from == Asker::Server => self.ongoing(place),
+            _ if from == Side::Server => self.ongoing(place),
             _ => None,
         };
         let target = message::target(&method, params);
         let is_cancel = method == "notifications/cancelled";
         let call = Call { target, parent, ..self.new_call(key, CallKind::Notification, method, text, place) };
         self.keep(call, place);
-        let is_carried = from == Asker::Client && place.exchange.is_some();
+        let is_carried = from == Side::Client && place.exchange.is_some();
         if !is_carried {
             // Nothing else can happen to it.
             self.settle(key, CallStatus::Ok, None, place.frame.at);
@@ -219,8 +219,8 @@ impl Feeding<'_> {
         }
     }
 
-    fn response(&mut self, from: Asker, id: &Value, outcome: Result<Value, Value>, text: Raw, place: &Place<'_>) {
-        let name = (if from == Asker::Client { Asker::Server } else { Asker::Client }, id.to_string());
+    fn response(&mut self, from: Side, id: &Value, outcome: Result<Value, Value>, text: Raw, place: &Place<'_>) {
+        let name = (if from == Side::Client { Side::Server } else { Side::Client }, id.to_string());
         let (status, code, message) = judge(&outcome);
         let Some(key) = self.calls.by_id.get(&name).copied() else {
             let parent = self.calls.ended.iter().rev().find(|(known, _)| *known == name).map(|(_, key)| *key);
@@ -350,8 +350,8 @@ impl Feeding<'_> {
         if call.kind == CallKind::Request
             && let Some(id) = &call.id
         {
-            let asker = if call.direction == Direction::ToServer { Asker::Client } else { Asker::Server };
-            let name = (asker, id.to_string());
+            let side = if call.direction == Direction::ToServer { Side::Client } else { Side::Server };
+            let name = (side, id.to_string());
             if self.calls.by_id.get(&name) == Some(&key) {
                 self.calls.by_id.remove(&name);
             }

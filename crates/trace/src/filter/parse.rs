@@ -44,11 +44,11 @@ struct Parser {
     depth: usize,
 }
 
-/// A word: where it begins, its text, and how much of it stands before the first quote.
+/// A word: where it begins, its text, and how much of it stands before the first quote, if there is one.
 struct Word {
     place: usize,
     text: String,
-    bare: usize,
+    bare: Option<usize>,
 }
 
 impl Parser {
@@ -148,7 +148,6 @@ impl Parser {
                 }
             }
         }
-        let bare = bare.unwrap_or(text.chars().count());
         Ok(Word { place, text, bare })
     }
 
@@ -184,14 +183,14 @@ impl Parser {
 
 fn term(word: Word) -> Result<Condition, FilterError> {
     let length = word.text.chars().count().max(1);
-    let bare: String = word.text.chars().take(word.bare).collect();
+    let bare: String = word.text.chars().take(word.bare.unwrap_or(usize::MAX)).collect();
     let Some((key, _)) = bare.split_once(':') else {
         return Ok(Condition::Term(Term::Text(word.text.to_lowercase())));
     };
     let value = &word.text[key.len() + 1..];
     let at = word.place + key.chars().count() + 1;
     let wide = value.chars().count().max(1);
-    if value.is_empty() && word.bare == word.text.chars().count() {
+    if value.is_empty() && word.bare.is_none() {
         return Err(error(format!("nothing follows `{key}:`"), word.place, length).with_hint("write a value, such as `*`"));
     }
     let glob = || Glob::new(value);
