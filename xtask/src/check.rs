@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{bindings, fuzz, packages, peers, programs, site, supply, test_programs, web, workflows};
+use crate::{bindings, fuzz, peers, programs, site, supply, test_programs, web, workflows};
 
 /// Runs every stage and prints a table of them; true if all passed.
 pub(crate) fn check(root: &Path) -> bool {
@@ -40,9 +40,7 @@ pub(crate) fn check(root: &Path) -> bool {
     } else {
         stages.extend(["tests", "examples"].map(|name| not_run(name, "build")));
     }
-    let bindings = if built { timed("bindings", || bindings::bindings(root, &[])) } else { not_run("bindings", "build") };
-    stages.push(if bindings.outcome.passed() { timed("packages", || packages::check(root)) } else { not_run("packages", "bindings") });
-    stages.push(bindings);
+    stages.push(if built { timed("bindings", || bindings::bindings(root, &[])) } else { not_run("bindings", "build") });
     stages.push(timed("workflows", || workflows::workflows(root)));
     println!("\n==> site: the documentation");
     stages.push(timed("site", || site::site(root)));

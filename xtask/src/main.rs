@@ -44,6 +44,7 @@ Usage: cargo xtask <TASK>
   packages [--program PATH] [--static PATH] [--alpine ROOT]
                   build the packages of this platform in the profile `dist`, install each from the file in an empty directory, run
                   the quickstart there, and write docs/packages.md; --static adds the packages of a static program
+  packages check  install the packages that `bindings` has tested, and an archive, in empty directories and run the quickstart there
   packages make --target TRIPLE --program PATH [--addon PATH] [--repository URL] OUT
                   make archive, wheel and npm packages of a program
   packages finish --repository URL OUT

@@ -97,7 +97,14 @@ impl Trace {
     }
 
     fn from_zip(file: File) -> Result<Self, TraceError> {
-        Self::started(Source::Container(Box::new(Container::open(file)?)))
+        let container = Container::open(file)?;
+        let complete = container.manifest();
+        let mut trace = Self::started(Source::Container(Box::new(container)))?;
+        if let Some(complete) = complete {
+            trace.manifest.sessions = complete.sessions;
+            trace.manifest.end = complete.end;
+        }
+        Ok(trace)
     }
 
     fn from_text(reader: Box<dyn Read + Send>) -> Result<Self, TraceError> {

@@ -27,7 +27,9 @@ pub struct CallStream {
 
 impl CallStream {
     pub fn new(trace: Trace) -> Self {
-        Self { trace, tracker: CallTracker::new(), sessions: BTreeMap::new(), waiting: VecDeque::new(), is_over: false }
+        // A completed trace knows from the start what its sessions turned out to be.
+        let sessions = trace.manifest().sessions.iter().map(|session| (session.key, session.clone())).collect();
+        Self { trace, tracker: CallTracker::new(), sessions, waiting: VecDeque::new(), is_over: false }
     }
 
     pub fn manifest(&self) -> &Manifest {
@@ -74,6 +76,8 @@ impl CallStream {
     fn take(&mut self, line: TraceLine) {
         match line {
             TraceLine::Session(session) => {
+                let complete = self.trace.manifest().sessions.iter().find(|known| known.key == session.key);
+                let session = complete.cloned().unwrap_or(session);
                 self.sessions.insert(session.key, session.clone());
                 self.waiting.push_back(Item::Session(session));
             }

@@ -60,6 +60,22 @@ fn a_trace_reads_back_from_a_file_and_from_a_pipe() {
 }
 
 #[test]
+fn a_completed_trace_knows_its_sessions_from_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mcptrace");
+    let (writer, session) = write(&path, 3);
+    writer.describe_session(SessionInfo { key: session, era: Some("legacy".into()), revision: Some("2025-11-25".into()), ..info() });
+    writer.finish().unwrap();
+    let revisions: Vec<_> = CallStream::new(Trace::open(&path).unwrap())
+        .filter_map(|item| match item.unwrap() {
+            Item::Session(session) => Some(session.revision),
+            _ => None,
+        })
+        .collect();
+    assert!(!revisions.is_empty() && revisions.iter().all(|revision| revision.as_deref() == Some("2025-11-25")), "{revisions:?}");
+}
+
+#[test]
 fn every_frame_of_a_writer_that_was_killed_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let (path, copy) = (folder.path().join("a.mcptrace"), folder.path().join("b.mcptrace"));

@@ -3,12 +3,19 @@
 use super::TraceError;
 use super::lines::Lines;
 use crate::line::{Attachment, TraceLine};
+use crate::manifest::Manifest;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use zip::{CompressionMethod, ZipArchive};
 
 /// A larger attachment is left out.
 const LARGEST_ATTACHMENT: u64 = 256 << 20;
+
+/// A larger manifest is not read: every session has a line as well.
+const LARGEST_MANIFEST: u64 = 16 << 20;
+
+/// What an entry that another program has packed may grow to: a zip can hold far more than its size.
+const LARGEST_ENTRY: u64 = 4 << 30;
 
 /// Entries of a zip: more are not read.
 const MOST_ENTRIES: usize = 100_000;
@@ -43,6 +50,14 @@ impl Container {
         Ok(Self { file, entries: entries.into_iter(), lines: None })
     }
 
+    /// What was known at the end, if the trace was completed.
+    pub(super) fn manifest(&self) -> Option<Manifest> {
+        let entry = self.entries.as_slice().iter().find(|entry| entry.name == "manifest.json")?;
+        let mut text = Vec::new();
+        self.content(&entry.content).ok()?.take(LARGEST_MANIFEST).read_to_end(&mut text).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
     pub(super) fn next_line(&mut self) -> Result<Option<TraceLine>, TraceError> {
         loop {
             if let Some(lines) = &mut self.lines {
@@ -57,7 +72,7 @@ impl Container {
             }
             let Some(entry) = self.entries.next() else { return Ok(None) };
             if entry.name.starts_with("frames/") {
-                let content = BufReader::new(self.content(entry.content)?);
+                let content = BufReader::new(self.content(&entry.content)?);
                 let is_compressed = entry.name.ends_with(".zst");
                 self.lines = Some(Lines::new(match is_compressed {
                     true => Box::new(zstd::stream::read::Decoder::with_buffer(content)?),
@@ -65,14 +80,14 @@ impl Container {
                 }));
             } else if let Some(name) = entry.name.strip_prefix("attachments/").filter(|name| !name.is_empty() && !name.ends_with('/')) {
                 let mut bytes = Vec::new();
-                self.content(entry.content)?.take(LARGEST_ATTACHMENT).read_to_end(&mut bytes)?;
+                self.content(&entry.content)?.take(LARGEST_ATTACHMENT).read_to_end(&mut bytes)?;
                 return Ok(Some(TraceLine::Attachment(Attachment { name: name.to_owned(), bytes: bytes.into() })));
             }
         }
     }
 
-    fn content(&self, content: Content) -> Result<Box<dyn Read + Send>, TraceError> {
-        match content {
+    fn content(&self, content: &Content) -> Result<Box<dyn Read + Send>, TraceError> {
+        match *content {
             Content::Stored { start, length } => {
                 // Clones share their place: nothing else of the file is read until this was read.
                 let mut file = self.file.try_clone()?;
@@ -82,7 +97,10 @@ impl Container {
             Content::Packed(index) => {
                 let mut archive = ZipArchive::new(BufReader::new(self.file.try_clone()?)).map_err(damaged)?;
                 let mut unpacked = tempfile::tempfile()?;
-                io::copy(&mut archive.by_index(index).map_err(damaged)?, &mut unpacked)?;
+                let mut entry = archive.by_index(index).map_err(damaged)?.take(LARGEST_ENTRY + 1);
+                if io::copy(&mut entry, &mut unpacked)? > LARGEST_ENTRY {
+                    return Err(TraceError::Damaged("an entry of the zip unpacks to more than 4 GiB".into()));
+                }
                 unpacked.seek(SeekFrom::Start(0))?;
                 Ok(Box::new(unpacked))
             }
