@@ -209,9 +209,10 @@ impl Page {
 
     /// Whether the line above belongs to no list.
     fn starts_list(&self) -> bool {
-        let above = self.text.lines().last().unwrap_or_default().trim_start();
-        !(above.starts_with("- ") || above.split_once(". ").is_some_and(|(number, _)| number.parse::<u64>().is_ok()))
-            && !self.text.lines().last().is_some_and(|line| line.starts_with("  "))
+        let line = self.text.lines().last().unwrap_or_default();
+        let above = line.trim_start();
+        let is_item = above.starts_with("- ") || above.split_once(". ").is_some_and(|(number, _)| number.parse::<u64>().is_ok());
+        !is_item && !line.starts_with("  ")
     }
 
     fn code_block(&mut self) {

@@ -504,8 +504,8 @@ fn event_is_terminated(conversation: &ConversationView<'_>) -> Judgment {
 /// Whether the last line of an event before its blank line is a comment. The standard allows that; but what comes late with a
 /// comment at its end was waiting for that comment.
 fn ends_with_comment(bytes: &[u8]) -> bool {
-    let lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r'));
-    lines.filter(|line| !line.is_empty()).next_back().is_some_and(|line| line.starts_with(b":"))
+    let mut lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r'));
+    lines.rfind(|line| !line.is_empty()).is_some_and(|line| line.starts_with(b":"))
 }
 
 fn waited(conversation: &ConversationView<'_>, from: FrameId, to: FrameId) -> bool {

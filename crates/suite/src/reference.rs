@@ -144,9 +144,7 @@ mod tests {
     fn defaults_are_those_that_the_reader_uses() {
         let find = |table: &str, key: &str| {
             let tables = tables();
-            let row =
-                tables.iter().find(|found| found.name == table).unwrap().rows.iter().find(|row| row.key == key).unwrap().default.clone();
-            row
+            tables.iter().find(|found| found.name == table).unwrap().rows.iter().find(|row| row.key == key).unwrap().default.clone()
         };
         assert_eq!(find("timeouts", "request").as_deref(), Some("30s"));
         assert_eq!(find("limits", "head").as_deref(), Some("64KiB"));

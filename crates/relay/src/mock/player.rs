@@ -76,7 +76,8 @@ async fn run(mock: &Arc<Mock>, call: &Call, number: u64, plan: Plan, outlet: &Ou
             pending().await
         }
         Plan::Play { script, from } => play(mock, call, script, from, outlet).await,
-        Plan::Resume { paused: Paused { script, step, .. }, responses } => {
+        Plan::Resume { paused, responses } => {
+            let Paused { script, step, .. } = *paused;
             let script = match &script.steps[step].step {
                 Step::Ask(questions) => {
                     let keys = keys(questions);

@@ -184,13 +184,13 @@ struct Asked {
 impl Builder {
     fn add(&mut self, message: WireMessage) {
         match message.sender {
-            Sender::Client => self.from_client(message),
-            Sender::Server => self.from_server(message),
+            Sender::Client => self.take_from_client(message),
+            Sender::Server => self.take_from_server(message),
             Sender::Nobody => self.broken(message.exchange),
         }
     }
 
-    fn from_client(&mut self, message: WireMessage) {
+    fn take_from_client(&mut self, message: WireMessage) {
         let WireMessage { at, value, exchange, .. } = message;
         let id = value.get("id").map(Value::to_string);
         let Some(method) = value.get("method").and_then(Value::as_str) else {
@@ -238,7 +238,7 @@ impl Builder {
         }
     }
 
-    fn from_server(&mut self, message: WireMessage) {
+    fn take_from_server(&mut self, message: WireMessage) {
         let WireMessage { at, value, exchange, status, plain, .. } = message;
         let by_exchange = exchange.and_then(|exchange| self.by_exchange.get(&exchange).copied());
         if let Some(plain) = plain {

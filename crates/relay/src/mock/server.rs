@@ -81,7 +81,7 @@ pub(crate) enum Plan {
     },
     /// A paused request goes on, with what the client sent.
     Resume {
-        paused: Paused,
+        paused: Box<Paused>,
         responses: Value,
     },
     Listen {
@@ -266,7 +266,7 @@ impl Mock {
         let place = paused.iter().position(|(known, paused)| known == state && paused.key == key);
         let place = place.ok_or_else(|| refused(INVALID_PARAMS, "unknown `requestState`"))?;
         let (_, paused) = paused.remove(place).expect("the place was just found");
-        Ok(Plan::Resume { paused, responses: call.params.get("inputResponses").cloned().unwrap_or_else(|| json!({})) })
+        Ok(Plan::Resume { paused: Box::new(paused), responses: call.params.get("inputResponses").cloned().unwrap_or_else(|| json!({})) })
     }
 
     /// Keeps a request until its client sends it again; gives the state by which it is known.

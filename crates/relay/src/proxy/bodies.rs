@@ -196,14 +196,14 @@ pub(super) struct ResponseStream {
 
 enum Seen {
     Whole(Vec<u8>),
-    Events(EventParser),
+    Events(Box<EventParser>),
     /// An event is longer than the limit.
     TooLong,
 }
 
 impl ResponseStream {
     pub(super) fn new(body: Incoming, record: ResponseRecord, rewriter: EndpointRewriter, lent: Lent) -> Self {
-        let seen = if rewriter.is_event_stream() { Seen::Events(EventParser::default()) } else { Seen::Whole(Vec::new()) };
+        let seen = if rewriter.is_event_stream() { Seen::Events(Box::default()) } else { Seen::Whole(Vec::new()) };
         let mut stream = Self { body, seen, record, rewriter, lent };
         // Nobody polls a body that is known to be empty.
         if stream.body.is_end_stream() {

@@ -78,7 +78,7 @@ fn encoded(headers: &HeaderMap, header: &str, body: &Value) -> Result<(), Value>
         Value::String(text) => *text == decoded,
         // "Compare the header value and the body value numerically rather than as strings."
         Value::Number(number) => decoded.parse::<f64>().ok() == number.as_f64(),
-        other => other.to_string() == decoded,
+        other => *other == decoded,
     };
     if is_same { Ok(()) } else { Err(mismatch(format!("{header} is '{decoded}', the body says {body}"))) }
 }

@@ -198,7 +198,7 @@ pub(in crate::web) async fn feed(Shared(state): Shared<State>, asked: HeaderMap)
             });
         }
     }
-    entries.sort_by(|one, other| other.updated.cmp(&one.updated));
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.updated));
     let updated = entries.first().map_or(now, |entry| entry.updated).to_string();
     let feed = Feed { title: "Status", root, updated, entries };
     let text = feed.render().map_err(|_| Fault::Refused(StatusCode::INTERNAL_SERVER_ERROR, "this feed cannot be written".to_owned()))?;
