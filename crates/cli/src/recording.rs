@@ -192,8 +192,8 @@ fn name_of(target: &Target) -> String {
         }
         Target::Stdio(launch) => {
             let words = launch.command.iter().filter(|word| !word.starts_with('-'));
-            let names = words.map(|word| Path::new(word).file_name().unwrap_or_default().to_string_lossy().into_owned());
-            names.last().unwrap_or_default()
+            let mut names = words.map(|word| Path::new(word).file_name().unwrap_or_default().to_string_lossy().into_owned());
+            names.next_back().unwrap_or_default()
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `mcproof ui` in a real browser, with real servers over three transports, and attacked by other pages, strangers and hostile servers.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[path = "browser/mod.rs"]
 mod browser;
 #[path = "peers/mod.rs"]

@@ -129,6 +129,9 @@ async fn open(url: &str) {
     }
 }
 
+/// Sessions of traces, by name.
+type Recorded = Vec<(String, Transcript)>;
+
 impl Arguments {
     fn token(&self) -> Result<Token, Failure> {
         let unusable = |failure: mcproof_ui::AccessFailure| Failure::bad_input("bad-token", format!("--token: {failure}"));
@@ -148,7 +151,7 @@ impl Arguments {
     }
 
     /// The servers to connect to, and the recorded sessions to show.
-    fn targets(&self) -> Result<(Vec<ServerSpec>, Vec<(String, Transcript)>), Failure> {
+    fn targets(&self) -> Result<(Vec<ServerSpec>, Recorded), Failure> {
         let (mut servers, mut recorded) = (Vec::new(), Vec::new());
         let TargetArgs { command, server, server_url, env, cwd, root, header, config, .. } = &self.server;
         let typed = ServerSpec {

@@ -110,7 +110,7 @@ impl Page {
                     .unwrap();
                 }
                 if let Some(difference) = differences(&typed.output, &ran.lines) {
-                    write!(wrong, "{}: `{}` {difference}\n", block.place(), typed.command).unwrap();
+                    writeln!(wrong, "{}: `{}` {difference}", block.place(), typed.command).unwrap();
                 }
             }
         }

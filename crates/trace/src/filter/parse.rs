@@ -246,6 +246,8 @@ fn status(value: &str, at: usize, length: usize) -> Result<Term, FilterError> {
     }
     let names: Vec<_> = CallStatus::ALL.into_iter().map(|status| (status.name(), status)).collect();
     chosen(value, &names, "status", at, length).map(Term::Status).map_err(|mut wrong| {
+        let all = std::iter::once("error").chain(names.iter().map(|(name, _)| *name));
+        wrong.hint = near(value, all).map(|near| format!("did you mean `{near}`?"));
         if value.parse::<i64>().is_ok() {
             wrong.hint = Some("write http: for an HTTP status, code: for a JSON-RPC error".into());
         } else if wrong.hint.is_none() {

@@ -176,7 +176,7 @@ fn tidy(folder: &Path) {
         (name.starts_with("proxy-") && name.ends_with(".mcptrace")).then_some((about.modified().ok()?, about.len(), path.clone()))
     };
     let mut traces: Vec<(SystemTime, u64, PathBuf)> = fs::read_dir(folder).into_iter().flatten().flatten().filter_map(trace).collect();
-    traces.sort_by(|one, other| other.0.cmp(&one.0));
+    traces.sort_by_key(|(modified, ..)| std::cmp::Reverse(*modified));
     let mut bytes = 0;
     for (index, (modified, length, path)) in traces.into_iter().enumerate() {
         bytes += length;

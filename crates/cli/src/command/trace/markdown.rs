@@ -28,7 +28,7 @@ pub(super) fn write(trace: Trace, out: &mut dyn Write) -> Result<Ending, ExportE
     let mut stream = CallStream::new(trace);
     let (mut rows, mut failed): (BTreeMap<String, Row>, Vec<Call>) = (BTreeMap::new(), Vec::new());
     let (mut calls, mut errors) = (0_u64, 0_u64);
-    while let Some(item) = stream.next() {
+    for item in stream.by_ref() {
         let Item::Call(call) = item? else { continue };
         if call.kind != CallKind::Request {
             continue;

@@ -50,7 +50,7 @@ fn read(file: &Path) -> Result<Vec<RecordedSession>, Failure> {
     let mut stream = CallStream::new(open(file)?);
     let mut sessions: BTreeMap<SessionKey, RecordedSession> = BTreeMap::new();
     let mut size = 0;
-    while let Some(item) = stream.next() {
+    for item in stream.by_ref() {
         match item.map_err(|error| unreadable(file, &error))? {
             Item::Session(info) => {
                 let key = info.key;
