@@ -107,7 +107,7 @@ fn street(town: &Arc<Town>, hour: &Hour, authority: Authority, begin: SystemTime
     let when = |times: &[(i64, i64)], then| Door::new(town, hour, during(times, then));
     street.add("steady", door(|_| Weather::Leads(Shop)), "");
     street.add("crashes", when(&[(at(2, 0), at(2, 40))], Weather::Refuses), "");
-    street.add("hangs", when(&[(at(3, 0), at(3, 30))], Weather::Hangs), ", timeout: 300ms");
+    street.add("hangs", when(&[(at(3, 0), at(3, 30))], Weather::Hangs), ", timeout: 1s");
     street.add("breaks", when(&[(at(4, 0), at(4, 20))], Weather::Breaks), "");
     // Too short to be confirmed.
     street.add("blinks", door(|hour| if hour % HOUR < 4_000 { Weather::Breaks } else { Weather::Leads(Shop) }), ", every: 1h");
