@@ -7,6 +7,7 @@ mod check;
 mod field;
 mod fuzz;
 mod growth;
+mod notice;
 mod packages;
 mod peers;
 mod picture;

@@ -151,6 +151,11 @@ fn tools(root: &Path) -> Result<PathBuf, String> {
     bindings::environment(&root.join("packages/tools/requirements.txt"), &root.join("target/packages/tools"))
 }
 
+/// The target of a platform by any of its names; what is only tested here is for this machine.
+pub(crate) fn triple_of(platform: &str) -> &'static str {
+    TARGETS.iter().find(|target| [target.npm, target.wheel].contains(&platform)).map_or(GNU, |target| target.triple)
+}
+
 fn target(triple: &str) -> Result<&'static Target, String> {
     let all = || TARGETS.map(|target| target.triple).join(", ");
     TARGETS.iter().find(|target| target.triple == triple).ok_or_else(|| format!("no target is called {triple}; there are {}", all()))

@@ -1,5 +1,6 @@
 //! The page of `mcproof ui`: built from its sources by Vite, and compared with what the repository has. Knows npm, not what the page does.
 
+use crate::notice;
 use crate::peers::run;
 use std::fs;
 use std::path::Path;
@@ -31,7 +32,9 @@ pub(crate) fn web(root: &Path, built: Built) -> Result<(), String> {
     if whole > LARGEST {
         return Err(format!("the page has {whole} bytes, gzipped: more than {LARGEST}"));
     }
+    let (notice, place) = (notice::of_page(&sources)?, root.join("crates/ui/NOTICE.txt"));
     if built == Built::Written {
+        fs::write(&place, &notice).map_err(|error| format!("cannot write {}: {error}", place.display()))?;
         for file in listed(&committed)? {
             fs::remove_file(committed.join(&file)).map_err(|error| format!("cannot remove {file}: {error}"))?;
         }
@@ -40,6 +43,9 @@ pub(crate) fn web(root: &Path, built: Built) -> Result<(), String> {
         }
         println!("crates/ui/assets: {whole} bytes, gzipped");
         return Ok(());
+    }
+    if fs::read_to_string(&place).ok().as_ref() != Some(&notice) {
+        return Err("crates/ui/NOTICE.txt has not the licenses of the libraries in the page: run `cargo xtask web`".to_owned());
     }
     let (fresh_files, known) = (listed(&fresh)?, listed(&committed)?);
     if fresh_files != known {

@@ -3,7 +3,7 @@
 //     node scripts/pack.mjs --binary target/dist/mcproof --addon target/dist/libmcproof_node.so --out target/bindings/node
 //
 // `--platform linux-arm64` names another platform than this machine's; a static program (`linux-x64-musl`) has no addon. `--repository`
-// is the URL that provenance is checked against. The compiler is looked for in `--tools`, or else the folder of the tarballs (`npm ci`
+// is the URL that provenance is checked against, `--notices` a file with the licenses of what is in the program. The compiler is looked for in `--tools`, or else the folder of the tarballs (`npm ci`
 // there with the lock file of tests/).
 import { execFileSync } from "node:child_process";
 import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 const text = { type: "string" };
-const { values } = parseArgs({ options: { binary: text, addon: text, out: text, platform: text, repository: text, tools: text } });
+const { values } = parseArgs({ options: { binary: text, addon: text, notices: text, out: text, platform: text, repository: text, tools: text } });
 if (!values.binary || !values.out) {
   console.error("usage: node scripts/pack.mjs --binary <mcproof> [--addon <library>] [--platform <os-cpu[-musl]>] [--repository <url>] --out <folder>");
   process.exit(2);
@@ -70,9 +70,12 @@ if (target === here && os === "linux") {
 }
 chmodSync(packed[0], 0o755);
 licenses(program);
+if (values.notices) {
+  cpSync(resolve(values.notices), join(program, "THIRD-PARTY.txt"));
+}
 const libc = os === "linux" ? { libc: [musl ?? "glibc"] } : {};
 const description = `The mcproof program for ${target}; the package mcproof brings it`;
-const parts = { name, version, description, license, ...published, os: [os], cpu: [cpu], ...libc, files: ["bin", "LICENSE-*"] };
+const parts = { name, version, description, license, ...published, os: [os], cpu: [cpu], ...libc, files: ["bin", "LICENSE-*", "THIRD-PARTY.txt"] };
 writeFileSync(join(program, "package.json"), JSON.stringify(parts, null, 2));
 pack(program);
 

@@ -13,6 +13,7 @@ mod hash;
 mod help;
 mod init;
 pub(crate) mod inspect;
+mod licenses;
 mod list;
 mod lock;
 #[cfg(feature = "servers")]
@@ -31,6 +32,7 @@ mod test;
 mod trace;
 #[cfg(feature = "ui")]
 mod ui;
+mod upgrade;
 #[cfg(feature = "monitor")]
 mod watch;
 
@@ -102,6 +104,10 @@ pub(crate) enum Command {
     Schema(Deferred<schema::Arguments>),
     /// Print the completion script of a shell
     Completions(Deferred<completions::Arguments>),
+    /// Print how to upgrade mcproof, and whether a newer version exists
+    Upgrade(Deferred<upgrade::Arguments>),
+    /// Print the licenses of mcproof and of what is part of it
+    Licenses(Deferred<licenses::Arguments>),
     /// Show the help of a command, or a page of the documentation
     Help(Deferred<help::Arguments>),
     /// Write the man pages
@@ -157,6 +163,8 @@ impl Command {
             Self::Doctor(arguments) => doctor::run(arguments),
             Self::Schema(arguments) => schema::run(arguments),
             Self::Completions(arguments) => completions::run(arguments, grammar()),
+            Self::Upgrade(arguments) => upgrade::run(arguments),
+            Self::Licenses(arguments) => licenses::run(arguments),
             Self::Help(arguments) => help::run(arguments, grammar()),
             Self::Reference(arguments) => reference::run(arguments, grammar()),
             Self::Man(arguments) => completions::man(arguments, grammar()),

@@ -4,6 +4,7 @@
 
 use rexpect::session::spawn_command;
 use serde_json::Value;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -117,4 +118,45 @@ fn a_shell_takes_its_completions() {
     let man = mcproof(folder.path()).args(["man", "pages"]).status().unwrap();
     assert!(man.success());
     assert!(std::fs::read_to_string(folder.path().join("pages/mcproof-check.1")).unwrap().contains("MCP specification"));
+}
+
+/// Runs `mcproof upgrade` where `npm` is this script: the exit code, and what was printed.
+fn upgrade(folder: &Path, npm: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let program = folder.join("npm");
+    std::fs::write(&program, format!("#!/bin/sh\n: > '{}'\n{npm}\n", folder.join("asked").display())).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ran = mcproof(folder).arg("upgrade").args(arguments).env("PATH", format!("{}:/usr/bin:/bin", folder.display())).output().unwrap();
+    (ran.status.code(), String::from_utf8([ran.stdout, ran.stderr].concat()).unwrap())
+}
+
+#[test]
+fn a_newer_version_is_asked_for_only_on_request_and_never_made_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let own = env!("CARGO_PKG_VERSION");
+    let check = |npm: &str, arguments: &[&str], expected: Option<i32>, words: &str| {
+        let (exit, told) = upgrade(folder, npm, arguments);
+        assert!(exit == expected && told.contains(words), "{npm} {arguments:?}: {exit:?}\n{told}");
+    };
+    check("echo 999.0.0", &["--from", "npm"], Some(0), "upgrade with `npm install mcproof@latest`");
+    assert!(!folder.join("asked").exists(), "without --check nothing is asked");
+    check("echo 999.0.0", &["--check", "--from", "npm"], Some(1), &format!("mcproof 999.0.0 is available; this is {own}"));
+    assert!(folder.join("asked").exists());
+    check(&format!("echo {own}"), &["--check", "--from", "npm"], Some(0), &format!("mcproof {own} is the newest version (npm)"));
+    check("echo 0.0.1", &["--check", "--from", "npm"], Some(0), "is newer than 0.0.1");
+    check("echo 999.0.0", &["--check", "--from", "npm", "--json"], Some(1), "\"newest\": \"999.0.0\"");
+    check("echo offline >&2; exit 1", &["--check", "--from", "npm"], Some(3), "`npm view mcproof version` failed: offline");
+    check("echo hello", &["--check", "--from", "npm"], Some(3), "names no version of mcproof");
+    check("true", &["--check", "--from", "npm"], Some(3), "names no version of mcproof");
+    check("true", &["--check", "--from", "homebrew"], Some(3), "`brew` is not on PATH");
+    check("true", &["--check"], Some(2), "no package manager is known to have installed");
+}
+
+#[test]
+fn licenses_name_the_libraries_of_the_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = mcproof(folder.path()).arg("licenses").output().unwrap();
+    let told = String::from_utf8(ran.stdout).unwrap();
+    assert!(ran.status.success() && told.starts_with(concat!("mcproof ", env!("CARGO_PKG_VERSION"), ": MIT OR Apache-2.0")), "{told}");
+    assert!(told.contains("\npreact ") && told.contains("Permission is hereby granted"), "{told}");
 }

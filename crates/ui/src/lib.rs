@@ -23,6 +23,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::net::TcpListener;
 
+/// The licenses of the libraries in the page, written by `cargo xtask web`.
+pub const NOTICE: &str = include_str!("../NOTICE.txt");
+
 /// What the inspector is started with.
 pub struct Options {
     pub access: Access,

@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::packages::Program;
-use crate::peers;
+use crate::packages::{self, Program};
+use crate::{notice, peers};
 
 /// Packs the package with `program` inside, and runs its tests where it is installed from the tarballs.
 ///
@@ -16,7 +16,7 @@ use crate::peers;
 /// A text that says which step failed, with what it printed.
 pub(crate) fn test(root: &Path, program: &Path) -> Result<(), String> {
     let place = Place::of(root);
-    place.install(&place.pack_own(program)?)?;
+    place.install(&place.pack_own(root, program)?)?;
     // The types first: a test that does not compile would otherwise fail in words of the runner.
     peers::run(place.node("typescript/bin/tsc").args(["--project", "."]))?;
     peers::run(place.node("vitest/vitest.mjs").arg("run"))
@@ -28,7 +28,7 @@ pub(crate) fn test(root: &Path, program: &Path) -> Result<(), String> {
 /// A text that says which step failed, with what it printed.
 pub(crate) fn bench(root: &Path, program: &Path) -> Result<(), String> {
     let place = Place::of(root);
-    place.install(&place.pack_own(program)?)?;
+    place.install(&place.pack_own(root, program)?)?;
     for bench in ["latency.mjs", "suites.mjs"] {
         let status = place.command("node").arg(Path::new("benches").join(bench)).status();
         let status = status.map_err(|error| format!("cannot start node: {error}"))?;
@@ -52,7 +52,7 @@ pub(crate) fn tarballs(
 ) -> Result<Vec<PathBuf>, String> {
     let mut more = vec!["--platform", platform];
     more.extend(repository.iter().flat_map(|repository| ["--repository", repository]));
-    Place::of(root).pack(program, &more, out)
+    Place::of(root).pack(root, program, &more, out)
 }
 
 /// The tarballs that were tested last.
@@ -112,11 +112,11 @@ impl Place {
     }
 
     /// Gives back the tarballs for this machine.
-    fn pack_own(&self, program: &Path) -> Result<Vec<PathBuf>, String> {
-        self.pack(&Program { program: program.to_owned(), addon: Some(addon_beside(program)?) }, &[], &self.target)
+    fn pack_own(&self, root: &Path, program: &Path) -> Result<Vec<PathBuf>, String> {
+        self.pack(root, &Program { program: program.to_owned(), addon: Some(addon_beside(program)?) }, &[], &self.target)
     }
 
-    fn pack(&self, program: &Program, more: &[&str], out: &Path) -> Result<Vec<PathBuf>, String> {
+    fn pack(&self, root: &Path, program: &Program, more: &[&str], out: &Path) -> Result<Vec<PathBuf>, String> {
         self.install_tools()?;
         fs::create_dir_all(out).map_err(|error| cannot("create", out, &error))?;
         for old in tarballs_in(out)? {
@@ -124,7 +124,20 @@ impl Place {
         }
         let script = self.source.join("scripts/pack.mjs");
         let mut packs = Command::new("node");
-        packs.arg(script).arg("--binary").arg(&program.program).args(more).arg("--tools").arg(&self.target).arg("--out").arg(out);
+        let platform = more.iter().skip_while(|word| **word != "--platform").nth(1).copied().unwrap_or_default();
+        let notices = self.target.join(notice::FILE);
+        fs::write(&notices, notice::of_program(root, packages::triple_of(platform))?).map_err(|error| cannot("write", &notices, &error))?;
+        packs
+            .arg(script)
+            .arg("--notices")
+            .arg(&notices)
+            .arg("--binary")
+            .arg(&program.program)
+            .args(more)
+            .arg("--tools")
+            .arg(&self.target)
+            .arg("--out")
+            .arg(out);
         if let Some(addon) = &program.addon {
             packs.arg("--addon").arg(addon);
         }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::peers;
+use crate::{notice, packages, peers};
 
 /// Builds the wheel, and runs its types' and its own tests where it is installed: all with the newest generation of servers, and
 /// what server objects do in memory with the generation before, too.
@@ -133,6 +133,8 @@ impl Place {
         for license in ["LICENSE-APACHE", "LICENSE-MIT"] {
             fs::copy(root.join(license), source.join(license)).map_err(|error| cannot("copy", &root.join(license), &error))?;
         }
+        let notices = source.join(notice::FILE);
+        fs::write(&notices, notice::of_program(root, packages::triple_of(platform))?).map_err(|error| cannot("write", &notices, &error))?;
         let packed = checkout.join("mcproof");
         fs::copy(program, &packed).map_err(|error| cannot("copy", program, &error))?;
         if platform.contains("linux") {

@@ -8,7 +8,7 @@ use std::process::Command;
 use sha2::{Digest as _, Sha256};
 
 use super::{Target, anew, cannot, copy, read};
-use crate::{bindings, peers};
+use crate::{bindings, notice, peers};
 
 /// What is packed.
 pub(crate) struct Program {
@@ -76,6 +76,8 @@ pub(crate) fn archive(root: &Path, target: &Target, program: &Path, out: &Path) 
     for file in ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "CHANGELOG.md"] {
         copy(&root.join(file), &folder.join(file))?;
     }
+    let licenses = folder.join(notice::FILE);
+    fs::write(&licenses, notice::of_program(root, target.triple)?).map_err(|error| cannot("write", &licenses, &error))?;
     peers::run(Command::new(&packed).arg("man").arg(folder.join("man")))?;
     let completions = folder.join("completions");
     anew(&completions)?;

@@ -232,7 +232,7 @@ fn archive(place: &Place<'_>, project: &Path) -> Result<(), String> {
     make::checksum(archive)?;
     peers::run(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(project))?;
     let folder = project.join(ARCHIVE.trim_end_matches(".tar.gz"));
-    for part in ["LICENSE-MIT", "LICENSE-APACHE", "man/mcproof.1", "man/mcproof-test.1", "completions/_mcproof"] {
+    for part in ["LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY.txt", "man/mcproof.1", "man/mcproof-test.1", "completions/_mcproof"] {
         if !folder.join(part).is_file() {
             return Err(format!("the archive has no {part}"));
         }
