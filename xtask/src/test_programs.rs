@@ -95,7 +95,7 @@ pub(crate) fn run<'a>(root: &Path, programs: &'a [Program]) -> Result<(), String
     if failed.is_empty() {
         return Ok(());
     }
-    let commands: String = failed.iter().map(|program| format!("\n  {}", program.command)).collect();
+    let commands: String = failed.iter().map(|program| format!("\n  CI=true {}", program.command)).collect();
     Err(format!("{} of {} test programs failed; repeat them with{commands}", failed.len(), programs.len()))
 }
 
@@ -137,6 +137,8 @@ fn start<'a>(program: &'a Program, logs: &Path, libraries: &Path) -> Ran<'a> {
             .current_dir(&program.folder)
             .env("CARGO_MANIFEST_DIR", &program.folder)
             .env("LD_LIBRARY_PATH", libraries)
+            // Commands have other defaults in CI: everywhere the same are tested.
+            .env("CI", "true")
             .stdin(Stdio::null())
             .stdout(stdout)
             .stderr(stderr)
@@ -251,7 +253,7 @@ mod tests {
         assert_eq!(run(folder, &[named("right", "/bin/true")]), Ok(()));
         let failure = run(folder, &[named("wrong", "/bin/false"), named("right", "/bin/true"), named("gone", "/no/such")]).unwrap_err();
         assert!(failure.starts_with("2 of 3 test programs failed; repeat them with\n"), "{failure}");
-        assert!(failure.contains("\n  wrong") && failure.contains("\n  gone") && !failure.contains("right"), "{failure}");
+        assert!(failure.contains("\n  CI=true wrong") && failure.contains("\n  CI=true gone") && !failure.contains("right"), "{failure}");
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! A transcript with an index: messages, HTTP exchanges, and what was asked and answered. Interprets, but judges nothing.
 
 use crate::probes::LEFT_OUT;
-use mcproof_client::jsonrpc::holds_more_values;
 use mcproof_protocol::{Era, Revision, methods};
-use mcproof_record::{Conversation, Direction, ExchangeId, Frame, FrameBody, FrameId, ProbeOutcome, Probed};
+use mcproof_record::{Conversation, Direction, ExchangeId, Frame, FrameBody, FrameId, ProbeOutcome, Probed, holds_more_values};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -123,7 +123,8 @@ fn tried(peer: &str, transport: &str, arguments: &[&str]) -> Measured {
     let file = folder.path().join("hostile.mcproof.yaml");
     std::fs::write(&file, suite.to_string()).unwrap();
     let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
-    mcproof.arg("test").arg(&file).args(["--era", "legacy", "--color", "never"]).args(arguments);
+    // What is written by default in CI goes there too.
+    mcproof.current_dir(folder.path()).arg("test").arg(&file).args(["--era", "legacy", "--color", "never"]).args(arguments);
     if let Some(timeout) = verdicts::timeout(peer) {
         mcproof.args(["--timeout", timeout]);
     }

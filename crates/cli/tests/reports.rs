@@ -15,7 +15,12 @@ const SHOP: &str = "examples/quickstart/shop.mcproof.yaml";
 
 fn mcproof(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mcproof"));
-    command.current_dir(folder).env_remove("GITHUB_ACTIONS").env_remove("GITHUB_STEP_SUMMARY").env_remove("GITHUB_WORKSPACE");
+    command
+        .current_dir(folder)
+        .env_remove("GITHUB_ACTIONS")
+        .env_remove("GITHUB_STEP_SUMMARY")
+        .env_remove("GITHUB_WORKSPACE")
+        .env_remove("CI");
     command
 }
 

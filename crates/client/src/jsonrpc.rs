@@ -1,7 +1,7 @@
 //! JSON-RPC 2.0 messages as MCP uses them. Reads and writes; knows no methods and no transport.
 
 use crate::transport::JsonLimits;
-use mcproof_record::{Json, JsonObject, is_plain};
+use mcproof_record::{Json, JsonObject, JsonSize, holds_more_values, is_plain};
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
@@ -161,11 +161,6 @@ pub(crate) fn tolerant_responses(bytes: &[u8], limits: JsonLimits) -> Vec<(Reque
 /// Up to here a floating-point number is the integer that it shows.
 const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Whether JSON holds more values than these, nested ones included, without reading any of them.
-pub fn holds_more_values(json: &[u8], values: usize) -> bool {
-    json.len() > values && memchr::memchr3_iter(b',', b'[', b'{', json).nth(values).is_some() && Size::of(json).values > values
-}
-
 fn parse_members(bytes: &[u8], limits: JsonLimits) -> Result<Members, Flaw> {
     let text = std::str::from_utf8(bytes).map_err(|error| Flaw::NotUtf8(error.valid_up_to()))?;
     if text.starts_with('\u{feff}') {
@@ -178,7 +173,7 @@ fn parse_members(bytes: &[u8], limits: JsonLimits) -> Result<Members, Flaw> {
         return Err(Flaw::TooManyValues(values));
     }
     // The parser has a bound of its own; a lower one is looked for where there are brackets enough.
-    if depth < JsonLimits::DEEPEST && memchr::memchr2_iter(b'[', b'{', bytes).nth(depth).is_some() && Size::of(bytes).depth > depth {
+    if depth < JsonLimits::DEEPEST && memchr::memchr2_iter(b'[', b'{', bytes).nth(depth).is_some() && JsonSize::of(bytes).depth > depth {
         return Err(Flaw::TooDeep(depth));
     }
     // What is plain has no flaw that only a look at every value finds.
@@ -189,39 +184,8 @@ fn parse_members(bytes: &[u8], limits: JsonLimits) -> Result<Members, Flaw> {
     };
     match whole {
         Ok(members) => members.map_err(Flaw::NotAnObject),
-        Err(_) if Size::of(bytes).depth > JsonLimits::DEEPEST => Err(Flaw::TooDeep(JsonLimits::DEEPEST)),
+        Err(_) if JsonSize::of(bytes).depth > JsonLimits::DEEPEST => Err(Flaw::TooDeep(JsonLimits::DEEPEST)),
         Err(error) => Err(Flaw::NotJson(error.to_string())),
-    }
-}
-
-/// What some JSON would become.
-struct Size {
-    /// Each value but the first of a list follows a comma, a bracket or a brace.
-    values: usize,
-    depth: usize,
-}
-
-impl Size {
-    fn of(bytes: &[u8]) -> Self {
-        let mut size = Self { values: 0, depth: 0 };
-        let (mut open, mut in_string, mut escaped) = (0_usize, false, false);
-        for byte in bytes {
-            match byte {
-                _ if escaped => escaped = false,
-                b'\\' if in_string => escaped = true,
-                b'"' => in_string = !in_string,
-                _ if in_string => {}
-                b'[' | b'{' => {
-                    size.values += 1;
-                    open += 1;
-                    size.depth = size.depth.max(open);
-                }
-                b']' | b'}' => open = open.saturating_sub(1),
-                b',' => size.values += 1,
-                _ => {}
-            }
-        }
-        size
     }
 }
 

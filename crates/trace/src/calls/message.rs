@@ -1,6 +1,17 @@
 //! JSON-RPC messages in the bytes of a frame. Forgives whatever can still be told apart.
 
+use mcproof_record::holds_more_values;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// Of a message that holds more values, only the kind, the id and the method are read.
+const MOST_VALUES: usize = 250_000;
+
+/// Bytes of an id that is read in such a message.
+const LONGEST_ID: usize = 1_000;
 
 /// One JSON-RPC message.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,10 +27,35 @@ pub fn messages(bytes: &[u8]) -> Vec<(Message, Vec<u8>)> {
     if !matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'[')) {
         return Vec::new();
     }
+    if holds_more_values(bytes, MOST_VALUES) {
+        return outline(bytes).map(|message| (message, bytes.to_vec())).into_iter().collect();
+    }
     match serde_json::from_slice(bytes) {
         Ok(Value::Object(members)) => message(members).map(|message| (message, bytes.to_vec())).into_iter().collect(),
         Ok(Value::Array(items)) => items.into_iter().filter_map(part).collect(),
         _ => Vec::new(),
+    }
+}
+
+/// Members of a message that are not built.
+#[derive(Deserialize)]
+struct Outline<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    result: Option<IgnoredAny>,
+    error: Option<IgnoredAny>,
+}
+
+fn outline(bytes: &[u8]) -> Option<Message> {
+    let Outline { id, method, result, error } = serde_json::from_slice(bytes).ok()?;
+    let id = id.filter(|id| id.get().len() <= LONGEST_ID).and_then(|id| serde_json::from_str(id.get()).ok());
+    match (method, id) {
+        (Some(method), Some(id)) => Some(Message::Request { id, method: method.into_owned(), params: Value::Null }),
+        (Some(method), None) => Some(Message::Notification { method: method.into_owned(), params: Value::Null }),
+        (None, id) if error.is_some() => Some(Message::Response { id: id.unwrap_or_default(), outcome: Err(Value::Null) }),
+        (None, id) => result.map(|_| Message::Response { id: id.unwrap_or_default(), outcome: Ok(Value::Null) }),
     }
 }
 
@@ -64,5 +100,30 @@ pub(super) fn target(method: &str, params: &Value) -> Option<String> {
         "notifications/progress" => text("/progressToken"),
         "notifications/cancelled" => text("/requestId"),
         _ => text("/uri").or_else(|| text("/taskId")).or_else(|| text("/task/taskId")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn of_a_message_with_too_many_values_only_the_outline_is_read() {
+        let many = "0,".repeat(MOST_VALUES) + "0";
+        for (text, expected) in [
+            (format!(r#"{{"id":7,"result":[{many}]}}"#), Some(Message::Response { id: json!(7), outcome: Ok(Value::Null) })),
+            (format!(r#"{{"id":"a","error":[{many}]}}"#), Some(Message::Response { id: json!("a"), outcome: Err(Value::Null) })),
+            (format!(r#"{{"id":[{many}],"result":1}}"#), Some(Message::Response { id: Value::Null, outcome: Ok(Value::Null) })),
+            (
+                format!(r#"{{"method":"tools/call","id":1,"params":[{many}]}}"#),
+                Some(Message::Request { id: json!(1), method: "tools/call".into(), params: Value::Null }),
+            ),
+            (format!("[{many}]"), None),
+        ] {
+            let found = messages(text.as_bytes());
+            assert_eq!(found.first().map(|(message, _)| message), expected.as_ref());
+            assert!(found.iter().all(|(_, bytes)| bytes == text.as_bytes()));
+        }
     }
 }
