@@ -2,7 +2,7 @@
 //! Source: ext-apps, 2026-01-26. A host that does not know the extension sees plain tools and resources.
 
 use super::flaws::{Flaw, told};
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -33,8 +33,6 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Apps,
         requirement: "the app page that a tool names in `_meta.ui.resourceUri` has a URI that begins with `ui://`",
         sources: CONTENT,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(uris_are_ui),
         why: "hosts accept no other URI for an app page, and show only the text of the result",
         remedy: "register the page with a `ui://` URI, and use that URI in the tool",
@@ -42,116 +40,60 @@ pub(super) const RULES: &[Rule] = &[
             "TypeScript",
             "`registerAppResource` and `registerAppTool` of `@modelcontextprotocol/ext-apps/server`, with one constant for both",
         )],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"weather","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"https://example.com/weather.html"}}}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"weather","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://weather/page"}}}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "app-page-is-readable",
         area: Area::Apps,
         requirement: "`resources/read` returns the app page that a tool names",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: page!("behavior") }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(page_can_be_read),
         why: "the host has no page to show, and some hosts show an empty frame instead of the result",
         remedy: "register the page as a resource with the URI that the tool names; it does not have to be listed",
-        sdks: &[],
-        bad: r#"
-            @ read-app ui://weather/page
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"ui://weather/page"}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"Resource not found"}}"#,
-        good: r#"
-            @ read-app ui://weather/page
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"ui://weather/page"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"ui://weather/page","mimeType":"text/html;profile=mcp-app","text":"<!doctype html><p>Sun</p>"}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "app-page-has-mime-type",
         area: Area::Apps,
         requirement: "the contents of an app page have the MIME type `text/html;profile=mcp-app`",
         sources: CONTENT,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(page_has_mime_type),
         why: "hosts check the type before they show a page of a server, and refuse any other type",
         remedy: "set `mimeType` in the contents that `resources/read` returns, not only in the list",
         sdks: &[("TypeScript", "`RESOURCE_MIME_TYPE` of `@modelcontextprotocol/ext-apps/server`")],
-        bad: r#"
-            @ read-app ui://weather/page
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"ui://weather/page"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"ui://weather/page","mimeType":"text/html","text":"<!doctype html><p>Sun</p>"}]}}"#,
-        good: r#"
-            @ read-app ui://weather/page
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"ui://weather/page"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"ui://weather/page","mimeType":"text/html;profile=mcp-app","text":"<!doctype html><p>Sun</p>"}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "app-page-is-html",
         area: Area::Apps,
         requirement: "an app page is an HTML5 document: UTF-8 that begins with `<!doctype html>`",
         sources: CONTENT,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(page_is_html),
         why: "without the doctype, browsers use quirks mode; a page that is not HTML is shown as text",
         remedy: "send the complete page; put a fragment into a document",
-        sdks: &[],
-        bad: r#"
-            @ read-app ui://weather/page
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"ui://weather/page"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"ui://weather/page","mimeType":"text/html;profile=mcp-app","text":"<p>Sun</p>"}]}}"#,
-        good: r#"
-            @ read-app ui://weather/page
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"ui://weather/page"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"ui://weather/page","mimeType":"text/html;profile=mcp-app","text":"<!-- built --><!DOCTYPE html><p>Sun</p>"}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "app-tool-has-content",
         area: Area::Apps,
         requirement: "a tool with an app page returns `content` as well",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: page!("server-behavior") }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(tools_have_content),
         why: "the model reads `content` and not the page, and hosts without the extension show nothing else",
         remedy: "return a text block that describes what the page shows",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"weather","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://weather/page"}}}]}}
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"weather","arguments":{}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"weather","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://weather/page"}}}]}}
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"weather","arguments":{}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"Sun"}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "app-tools-need-declared-extension",
         area: Area::Apps,
         requirement: "tools with an app page are offered only to clients that declare the extension",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: page!("server-behavior") }],
-        on: AppliesTo::Any,
         tolerance: Some("a client without the extension ignores `_meta.ui`, so the same tool works for both"),
         judge: Judge::Together(tools_are_negotiated),
         why: "clients that cannot show the page get a tool that works only with it",
         remedy: "check whether the client declares `io.modelcontextprotocol/ui`; if not, leave out `_meta.ui` and tools that work only with a page",
         sdks: &[("TypeScript", "`getUiCapability(clientCapabilities)` of `@modelcontextprotocol/ext-apps/server`")],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{}}
-            > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"weather","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://weather/page"}}}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{}}
-            > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"weather","inputSchema":{"type":"object"},"_meta":{"ui":{"resourceUri":"ui://weather/page"}}}]}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::answers::messages;
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::{Revision, methods};
 use mcproof_record::FrameId;
@@ -34,74 +34,40 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Security,
         requirement: "a form requests no passwords, keys, tokens or card numbers",
         sources: SECRETS,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(forms_ask_no_secrets),
         why: "form input passes through the client, its logs and often the model",
         remedy: "use URL mode, so the user enters it on your own page, which the client does not see",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect"}}
-            < {"jsonrpc":"2.0","id":"s1","method":"elicitation/create","params":{"message":"Sign in","requestedSchema":{"type":"object","properties":{"password":{"type":"string"}}}}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect"}}
-            < {"jsonrpc":"2.0","id":"s1","method":"elicitation/create","params":{"message":"Who are you?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"},"maxTokens":{"type":"integer"}}}}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "form-has-no-links",
         area: Area::Security,
         requirement: "the texts of a form contain no URLs",
         sources: &[since_2025_11(RequirementLevel::Should, "client/elicitation#safe-url-handling")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(forms_have_no_links),
         why: "a link in a form takes users to a page without the consent that URL mode requires",
         remedy: "use URL mode, with the address in `url`",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect"}}
-            < {"jsonrpc":"2.0","id":"s1","method":"elicitation/create","params":{"message":"Go to https://example.com/login first","requestedSchema":{"type":"object","properties":{}}}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect"}}
-            < {"jsonrpc":"2.0","id":"s1","method":"elicitation/create","params":{"message":"Who are you?","requestedSchema":{"type":"object","properties":{}}}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "elicitation-url-is-https",
         area: Area::Security,
         requirement: "a URL that a user is sent to is HTTPS",
         sources: &[since_2025_11(RequirementLevel::Should, "client/elicitation#safe-url-handling")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(pages_are_https),
         why: "anyone on the network path can read what the user enters on a page without TLS",
         remedy: "serve the page over HTTPS, and send its `https://` address; plain HTTP is acceptable only on loopback",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect"}}
-            < {"jsonrpc":"2.0","id":"s1","method":"elicitation/create","params":{"mode":"url","elicitationId":"e","message":"Sign in","url":"http://example.com/login"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"connect"}}
-            < {"jsonrpc":"2.0","id":"s1","method":"elicitation/create","params":{"mode":"url","elicitationId":"e","message":"Sign in","url":"https://example.com/login"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "sampling-context-is-declared",
         area: Area::Capabilities,
         requirement: "a server requests the context of servers only if the client has declared `sampling.context`",
         sources: &[since_2025_11(RequirementLevel::Should, "client/sampling#capabilities")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(sampling_context_is_declared),
         why: "`thisServer` and `allServers` are deprecated: most clients ignore them, so the model lacks the context",
         remedy: "leave out `includeContext`, and put the context into the messages",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"sampling":{}},"clientInfo":{"name":"c","version":"1"}}}
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
-            < {"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"messages":[],"maxTokens":5,"includeContext":"allServers"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"sampling":{}},"clientInfo":{"name":"c","version":"1"}}}
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
-            < {"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"messages":[],"maxTokens":5,"includeContext":"none"}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

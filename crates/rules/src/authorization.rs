@@ -53,7 +53,6 @@ pub(super) const RULES: &[Rule] = &[
             },
         ],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(unauthorized_names_metadata),
         why: "a client cannot find out where to sign in, and reports that the server failed",
         remedy: "respond with `WWW-Authenticate: Bearer resource_metadata=\"…\"`, and serve the document at this URL",
@@ -61,17 +60,7 @@ pub(super) const RULES: &[Rule] = &[
             ("TypeScript", "`requireBearerAuth({ verifier, resourceMetadataUrl })`"),
             ("FastMCP", "`RemoteAuthProvider`, which does both"),
         ],
-        bad: r"
-            @ anonymous
-            > POST /mcp
-            < 401 www-authenticate: Bearer
-            @ resource-metadata http://127.0.0.1:3000/.well-known/oauth-protected-resource/mcp
-            > GET /.well-known/oauth-protected-resource/mcp
-            < 404",
-        good: r#"
-            @ anonymous
-            > POST /mcp
-            < 401 www-authenticate: Bearer resource_metadata="http://127.0.0.1:3000/.well-known/oauth-protected-resource/mcp""#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "resource-metadata-is-valid",
@@ -79,27 +68,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "the protected resource metadata is JSON with `resource` and at least one entry in `authorization_servers`",
         sources: DISCOVERY,
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(resource_metadata_is_valid),
         why: "the client needs a token, but cannot find out where to get it",
         remedy: "include both members (RFC 9728, section 2)",
-        sdks: &[],
-        bad: r#"
-            @ anonymous
-            > POST /mcp
-            < 401
-            @ resource-metadata
-            > GET /.well-known/oauth-protected-resource/mcp
-            < 200 content-type: application/json
-            < {"resource":"http://127.0.0.1:3000/mcp"}"#,
-        good: r#"
-            @ anonymous
-            > POST /mcp
-            < 401
-            @ resource-metadata
-            > GET /.well-known/oauth-protected-resource/mcp
-            < 200 content-type: application/json
-            < {"resource":"http://127.0.0.1:3000/mcp","authorization_servers":["https://auth.example"]}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "resource-metadata-matches-url",
@@ -107,27 +79,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "`resource` is the URL of the server or a prefix of it",
         sources: DISCOVERY,
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(resource_metadata_matches_url),
         why: "a client must not request a token for a different resource, and gives up",
         remedy: "use the URL that clients use, with the scheme and the host of the proxy",
-        sdks: &[],
-        bad: r#"
-            @ anonymous
-            > POST /mcp
-            < 401
-            @ resource-metadata
-            > GET /.well-known/oauth-protected-resource/mcp
-            < 200 content-type: application/json
-            < {"resource":"https://internal:8080/mcp","authorization_servers":["https://auth.example"]}"#,
-        good: r#"
-            @ anonymous
-            > POST /mcp
-            < 401
-            @ resource-metadata
-            > GET /.well-known/oauth-protected-resource/mcp
-            < 200 content-type: application/json
-            < {"resource":"http://127.0.0.1:3000/mcp","authorization_servers":["https://auth.example"]}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "authorization-server-has-metadata",
@@ -151,34 +106,10 @@ pub(super) const RULES: &[Rule] = &[
             },
         ],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(authorization_server_has_metadata),
         why: "without it, a client cannot find out where to sign in and where to get a token",
         remedy: "serve the document at `/.well-known/oauth-authorization-server` (RFC 8414) or `/.well-known/openid-configuration`",
-        sdks: &[],
-        bad: r#"
-            @ anonymous
-            > POST /mcp
-            < 401
-            @ resource-metadata
-            > GET /.well-known/oauth-protected-resource/mcp
-            < 200 content-type: application/json
-            < {"resource":"http://127.0.0.1:3000/mcp","authorization_servers":["http://127.0.0.1:3000"]}
-            @ server-metadata
-            > GET /.well-known/oauth-authorization-server
-            < 404"#,
-        good: r#"
-            @ anonymous
-            > POST /mcp
-            < 401
-            @ resource-metadata
-            > GET /.well-known/oauth-protected-resource/mcp
-            < 200 content-type: application/json
-            < {"resource":"http://127.0.0.1:3000/mcp","authorization_servers":["http://127.0.0.1:3000"]}
-            @ server-metadata
-            > GET /.well-known/oauth-authorization-server
-            < 200 content-type: application/json
-            < {"issuer":"http://127.0.0.1:3000"}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "authorization-server-supports-pkce",
@@ -197,27 +128,10 @@ pub(super) const RULES: &[Rule] = &[
             },
         ],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(authorization_server_offers_pkce),
         why: "clients must refuse to continue without it, because an intercepted code could be used by others",
         remedy: "add `\"code_challenge_methods_supported\": [\"S256\"]` to the metadata",
-        sdks: &[],
-        bad: r#"
-            @ anonymous
-            > POST /mcp
-            < 401
-            @ server-metadata
-            > GET /.well-known/oauth-authorization-server
-            < 200 content-type: application/json
-            < {"issuer":"http://127.0.0.1:3000"}"#,
-        good: r#"
-            @ anonymous
-            > POST /mcp
-            < 401
-            @ server-metadata
-            > GET /.well-known/oauth-authorization-server
-            < 200 content-type: application/json
-            < {"issuer":"http://127.0.0.1:3000","code_challenge_methods_supported":["S256"]}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "invalid-token-gets-401",
@@ -232,25 +146,10 @@ pub(super) const RULES: &[Rule] = &[
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic/authorization#token-handling" },
         ],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(invalid_token_gets_401),
         why: "401 makes a client get a new token; after another error it gives up, and a server that accepts any token is open to everyone",
         remedy: "verify signature, expiry and audience of each token, and respond with 401 if any check fails",
-        sdks: &[],
-        bad: r"
-            @ anonymous
-            > POST /mcp
-            < 401
-            @ bad-token
-            > POST /mcp authorization: Bearer mcproof-no-such-token
-            < 500",
-        good: r"
-            @ anonymous
-            > POST /mcp
-            < 401
-            @ bad-token
-            > POST /mcp authorization: Bearer mcproof-no-such-token
-            < 401",
+        ..Rule::DEFAULT
     },
 ];
 

@@ -5,7 +5,7 @@ use super::ConversationView;
 use super::flaws::{Flaw, told};
 use super::http::evidence;
 use super::modern_headers::mirrors;
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::differences::{OutputFlaw, output_flaw};
 use mcproof_analysis::json_schema::Schema;
@@ -31,35 +31,10 @@ macro_rules! survival {
             area: Area::Calls,
             requirement: $law,
             sources: SURVIVAL,
-            on: AppliesTo::Any,
-            tolerance: None,
             judge: Judge::Together(|all| survived(all, Unusual::$unusual)),
             why: $why,
             remedy: "validate arguments before using them, and return each exception of a tool as a result with `isError`",
-            sdks: &[],
-            bad: concat!(
-                "@ ",
-                $probe,
-                " get_weather\n",
-                "> {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"get_weather\",\"arguments\":{}}}\n",
-                "! exited 139\n",
-                "@ ",
-                $probe,
-                "-after!\n",
-                "> {\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"ping\"}\n",
-            ),
-            good: concat!(
-                "@ ",
-                $probe,
-                " get_weather\n",
-                "> {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"get_weather\",\"arguments\":{}}}\n",
-                "< {\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32602,\"message\":\"no\"}}\n",
-                "@ ",
-                $probe,
-                "-after\n",
-                "> {\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"ping\"}\n",
-                "< {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}\n",
-            ),
+            ..Rule::DEFAULT
         }
     };
 }
@@ -70,50 +45,20 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Calls,
         requirement: "a call of a tool that does not exist gets an error",
         sources: ERRORS,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(unknown_tool_is_refused),
         why: "a model that used a wrong name treats the response as the tool's result",
         remedy: "respond with error -32602, or with a result that has `isError`",
-        sdks: &[],
-        bad: r#"
-            @ unknown-tool mcproof-no-such-thing
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcproof-no-such-thing","arguments":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Unknown tool"}]}}"#,
-        good: r#"
-            @ unknown-tool mcproof-no-such-thing
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcproof-no-such-thing","arguments":{}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown tool: mcproof-no-such-thing"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "listed-tool-is-callable",
         area: Area::Calls,
         requirement: "a call of a listed tool is not refused as a call of an unknown one",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "server/tools#calling-tools" }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(listed_is_callable),
         why: "a model picks a tool from the list, and every call of it fails",
         remedy: "register each tool under the name that `tools/list` returns",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"getWeather","inputSchema":{"type":"object"}}]}}
-            @ unknown-tool mcproof-no-such-thing
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mcproof-no-such-thing","arguments":{}}}
-            < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Unknown tool: mcproof-no-such-thing"}}
-            @ call getWeather
-            > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"getWeather","arguments":{}}}
-            < {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"Unknown tool: getWeather"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"}}]}}
-            @ unknown-tool mcproof-no-such-thing
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"mcproof-no-such-thing","arguments":{}}}
-            < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Unknown tool: mcproof-no-such-thing"}}
-            @ call get_weather
-            > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
-            < {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"`city` is missing"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "call-unknown-tool-code",
@@ -124,48 +69,26 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Portability,
             source: "server/tools#error-handling",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(unknown_tool_code),
         why: "clients detect by the code that their list is outdated; a result goes to the model instead",
         remedy: "respond with error -32602 before the tools' own error handling is reached",
-        sdks: &[],
-        bad: r#"
-            @ unknown-tool mcproof-no-such-thing
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcproof-no-such-thing","arguments":{}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Unknown tool: mcproof-no-such-thing"}}"#,
-        good: r#"
-            @ unknown-tool mcproof-no-such-thing
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"mcproof-no-such-thing","arguments":{}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown tool: mcproof-no-such-thing"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "call-without-name-is-refused",
         area: Area::Calls,
         requirement: "a call without a tool name gets an error",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "server/tools#error-handling" }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(without_name_is_refused),
         why: "the call runs a tool that the client did not request",
         remedy: "respond with error -32602 to a call without `name` in its `params`",
-        sdks: &[],
-        bad: r#"
-            @ call-without-name
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
-        good: r#"
-            @ call-without-name
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"name is missing"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "call-missing-argument-is-refused",
         area: Area::Calls,
         requirement: "a call without an argument that the tool's schema requires gets an error",
         sources: VALIDATION,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| invalid_is_refused(all, "call-missing-argument", "requires an argument")),
         why: "an error shows a model which argument is missing; a result misleads it",
         remedy: "validate the arguments with `inputSchema` before the tool runs, and respond with `isError` and the missing argument",
@@ -174,50 +97,24 @@ pub(super) const RULES: &[Rule] = &[
             ("Python", "a function with type hints is checked; the low-level `call_tool` with `validate_input=False` is not"),
             ("Go", "`mcp.AddTool` checks; `Server.AddTool` does not"),
         ],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}]}}
-            @ call-missing-argument get_weather
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"undefined: 20 degrees"}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}]}}
-            @ call-missing-argument get_weather
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"city is required"}],"isError":true}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "call-out-of-range-argument-is-refused",
         area: Area::Calls,
         requirement: "a call with a value outside of the bounds or the enumeration in the tool's schema gets an error",
         sources: VALIDATION,
-        on: AppliesTo::Any,
         tolerance: Some("many tools use the nearest allowed value instead"),
         judge: Judge::Together(|all| invalid_is_refused(all, "call-out-of-range-argument", "declares a bound of an argument")),
         why: "a model that asks for 1,000 items and gets 100 takes them for all that there are",
         remedy: "validate the arguments with `inputSchema` before the tool runs, or remove bounds that the tool does not have",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"days":{"type":"integer","maximum":7}}}}]}}
-            @ call-out-of-range-argument get_weather
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{"days":8}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"7 days: 20 degrees"}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"days":{"type":"integer","maximum":7}}}}]}}
-            @ call-out-of-range-argument get_weather
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{"days":8}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"`days` is at most 7"}],"isError":true}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "call-wrong-type-is-refused",
         area: Area::Calls,
         requirement: "a call with an argument of a type that the tool's schema does not allow gets an error",
         sources: VALIDATION,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| invalid_is_refused(all, "call-wrong-type", "declares the type of an argument")),
         why: "the tool uses `[object Object]`, or finds nothing and returns that as a valid result",
         remedy: "validate the arguments with `inputSchema` before the tool runs, and respond with `isError` and the invalid argument",
@@ -226,18 +123,7 @@ pub(super) const RULES: &[Rule] = &[
             ("Python", "a function with type hints is checked; the low-level `call_tool` with `validate_input=False` is not"),
             ("Go", "`mcp.AddTool` checks; `Server.AddTool` does not"),
         ],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"string"}}}}]}}
-            @ call-wrong-type get_weather
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{"city":{"mcproof":["wrong type"]}}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"[object Object]: 20 degrees"}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"string"}}}}]}}
-            @ call-wrong-type get_weather
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{"city":{"mcproof":["wrong type"]}}}}
-            < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"city has to be a string"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "call-argument-errors-are-results",
@@ -248,20 +134,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Portability,
             source: "server/tools#error-handling",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(errors_are_results),
         why: "hosts show JSON-RPC errors to users and `isError` to the model, which can correct its call",
         remedy: "catch validation errors, and respond with `isError: true` and a text that states what to change",
-        sdks: &[],
-        bad: r#"
-            @ call-missing-argument get_weather
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
-            < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"city is required"}}"#,
-        good: r#"
-            @ call-missing-argument get_weather
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"city is required"}],"isError":true}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "call-output-matches-schema",
@@ -272,22 +148,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "server/tools#output-schema",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(output_fits),
         why: "clients validate results, and report an invalid one as an error",
         remedy: "return the declared structure, or correct the schema",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"degrees":{"type":"number"}},"required":["degrees"]}}]}}
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{"degrees":"twenty"}}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"degrees":{"type":"number"}},"required":["degrees"]}}]}}
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{"degrees":20}}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "call-structured-has-text",
@@ -298,18 +162,11 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/tools#structured-content",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(structured_has_text),
         why: "hosts without support for structured results show their model nothing",
         remedy: "add the same JSON as a text block to `content`",
         sdks: &[("TypeScript", "`content: [{ type: \"text\", text: JSON.stringify(output) }], structuredContent: output`")],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[],"structuredContent":{"degrees":20}}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_weather","arguments":{}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"{\"degrees\":20}"}],"structuredContent":{"degrees":20}}}"#,
+        ..Rule::DEFAULT
     },
     survival!(
         "call-extra-argument-is-survived",

@@ -2,9 +2,7 @@
 //! Source: basic/lifecycle, capability negotiation; server/*, capabilities; server/utilities/logging.
 
 use super::modern::key_of;
-use super::rule_definition::{
-    AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions,
-};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
 use mcproof_protocol::{Revision, error_code, methods};
 use mcproof_record::FrameId;
@@ -26,68 +24,34 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Capabilities,
         requirement: "the methods of a declared capability exist",
         sources: NEGOTIATED,
-        on: AppliesTo::Any,
         tolerance: OFTEN_BROKEN,
         judge: Judge::Each(is_kept),
         why: "clients show declared features, and their user gets an error",
         remedy: "implement the method, or do not declare the capability",
         sdks: &[("TypeScript", "take the capability out of the options of `new Server(…)`, or set a request handler for its methods")],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"prompts":{}},"serverInfo":{"name":"s","version":"1"}}}
-            @ list prompts/list
-            > {"jsonrpc":"2.0","id":2,"method":"prompts/list","params":{}}
-            < {"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"Method not found"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"prompts":{}},"serverInfo":{"name":"s","version":"1"}}}
-            @ list prompts/list
-            > {"jsonrpc":"2.0","id":2,"method":"prompts/list","params":{}}
-            < {"jsonrpc":"2.0","id":2,"result":{"prompts":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "capability-is-declared",
         area: Area::Capabilities,
         requirement: "a server declares each capability that it implements",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools#capabilities" }],
-        on: AppliesTo::Any,
         tolerance: OFTEN_BROKEN,
         judge: Judge::Each(is_declared),
         why: "clients use only declared features",
         remedy: "declare the capability in the response to the handshake",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}
-            @ list tools/list
-            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}
-            @ list tools/list
-            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "notifications-are-declared",
         area: Area::Capabilities,
         requirement: "notifications are sent only for declared capabilities: `listChanged`, `subscribe`, `logging`",
         sources: NEGOTIATED_BY_HANDSHAKE,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(notifications_are_declared),
         why: "clients register handlers for declared capabilities; any other notification is lost or an error",
         remedy: "declare the capability, or do not send the notification",
         sdks: &[("TypeScript", "`capabilities: { logging: {}, tools: { listChanged: true } }` in the options of the server")],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}
-            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"started"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{}},"serverInfo":{"name":"s","version":"1"}}}
-            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"started"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "log-level-is-honored",
@@ -105,26 +69,10 @@ pub(super) const RULES: &[Rule] = &[
                 source: "server/utilities/logging#per-request-log-level",
             },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(log_level_is_obeyed),
         why: "a client that requests only errors is flooded with other messages",
         remedy: "store the level for each session, and check it before sending a message",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{}},"serverInfo":{"name":"s","version":"1"}}}
-            @ set-log-level error
-            > {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"error"}}
-            < {"jsonrpc":"2.0","id":2,"result":{}}
-            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":"level set"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{}},"serverInfo":{"name":"s","version":"1"}}}
-            @ set-log-level error
-            > {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"error"}}
-            < {"jsonrpc":"2.0","id":2,"result":{}}
-            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"critical","data":"on fire"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "log-level-unknown-is-refused",
@@ -135,20 +83,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/utilities/logging#error-handling",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(unknown_log_level_is_refused),
         why: "a client with a misspelled level gets a success, but no such level is set",
         remedy: "accept the eight levels of syslog, and respond with -32602 to any other",
-        sdks: &[],
-        bad: r#"
-            @ set-unknown-log-level
-            > {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"loudest"}}
-            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
-        good: r#"
-            @ set-unknown-log-level
-            > {"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"loudest"}}
-            < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"Invalid log level"}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

@@ -82,7 +82,7 @@ mod tests {
             AppliesTo::Sse => "sse",
         };
         // Rules of messages may have an example that needs HTTP.
-        let transport = if transport == "stdio" && rule.bad.trim_start().starts_with("> POST") { "http" } else { transport };
+        let transport = if transport == "stdio" && rule.examples().breaks.starts_with("> POST") { "http" } else { transport };
         let last_legacy = Revision::LATEST_LEGACY.as_str();
         let revision = if rule.requirement_in(last_legacy).is_some() { last_legacy } else { rule.sources[0].revisions.end().as_str() };
         (transport, revision)
@@ -98,13 +98,13 @@ mod tests {
     fn every_rule_finds_its_bad_example_and_passes_its_good_one() {
         let mut wrong = Vec::new();
         for rule in all() {
-            match judged(rule, rule.bad) {
+            match judged(rule, rule.examples().breaks) {
                 Judged::Broken { findings } if findings.iter().all(|finding| !finding.frames.is_empty()) => {}
-                other => wrong.push(format!("{}: its bad example gives {other:?}", rule.id)),
+                other => wrong.push(format!("{}: the example that breaks it gives {other:?}", rule.id)),
             }
-            match judged(rule, rule.good) {
+            match judged(rule, rule.examples().keeps) {
                 Judged::Pass => {}
-                other => wrong.push(format!("{}: its good example gives {other:?}", rule.id)),
+                other => wrong.push(format!("{}: the example that keeps it gives {other:?}", rule.id)),
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -5,7 +5,7 @@ use super::ConversationView;
 use super::answers::{Pairing, death, died_of_abuse, first_abuse};
 use super::http_messages::NO_ANSWERS_TO_GET;
 use super::jsonrpc::RESPONSES;
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, Rule, Violation};
+use super::rule_definition::{Area, Judge, Judgment, Rule, Violation};
 use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
 use mcproof_analysis::probes::PARALLEL_TOKEN;
 use mcproof_protocol::{error_code::INTERNAL_ERROR, methods};
@@ -31,26 +31,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
     area: Area::Lifecycle,
     requirement: "a server goes on serving ordinary requests",
     sources: RESPONSES,
-    on: AppliesTo::Any,
-    tolerance: None,
     judge: Judge::Together(goes_on),
     why: "a server that fails at every request is of no use, whatever else is right or wrong about it",
     remedy: "find out what the first request that failed did to the server: its log tells; findings that follow from this go away with it",
-    sdks: &[],
-    bad: r#"
-        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
-        < {"jsonrpc":"2.0","id":1,"result":{}}
-        > {"jsonrpc":"2.0","id":2,"method":"ping"}
-        < {"jsonrpc":"2.0","id":2,"error":{"code":-32603,"message":"Internal error"}}
-        > {"jsonrpc":"2.0","id":3,"method":"tools/list"}
-        < {"jsonrpc":"2.0","id":3,"error":{"code":-32603,"message":"Internal error"}}
-        > {"jsonrpc":"2.0","id":4,"method":"ping"}
-        < {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"Internal error"}}"#,
-    good: r#"
-        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
-        < {"jsonrpc":"2.0","id":1,"result":{}}
-        > {"jsonrpc":"2.0","id":2,"method":"ping"}
-        < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+    ..Rule::DEFAULT
 }];
 
 /// Requests that a healthy server answers, or refuses with an error that says why.

@@ -35,23 +35,10 @@ pub(super) const RULES: &[Rule] = &[
             source: "https://www.rfc-editor.org/rfc/rfc9112.html#name-message-body-length",
         }],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(body_is_framed_well),
         why: "clients wait for missing bytes, or read the rest of one response as the beginning of the next",
         remedy: "let the HTTP library set `Content-Length` and chunks, and count bytes, not characters",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: application/json | content-length: 30
-            < {"jsonrpc":"2.0","id":1,"resul
-            ! ended"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
-            ! ended"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-connection-is-reusable",
@@ -63,26 +50,10 @@ pub(super) const RULES: &[Rule] = &[
             source: "https://www.rfc-editor.org/rfc/rfc9112.html#name-persistence",
         }],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(connection_is_kept),
         why: "clients reuse their connection; if it is closed, a POST fails, and it must not be repeated",
         remedy: "keep connections open for some seconds, or send `Connection: close`",
-        sdks: &[],
-        bad: r"
-            @ kept-connection
-            > POST /mcp
-            < 202
-            ! ended
-            > POST /mcp
-            ! broken server closed the connection",
-        good: r"
-            @ kept-connection
-            > POST /mcp
-            < 202
-            ! ended
-            > POST /mcp
-            < 202
-            ! ended",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-message-is-sent-once",
@@ -94,27 +65,10 @@ pub(super) const RULES: &[Rule] = &[
             source: "basic/transports#multiple-connections",
         }],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(message_is_sent_once),
         why: "a client with two streams gets the message twice: it responds twice to a request, and a second response has no request",
         remedy: "send messages about a request on the stream of that request, and all others on the stream of the GET",
-        sdks: &[],
-        bad: r#"
-            > GET /mcp mcp-session-id: a
-            < 200 content-type: text/event-stream
-            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
-            > POST /mcp mcp-session-id: a
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
-        good: r#"
-            > GET /mcp mcp-session-id: a
-            < 200 content-type: text/event-stream
-            < : open
-            > POST /mcp mcp-session-id: a
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-abort-is-survived",
@@ -134,27 +88,10 @@ pub(super) const RULES: &[Rule] = &[
             },
         ],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(abort_is_survived),
         why: "laptops sleep and users press Ctrl-C: one client that disconnects must not affect the others",
         remedy: "catch errors when writing to a closed connection",
-        sdks: &[],
-        bad: r#"
-            @ abort
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            @ abort-after!
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
-        good: r#"
-            @ abort
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            @ abort-after
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-listens-on-loopback",
@@ -162,25 +99,11 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a server that runs locally listens on loopback only",
         sources: SECURITY_WARNING,
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(listens_on_loopback),
         why: "anyone on the same network can call its tools, with the permissions of the user who started it",
         remedy: "bind 127.0.0.1 or ::1 by default, instead of 0.0.0.0",
         sdks: &[("TypeScript", "`app.listen(port, '127.0.0.1')`"), ("FastMCP", "`mcp.run(transport=\"http\", host=\"127.0.0.1\")`")],
-        bad: r"
-            @ plain
-            > POST /mcp
-            < 200
-            @ other-interface http://192.0.2.2:3000/mcp
-            > GET /mcp
-            < 405",
-        good: r"
-            @ plain
-            > POST /mcp
-            < 200
-            @ other-interface http://192.0.2.2:3000/mcp
-            > GET /mcp
-            ! broken connection refused",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-stream-disables-buffering",
@@ -192,21 +115,10 @@ pub(super) const RULES: &[Rule] = &[
             source: "basic/transports/streamable-http#receiving-messages",
         }],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(says_no_buffering),
         why: "behind proxies such as nginx, events wait in a buffer until it is full or the stream ends",
         remedy: "set `X-Accel-Buffering: no` on every response with `text/event-stream`",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream | x-accel-buffering: no
-            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

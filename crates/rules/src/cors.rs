@@ -22,7 +22,6 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a preflight without credentials gets a success status and `Access-Control-Allow-Origin`",
         sources: FETCH,
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(preflight_is_open),
         why: "browsers send a preflight before they post JSON, never with a token; if it is refused, the page gets an error without a reason",
         remedy: "respond to OPTIONS with 204 and the CORS headers, before authorization is checked",
@@ -30,14 +29,7 @@ pub(super) const RULES: &[Rule] = &[
             ("TypeScript", "`app.use(cors({ origin, exposedHeaders: ['Mcp-Session-Id', 'WWW-Authenticate'] }))` before everything else"),
             ("Python", "Starlette's `CORSMiddleware` as the outermost one"),
         ],
-        bad: r"
-            @ preflight asked
-            > OPTIONS /mcp origin: http://localhost:6274 | access-control-request-method: POST
-            < 405",
-        good: r"
-            @ preflight asked
-            > OPTIONS /mcp origin: http://localhost:6274 | access-control-request-method: POST
-            < 204 access-control-allow-origin: *",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "cors-preflight-allows-methods",
@@ -49,19 +41,11 @@ pub(super) const RULES: &[Rule] = &[
             source: "https://fetch.spec.whatwg.org/#http-access-control-allow-methods",
         }],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(preflight_allows_methods),
         why: "a page cannot use other methods: without DELETE, it cannot end its sessions",
         remedy: "respond with `Access-Control-Allow-Methods: GET, POST, DELETE`",
         sdks: &[("TypeScript", "`cors({ methods: ['GET', 'POST', 'DELETE'] })`")],
-        bad: r"
-            @ preflight
-            > OPTIONS /mcp origin: http://localhost:6274
-            < 204 access-control-allow-origin: * | access-control-allow-methods: GET",
-        good: r"
-            @ preflight
-            > OPTIONS /mcp origin: http://localhost:6274
-            < 204 access-control-allow-origin: * | access-control-allow-methods: GET, POST, DELETE",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "cors-preflight-allows-headers",
@@ -69,19 +53,11 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a preflight allows every header that a client sends",
         sources: FETCH,
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(preflight_allows_headers),
         why: "if one header is not allowed, the browser does not send the request",
         remedy: "list the headers of the protocol in `Access-Control-Allow-Headers`, or repeat those that the preflight requests",
         sdks: &[("TypeScript", "`cors()` repeats what is asked for, unless `allowedHeaders` is set")],
-        bad: r"
-            @ preflight
-            > OPTIONS /mcp origin: http://localhost:6274
-            < 204 access-control-allow-origin: * | access-control-allow-headers: content-type",
-        good: r"
-            @ preflight
-            > OPTIONS /mcp origin: http://localhost:6274
-            < 204 access-control-allow-origin: * | access-control-allow-headers: content-type, authorization, mcp-protocol-version, mcp-session-id, last-event-id",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "cors-response-allows-origin",
@@ -89,25 +65,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a response to a page names its origin in `Access-Control-Allow-Origin`",
         sources: FETCH,
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(answer_allows_origin),
         why: "the request is executed, but the page cannot read the response",
         remedy: "set the header on every response, not only on the preflight",
-        sdks: &[],
-        bad: r"
-            @ preflight
-            > OPTIONS /mcp origin: http://localhost:6274
-            < 204 access-control-allow-origin: *
-            @ page
-            > POST /mcp origin: http://localhost:6274
-            < 200",
-        good: r"
-            @ preflight
-            > OPTIONS /mcp origin: http://localhost:6274
-            < 204 access-control-allow-origin: *
-            @ page
-            > POST /mcp origin: http://localhost:6274
-            < 200 access-control-allow-origin: *",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "cors-exposes-session-id",
@@ -115,7 +76,6 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a response with a session id lets pages read the id",
         sources: &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Must, source: EXPOSED }],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(exposes_session_id),
         why: "a page that cannot read the id sends its next request without it, and is refused",
         remedy: "set `Access-Control-Expose-Headers: Mcp-Session-Id` on the responses, not only on the preflight",
@@ -123,20 +83,7 @@ pub(super) const RULES: &[Rule] = &[
             ("TypeScript", "`cors({ exposedHeaders: ['Mcp-Session-Id'] })`"),
             ("Python", "`CORSMiddleware(expose_headers=[\"Mcp-Session-Id\"])`"),
         ],
-        bad: r"
-            @ preflight
-            > OPTIONS /mcp origin: http://localhost:6274
-            < 204 access-control-allow-origin: *
-            @ page initialize
-            > POST /mcp origin: http://localhost:6274
-            < 200 access-control-allow-origin: * | mcp-session-id: 1868a90c",
-        good: r"
-            @ preflight
-            > OPTIONS /mcp origin: http://localhost:6274
-            < 204 access-control-allow-origin: *
-            @ page initialize
-            > POST /mcp origin: http://localhost:6274
-            < 200 access-control-allow-origin: * | mcp-session-id: 1868a90c | access-control-expose-headers: Mcp-Session-Id",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "cors-exposes-www-authenticate",
@@ -144,25 +91,11 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a 401 with `WWW-Authenticate` lets pages read this header",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: EXPOSED }],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(exposes_www_authenticate),
         why: "a page that cannot read the header cannot find out where to sign in",
         remedy: "list `WWW-Authenticate` in `Access-Control-Expose-Headers` of the 401",
         sdks: &[("TypeScript", "`cors({ exposedHeaders: ['Mcp-Session-Id', 'WWW-Authenticate'] })`")],
-        bad: r"
-            @ preflight
-            > OPTIONS /mcp origin: http://localhost:6274
-            < 204 access-control-allow-origin: *
-            @ page-anonymous
-            > POST /mcp origin: http://localhost:6274
-            < 401 access-control-allow-origin: * | www-authenticate: Bearer",
-        good: r"
-            @ preflight
-            > OPTIONS /mcp origin: http://localhost:6274
-            < 204 access-control-allow-origin: *
-            @ page-anonymous
-            > POST /mcp origin: http://localhost:6274
-            < 401 access-control-allow-origin: * | www-authenticate: Bearer | access-control-expose-headers: WWW-Authenticate",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "cors-error-response-allows-origin",
@@ -170,25 +103,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "an error response names the origin of the page in `Access-Control-Allow-Origin`, too",
         sources: FETCH,
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(error_answers_allow_origin),
         why: "the page gets a network error instead of the status, and cannot start a new session or sign in",
         remedy: "put the CORS middleware before everything that writes error responses",
-        sdks: &[],
-        bad: r"
-            @ preflight
-            > OPTIONS /mcp origin: http://localhost:6274
-            < 204 access-control-allow-origin: *
-            @ page-error
-            > POST /mcp origin: http://localhost:6274
-            < 400",
-        good: r"
-            @ preflight
-            > OPTIONS /mcp origin: http://localhost:6274
-            < 204 access-control-allow-origin: *
-            @ page-error
-            > POST /mcp origin: http://localhost:6274
-            < 400 access-control-allow-origin: *",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "cors-credentials-need-known-origin",
@@ -200,25 +118,11 @@ pub(super) const RULES: &[Rule] = &[
             source: "https://fetch.spec.whatwg.org/#cors-protocol-and-credentials",
         }],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(credentials_are_not_for_all),
         why: "any page that a user visits can call the tools with the user's cookies, and read the responses",
         remedy: "leave out `Access-Control-Allow-Credentials`, or allow only listed origins",
         sdks: &[("TypeScript", "`cors({ origin: [...], credentials: true })`, never `origin: true` with credentials")],
-        bad: r"
-            @ preflight
-            > OPTIONS /mcp origin: http://localhost:6274
-            < 204 access-control-allow-origin: http://localhost:6274
-            @ preflight-evil
-            > OPTIONS /mcp origin: https://mcproof-evil.example
-            < 204 access-control-allow-origin: https://mcproof-evil.example | access-control-allow-credentials: true",
-        good: r"
-            @ preflight
-            > OPTIONS /mcp origin: http://localhost:6274
-            < 204 access-control-allow-origin: *
-            @ preflight-evil
-            > OPTIONS /mcp origin: https://mcproof-evil.example
-            < 204 access-control-allow-origin: *",
+        ..Rule::DEFAULT
     },
 ];
 

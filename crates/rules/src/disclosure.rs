@@ -4,7 +4,7 @@
 use super::ConversationView;
 use super::answers::messages;
 use super::asking_users::is_secret_name;
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::security::{collect, secret};
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::methods;
@@ -20,18 +20,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "server/utilities/logging#security",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(logs_hide_secrets),
         why: "clients show and store log messages, and hand them to models",
         remedy: "log the name of a setting instead of its value, and URLs without passwords",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"query"}}
-            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"connecting to postgres://app:hunter22@db/orders"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"query"}}
-            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"connecting to postgres://db/orders"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "header-annotation-holds-no-secret",
@@ -42,18 +34,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/tools#x-mcp-header",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(header_annotations_hold_no_secret),
         why: "proxies and gateways can read headers and write them to their logs",
         remedy: "take `x-mcp-header` off this argument",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[{"name":"query","inputSchema":{"type":"object","properties":{"apiKey":{"type":"string","x-mcp-header":"Key"}}}}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[{"name":"query","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

@@ -52,22 +52,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "each line of an event stream is a field (`data`, `event`, `id`, `retry`) or a comment",
         sources: STREAM_FORMAT,
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(content_is_fields),
         why: "clients ignore unknown lines, so a message without `data:` never arrives",
         remedy: "begin each line of a message with `data: `",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            <~ {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n\n"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < : hello
-            <~ foo: bar\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n\n"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "sse-event-is-terminated",
@@ -75,23 +63,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "an event ends with a blank line",
         sources: STREAM_FORMAT,
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(event_is_terminated),
         why: "clients wait for the blank line: a message is lost, is merged with the next one, or comes with the next heartbeat only",
         remedy: "write two line feeds after the data of each event",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            <~ data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\n
-            ! ended"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
-            ! ended"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "sse-data-is-one-message",
@@ -99,24 +74,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "the data of an event is one message",
         sources: MESSAGES,
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(data_is_a_message),
         why: "clients parse all data as messages: some log an error for each heartbeat, some disconnect",
         remedy: "send heartbeats as comments (a line that begins with a colon), and each message as one event",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < data: ping
-            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < : ping
-            < id: 1\ndata:
-            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "sse-event-is-named-message",
@@ -124,21 +85,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "an event with a message is named `message` or has no name",
         sources: MESSAGES,
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(event_is_named_message),
         why: "clients listen for `message` and ignore other names, so the request never gets its response",
         remedy: "leave out the `event` field, or write `event: message`",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < event: response\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < event: message\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "sse-is-utf8",
@@ -146,21 +96,11 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "an event stream is UTF-8",
         sources: STREAM_FORMAT,
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(is_utf8),
         why: "in another encoding, characters are wrong or the message cannot be read",
         remedy: "encode the stream as UTF-8, regardless of the locale",
         sdks: &[("Python", "`text.encode(\"utf-8\")`, never without an encoding")],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            <~ data: {"jsonrpc":"2.0","id":1,"result":{"name":"\xe9"}}\n\n"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < data: {"jsonrpc":"2.0","id":1,"result":{"name":"é"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "sse-ends-lines-with-lf",
@@ -172,21 +112,11 @@ pub(super) const RULES: &[Rule] = &[
             source: "https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream",
         }],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(ends_lines_with_lf),
         why: "a carriage return before it is valid, but some clients search for two line feeds and never find them",
         remedy: "end lines with a line feed",
         sdks: &[("Python", "sse-starlette: `EventSourceResponse(…, sep=\"\\n\")`")],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            <~ data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}\r\n\r\n"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "sse-resumable-stream-starts-with-id",
@@ -198,22 +128,10 @@ pub(super) const RULES: &[Rule] = &[
             source: "basic/transports#sending-messages-to-the-server",
         }],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(stream_is_primed),
         why: "a client whose connection breaks before the first message has no id to resume from, and loses the response",
         remedy: "send `id: …` with an empty `data:` as soon as a stream is opened, before the first message",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp mcp-protocol-version: 2025-11-25
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < id: a-1\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
-        good: r#"
-            > POST /mcp mcp-protocol-version: 2025-11-25
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < id: a-0\ndata:
-            < id: a-1\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "sse-event-ids-are-unique",
@@ -225,29 +143,10 @@ pub(super) const RULES: &[Rule] = &[
             source: "basic/transports#resumability-and-redelivery",
         }],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(event_ids_are_unique),
         why: "a client resumes from the last id that it received; if another stream has the same id, it gets the wrong messages, or none",
         remedy: "include the stream in the id, for example a random name for each stream, followed by a counter",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < id: 1\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < id: 1\ndata: {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < id: a-1\ndata: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < id: b-1\ndata: {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "sse-stream-ends-after-response",
@@ -266,26 +165,10 @@ pub(super) const RULES: &[Rule] = &[
             },
         ],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(stream_ends_after_answer),
         why: "each request leaves an open connection behind, until the client or a proxy reaches its limit",
         remedy: "close the stream after writing the response",
-        sdks: &[],
-        bad: r#"
-            @ stream-end
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
-            ~ 1000
-            ! note the conversation goes on"#,
-        good: r#"
-            @ stream-end
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/event-stream
-            < data: {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
-            ! ended"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "sse-endpoint-comes-first",
@@ -293,19 +176,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "the first event of HTTP+SSE is named `endpoint`, and its data is the URL for messages",
         sources: SSE,
         on: AppliesTo::Sse,
-        tolerance: None,
         judge: Judge::Each(endpoint_comes_first),
         why: "a client that does not know where to send messages waits until its deadline",
         remedy: "send `event: endpoint` with the path for messages as the first event, as soon as the stream is open",
-        sdks: &[],
-        bad: r"
-            > GET /sse accept: text/event-stream
-            < 200 content-type: text/event-stream
-            < data: /messages?session=1",
-        good: r"
-            > GET /sse accept: text/event-stream
-            < 200 content-type: text/event-stream
-            < event: endpoint\ndata: /messages?session=1",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "sse-endpoint-has-same-origin",
@@ -313,19 +187,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "the endpoint for messages has the same origin as the stream",
         sources: &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Security, source: "" }],
         on: AppliesTo::Sse,
-        tolerance: None,
         judge: Judge::Each(endpoint_has_same_origin),
         why: "clients refuse an endpoint that would send messages and credentials to another server",
         remedy: "send a path without a host, or, behind a proxy, the host that clients use",
-        sdks: &[],
-        bad: r"
-            > GET /sse accept: text/event-stream
-            < 200 content-type: text/event-stream
-            < event: endpoint\ndata: http://localhost:3000/messages?session=1",
-        good: r"
-            > GET /sse accept: text/event-stream
-            < 200 content-type: text/event-stream
-            < event: endpoint\ndata: /messages?session=1",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "sse-post-is-accepted",
@@ -333,19 +198,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "the POST of a message gets a success status",
         sources: SSE,
         on: AppliesTo::Sse,
-        tolerance: None,
         judge: Judge::Each(post_is_accepted),
         why: "clients treat any other status as a failed request, regardless of the stream",
         remedy: "respond to the POST with 202 before handling the message, and send errors on the stream",
-        sdks: &[],
-        bad: r#"
-            > POST /messages?session=1
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 500"#,
-        good: r#"
-            > POST /messages?session=1
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 202"#,
+        ..Rule::DEFAULT
     },
 ];
 

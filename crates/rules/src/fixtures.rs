@@ -20,18 +20,9 @@ use serde_json::{Value, json};
 
 /// The part of a declaration that fixtures have in common.
 const FIXTURE: Rule = Rule {
-    id: "",
     area: Area::Fixtures,
-    requirement: "",
-    sources: &[],
-    on: AppliesTo::Any,
-    tolerance: None,
-    judge: Judge::Each(|_| Judgment::Pass),
     why: "the official conformance suite uses this tool to check whether the server or its SDK has the feature",
-    remedy: "",
-    sdks: &[],
-    bad: "",
-    good: "",
+    ..Rule::DEFAULT
 };
 
 const SINCE: Revisions = revisions::SINCE_2025_06;
@@ -45,14 +36,6 @@ pub(super) const RULES: &[Rule] = &[
         sources: &[RequirementSource { revisions: SINCE, level: RequirementLevel::Must, source: "server/tools#tool-result" }],
         judge: Judge::Each(content_types),
         remedy: "return the content blocks that the name of the tool announces, each with its data",
-        bad: r#"
-            @ fixture test_image_content
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_image_content","arguments":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"[image]"}]}}"#,
-        good: r#"
-            @ fixture test_image_content
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_image_content","arguments":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}]}}"#,
         ..FIXTURE
     },
     Rule {
@@ -68,14 +51,6 @@ pub(super) const RULES: &[Rule] = &[
         ],
         judge: Judge::Each(error_is_a_result),
         remedy: "return each exception of a tool as a result with `isError: true`; JSON-RPC errors are for invalid calls",
-        bad: r#"
-            @ fixture test_error_handling
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_error_handling","arguments":{}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"This tool intentionally returns an error"}}"#,
-        good: r#"
-            @ fixture test_error_handling
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_error_handling","arguments":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"failed on purpose"}],"isError":true}}"#,
         ..FIXTURE
     },
     Rule {
@@ -88,18 +63,6 @@ pub(super) const RULES: &[Rule] = &[
         }],
         judge: Judge::Each(logs),
         remedy: "send each log message as `notifications/message` to the session of the call, if its level allows",
-        bad: r#"
-            @ fixture test_tool_with_logging
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_tool_with_logging","arguments":{}}}
-            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"started"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}"#,
-        good: r#"
-            @ fixture test_tool_with_logging
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_tool_with_logging","arguments":{}}}
-            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"started"}}
-            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"at work"}}
-            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"done"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}"#,
         ..FIXTURE
     },
     Rule {
@@ -115,17 +78,6 @@ pub(super) const RULES: &[Rule] = &[
         ],
         judge: Judge::Each(progress),
         remedy: "send `notifications/progress` with the unchanged `_meta.progressToken` of the call",
-        bad: r#"
-            @ fixture test_tool_with_progress
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_tool_with_progress","_meta":{"progressToken":"t"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}"#,
-        good: r#"
-            @ fixture test_tool_with_progress
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_tool_with_progress","_meta":{"progressToken":"t"}}}
-            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":0,"total":100}}
-            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":50,"total":100}}
-            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"t","progress":100,"total":100}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}"#,
         ..FIXTURE
     },
     Rule {
@@ -134,16 +86,6 @@ pub(super) const RULES: &[Rule] = &[
         sources: &[RequirementSource { revisions: LEGACY, level: RequirementLevel::Must, source: "client/sampling#creating-messages" }],
         judge: Judge::Each(|conversation| asks_and_tells(conversation, "test_sampling", methods::SAMPLING_CREATE_MESSAGE, SAMPLED)),
         remedy: "send `sampling/createMessage` on the stream of the call, and continue with its result",
-        bad: r#"
-            @ fixture test_sampling
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_sampling","arguments":{"prompt":"?"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"Sampling not supported"}]}}"#,
-        good: r#"
-            @ fixture test_sampling
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_sampling","arguments":{"prompt":"?"}}}
-            < {"jsonrpc":"2.0","id":9,"method":"sampling/createMessage","params":{"messages":[],"maxTokens":9}}
-            > {"jsonrpc":"2.0","id":9,"result":{"role":"assistant","content":{"type":"text","text":"mcproof-sampled-text"},"model":"m"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"LLM response: mcproof-sampled-text"}]}}"#,
         ..FIXTURE
     },
     Rule {
@@ -152,18 +94,6 @@ pub(super) const RULES: &[Rule] = &[
         sources: &[RequirementSource { revisions: LEGACY, level: RequirementLevel::Must, source: "client/elicitation#protocol-messages" }],
         judge: Judge::Each(|conversation| asks_and_tells(conversation, "test_elicitation", methods::ELICITATION_CREATE, ENTERED)),
         remedy: "send `elicitation/create` on the stream of the call, and continue with its content",
-        bad: r#"
-            @ fixture test_elicitation
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation","arguments":{"message":"?"}}}
-            < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}
-            > {"jsonrpc":"2.0","id":9,"result":{"action":"accept","content":{"response":"mcproof-entered-text"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"User response: undefined"}]}}"#,
-        good: r#"
-            @ fixture test_elicitation
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation","arguments":{"message":"?"}}}
-            < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}}
-            > {"jsonrpc":"2.0","id":9,"result":{"action":"accept","content":{"response":"mcproof-entered-text"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"User response: mcproof-entered-text"}]}}"#,
         ..FIXTURE
     },
     Rule {
@@ -176,14 +106,6 @@ pub(super) const RULES: &[Rule] = &[
         }],
         judge: Judge::Each(|conversation| form(conversation, "test_elicitation_sep1034_defaults", default_flaws)),
         remedy: "send `requestedSchema` unchanged, with every `default`",
-        bad: r#"
-            @ fixture test_elicitation_sep1034_defaults
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation_sep1034_defaults","arguments":{}}}
-            < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}}"#,
-        good: r#"
-            @ fixture test_elicitation_sep1034_defaults
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation_sep1034_defaults","arguments":{}}}
-            < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","default":"John Doe"},"age":{"type":"integer","default":30},"score":{"type":"number","default":95.5},"status":{"type":"string","enum":["active","inactive"],"default":"active"},"verified":{"type":"boolean","default":true}}}}}"#,
         ..FIXTURE
     },
     Rule {
@@ -196,14 +118,6 @@ pub(super) const RULES: &[Rule] = &[
         }],
         judge: Judge::Each(|conversation| form(conversation, "test_elicitation_sep1330_enums", enum_flaws)),
         remedy: "send `requestedSchema` unchanged: `enum`, `oneOf` with `const` and `title`, `enumNames`, and arrays of them",
-        bad: r#"
-            @ fixture test_elicitation_sep1330_enums
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation_sep1330_enums","arguments":{}}}
-            < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"untitledSingle":{"type":"string"}}}}}"#,
-        good: r#"
-            @ fixture test_elicitation_sep1330_enums
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_elicitation_sep1330_enums","arguments":{}}}
-            < {"jsonrpc":"2.0","id":9,"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"untitledSingle":{"type":"string","enum":["a"]},"titledSingle":{"type":"string","oneOf":[{"const":"a","title":"A"}]},"legacyEnum":{"type":"string","enum":["a"],"enumNames":["A"]},"untitledMulti":{"type":"array","items":{"type":"string","enum":["a"]}},"titledMulti":{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]}}}}}}"#,
         ..FIXTURE
     },
     Rule {
@@ -215,12 +129,6 @@ pub(super) const RULES: &[Rule] = &[
         ],
         judge: Judge::Each(schema_keywords),
         remedy: "list `inputSchema` unchanged, without a conversion to other types that loses keywords",
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"json_schema_2020_12_tool","inputSchema":{"type":"object","properties":{"name":{"type":"string"}}}}]}}"#,
-        good: r##"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"json_schema_2020_12_tool","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","$defs":{"address":{"type":"object"}},"properties":{"address":{"$ref":"#/$defs/address"}},"additionalProperties":false}}]}}"##,
         ..FIXTURE
     },
     Rule {
@@ -229,14 +137,6 @@ pub(super) const RULES: &[Rule] = &[
         sources: &[RequirementSource { revisions: SINCE, level: RequirementLevel::Must, source: "server/resources#resource-contents" }],
         judge: Judge::Each(resources),
         remedy: "return one item of contents with the requested URI, a `mimeType`, and `text` or `blob`",
-        bad: r#"
-            @ fixture test://template/{id}/data
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"test://template/123/data"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"test://template/123/data","mimeType":"text/plain","text":"{id}"}]}}"#,
-        good: r#"
-            @ fixture test://template/{id}/data
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"test://template/123/data"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"test://template/123/data","mimeType":"text/plain","text":"123"}]}}"#,
         ..FIXTURE
     },
     Rule {
@@ -245,14 +145,6 @@ pub(super) const RULES: &[Rule] = &[
         sources: &[RequirementSource { revisions: SINCE, level: RequirementLevel::Must, source: "server/prompts#promptmessage" }],
         judge: Judge::Each(prompts),
         remedy: "insert the arguments into the prompt, and return resources and images as content blocks",
-        bad: r#"
-            @ fixture test_prompt_with_arguments
-            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"test_prompt_with_arguments","arguments":{"arg1":"mcproof-first-argument","arg2":"mcproof-second-argument"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"messages":[{"role":"user","content":{"type":"text","text":"arg1={arg1}, arg2={arg2}"}}]}}"#,
-        good: r#"
-            @ fixture test_prompt_with_arguments
-            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"test_prompt_with_arguments","arguments":{"arg1":"mcproof-first-argument","arg2":"mcproof-second-argument"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"messages":[{"role":"user","content":{"type":"text","text":"arg1=mcproof-first-argument, arg2=mcproof-second-argument"}}]}}"#,
         ..FIXTURE
     },
     Rule {
@@ -266,26 +158,6 @@ pub(super) const RULES: &[Rule] = &[
         on: AppliesTo::Http,
         judge: Judge::Each(stream_resumes),
         remedy: "send an event with an `id` and a `retry` before closing the stream, store later events, and send them in response to a GET with `Last-Event-ID`",
-        bad: r#"
-            @ fixture! test_reconnection
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_reconnection","arguments":{}}}
-            < 200 content-type: text/event-stream
-            < id: 1\nretry: 100\ndata:
-            ! ended
-            > GET /mcp last-event-id: 1
-            < 200 content-type: text/event-stream
-            ! ended"#,
-        good: r#"
-            @ fixture test_reconnection
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_reconnection","arguments":{}}}
-            < 200 content-type: text/event-stream
-            < id: 1\nretry: 100\ndata:
-            ! ended
-            > GET /mcp last-event-id: 1
-            < 200 content-type: text/event-stream
-            < data: {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}]}}"#,
         ..FIXTURE
     },
     Rule {
@@ -294,14 +166,6 @@ pub(super) const RULES: &[Rule] = &[
         sources: &[RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#meta" }],
         judge: Judge::Each(missing_capability),
         remedy: "respond with -32021 and `data.requiredCapabilities`, an object keyed by missing capability; over HTTP with status 400",
-        bad: r#"
-            @ fixture-without-capability test_missing_capability
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_missing_capability","arguments":{}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"sampling is needed","data":{"requiredCapabilities":["sampling"]}}}"#,
-        good: r#"
-            @ fixture-without-capability test_missing_capability
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_missing_capability","arguments":{}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"sampling is needed","data":{"requiredCapabilities":{"sampling":{}}}}}"#,
         ..FIXTURE
     },
     Rule {
@@ -314,19 +178,6 @@ pub(super) const RULES: &[Rule] = &[
         }],
         judge: Judge::Each(list_change_is_told),
         remedy: "send the notification on every `subscriptions/listen` stream that requested it, even if another request made the change",
-        bad: r#"
-            @ fixture-change test_trigger_tool_change
-            > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}
-            < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true}}}
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"test_trigger_tool_change","arguments":{}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#,
-        good: r#"
-            @ fixture-change test_trigger_tool_change
-            > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}
-            < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true}}}
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"test_trigger_tool_change","arguments":{}}}
-            < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[]}}"#,
         ..FIXTURE
     },
 ];

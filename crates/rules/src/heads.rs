@@ -20,19 +20,10 @@ pub(super) const RULES: &[Rule] = &[
             source: "https://www.rfc-editor.org/rfc/rfc9112#section-2.1",
         }],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(responses_are_http),
         why: "the HTTP library of the client refuses the whole response, and reports only that parsing failed",
         remedy: "let an HTTP library write the head of the response, and check the proxies between it and the client",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            ! broken the response is not valid HTTP: invalid HTTP header parsed"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: application/json"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-request-gets-response",
@@ -44,24 +35,11 @@ pub(super) const RULES: &[Rule] = &[
             source: "https://www.rfc-editor.org/rfc/rfc9110#section-3.4",
         }],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(requests_get_responses),
         why: "the client waits until its timeout: a page of a browser for its preflight, a host for its shutdown",
         remedy: "respond to methods that are not supported with status 405, and send the head of an event stream before its first event",
         sdks: &[("TypeScript", "`response.writeHead(200, headers).flushHeaders()`")],
-        bad: r#"
-            > DELETE /mcp mcp-session-id: a
-            ~ 5000
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-            < 200 content-type: application/json"#,
-        good: r#"
-            > DELETE /mcp mcp-session-id: a
-            < 405
-            ~ 5000
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-            < 200 content-type: application/json"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-header-is-not-repeated",
@@ -73,18 +51,11 @@ pub(super) const RULES: &[Rule] = &[
             source: "https://www.rfc-editor.org/rfc/rfc9110#section-5.3",
         }],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(headers_come_once),
         why: "one client takes the first value, another one joins both with a comma, browsers refuse a double \
               `Access-Control-Allow-Origin`, and proxies refuse a double `Content-Length`",
         remedy: "set the header in one place: the framework, a middleware and the proxy may each add it",
-        sdks: &[],
-        bad: r"
-            > POST /mcp
-            < 200 content-type: application/json | content-type: application/json",
-        good: r"
-            > POST /mcp
-            < 200 content-type: application/json | vary: origin | vary: accept",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-list-header-is-well-formed",
@@ -96,17 +67,10 @@ pub(super) const RULES: &[Rule] = &[
             source: "https://www.rfc-editor.org/rfc/rfc9110#section-2.2",
         }],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(lists_are_of_tokens),
         why: "browsers and caches drop the whole header, so a page cannot read an allowed response, or gets the response of another page; a missing line end also hides the next header",
         remedy: "put commas between the names, and let an HTTP library write the head of the response",
-        sdks: &[],
-        bad: r"
-            > POST /mcp
-            < 200 content-type: application/json | vary: origin; accept",
-        good: r"
-            > POST /mcp
-            < 200 content-type: application/json | vary: origin, accept",
+        ..Rule::DEFAULT
     },
 ];
 

@@ -51,21 +51,10 @@ pub(super) const RULES: &[Rule] = &[
             },
         ],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(answer_content_type),
         why: "clients decide by the content type how to read the body, and reject any other type",
         remedy: "set `Content-Type` to the type of the body",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: text/html
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-result-has-status-200",
@@ -73,21 +62,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a result is sent with status 200",
         sources: SENDING,
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(result_has_status_200),
         why: "clients check the status first: they treat an error status as a failure, and 202 as the response to a notification",
         remedy: "respond with status 200 to requests that succeed",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 500 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-error-has-status-200",
@@ -95,23 +73,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "in revisions with a handshake, the JSON-RPC error for a valid HTTP request is sent with status 200",
         sources: &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Should, source: "" }],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(error_has_status_200),
         why: "clients check the status first: they treat 404 as the end of the session and 202 as an accepted notification; for any other status they report the number instead of the error, or wait until their deadline",
         remedy: "respond with status 200 and the JSON-RPC error; 4xx is for errors in the HTTP request itself",
-        sdks: &[],
-        bad: r#"
-            @ unknown-method
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method"}
-            < 404 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
-        good: r#"
-            @ unknown-method
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method"}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-notification-gets-202",
@@ -119,19 +84,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a POST of a notification or a response gets status 202",
         sources: SENDING,
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(notification_gets_202),
         why: "with another status, some clients look for a message in the body, and others treat the handshake as failed",
         remedy: "respond to notifications and responses with 202 and no body",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","method":"notifications/initialized"}
-            < 200"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","method":"notifications/initialized"}
-            < 202"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-notification-response-is-empty",
@@ -139,20 +95,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "the HTTP response to a notification or a response has no body",
         sources: SENDING,
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(notification_answer_is_empty),
         why: "clients that read the body find a message without a request, or invalid JSON",
         remedy: "send status 202 with `Content-Length: 0`",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","method":"notifications/initialized"}
-            < 202 content-type: application/json
-            < {"jsonrpc":"2.0","id":null,"result":{}}"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","method":"notifications/initialized"}
-            < 202"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-get-opens-stream-or-405",
@@ -171,19 +117,11 @@ pub(super) const RULES: &[Rule] = &[
             },
         ],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(get_opens_stream_or_405),
         why: "clients open this stream after the handshake; with 405 they continue without it, and any other error is a failed connection to them",
         remedy: "respond to GET at the endpoint with `text/event-stream` or with 405",
         sdks: &[("TypeScript", "`app.get('/mcp', (_, response) => response.status(405).end())`")],
-        bad: r"
-            @ get
-            > GET /mcp accept: text/event-stream
-            < 404",
-        good: r"
-            @ get
-            > GET /mcp accept: text/event-stream
-            < 405",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-delete-ends-session-or-405",
@@ -202,25 +140,10 @@ pub(super) const RULES: &[Rule] = &[
             },
         ],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(delete_is_answered),
         why: "clients end their sessions when they disconnect; if that fails, sessions pile up on the server",
         remedy: "remove the session and respond to DELETE with a success status, or respond with 405",
-        sdks: &[],
-        bad: r"
-            @ session
-            > POST /mcp
-            < 200 mcp-session-id: 9a1f
-            @ delete
-            > DELETE /mcp mcp-session-id: 9a1f
-            < 500",
-        good: r"
-            @ session
-            > POST /mcp
-            < 200 mcp-session-id: 9a1f
-            @ delete
-            > DELETE /mcp mcp-session-id: 9a1f
-            < 204",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-unknown-version-gets-400",
@@ -228,28 +151,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a request whose `MCP-Protocol-Version` is invalid or not supported gets status 400",
         sources: &[RequirementSource { revisions: WITH_VERSION_HEADER, level: RequirementLevel::Must, source: VERSION_HEADER }],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(unknown_version_gets_400),
         why: "without the error, a client of another revision gets responses that it cannot interpret",
         remedy: "compare the header with the supported revisions before reading anything else",
-        sdks: &[],
-        bad: r#"
-            @ plain
-            > POST /mcp
-            < 200
-            @ bad-version 1900-01-01
-            > POST /mcp mcp-protocol-version: 1900-01-01
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
-        good: r#"
-            @ plain
-            > POST /mcp
-            < 200
-            @ bad-version 1900-01-01
-            > POST /mcp mcp-protocol-version: 1900-01-01
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 400"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-version-header-is-optional",
@@ -257,25 +162,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a request of a session without `MCP-Protocol-Version` is served",
         sources: &[RequirementSource { revisions: WITH_VERSION_HEADER, level: RequirementLevel::Should, source: VERSION_HEADER }],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(version_header_is_optional),
         why: "clients of 2025-03-26 do not know the header",
         remedy: "treat a missing header as the negotiated version of the session, or as 2025-03-26",
-        sdks: &[],
-        bad: r"
-            @ plain
-            > POST /mcp
-            < 200
-            @ no-version
-            > POST /mcp
-            < 400",
-        good: r"
-            @ plain
-            > POST /mcp
-            < 200
-            @ no-version
-            > POST /mcp
-            < 200",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-malformed-body-is-4xx",
@@ -299,21 +189,11 @@ pub(super) const RULES: &[Rule] = &[
             },
         ],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(malformed_body_is_4xx),
         why: "a success status means that the message was accepted; 5xx triggers alarms and retries for an error of the client",
         remedy: "catch the parse error, and respond with 400 and the error -32700",
         sdks: &[("TypeScript", "an error handler after `express.json()` that answers with 400")],
-        bad: r#"
-            @ malformed-body
-            > POST /mcp
-            > {"jsonrpc":
-            < 500"#,
-        good: r#"
-            @ malformed-body
-            > POST /mcp
-            > {"jsonrpc":
-            < 400"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-wrong-content-type-is-4xx",
@@ -321,28 +201,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a message posted as `text/plain` is refused",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(wrong_content_type_is_4xx),
         why: "a browser lets any page post `text/plain` to any server, but JSON only after a preflight",
         remedy: "respond with 415 unless the content type is `application/json`",
-        sdks: &[],
-        bad: r#"
-            @ plain
-            > POST /mcp
-            < 200
-            @ text-body
-            > POST /mcp content-type: text/plain
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
-        good: r#"
-            @ plain
-            > POST /mcp
-            < 200
-            @ text-body
-            > POST /mcp content-type: text/plain
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 415"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-batch-is-4xx",
@@ -361,27 +223,10 @@ pub(super) const RULES: &[Rule] = &[
             },
         ],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(batch_is_4xx),
         why: "an old client that sends a batch waits for responses that never arrive, or gets them in an unexpected form",
         remedy: "respond to a body that is an array with 400",
-        sdks: &[],
-        bad: r#"
-            @ plain
-            > POST /mcp
-            < 200
-            @ http-batch
-            > POST /mcp
-            > [{"jsonrpc":"2.0","id":1,"method":"tools/list"}]
-            < 202"#,
-        good: r#"
-            @ plain
-            > POST /mcp
-            < 200
-            @ http-batch
-            > POST /mcp
-            > [{"jsonrpc":"2.0","id":1,"method":"tools/list"}]
-            < 400"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-null-id-is-refused",
@@ -389,27 +234,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a request whose id is null is refused",
         sources: PRACTICE,
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(null_id_is_refused),
         why: "a server that treats it as a notification drops it silently, and the client waits for a response",
         remedy: "respond with 400 and the error -32600",
-        sdks: &[],
-        bad: r#"
-            @ plain
-            > POST /mcp
-            < 200
-            @ null-id
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":null,"method":"tools/list"}
-            < 202"#,
-        good: r#"
-            @ plain
-            > POST /mcp
-            < 200
-            @ null-id
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":null,"method":"tools/list"}
-            < 400"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-large-body-is-not-5xx",
@@ -417,27 +245,11 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a body of 4 MiB is accepted, or refused with a status from 400 to 499",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(large_body_is_not_5xx),
         why: "tools get files and images as arguments; 5xx makes clients retry the same request",
         remedy: "raise the limit for bodies, and respond with 413 to larger ones",
         sdks: &[("TypeScript", "`express.json({ limit: '10mb' })`")],
-        bad: r#"
-            @ plain
-            > POST /mcp
-            < 200
-            @ large-body
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 500"#,
-        good: r#"
-            @ plain
-            > POST /mcp
-            < 200
-            @ large-body
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < 413"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-accepts-wildcard",
@@ -445,25 +257,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "`Accept: */*` includes both JSON and event streams",
         sources: PRACTICE,
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(accepts_wildcard),
         why: "HTTP libraries and health checks send it by default",
         remedy: "treat `*/*` as accepting both media types",
-        sdks: &[],
-        bad: r"
-            @ plain
-            > POST /mcp accept: application/json, text/event-stream
-            < 200
-            @ accept-wildcard
-            > POST /mcp accept: */*
-            < 406",
-        good: r"
-            @ plain
-            > POST /mcp accept: application/json, text/event-stream
-            < 200
-            @ accept-wildcard
-            > POST /mcp accept: */*
-            < 200",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-serves-trailing-slash",
@@ -471,19 +268,11 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "the endpoint does not redirect, with or without a trailing slash in its path",
         sources: PRACTICE,
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(serves_trailing_slash),
         why: "some clients do not follow the redirect of a POST, others lose its body or its token",
         remedy: "serve both paths, or respond to the other one with 404",
         sdks: &[("Python", "Starlette: `app.router.redirect_slashes = False`")],
-        bad: r"
-            @ other-slash /mcp/
-            > POST /mcp/
-            < 307 location: /mcp",
-        good: r"
-            @ other-slash /mcp/
-            > POST /mcp/
-            < 404",
+        ..Rule::DEFAULT
     },
 ];
 

@@ -25,21 +25,10 @@ pub(super) const RULES: &[Rule] = &[
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic/transports#messages" },
         ],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(bodies_are_utf8),
         why: "a client reads JSON as UTF-8 regardless of the header, and either refuses the message or shows wrong characters",
         remedy: "encode the serialized message as UTF-8, and take care of text that comes from files or databases in another encoding",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"M\xfcnchen"}]}}"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"München"}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-body-is-json",
@@ -47,21 +36,11 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a body of type JSON is one JSON value",
         sources: SENDING,
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(json_body_is_json),
         why: "parsers refuse the whole body for one `NaN`, trailing comma or line of a log, and the request gets no response",
         remedy: "use a strict serializer: JSON has no NaN or infinity, so send null or a string, and write nothing else to the body",
         sdks: &[("Python", "`json.dumps(…, allow_nan=False)` raises instead of writing `NaN`")],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"average"}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":{"average":NaN}}}"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"average"}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[],"structuredContent":{"average":null}}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: NO_ANSWERS_TO_GET,
@@ -73,19 +52,11 @@ pub(super) const RULES: &[Rule] = &[
             source: "basic/transports#listening-for-messages-from-the-server",
         }],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(get_streams_have_no_answers),
         why: "a client waits for the response to its POST; without the optional GET stream, it never gets the response",
         remedy: "send the JSON-RPC response in the HTTP response to the POST of its request",
         sdks: &[("TypeScript", "pass `relatedRequestId` when you send by hand")],
-        bad: r#"
-            > GET /mcp accept: text/event-stream
-            < 200 content-type: text/event-stream
-            < data: {"jsonrpc":"2.0","id":1,"result":{}}"#,
-        good: r#"
-            > GET /mcp accept: text/event-stream
-            < 200 content-type: text/event-stream
-            < data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-progress-is-on-request-stream",
@@ -104,22 +75,11 @@ pub(super) const RULES: &[Rule] = &[
             },
         ],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(progress_comes_on_its_stream),
         why: "a client without a GET stream does not get it, and gateways that route streams send it to another client",
         remedy: "send progress through the context of the request that it is about",
         sdks: &[("TypeScript", "`extra.sendNotification(…)` instead of `server.notification(…)`"), ("Python", "`ctx.report_progress(…)`")],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":7}}}
-            > GET /mcp accept: text/event-stream
-            < 200 content-type: text/event-stream
-            < data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":7}}}
-            < 200 content-type: text/event-stream
-            < data: {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

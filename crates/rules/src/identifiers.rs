@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::answers::messages;
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::error_code;
 use mcproof_record::FrameId;
@@ -21,72 +21,41 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "the id of an extension has a prefix",
         sources: &[modern(RequirementLevel::Must, "basic/versioning#extension-negotiation")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(extension_ids_are_well_formed),
         why: "an id without a prefix has no owner, and two extensions with the same name cannot be distinguished",
         remedy: "name extensions like keys of `_meta`, with your reversed domain: `com.example/name`",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"extensions":{"charts":{}}}}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"extensions":{"com.example/charts":{}}}}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "error-code-is-defined-in-revision",
         area: Area::Modern,
         requirement: "an error has no code that the specification reserves and this revision does not define",
         sources: &[modern(RequirementLevel::Must, "basic#error-codes")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(error_codes_are_defined),
         why: "clients act on these codes automatically; a code of another revision causes the wrong action",
         remedy: "use -32602 for a resource that does not exist, and a code outside -32768 to -32000 for your own errors",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a://b","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32050,"message":"Rate limit"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a://b","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Resource not found"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "error-code-is-not-reserved",
         area: Area::Modern,
         requirement: "codes of a server's own errors are outside the range that JSON-RPC reserves",
         sources: &[modern(RequirementLevel::Should, "basic#error-codes")],
-        on: AppliesTo::Any,
         tolerance: Some("SDKs use codes in this range for their own errors"),
         judge: Judge::Each(error_codes_are_free),
         why: "a reserved code may get another meaning in the next revision",
         remedy: "choose a code outside -32768 to -32000, such as a positive one",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Session not found"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":1001,"message":"Too many requests"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "mime-type-is-valid",
         area: Area::Schema,
         requirement: "a MIME type has a type and a subtype",
         sources: MEDIA,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(mime_types_are_valid),
         why: "hosts choose by the MIME type how to show an image, and model APIs refuse unknown types",
         remedy: "write it as `image/png`: type, slash, subtype, and parameters after a semicolon",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"draw"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","data":"aGk=","mimeType":"png"}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"draw"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"}]}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::answers::{Meaning, Pairing, ServerMessage, first_abuse, gathered, messages, shown};
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_analysis::{Attempt, AttemptOutcome, WireMessage};
 use mcproof_protocol::{Revision, error_code, methods};
@@ -37,179 +37,91 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::JsonRpc,
         requirement: "each message has the member `jsonrpc` with the value \"2.0\"",
         sources: MESSAGES,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(version_is_2_0),
         why: "clients recognize messages of the protocol by it, and drop all others",
         remedy: "put `\"jsonrpc\": \"2.0\"` into each message, as a string",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"id":1,"result":{}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "response-id-matches-request",
         area: Area::JsonRpc,
         requirement: "a response has the id of its request, with the same value and type",
         sources: RESPONSES,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(responses_have_ids_of_requests),
         why: "a client finds the request by the id alone; a response with another id is dropped, and the request times out",
         remedy: "return the id as the JSON value that was received: a string stays a string, a number a number",
         sdks: &[("Go", "keep it as `json.RawMessage`, not as `int`")],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":7,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":"7","result":{"tools":[]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":7,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":7,"result":{"tools":[]}}
-            > {"jsonrpc":"2.0","id":"seven","method":"tools/list"}
-            < {"jsonrpc":"2.0","id":"seven","result":{"tools":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "request-gets-one-response",
         area: Area::JsonRpc,
         requirement: "a request gets exactly one response",
         sources: RESPONSES,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(answers_come_once),
         why: "a second response has no request: clients log an error, and those that reuse ids match it to another request",
         remedy: "send the response in one place, also if the handler fails after it has responded",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "response-has-result-or-error",
         area: Area::JsonRpc,
         requirement: "a response has either a result or an error",
         sources: RESPONSES,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(answers_have_one),
         why: "with both, clients disagree on whether the request succeeded; with neither, they reject the message",
         remedy: "leave `error` out of a success and `result` out of an error, even as null",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{},"error":null}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "error-has-code-and-message",
         area: Area::JsonRpc,
         requirement: "an error has an integer as its code, and a message",
         sources: RESPONSES,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(errors_are_whole),
         why: "clients decide by the code and show the message; an error without them cannot be parsed, and its cause is lost",
         remedy: "give each error a `code` that is a number and a `message` that is a string",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"prompts/list"}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":"NOT_FOUND","message":"no prompts"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"prompts/list"}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no prompts"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "valid-request-is-served",
         area: Area::JsonRpc,
         requirement: "a request is served in each valid form: with any string or integer as its id, with `_meta`, or without `params`",
         sources: ALL_REQUESTS,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(legal_requests_are_served),
         why: "SDKs differ: some count from 0, some use strings as ids, most request progress, and many omit empty `params`",
         remedy: "accept 0, negative numbers and any string as an id, and require only members that the schema requires",
-        sdks: &[],
-        bad: r#"
-            @ list tools/list
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
-            @ legal-form the id 0
-            > {"jsonrpc":"2.0","id":0,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":0,"error":{"code":-32600,"message":"Invalid request"}}"#,
-        good: r#"
-            @ list tools/list
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
-            @ legal-form the id 0
-            > {"jsonrpc":"2.0","id":0,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":0,"result":{"tools":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "notification-gets-no-response",
         area: Area::JsonRpc,
         requirement: "a notification gets no response, not even an error",
         sources: NOTIFICATIONS,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(notifications_are_not_answered),
         why: "a response without an id has no request, and strict clients disconnect",
         remedy: "do not respond to a message without `id`, even if its method is unknown",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","method":"notifications/initialized"}
-            < {"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"Method not found"}}
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","method":"notifications/initialized"}
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "response-belongs-to-a-request",
         area: Area::JsonRpc,
         requirement: "each response belongs to a request",
         sources: RESPONSES,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(answers_match_requests),
         why: "a response without a request is at best an error in the client's log; at worst its id matches a later request",
         remedy: "look for responses that go to another client, or that are sent after their request was canceled and its id discarded",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":987,"result":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "server-request-id-is-unique",
         area: Area::JsonRpc,
         requirement: "a request of the server has a string or an integer as its id, and never the same twice",
         sources: REQUESTS,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(request_ids_are_fresh),
         why: "the server cannot match the client's responses to its requests; a request with the id null is treated as a notification, and gets no response",
         remedy: "number the server's requests in each session, and never reset the counter",
-        sdks: &[],
-        bad: r#"
-            < {"jsonrpc":"2.0","id":0,"method":"ping"}
-            > {"jsonrpc":"2.0","id":0,"result":{}}
-            < {"jsonrpc":"2.0","id":0,"method":"roots/list"}"#,
-        good: r#"
-            < {"jsonrpc":"2.0","id":0,"method":"ping"}
-            > {"jsonrpc":"2.0","id":0,"result":{}}
-            < {"jsonrpc":"2.0","id":1,"method":"roots/list"}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "messages-are-not-batched",
@@ -223,38 +135,20 @@ pub(super) const RULES: &[Rule] = &[
             },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic/transports/stdio" },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(messages_are_not_batched),
         why: "2025-06-18 removed batches; clients expect one object",
         remedy: "send the messages of the array one by one",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < [{"jsonrpc":"2.0","id":1,"result":{}}]"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "unknown-method-is-refused",
         area: Area::JsonRpc,
         requirement: "a request with an unknown method gets an error",
         sources: MESSAGES,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(unknown_method_is_refused),
         why: "newer clients try newer methods first; after no response or a result, they do not fall back to older ones",
         remedy: "respond to unknown methods with error -32601",
-        sdks: &[],
-        bad: r#"
-            @ unknown-method
-            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
-        good: r#"
-            @ unknown-method
-            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method"}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "unknown-method-code",
@@ -268,44 +162,20 @@ pub(super) const RULES: &[Rule] = &[
             },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Should, source: "basic#error-codes" },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(unknown_method_code),
         why: "clients fall back to older methods on this code, and give up on any other",
         remedy: "respond to unknown methods with -32601 before validating their parameters",
-        sdks: &[],
-        bad: r#"
-            @ unknown-method
-            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method"}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Invalid request parameters"}}"#,
-        good: r#"
-            @ unknown-method
-            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method"}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "concurrent-responses-match-requests",
         area: Area::JsonRpc,
         requirement: "each of several concurrent requests gets its own response",
         sources: RESPONSES,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(concurrent_answers_match),
         why: "one user gets the data of another; hosts often call several tools at once",
         remedy: "keep the data of a request in its handler, not in a global variable of the server",
-        sdks: &[],
-        bad: r#"
-            @ concurrent
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"mcproof-at-once-one"}}}
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"text":"mcproof-at-once-two"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"mcproof-at-once-two"}]}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"mcproof-at-once-two"}]}}"#,
-        good: r#"
-            @ concurrent
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            > {"jsonrpc":"2.0","id":2,"method":"prompts/list"}
-            < {"jsonrpc":"2.0","id":2,"result":{"prompts":[]}}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

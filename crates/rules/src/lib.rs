@@ -7,6 +7,7 @@
 mod answers;
 mod catalogue;
 mod causes;
+mod examples;
 mod judging;
 pub mod messages;
 mod net;
@@ -64,6 +65,7 @@ mod traversal;
 mod utilities;
 
 pub use catalogue::{all, find};
+pub use examples::Examples;
 pub use judging::{Strictness, judge, judge_one};
 #[cfg(test)]
 pub(crate) use mcproof_analysis::example;

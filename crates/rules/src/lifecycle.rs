@@ -7,9 +7,7 @@ use super::answers::{
 };
 use super::jsonrpc::RESPONSES;
 use super::modern::supports_legacy;
-use super::rule_definition::{
-    AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions,
-};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use mcproof_analysis::diagnosis::missing_piece;
 use mcproof_analysis::probes::{LEGAL_FORM, PARALLEL_TOKEN};
 use mcproof_analysis::wording::shortened;
@@ -36,20 +34,10 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/versioning#protocol-version-negotiation",
             },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(starts),
         why: "a host only sees a closed pipe, and reports that the server failed",
         remedy: "run the command by hand in the same environment and folder, and read its output",
-        sdks: &[],
-        bad: r#"
-        ! spawned
-        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
-        ! exited 1"#,
-        good: r#"
-        ! spawned
-        > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
-        < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "initialize-gets-result",
@@ -60,61 +48,30 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "basic/lifecycle#initialization",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(initialize_is_answered),
         why: "without it there is no session: hosts show the server as failed, mostly after a long wait",
         remedy: "respond to `initialize` at once, and do slow work (connecting, indexing) afterwards",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Internal error"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "initialize-negotiates-version",
         area: Area::Lifecycle,
         requirement: "a client that offers an unknown version gets one that the server supports",
         sources: NEGOTIATION,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(negotiates),
         why: "with an error, a client of a newer revision cannot fall back; with an echo, both sides use a revision that does not exist",
         remedy: "return the requested version if it is supported, otherwise the newest supported one",
-        sdks: &[],
-        bad: r#"
-            @ unknown-version 1999-01-01
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"1999-01-01"}}"#,
-        good: r#"
-            @ unknown-version 1999-01-01
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "initialize-version-is-consistent",
         area: Area::Lifecycle,
         requirement: "the version that a server offers instead of an unknown one is a published one, and the server agrees to it when a client requests it",
         sources: NEGOTIATION,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(is_consistent),
         why: "a client that requests the offered version gets a different one, or does not know it, and gives up",
         remedy: "use one list of supported versions for both responses",
-        sdks: &[],
-        bad: r#"
-            @ unknown-version 1999-01-01
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-01-01"}}"#,
-        good: r#"
-            @ unknown-version 1999-01-01
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-01-01"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}
-            @ offered-version 2025-06-18
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "no-server-requests-before-initialized",
@@ -125,22 +82,11 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "basic/lifecycle#initialization",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(waits_for_initialized),
         why: "many clients respond only after the handshake, so a server that waits for a response during the handshake waits forever",
         remedy: "send requests, such as `roots/list`, only after `notifications/initialized`",
         sdks: &[("TypeScript", "set `server.oninitialized`")],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"roots":{}}}}
-            < {"jsonrpc":"2.0","id":"a","method":"roots/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}
-            > {"jsonrpc":"2.0","method":"notifications/initialized"}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"roots":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{}}
-            > {"jsonrpc":"2.0","method":"notifications/initialized"}
-            < {"jsonrpc":"2.0","id":"a","method":"roots/list"}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "server-stays-alive",
@@ -154,8 +100,6 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/transports/stdio#unexpected-termination",
             },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(stays_alive),
         why: "every open request is lost, and most hosts do not restart the server",
         remedy: "find the handler that ends the process: an uncaught error, or an exit instead of an error response",
@@ -163,64 +107,28 @@ pub(super) const RULES: &[Rule] = &[
             ("TypeScript", "an unhandled rejection ends the process: `process.on('unhandledRejection', …)`"),
             ("Go", "recover from panics in handlers"),
         ],
-        bad: r#"
-            ! spawned
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{}}
-            > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-            ! exited 3"#,
-        good: r#"
-            ! spawned
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{}}
-            > {"jsonrpc":"2.0","id":2,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}
-            ! closed stdin
-            ! exited 0"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "request-gets-response",
         area: Area::Lifecycle,
         requirement: "each valid request gets a response, which may be an error",
         sources: RESPONSES,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(requests_are_answered),
         why: "the client waits until its deadline; a model that called a tool waits with it",
         remedy: "make every path through a handler end in a response, and respond to unknown methods with -32601",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}
-            < {"jsonrpc":"2.0","id":0,"result":{}}
-            @ list! prompts/list
-            > {"jsonrpc":"2.0","id":1,"method":"prompts/list"}
-            ~ 5000"#,
-        good: r#"
-            @ list prompts/list
-            > {"jsonrpc":"2.0","id":1,"method":"prompts/list"}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "client-capabilities-are-respected",
         area: Area::Lifecycle,
         requirement: "a server sends only requests that the client has declared to support",
         sources: &negotiated("basic#meta"),
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(capabilities_are_respected),
         why: "the client responds with an error that few tools expect, or does not respond",
         remedy: "check the client's capabilities before sending a request, and work without those that are missing",
         sdks: &[("TypeScript", "`server.getClientCapabilities()`"), ("Python", "`session.check_client_capability(…)`")],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{}}
-            > {"jsonrpc":"2.0","method":"notifications/initialized"}
-            < {"jsonrpc":"2.0","id":0,"method":"sampling/createMessage","params":{"messages":[]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{"roots":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{}}
-            > {"jsonrpc":"2.0","method":"notifications/initialized"}
-            < {"jsonrpc":"2.0","id":0,"method":"roots/list"}"#,
+        ..Rule::DEFAULT
     },
 ];
 

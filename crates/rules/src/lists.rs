@@ -2,7 +2,7 @@
 //! Source: server/utilities/pagination; server/tools, server/resources, server/prompts.
 
 use super::modern::{identity, key_of};
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView};
 use mcproof_analysis::named;
 use mcproof_analysis::probes::MOST_PAGES;
@@ -21,46 +21,20 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "server/utilities/pagination#pagination-model",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(pagination_ends),
         why: "clients follow cursors until there is none; a repeated cursor keeps them in an endless loop",
         remedy: "leave `nextCursor` out of the last page, and use the cursor of the request",
-        sdks: &[],
-        bad: r#"
-            @ list tools/list
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}],"nextCursor":"2"}}
-            @ list tools/list
-            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"2"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"b"}],"nextCursor":"2"}}"#,
-        good: r#"
-            @ list tools/list
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}],"nextCursor":"2"}}
-            @ list tools/list
-            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"2"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"b"}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "list-has-no-duplicates",
         area: Area::Lists,
         requirement: "no name of a tool or prompt and no URI is listed twice",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools" }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(no_duplicates),
         why: "clients call by name: of two items with the same name one cannot be called, and some hosts reject the whole list",
         remedy: "use a unique name for each item, and check whether pages overlap",
-        sdks: &[],
-        bad: r#"
-            @ list tools/list
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"},{"name":"b"},{"name":"a"}]}}"#,
-        good: r#"
-            @ list tools/list
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"},{"name":"A"}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "list-unknown-cursor-is-refused",
@@ -71,20 +45,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/utilities/pagination#error-handling",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(unknown_cursor_is_refused),
         why: "a client with an expired cursor gets the first page again, and treats it as the next",
         remedy: "respond with -32602 to an unknown cursor, even if there is only one page",
-        sdks: &[],
-        bad: r#"
-            @ unknown-cursor tools/list
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"nothing"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}]}}"#,
-        good: r#"
-            @ unknown-cursor tools/list
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"nothing"}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Invalid cursor"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "list-order-is-stable",
@@ -94,26 +58,11 @@ pub(super) const RULES: &[Rule] = &[
             RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Portability, source: "" },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Should, source: "server/tools#capabilities" },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(order_is_stable),
         why: "tools are part of a model's prompt; a different order invalidates its cache, so each request is slower and costs more",
         remedy: "sort the list, or store it in an ordered structure",
         sdks: &[("Go", "the order of a `map` differs each time: sort its keys")],
-        bad: r#"
-            @ list tools/list
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"},{"name":"b"}]}}
-            @ list-again tools/list
-            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"b"},{"name":"a"}]}}"#,
-        good: r#"
-            @ list tools/list
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"},{"name":"b"}]}}
-            @ list-again tools/list
-            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a"},{"name":"b"}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "list-does-not-change-unannounced",
@@ -124,61 +73,20 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/tools#list-changed-notification",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(does_not_change_unannounced),
         why: "clients use the list that they have, and models call tools that no longer exist or whose description has changed",
         remedy: "return the same list to each request; if it can change, declare `listChanged` and send the `list_changed` notification",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-            < {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
-            @ list tools/list
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}]}}
-            @ list-again tools/list
-            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a"},{"name":"b"}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-            < {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"}}}
-            @ list tools/list
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}]}}
-            < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}
-            @ list-again tools/list
-            > {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":2,"result":{"tools":[{"name":"a"},{"name":"b"}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "list-does-not-depend-on-calls",
         area: Area::Lists,
         requirement: "calls do not change which tools are listed",
         sources: &[RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/tools#capabilities" }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(does_not_depend_on_calls),
         why: "the next request may reach another instance of the server or come from another client, which the call has not affected",
         remedy: "list every tool from the start, and respond to calls that are too early with `isError` and a text that names what is missing",
-        sdks: &[],
-        bad: r#"
-            @ list tools/list
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[{"name":"sign_in"}]}}
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"sign_in","arguments":{}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}
-            @ list-after-calls tools/list
-            > {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":3,"result":{"resultType":"complete","tools":[{"name":"sign_in"},{"name":"read_mail"}]}}"#,
-        good: r#"
-            @ list tools/list
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[{"name":"sign_in"},{"name":"read_mail"}]}}
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"sign_in","arguments":{}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","content":[]}}
-            @ list-after-calls tools/list
-            > {"jsonrpc":"2.0","id":3,"method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":3,"result":{"resultType":"complete","tools":[{"name":"sign_in"},{"name":"read_mail"}]}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

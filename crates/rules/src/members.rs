@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::answers::{gathered, messages};
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_record::{Frame, FrameBody, FrameId};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,18 +19,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "https://www.jsonrpc.org/specification#response_object",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(members_come_once),
         why: "one client takes the first value, another one the last, and a third (each one in Rust with serde) refuses the message",
         remedy: "serialize the message from one object; do not concatenate text",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]},"result":{"tools":[]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "json-names-are-unique",
@@ -41,18 +33,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "https://www.rfc-editor.org/rfc/rfc8259#section-4",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(names_are_unique),
         why: "one client takes the first value, another one the last, and a third refuses the message",
         remedy: "serialize the object from a map; do not concatenate text",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","name":"b","inputSchema":{"type":"object"}}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

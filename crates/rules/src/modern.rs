@@ -19,36 +19,20 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "a server of this revision responds to `server/discover` with its versions and capabilities",
         sources: &[must(methods::SERVER_DISCOVER)],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(discover_is_implemented),
         why: "over stdio, clients use it to detect the era of a server; a server that refuses it is treated as a legacy one",
         remedy: "respond to `server/discover` with `supportedVersions` and `capabilities`",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"ttlMs":0,"cacheScope":"public"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "discover-names-versions",
         area: Area::Modern,
         requirement: "`supportedVersions` lists the versions that a server supports, including the version of the request",
         sources: &[must("server/discover#data-types")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(discover_names_versions),
         why: "a client chooses from this list; a missing version is not used, or the client gives up on the server",
         remedy: "list each version as a string, including `2026-07-28`",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2025-11-25"],"capabilities":{}}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "result-meta-names-server",
@@ -59,120 +43,62 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/discover#data-types",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(discover_names_server),
         why: "without a handshake, this is the only place where logs and user interfaces find the name of a server",
         remedy: "put `io.modelcontextprotocol/serverInfo` with `name` and `version` into the `_meta` of the result",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"serverInfo":{"name":"shop","version":"1"}}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"shop","version":"1"}}}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "requests-need-no-discovery",
         area: Area::Modern,
         requirement: "any request may be the first on a connection, and gets the same response as it would later",
         sources: &[must("basic#statelessness")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(requests_need_no_discovery),
         why: "clients skip discovery, and load balancers send each request to a different instance; a server that depends on earlier requests refuses them",
         remedy: "read version and capabilities from the `_meta` of each request, never from earlier requests",
-        sdks: &[],
-        bad: r#"
-            @ first-message tools/list
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"Not initialized"}}"#,
-        good: r#"
-            @ first-message tools/list
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "meta-is-required",
         area: Area::Modern,
         requirement: "a request without `_meta` is refused with error -32602, over HTTP with status 400",
         sources: &[must("basic#meta")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(|conversation| versionless(conversation, "without-meta", "a request without `_meta`")),
         why: "a server that guesses the version applies the rules of this version to clients of the next one",
         remedy: "check for `_meta` before anything else, and respond with -32602 if it is missing",
-        sdks: &[],
-        bad: r#"
-            @ without-meta
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#,
-        good: r#"
-            @ without-meta
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Missing _meta"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "meta-version-is-required",
         area: Area::Modern,
         requirement: "a request whose `_meta` names no version is refused with error -32602, over HTTP with status 400",
         sources: &[must("basic#meta")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(|conversation| versionless(conversation, "without-version", "a request whose `_meta` names no version")),
         why: "a server that guesses the version applies the rules of this version to clients of the next one",
         remedy: "respond with -32602 if `io.modelcontextprotocol/protocolVersion` is missing",
-        sdks: &[],
-        bad: r#"
-            @ without-version protocolVersion
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"Invalid Request"}}"#,
-        good: r#"
-            @ without-version protocolVersion
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Missing protocolVersion"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "meta-capabilities-are-required",
         area: Area::Modern,
         requirement: "a request whose `_meta` has no client capabilities is refused with error -32602, over HTTP with status 400",
         sources: &[must("basic#meta")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(|conversation| {
             refused(conversation, "without-capabilities", "a request whose `_meta` has no client capabilities", INVALID_PARAMETERS)
         }),
         why: "a server that assumes capabilities sends requests that clients cannot fulfill",
         remedy: "respond with -32602 if `io.modelcontextprotocol/clientCapabilities` is missing",
-        sdks: &[],
-        bad: r#"
-            @ without-capabilities clientCapabilities
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#,
-        good: r#"
-            @ without-capabilities clientCapabilities
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Missing clientCapabilities"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "meta-client-info-is-optional",
         area: Area::Modern,
         requirement: "a request whose `_meta` does not name the client is served",
         sources: &[must("basic#meta")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(client_info_is_optional),
         why: "clients may be configured not to identify themselves",
         remedy: "do not require `io.modelcontextprotocol/clientInfo`",
-        sdks: &[],
-        bad: r#"
-            @ without-client-info clientInfo
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Missing clientInfo"}}"#,
-        good: r#"
-            @ without-client-info clientInfo
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "unsupported-version-error-names-versions",
@@ -180,40 +106,20 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a version that a server does not speak is refused with the error -32022, which says what was asked for and what there is; \
               over HTTP with the status 400",
         sources: &[must("basic/versioning#protocol-version-negotiation")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(unsupported_version_is_named),
         why: "without a handshake, this error is how a client learns which version to try next",
         remedy: "respond with -32022, `data.supported` (a list of versions) and `data.requested`",
-        sdks: &[],
-        bad: r#"
-            @ unsupported-version 1900-01-01
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"1900-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"Unsupported protocol version"}}"#,
-        good: r#"
-            @ unsupported-version 1900-01-01
-            > {"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"1900-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"Unsupported protocol version","data":{"supported":["2026-07-28"],"requested":"1900-01-01"}}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "removed-methods-are-refused",
         area: Area::Modern,
         requirement: "methods that this revision removed are refused as unknown methods",
         sources: &[must("changelog#major-changes")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(removed_methods_are_refused),
         why: "a client that uses them relies on state that another instance of the server does not have",
         remedy: "respond with -32601 to `ping`, `logging/setLevel`, `resources/subscribe` and `resources/unsubscribe` with modern `_meta`, and to `initialize` unless earlier revisions are supported as well",
-        sdks: &[],
-        bad: r#"
-            @ removed-method ping
-            > {"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete"}}"#,
-        good: r#"
-            @ removed-method ping
-            > {"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "legacy-handshake-names-versions",
@@ -224,20 +130,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "basic/versioning#backward-compatibility-with-initialization-based-versions",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(legacy_handshake_names_versions),
         why: "a legacy client can only show this error; without the versions its user cannot see that a newer client is needed",
         remedy: "respond to `initialize` with an error whose message or `data.supported` lists the supported versions",
-        sdks: &[],
-        bad: r#"
-            @ legacy-handshake initialize
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
-        good: r#"
-            @ legacy-handshake initialize
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"this server speaks 2026-07-28 only"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "unknown-method-gets-404",
@@ -245,23 +141,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "over HTTP, error -32601 has status 404",
         sources: &[must("basic/transports/streamable-http#protocol-version-header")],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(unknown_method_gets_404),
         why: "gateways and monitors read the status, not the body, and treat 200 as success",
         remedy: "send status 404 with error -32601",
-        sdks: &[],
-        bad: r#"
-            @ unknown-method
-            > POST /mcp mcp-protocol-version: 2026-07-28
-            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
-        good: r#"
-            @ unknown-method
-            > POST /mcp mcp-protocol-version: 2026-07-28
-            > {"jsonrpc":"2.0","id":1,"method":"mcproof/no-such-method","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < 404 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "error-has-http-status-400",
@@ -269,39 +152,20 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "over HTTP, the errors -32020, -32021 and -32022 have status 400",
         sources: &[must("schema#missingrequiredclientcapabilityerror")],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(errors_have_their_status),
         why: "gateways and monitors read the status, not the body, and treat 200 as success",
         remedy: "send status 400 with the error; detect it before the response begins",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp mcp-protocol-version: 2026-07-28
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"summarize","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"sampling is needed","data":{"requiredCapabilities":{"sampling":{}}}}}"#,
-        good: r#"
-            > POST /mcp mcp-protocol-version: 2026-07-28
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"summarize","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < 400 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"sampling is needed","data":{"requiredCapabilities":{"sampling":{}}}}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "server-sends-no-requests",
         area: Area::Modern,
         requirement: "a server of this revision sends no requests; it requests input with an `input_required` result",
         sources: &[must("basic/patterns/mrtr")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(server_sends_no_requests),
         why: "clients of this revision do not respond to requests, so the server waits forever",
         remedy: "respond with `resultType` `input_required` and put the request into `inputRequests`",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
-            < {"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{}}}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"Who?","requestedSchema":{"type":"object","properties":{}}}}}}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "modern-response-has-no-session-id",
@@ -309,21 +173,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "responses to requests of this revision carry no `Mcp-Session-Id`",
         sources: &[must("basic/transports/streamable-http#backward-compatibility")],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(no_session_id),
         why: "this revision has no sessions; proxies that see the header pin a client to one instance",
         remedy: "leave the header out of responses to requests with modern `_meta`",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp mcp-protocol-version: 2026-07-28
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < 200 content-type: application/json | mcp-session-id: 4f9d
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}}"#,
-        good: r#"
-            > POST /mcp mcp-protocol-version: 2026-07-28
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

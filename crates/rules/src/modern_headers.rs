@@ -20,33 +20,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a request whose `MCP-Protocol-Version` is missing or differs from its `_meta` is refused with status 400 and error -32020",
         sources: VALIDATION,
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(version_is_checked),
         why: "a gateway routes by the header and the server acts on the body; an attacker who makes them differ bypasses the gateway",
         remedy: "compare the header with `io.modelcontextprotocol/protocolVersion` before the version itself is checked",
-        sdks: &[],
-        bad: r#"
-            @ headers-right tools/list
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
-            @ header-version different
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"1900-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"b","result":{"resultType":"complete","tools":[]}}"#,
-        good: r#"
-            @ headers-right tools/list
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
-            @ header-version different
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"1900-01-01","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < 400 content-type: application/json
-            < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"Header mismatch"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "header-method-is-checked",
@@ -54,33 +31,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a request whose `Mcp-Method` is missing or differs from its method is refused with status 400 and error -32020",
         sources: VALIDATION,
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(|conversation| mismatches(conversation, "header-method", "Mcp-Method")),
         why: "a gateway that allows methods by the header lets every other method through",
         remedy: "compare the header with `method`, including upper and lower case",
-        sdks: &[],
-        bad: r#"
-            @ headers-right tools/list
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
-            @ header-method different
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: prompts/list
-            > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"b","result":{"resultType":"complete","tools":[]}}"#,
-        good: r#"
-            @ headers-right tools/list
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
-            @ header-method different
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: prompts/list
-            > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{}}
-            < 400 content-type: application/json
-            < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"Header mismatch"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "header-name-is-checked",
@@ -88,33 +42,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a request whose `Mcp-Name` is missing or differs from the name or URI in its body is refused with status 400 and error -32020",
         sources: VALIDATION,
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(|conversation| mismatches(conversation, "header-name", "Mcp-Name")),
         why: "a gateway that allows tools by the header lets every other tool through",
         remedy: "compare the decoded header with `params.name`, for `resources/read` with `params.uri`",
-        sdks: &[],
-        bad: r#"
-            @ headers-right tools/list
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
-            @ header-name different
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: prompts/get | mcp-name: other
-            > {"jsonrpc":"2.0","id":"b","method":"prompts/get","params":{"name":"greet"}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"b","result":{"resultType":"complete","messages":[]}}"#,
-        good: r#"
-            @ headers-right tools/list
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
-            @ header-name different
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: prompts/get | mcp-name: other
-            > {"jsonrpc":"2.0","id":"b","method":"prompts/get","params":{"name":"greet"}}
-            < 400 content-type: application/json
-            < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"Header mismatch"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "header-names-are-case-insensitive",
@@ -122,33 +53,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "header names are case-insensitive",
         sources: &[must("basic/transports/streamable-http#case-sensitivity")],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(names_ignore_case),
         why: "clients and proxies write them in either case, and HTTP/2 only in lower case",
         remedy: "look headers up with the functions of the HTTP library, or convert their names to lower case first",
-        sdks: &[],
-        bad: r#"
-            @ headers-right tools/list
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
-            @ header-case Like-This
-            > POST /mcp Mcp-Protocol-Version: 2026-07-28 | Mcp-Method: tools/list
-            > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{}}
-            < 400 content-type: application/json
-            < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"mcp-method is missing"}}"#,
-        good: r#"
-            @ headers-right tools/list
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
-            @ header-case Like-This
-            > POST /mcp Mcp-Protocol-Version: 2026-07-28 | Mcp-Method: tools/list
-            > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"b","result":{"resultType":"complete","tools":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "header-values-are-trimmed",
@@ -156,33 +64,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "spaces around a header value are not part of it",
         sources: &[must("https://www.rfc-editor.org/rfc/rfc9110#section-5.5")],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(|conversation| accepted(conversation, "header-spaces", "a header value with spaces around it")),
         why: "clients and proxies may send them, and every other HTTP implementation ignores them",
         remedy: "trim spaces and tabs before values are compared",
-        sdks: &[],
-        bad: r#"
-            @ headers-right tools/list
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
-            @ header-spaces mcp-method
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method:   tools/list
-            > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{}}
-            < 400 content-type: application/json
-            < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"Header mismatch"}}"#,
-        good: r#"
-            @ headers-right tools/list
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
-            @ header-spaces mcp-method
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method:   tools/list
-            > {"jsonrpc":"2.0","id":"b","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"b","result":{"resultType":"complete","tools":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "header-base64-is-decoded",
@@ -190,33 +75,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "an `Mcp-Name` in the form `=?base64?…?=` is decoded before it is compared, and any other is not",
         sources: &[must("basic/transports/streamable-http#value-encoding")],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(|conversation| accepted(conversation, "header-base64", "an `Mcp-Name`")),
         why: "names and URIs with non-ASCII characters can be sent only in this form",
         remedy: "decode values that begin with `=?base64?` and end with `?=`",
-        sdks: &[],
-        bad: r#"
-            @ headers-right tools/list
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
-            @ header-base64 encoded
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/call | mcp-name: =?base64?bm9ib2R5?=
-            > {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"nobody","arguments":{}}}
-            < 400 content-type: application/json
-            < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"Header mismatch"}}"#,
-        good: r#"
-            @ headers-right tools/list
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[]}}
-            @ header-base64 encoded
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/call | mcp-name: =?base64?bm9ib2R5?=
-            > {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"nobody","arguments":{}}}
-            < 400 content-type: application/json
-            < {"jsonrpc":"2.0","id":"b","error":{"code":-32602,"message":"Unknown tool: nobody"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "header-params-are-checked",
@@ -224,33 +86,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a call whose `Mcp-Param-…` headers differ from its arguments is refused with status 400 and error -32020",
         sources: &[must("basic/transports/streamable-http#server-behavior-for-custom-headers")],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(parameters_are_checked),
         why: "a gateway that routes by tenant or region reads the header, while the tool uses the argument",
         remedy: "compare each header that `x-mcp-header` names with its argument, decoded if it is in Base64; expect none where there is no argument",
-        sdks: &[],
-        bad: r#"
-            @ headers-right tools/list
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[{"name":"find","inputSchema":{"type":"object","properties":{"in":{"type":"string","x-mcp-header":"In"}}}}]}}
-            @ header-param different
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/call | mcp-name: find | mcp-param-in: there
-            > {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"find","arguments":{"in":"here"}}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"b","result":{"resultType":"complete","content":[]}}"#,
-        good: r#"
-            @ headers-right tools/list
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[{"name":"find","inputSchema":{"type":"object","properties":{"in":{"type":"string","x-mcp-header":"In"}}}}]}}
-            @ header-param different
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/call | mcp-name: find | mcp-param-in: there
-            > {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"find","arguments":{"in":"here"}}}
-            < 400 content-type: application/json
-            < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"Header mismatch"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "header-param-numbers-are-compared",
@@ -262,33 +101,10 @@ pub(super) const RULES: &[Rule] = &[
             source: "basic/transports/streamable-http#server-validation",
         }],
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(numbers_are_compared),
         why: "languages write the same number in different ways, so a correct call is refused",
         remedy: "read the header as a number where the argument is one, and compare the two numbers",
-        sdks: &[],
-        bad: r#"
-            @ headers-right tools/list
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[{"name":"find","inputSchema":{"type":"object","properties":{"page":{"type":"integer","x-mcp-header":"Page"}}}}]}}
-            @ header-param-number with a point
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/call | mcp-name: find | mcp-param-page: 1.0
-            > {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"find","arguments":{"page":1}}}
-            < 400 content-type: application/json
-            < {"jsonrpc":"2.0","id":"b","error":{"code":-32020,"message":"Header mismatch"}}"#,
-        good: r#"
-            @ headers-right tools/list
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/list
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list","params":{}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"a","result":{"resultType":"complete","tools":[{"name":"find","inputSchema":{"type":"object","properties":{"page":{"type":"integer","x-mcp-header":"Page"}}}}]}}
-            @ header-param-number with a point
-            > POST /mcp mcp-protocol-version: 2026-07-28 | mcp-method: tools/call | mcp-name: find | mcp-param-page: 1.0
-            > {"jsonrpc":"2.0","id":"b","method":"tools/call","params":{"name":"find","arguments":{"page":1}}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":"b","result":{"resultType":"complete","content":[]}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

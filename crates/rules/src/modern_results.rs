@@ -1,7 +1,7 @@
 //! What results of the modern era contain besides their content, and which messages may precede them.
 //! Source: 2026-07-28, basic, server/utilities/caching, basic/patterns/mrtr, server/utilities/logging.
 
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, WireMessage};
 use mcproof_analysis::named;
 use mcproof_protocol::methods;
@@ -19,74 +19,40 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "each result states its type in `resultType`",
         sources: &[must("basic#resulttype")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(result_has_type),
         why: "a result without it is treated as one of an earlier revision, and a result of an unknown type is invalid",
         remedy: "add `\"resultType\": \"complete\"`, or `input_required` where input is needed",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[],"ttlMs":0,"cacheScope":"public"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "result-has-cache-hints",
         area: Area::Modern,
         requirement: "discovery, lists and resources state in `ttlMs` and `cacheScope` how long and for whom they may be cached, with the same scope on all pages",
         sources: &[must("server/utilities/caching#cacheable-results")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(result_has_cache_hints),
         why: "gateways share `public` results among users, and clients without a hint repeat the request each time",
         remedy: "add `ttlMs`, an integer of 0 or more, and `cacheScope`, `public` or `private`",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "input-required-only-where-allowed",
         area: Area::Modern,
         requirement: "only results of `tools/call`, `prompts/get` and `resources/read` are `input_required`, and they have `inputRequests` or `requestState`",
         sources: &[must("basic/patterns/mrtr#supported-requests")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(input_required_only_where_allowed),
         why: "clients expect a list or a discovery to be complete, and show an error or nothing",
         remedy: "request input only in results of `tools/call`, `prompts/get` and `resources/read`; put `inputRequests` or `requestState` into the result",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"x"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"input_required","requestState":"x"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "logs-only-when-requested",
         area: Area::Modern,
         requirement: "log messages are sent only for requests that enable them",
         sources: &[must("server/utilities/logging#per-request-log-level")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(logs_only_when_requested),
         why: "a client that did not request them cannot show them, and may treat them as an error",
         remedy: "send `notifications/message` only if `_meta` of the request has `io.modelcontextprotocol/logLevel`",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"listing"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/logLevel":"info","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"listing"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"ttlMs":0,"cacheScope":"public"}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

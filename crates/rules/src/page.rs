@@ -1,11 +1,12 @@
 //! The documentation of a rule, as data. Knows nothing about how it is displayed.
 
 use super::judging::link;
-use super::{AppliesTo, Rule};
+use super::{AppliesTo, Examples, Rule};
 use mcproof_record::{RulePage, RuleSource};
 
 impl Rule {
     pub fn page(&self) -> RulePage {
+        let Examples { breaks, keeps } = self.examples();
         let sources = self.sources.iter().map(|law| RuleSource {
             first: law.revisions.start().as_str().into(),
             last: law.revisions.end().as_str().into(),
@@ -29,14 +30,8 @@ impl Rule {
             why: self.why.into(),
             remedy: self.remedy.into(),
             sdks: self.sdks.iter().map(|(sdk, change)| ((*sdk).to_owned(), (*change).to_owned())).collect(),
-            bad: dedent(self.bad),
-            good: dedent(self.good),
+            bad: breaks.into(),
+            good: keeps.into(),
         }
     }
-}
-
-/// An example without the indentation that it has in the source.
-fn dedent(example: &str) -> String {
-    let lines = example.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.collect::<Vec<_>>().join("\n")
 }

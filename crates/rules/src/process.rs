@@ -20,47 +20,22 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a server exits soon after its stdin is closed",
         sources: SHUTDOWN,
         on: AppliesTo::Stdio,
-        tolerance: None,
         judge: Judge::Each(exits_on_end_of_input),
         why: "a host ends a server by closing stdin; a server that ignores it becomes an orphan or has to be killed",
         remedy: "exit when reading stdin returns end of file, even with active timers and open connections",
         sdks: &[("TypeScript", "`process.stdin.on('end', () => process.exit(0))`")],
-        bad: r"
-            ! spawned
-            ! closed stdin
-            ~ 5000
-            ! signal SIGTERM
-            ! exited 0",
-        good: r"
-            ! spawned
-            ! closed stdin
-            ~ 20
-            ! exited 0",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "process-ends-on-sigterm",
         area: Area::Process,
         requirement: "a server exits soon after SIGTERM",
         sources: SHUTDOWN,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(ends_on_sigterm),
         why: "supervisors and containers stop services with SIGTERM; a server that ignores it is killed in the middle of its work and delays every restart",
         remedy: "handle SIGTERM by closing connections and exiting; as the first process of a container, the server has no default handler",
         sdks: &[("TypeScript", "`process.on('SIGTERM', () => process.exit(0))`"), ("Go", "`signal.NotifyContext(ctx, syscall.SIGTERM)`")],
-        bad: r"
-            ! spawned
-            @ terminate!
-            ! signal SIGTERM
-            ~ 5000
-            @ end
-            ! signal SIGKILL",
-        good: r"
-            ! spawned
-            @ terminate
-            ! signal SIGTERM
-            ~ 20
-            ! exited 0",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "calls-leak-no-resources",
@@ -68,7 +43,6 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "the processes and open files of a server do not grow with each call",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         on: AppliesTo::Stdio,
-        tolerance: None,
         judge: Judge::Each(calls_hold_nothing),
         why: "a server that a host runs all day reaches its limit of open files or processes and stops responding",
         remedy: "close what a call opened when it ends, even if it fails: files, sockets, and the pipes of processes",
@@ -77,46 +51,17 @@ pub(super) const RULES: &[Rule] = &[
             ("Python", "`with` and `async with`"),
             ("Go", "`defer file.Close()`"),
         ],
-        bad: r#"
-            @ holding 1 processes and 10 file descriptors after 8 calls of `find`
-            @ call-repeated find
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"find","arguments":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
-            @ holding 1 processes and 18 file descriptors after 8 calls of `find`
-            @ holding 1 processes and 26 file descriptors after 8 calls of `find`
-            @ holding 1 processes and 34 file descriptors after 8 calls of `find`
-            @ at-rest 1 processes and 34 file descriptors after 8 calls of `find`"#,
-        good: r#"
-            @ holding 1 processes and 10 file descriptors after 8 calls of `find`
-            @ call-repeated find
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"find","arguments":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
-            @ holding 1 processes and 18 file descriptors after 8 calls of `find`
-            @ holding 1 processes and 26 file descriptors after 8 calls of `find`
-            @ holding 1 processes and 34 file descriptors after 8 calls of `find`
-            @ at-rest 1 processes and 11 file descriptors after 8 calls of `find`"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "process-leaves-no-children",
         area: Area::Process,
         requirement: "processes that a server starts end with it",
         sources: SHUTDOWN,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(leaves_no_children),
         why: "browsers, databases and watchers pile up with each session until the machine is full",
         remedy: "end all started processes before exiting, also on SIGTERM and when stdin is closed",
-        sdks: &[],
-        bad: r"
-            ! spawned
-            ! closed stdin
-            ! exited 0
-            ! left 4711",
-        good: r"
-            ! spawned
-            ! closed stdin
-            ! exited 0
-            ! left",
+        ..Rule::DEFAULT
     },
 ];
 

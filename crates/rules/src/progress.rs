@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::answers::{Meaning, Pairing, ServerMessage, gathered, messages, shown};
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::probes::PARALLEL_TOKEN;
 use mcproof_analysis::{Attempt, AttemptOutcome};
 use mcproof_protocol::methods;
@@ -30,20 +30,11 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Progress,
         requirement: "progress has a token that a request provided",
         sources: PROGRESS,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(tokens_are_known),
         why: "the client cannot assign the progress to a request, and drops it; a request whose deadline it would extend times out",
         remedy: "send progress only for requests with `_meta.progressToken`, with the same value and type: a string stays a string",
         sdks: &[("TypeScript", "`extra._meta?.progressToken`"), ("Python", "`ctx.report_progress(…)` does it")],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":7}}}
-            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"7","progress":1}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":7}}}
-            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "progress-increases",
@@ -61,22 +52,10 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/patterns/progress#progress-flow",
             },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(progress_grows),
         why: "a progress bar that jumps back looks broken, and clients that wait for more progress treat the request as stuck",
         remedy: "send a number that only increases, and no notification when nothing has changed",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":7}}}
-            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":2}}
-            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":7}}}
-            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}
-            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":2.5}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "progress-ends-with-response",
@@ -94,20 +73,10 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/patterns/progress#implementation-notes",
             },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(progress_ends),
         why: "clients discard the token with the response; later progress is an error in their log, or is assigned to another request",
         remedy: "stop timers, and wait for tasks that send progress before sending the response",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":7}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}
-            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow","_meta":{"progressToken":7}}}
-            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":7,"progress":1}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "progress-tokens-are-unique",
@@ -118,21 +87,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "basic/utilities/progress#progress-flow",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(tokens_are_unique),
         why: "a client reports progress by token, so the server assigns the progress of one request to the other",
         remedy: "use a new token for each request, such as its id",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
-            < {"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"messages":[],"maxTokens":5,"_meta":{"progressToken":1}}}
-            < {"jsonrpc":"2.0","id":"s2","method":"sampling/createMessage","params":{"messages":[],"maxTokens":5,"_meta":{"progressToken":1}}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
-            < {"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"messages":[],"maxTokens":5,"_meta":{"progressToken":1}}}
-            > {"jsonrpc":"2.0","id":"s1","error":{"code":-32601,"message":"Method not found"}}
-            < {"jsonrpc":"2.0","id":"s2","method":"sampling/createMessage","params":{"messages":[],"maxTokens":5,"_meta":{"progressToken":1}}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "canceled-request-gets-no-response",
@@ -150,25 +108,11 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/patterns/cancellation#behavior-requirements",
             },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(canceled_gets_no_response),
         why: "a response long after the cancellation shows that the server kept working, at full cost, on a result that is discarded",
         remedy: "pass the cancellation on to the operations that the handler awaits, and send no response after it",
         sdks: &[("TypeScript", "`extra.signal`"), ("Python", "let `CancelledError` pass"), ("Go", "the handler's `ctx`")],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}
-            > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}
-            < {"jsonrpc":"2.0","id":2,"result":{}}
-            ~ 3000
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}
-            > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}
-            ~ 3000
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}
-            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

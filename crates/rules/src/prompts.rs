@@ -3,7 +3,7 @@
 
 use super::calls::is_refused_as_unknown;
 use super::resources::of_listed;
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{AttemptOutcome, ConversationView};
 use mcproof_analysis::named;
 use mcproof_protocol::error_code;
@@ -22,80 +22,41 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/prompts#getting-a-prompt",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(listed_is_retrievable),
         why: "hosts offer listed prompts as commands; their users get an error",
         remedy: "return a result from `prompts/get` for each listed name; mark the arguments that it needs as required",
-        sdks: &[],
-        bad: r#"
-            @ get-prompt greet
-            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"greet"}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"boom"}}"#,
-        good: r#"
-            @ get-prompt greet
-            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"greet"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"messages":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "prompt-unknown-is-refused",
         area: Area::Resources,
         requirement: "getting a prompt that does not exist returns an error",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/prompts#security" }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(unknown_is_refused),
         why: "a result, even an empty one, goes to a model as if it were a real prompt",
         remedy: "respond with -32602 to a name that is not listed",
-        sdks: &[],
-        bad: r#"
-            @ unknown-prompt nobody
-            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nobody"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"messages":[]}}"#,
-        good: r#"
-            @ unknown-prompt nobody
-            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nobody"}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown prompt"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "prompt-unknown-code",
         area: Area::Resources,
         requirement: "the error for a prompt that does not exist is -32602",
         sources: ERRORS,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(unknown_code),
         why: "the code lets a client distinguish a wrong name from a failing server",
         remedy: "respond with -32602 (invalid params)",
         sdks: &[("Python", "the low-level server turns a `ValueError` into code 0; raise an `McpError` with the code")],
-        bad: r#"
-            @ unknown-prompt nobody
-            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nobody"}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":0,"message":"Unknown prompt"}}"#,
-        good: r#"
-            @ unknown-prompt nobody
-            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"nobody"}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown prompt"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "prompt-missing-argument-is-refused",
         area: Area::Resources,
         requirement: "getting a prompt without a required argument returns an error",
         sources: ERRORS,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(missing_argument_is_refused),
         why: "an incomplete prompt goes to a model without anyone noticing",
         remedy: "check that all required arguments are present, and respond with -32602 if not",
-        sdks: &[],
-        bad: r#"
-            @ prompt-missing-argument greet
-            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"greet","arguments":{}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"messages":[{"role":"user","content":{"type":"text","text":"Hello undefined"}}]}}"#,
-        good: r#"
-            @ prompt-missing-argument greet
-            > {"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"greet","arguments":{}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Missing argument `name`"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "completion-has-at-most-100",
@@ -106,17 +67,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "server/utilities/completion#completion-results",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(completion_has_at_most_100),
         why: "clients reject a longer list as invalid, and show no completions",
         remedy: "send the first 100 values, and indicate the others with `total` and `hasMore`",
-        sdks: &[],
-        bad: COMPLETION_OF_101,
-        good: r#"
-            @ complete name
-            > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":""}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":["Ada","Grace"],"total":2,"hasMore":false}}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "completion-total-is-consistent",
@@ -127,20 +81,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/utilities/completion#completion-results",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(completion_total_is_consistent),
         why: "a host shows that there are more values where there are none, or hides that there are",
         remedy: "set `total` to the number of all values that match and `hasMore` to whether some of them are left out, or omit both",
-        sdks: &[],
-        bad: r#"
-            @ complete name
-            > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":""}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":["Ada","Grace"],"total":7,"hasMore":false}}}"#,
-        good: r#"
-            @ complete name
-            > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":""}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":["Ada","Grace"],"total":7,"hasMore":true}}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "completion-unknown-reference-is-refused",
@@ -151,20 +95,11 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/utilities/completion#error-handling",
         }],
-        on: AppliesTo::Any,
         tolerance: Some("most servers return an empty list"),
         judge: Judge::Each(unknown_reference_is_refused),
         why: "a client with a misspelled name sees an empty list instead of an error",
         remedy: "respond with -32602 if the reference names no existing prompt or template",
-        sdks: &[],
-        bad: r#"
-            @ complete-unknown nobody
-            > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"nobody"},"argument":{"name":"name","value":""}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":[]}}}"#,
-        good: r#"
-            @ complete-unknown nobody
-            > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"nobody"},"argument":{"name":"name","value":""}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"Unknown prompt"}}"#,
+        ..Rule::DEFAULT
     },
 ];
 
@@ -293,8 +228,3 @@ fn unknown_reference_is_refused(conversation: &ConversationView<'_>) -> Judgment
         answer => Judgment::Untestable(format!("a completion for an unknown prompt got {}", answer.describe())),
     }
 }
-
-const COMPLETION_OF_101: &str = r#"
-            @ complete name
-            > {"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{"ref":{"type":"ref/prompt","name":"greet"},"argument":{"name":"name","value":""}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"completion":{"values":["0","1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17","18","19","20","21","22","23","24","25","26","27","28","29","30","31","32","33","34","35","36","37","38","39","40","41","42","43","44","45","46","47","48","49","50","51","52","53","54","55","56","57","58","59","60","61","62","63","64","65","66","67","68","69","70","71","72","73","74","75","76","77","78","79","80","81","82","83","84","85","86","87","88","89","90","91","92","93","94","95","96","97","98","99","100"]}}}"#;

@@ -22,23 +22,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
         RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#statelessness" },
     ],
     on: AppliesTo::Http,
-    tolerance: None,
     judge: Judge::Together(interchangeable),
     why: "a load balancer sends each request to any instance, so with two instances every second request fails",
     remedy: "put the state for later requests into the request (cursors, handles) or into a store that all instances share",
-    sdks: &[],
-    bad: r#"
-        @ replica-list http://127.0.0.1:3001/mcp
-        > POST /mcp content-type: application/json
-        > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-        < 400 content-type: application/json
-        < {"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"Server not initialized"}}"#,
-    good: r#"
-        @ replica-list http://127.0.0.1:3001/mcp
-        > POST /mcp content-type: application/json
-        > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-        < 200 content-type: application/json
-        < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#,
+    ..Rule::DEFAULT
 }];
 
 fn interchangeable(all: &[&ConversationView<'_>]) -> Judgment {

@@ -1,9 +1,7 @@
 //! Resources and their templates: listed resources are readable, others are refused.
 //! Source: server/resources.
 
-use super::rule_definition::{
-    AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions,
-};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView};
 use iri_string::template::UriTemplateStr;
 use mcproof_analysis::named;
@@ -22,20 +20,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/resources#reading-resources",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(listed_can_be_read),
         why: "hosts offer listed resources; their users get an error",
         remedy: "list only existing resources, and accept each URI exactly as it is listed",
-        sdks: &[],
-        bad: r#"
-            @ read demo://a
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"demo://a"}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"boom"}}"#,
-        good: r#"
-            @ read demo://a
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"demo://a"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"demo://a","text":"a"}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "resource-read-names-uri",
@@ -46,20 +34,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "server/resources#resource-contents",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(read_names_uri),
         why: "clients store contents under the URI in them, and then do not find the resource that they requested",
         remedy: "put the URI of the request into each of the `contents`",
-        sdks: &[],
-        bad: r#"
-            @ read demo://a
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"demo://a"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"demo://b","text":"a"}]}}"#,
-        good: r#"
-            @ read demo://a
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"demo://a"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"demo://a/1","text":"a"},{"uri":"demo://a/2","text":"b"}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "resource-unknown-is-refused",
@@ -73,20 +51,10 @@ pub(super) const RULES: &[Rule] = &[
             },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/resources#error-handling" },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(unknown_is_refused),
         why: "after a result, even an empty one, a model assumes that the resource exists and is empty",
         remedy: "respond with an error: -32002 up to 2025-11-25, -32602 since 2026-07-28",
-        sdks: &[],
-        bad: r#"
-            @ unknown-resource mcproof://no/such/resource
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"mcproof://no/such/resource"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"contents":[]}}"#,
-        good: r#"
-            @ unknown-resource mcproof://no/such/resource
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"mcproof://no/such/resource"}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"Resource not found"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "resource-unknown-code",
@@ -96,20 +64,10 @@ pub(super) const RULES: &[Rule] = &[
             RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Should, source: "server/resources#error-handling" },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/resources#error-handling" },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(unknown_code),
         why: "the code lets a client distinguish a removed resource from a failing server",
         remedy: "respond with the code of the negotiated revision",
-        sdks: &[],
-        bad: r#"
-            @ unknown-resource mcproof://no/such/resource
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"mcproof://no/such/resource"}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":0,"message":"Unknown resource"}}"#,
-        good: r#"
-            @ unknown-resource mcproof://no/such/resource
-            > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"mcproof://no/such/resource"}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"Resource not found"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "resource-template-parses",
@@ -120,44 +78,20 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "server/resources#resource-templates",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(template_parses),
         why: "clients ignore a template that they cannot parse",
         remedy: "write variables as `{name}`, and use braces only for variables",
-        sdks: &[],
-        bad: r#"
-            @ list resources/templates/list
-            > {"jsonrpc":"2.0","id":1,"method":"resources/templates/list","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resourceTemplates":[{"name":"a","uriTemplate":"demo://{id"}]}}"#,
-        good: r#"
-            @ list resources/templates/list
-            > {"jsonrpc":"2.0","id":1,"method":"resources/templates/list","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{"resourceTemplates":[{"name":"a","uriTemplate":"demo://{id}{?first,second*}"}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "resource-subscription-works",
         area: Area::Resources,
         requirement: "if `subscribe` is declared, clients can subscribe to listed resources and unsubscribe from them",
         sources: &negotiated("server/resources#subscriptions"),
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(subscription_works),
         why: "a client that relies on updates shows outdated contents",
         remedy: "accept each listed URI, or do not declare `subscribe`",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-            < {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"s","version":"1"}}}
-            @ subscribe demo://a
-            > {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"demo://a"}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"boom"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-            < {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"s","version":"1"}}}
-            @ subscribe demo://a
-            > {"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"demo://a"}}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

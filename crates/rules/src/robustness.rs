@@ -38,48 +38,20 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Robustness,
         requirement: "after a message that is not valid JSON, the next request gets a response",
         sources: super::jsonrpc::MESSAGES,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| survives(all, "malformed-json", "a message that is not valid JSON")),
         why: "a single truncated line ends the whole session",
         remedy: "catch the parse error, respond with -32700 or not at all, and continue with the next line",
-        sdks: &[],
-        bad: r#"
-            @ malformed-json
-            > {"jsonrpc":"2.0","id":1,"method":
-            ! exited 1
-            @ malformed-json-after?
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
-        good: r#"
-            @ malformed-json
-            > {"jsonrpc":"2.0","id":1,"method":
-            @ malformed-json-after
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}
-            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "batch-is-survived",
         area: Area::Robustness,
         requirement: "after an array of messages, the next request gets a response",
         sources: MESSAGES,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| survives(all, "batch", "an array of messages")),
         why: "clients of 2025-03-26 and generic JSON-RPC clients send batches",
         remedy: "respond to an array with an error, with an array, or not at all; but continue reading",
-        sdks: &[],
-        bad: r#"
-            @ batch
-            > [{"jsonrpc":"2.0","id":1,"method":"ping"}]
-            ! exited 1
-            @ batch-after?
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
-        good: r#"
-            @ batch
-            > [{"jsonrpc":"2.0","id":1,"method":"ping"}]
-            @ batch-after
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}
-            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "batch-gets-response",
@@ -90,82 +62,37 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "basic#batching",
         }],
-        on: AppliesTo::Any,
         tolerance: Some("most servers of that revision do not accept batches"),
         judge: Judge::Each(batch_gets_response),
         why: "a client of this revision may put several requests into one array, and waits for their responses",
         remedy: "handle each message of an array, and respond to the requests among them; or support only later revisions, which have no batches",
-        sdks: &[],
-        bad: r#"
-            @ batch
-            > [{"jsonrpc":"2.0","id":"mcproof-batch","method":"tools/list"}]
-            < {"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request"}}
-            @ batch-after
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}
-            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
-        good: r#"
-            @ batch
-            > [{"jsonrpc":"2.0","id":"mcproof-batch","method":"tools/list"}]
-            @ batch-after
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}
-            < [{"jsonrpc":"2.0","id":"mcproof-batch","result":{"tools":[]}}]
-            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "unknown-notification-is-survived",
         area: Area::Robustness,
         requirement: "after an unknown notification, the next request gets a response",
         sources: MESSAGES,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| survives(all, "unknown-notification", "an unknown notification")),
         why: "newer clients send newer notifications without negotiation",
         remedy: "ignore unknown notifications",
-        sdks: &[],
-        bad: r#"
-            @ unknown-notification
-            > {"jsonrpc":"2.0","method":"notifications/mcproof-nothing","params":{}}
-            ! exited 1
-            @ unknown-notification-after?
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
-        good: r#"
-            @ unknown-notification
-            > {"jsonrpc":"2.0","method":"notifications/mcproof-nothing","params":{}}
-            @ unknown-notification-after
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}
-            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "unknown-cancel-is-survived",
         area: Area::Robustness,
         requirement: "after a cancellation of a request that is not under way, the next request gets a response",
         sources: CANCELLATION,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| survives(all, "unknown-cancel", "a cancellation of nothing")),
         why: "a cancellation and a response often cross, so every client sends such a cancellation sooner or later",
         remedy: "ignore cancellations of unknown requests",
-        sdks: &[],
-        bad: r#"
-            @ unknown-cancel
-            > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"mcproof-never-asked"}}
-            ~ 5000
-            @ unknown-cancel-after!
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
-        good: r#"
-            @ unknown-cancel
-            > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"mcproof-never-asked"}}
-            @ unknown-cancel-after
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}
-            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "huge-message-is-survived",
         area: Area::Robustness,
         requirement: "after a message of 4 MiB, the next request gets a response",
         sources: MESSAGES,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| survives(all, "huge-message", "a message of 4 MiB")),
         why: "arguments with a file or an image are that large; a reader with a fixed buffer fails or never finds the next line",
         remedy: "read lines without a length limit, or refuse the message and skip the rest of its line",
@@ -173,43 +100,18 @@ pub(super) const RULES: &[Rule] = &[
             ("Python", "asyncio's `readline` stops at 64 KiB: pass a larger `limit`"),
             ("Go", "`bufio.Scanner` stops at 64 KiB: use `bufio.Reader`"),
         ],
-        bad: r#"
-            @ huge-message
-            > {"jsonrpc":"2.0","id":"huge","method":"ping","params":{"padding":"4194304 times x"}}
-            ! exited 1
-            @ huge-message-after?
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
-        good: r#"
-            @ huge-message
-            > {"jsonrpc":"2.0","id":"huge","method":"ping","params":{"padding":"4194304 times x"}}
-            < {"jsonrpc":"2.0","id":"huge","result":{}}
-            @ huge-message-after
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}
-            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "invalid-utf8-is-survived",
         area: Area::Robustness,
         requirement: "after a message that is not valid UTF-8, the next request gets a response",
         sources: MESSAGES,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| survives(all, "invalid-utf8", "a message that is not valid UTF-8")),
         why: "a path or a text in a legacy encoding ends the whole session",
         remedy: "decode each line separately, and continue with the next one if decoding fails",
         sdks: &[("Python", "`TextIOWrapper(sys.stdin.buffer, encoding=\"utf-8\", errors=\"replace\")`")],
-        bad: r#"
-            @ invalid-utf8
-            > {"jsonrpc":"2.0","id":1,"method":"ping","params":{"text":"?"}}
-            ! exited 1
-            @ invalid-utf8-after?
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
-        good: r#"
-            @ invalid-utf8
-            > {"jsonrpc":"2.0","id":1,"method":"ping","params":{"text":"?"}}
-            @ invalid-utf8-after
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}
-            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "early-request-is-survived",
@@ -220,53 +122,20 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "basic/lifecycle#initialization",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| survives(all, "early-request", "a request before `initialize`")),
         why: "clients that support both eras send `server/discover` first, and fall back to `initialize` on the same connection",
         remedy: "respond to early requests with an error, and wait for `initialize`",
-        sdks: &[],
-        bad: r#"
-            @ early-request
-            > {"jsonrpc":"2.0","id":"early","method":"tools/list","params":{}}
-            ! exited 1
-            @ early-request-after?
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#,
-        good: r#"
-            @ early-request
-            > {"jsonrpc":"2.0","id":"early","method":"tools/list","params":{}}
-            < {"jsonrpc":"2.0","id":"early","error":{"code":-32600,"message":"not initialized"}}
-            @ early-request-after
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "duplicate-id-is-survived",
         area: Area::Robustness,
         requirement: "after two requests with the same id, the next request gets a response",
         sources: MESSAGES,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| survives(all, "duplicate-id", "two requests with the same id")),
         why: "a client that restarts behind a proxy numbers its requests from one again",
         remedy: "respond to the second one with an error, or to both; a request table must not fail on an existing key",
-        sdks: &[],
-        bad: r#"
-            @ duplicate-id
-            > {"jsonrpc":"2.0","id":"twice","method":"ping"}
-            > {"jsonrpc":"2.0","id":"twice","method":"ping"}
-            < {"jsonrpc":"2.0","id":"twice","result":{}}
-            ! exited 1
-            @ duplicate-id-after?
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}"#,
-        good: r#"
-            @ duplicate-id
-            > {"jsonrpc":"2.0","id":"twice","method":"ping"}
-            > {"jsonrpc":"2.0","id":"twice","method":"ping"}
-            < {"jsonrpc":"2.0","id":"twice","result":{}}
-            @ duplicate-id-after
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}
-            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "blank-line-is-survived",
@@ -274,23 +143,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "after a blank line, the next request gets a response",
         sources: LINES,
         on: AppliesTo::Stdio,
-        tolerance: None,
         judge: Judge::Together(|all| survives(all, "blank-line", "a blank line")),
         why: "people who test a server by hand send empty lines, and some clients end messages with two line feeds",
         remedy: "skip blank lines",
-        sdks: &[],
-        bad: "
-            @ blank-line
-            >
-            ! exited 1
-            @ blank-line-after?
-            > {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}",
-        good: "
-            @ blank-line
-            >
-            @ blank-line-after
-            > {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}
-            < {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}",
+        ..Rule::DEFAULT
     },
 ];
 

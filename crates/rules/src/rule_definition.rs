@@ -211,10 +211,6 @@ pub struct Rule {
     pub remedy: &'static str,
     /// What to change with one SDK, by its name.
     pub sdks: &'static [(&'static str, &'static str)],
-    /// A conversation that breaks it, in the notation of [`mcproof_analysis::example`].
-    pub bad: &'static str,
-    /// One that keeps it.
-    pub good: &'static str,
 }
 
 impl RequirementSource {
@@ -229,6 +225,20 @@ impl RequirementSource {
 }
 
 impl Rule {
+    /// Of a rule that holds on every transport, without tolerance and without a word about SDKs. The rest has to be said.
+    pub const DEFAULT: Self = Self {
+        id: "",
+        area: Area::Lifecycle,
+        requirement: "",
+        sources: &[],
+        on: AppliesTo::Any,
+        tolerance: None,
+        judge: Judge::Each(|_| Judgment::Untestable("this rule has no judge".into())),
+        why: "",
+        remedy: "",
+        sdks: &[],
+    };
+
     /// The requirement in the revision of a session; of one that was never published, in the revision before it. `None` also for
     /// what is later than all published ones.
     pub fn requirement_in(&self, version: &str) -> Option<&'static RequirementSource> {

@@ -2,7 +2,7 @@
 //! Source: client/sampling, tool use.
 
 use super::asking_users::{SAMPLING, judged, questions};
-use super::rule_definition::{AppliesTo, Area, Judge, RequirementLevel, RequirementSource, Rule, revisions};
+use super::rule_definition::{Area, Judge, RequirementLevel, RequirementSource, Rule, revisions};
 use mcproof_analysis::wording::excerpt;
 use serde_json::Value;
 
@@ -16,36 +16,20 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Capabilities,
         requirement: "a sampling message with tool results has no other content",
         sources: &[since_2025_11("client/sampling#tool-result-messages")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(|conversation| judged(&questions(conversation), SAMPLING, |question| mixed_results(question.params))),
         why: "model APIs have a separate role for tool results, and refuse a message that mixes them with text",
         remedy: "put only the results into a message with the role `user`, and other content into the next message",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
-            < {"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"maxTokens":5,"messages":[{"role":"assistant","content":{"type":"tool_use","id":"u1","name":"find","input":{}}},{"role":"user","content":[{"type":"text","text":"Here it is:"},{"type":"tool_result","toolUseId":"u1","content":[]}]}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
-            < {"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"maxTokens":5,"messages":[{"role":"assistant","content":{"type":"tool_use","id":"u1","name":"find","input":{}}},{"role":"user","content":[{"type":"tool_result","toolUseId":"u1","content":[]}]}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "sampling-tool-uses-have-results",
         area: Area::Capabilities,
         requirement: "each tool use of a model has its result in the next message, and each result belongs to an earlier tool use",
         sources: &[since_2025_11("client/sampling#tool-use-and-result-balance")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(|conversation| judged(&questions(conversation), SAMPLING, |question| unbalanced(question.params))),
         why: "model APIs refuse a conversation with a tool use without a result, or a result without a tool use",
         remedy: "follow every `tool_use` of the model with a `tool_result` of the same id, even if the tool failed, before any other content",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
-            < {"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"maxTokens":5,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"u1","name":"find","input":{}},{"type":"tool_use","id":"u2","name":"find","input":{}}]},{"role":"user","content":{"type":"tool_result","toolUseId":"u1","content":[]}}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask"}}
-            < {"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"maxTokens":5,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"u1","name":"find","input":{}},{"type":"tool_use","id":"u2","name":"find","input":{}}]},{"role":"user","content":[{"type":"tool_result","toolUseId":"u2","content":[]},{"type":"tool_result","toolUseId":"u1","content":[]}]}]}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

@@ -2,7 +2,7 @@
 
 use super::flaws::{Flaw, told};
 use super::messages::{self, About, MessageFlaw};
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, revisions};
 use super::{ConversationView, WireMessage};
 use mcproof_protocol::{Revision, error_code};
 use serde_json::Value;
@@ -20,26 +20,16 @@ pub(super) const RULES: &[Rule] = &[
             },
             RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Must, source: "schema" },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(matches_schema),
         why: "clients rely on the types of the schema: one validates and refuses the message, another reads a missing member",
         remedy: "send what the schema of the negotiated revision requires; leave absent members out instead of sending null",
-        sdks: &[],
-        bad: r#"
-        > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-        < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"draw","inputSchema":null}]}}"#,
-        good: r#"
-        > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-        < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"draw","inputSchema":{"type":"object"}}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "content-is-base64",
         area: Area::Schema,
         requirement: "the data of images, audio and blobs is Base64: the standard alphabet, padded, without line breaks",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools#image-content" }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(base64_content),
         why: "a client that validates results refuses the whole result; others show a broken image",
         remedy: "encode the bytes with the standard alphabet; no `data:` URL, no URL-safe alphabet, no line breaks",
@@ -48,12 +38,7 @@ pub(super) const RULES: &[Rule] = &[
             ("TypeScript", "`buffer.toString(\"base64\")`"),
             ("Go", "`base64.StdEncoding`; a `[]byte` is encoded automatically"),
         ],
-        bad: r#"
-        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"draw","arguments":{}}}
-        < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","mimeType":"image/png","data":"data:image/png;base64,iVBORw0KGgo="}]}}"#,
-        good: r#"
-        > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"draw","arguments":{}}}
-        < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"image","mimeType":"image/png","data":"iVBORw0KGgo="}]}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

@@ -32,27 +32,10 @@ pub(super) const RULES: &[Rule] = &[
             },
         ],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(authorization_server_is_https),
         why: "without TLS, anyone on the network path can read codes and tokens; clients refuse such addresses",
         remedy: "use `https://` addresses; plain HTTP is allowed only on the local machine",
-        sdks: &[],
-        bad: r#"
-            @ anonymous
-            > POST /mcp
-            < 401
-            @ resource-metadata
-            > GET /.well-known/oauth-protected-resource/mcp
-            < 200 content-type: application/json
-            < {"resource":"https://example.com/mcp","authorization_servers":["http://auth.example.com"]}"#,
-        good: r#"
-            @ anonymous
-            > POST /mcp
-            < 401
-            @ resource-metadata
-            > GET /.well-known/oauth-protected-resource/mcp
-            < 200 content-type: application/json
-            < {"resource":"https://example.com/mcp","authorization_servers":["https://auth.example.com","http://127.0.0.1:9000"]}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "unauthorized-names-scope",
@@ -71,27 +54,11 @@ pub(super) const RULES: &[Rule] = &[
             },
         ],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(unauthorized_names_scope),
         why: "without this, a client requests every scope in the metadata, which is more than it needs",
         remedy: "add `scope=\"…\"` with the scopes of this request to the challenge in `WWW-Authenticate`",
         sdks: &[("TypeScript", "`requireBearerAuth({ requiredScopes: [...] })`")],
-        bad: r#"
-            @ anonymous
-            > POST /mcp
-            < 401 www-authenticate: Bearer realm="mcp"
-            @ resource-metadata
-            > GET /.well-known/oauth-protected-resource/mcp
-            < 200 content-type: application/json
-            < {"resource":"https://example.com/mcp","authorization_servers":["https://auth.example.com"],"scopes_supported":["read","write"]}"#,
-        good: r#"
-            @ anonymous
-            > POST /mcp
-            < 401 www-authenticate: Bearer realm="mcp", scope="read"
-            @ resource-metadata
-            > GET /.well-known/oauth-protected-resource/mcp
-            < 200 content-type: application/json
-            < {"resource":"https://example.com/mcp","authorization_servers":["https://auth.example.com"],"scopes_supported":["read","write"]}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "offline-access-is-not-requested",
@@ -111,27 +78,10 @@ pub(super) const RULES: &[Rule] = &[
             },
         ],
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(offline_access_is_not_requested),
         why: "refresh tokens are a matter of the client and the authorization server; as a scope of the server, `offline_access` makes users consent to more than necessary",
         remedy: "remove `offline_access` from `scopes_supported` and from the challenge",
-        sdks: &[],
-        bad: r#"
-            @ anonymous
-            > POST /mcp
-            < 401
-            @ resource-metadata
-            > GET /.well-known/oauth-protected-resource/mcp
-            < 200 content-type: application/json
-            < {"resource":"https://example.com/mcp","authorization_servers":["https://auth.example.com"],"scopes_supported":["read","offline_access"]}"#,
-        good: r#"
-            @ anonymous
-            > POST /mcp
-            < 401
-            @ resource-metadata
-            > GET /.well-known/oauth-protected-resource/mcp
-            < 200 content-type: application/json
-            < {"resource":"https://example.com/mcp","authorization_servers":["https://auth.example.com"],"scopes_supported":["read"]}"#,
+        ..Rule::DEFAULT
     },
 ];
 

@@ -39,20 +39,7 @@ pub(super) const RULES: &[Rule] = &[
             ("Python", "`TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_origins=[...])`"),
             ("rmcp", "`StreamableHttpServerConfig` with `allowed_origins`"),
         ],
-        bad: r"
-            @ plain
-            > POST /mcp
-            < 200
-            @ evil-origin
-            > POST /mcp origin: https://mcproof-evil.example
-            < 200",
-        good: r"
-            @ plain
-            > POST /mcp
-            < 200
-            @ evil-origin
-            > POST /mcp origin: https://mcproof-evil.example
-            < 403",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "host-is-validated",
@@ -68,20 +55,7 @@ pub(super) const RULES: &[Rule] = &[
             ("TypeScript", "`enableDnsRebindingProtection: true` with `allowedHosts`, or `createMcpExpressApp()`"),
             ("Python", "`TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_hosts=[...])`"),
         ],
-        bad: r"
-            @ plain
-            > POST /mcp
-            < 200
-            @ evil-host
-            > POST /mcp host: mcproof-evil.example
-            < 200",
-        good: r"
-            @ plain
-            > POST /mcp
-            < 200
-            @ evil-host
-            > POST /mcp host: mcproof-evil.example
-            < 403",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "origin-absent-is-accepted",
@@ -89,29 +63,16 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a request without `Origin` is served",
         sources: WARNING,
         on: AppliesTo::Web,
-        tolerance: None,
         judge: Judge::Each(origin_absent_is_accepted),
         why: "only browsers send the header, so every other client is locked out",
         remedy: "check `Origin` only if it is present",
-        sdks: &[],
-        bad: r"
-            @ plain
-            > POST /mcp
-            < 403
-            @ own-origin
-            > POST /mcp origin: http://127.0.0.1:3000
-            < 200",
-        good: r"
-            @ plain
-            > POST /mcp
-            < 200",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "errors-hide-stack-traces",
         area: Area::Security,
         requirement: "an error contains no stack trace",
         sources: PRACTICE,
-        on: AppliesTo::Any,
         tolerance: Some("good practice, not a requirement of the specification"),
         judge: Judge::Each(errors_hide_stack_traces),
         why: "attackers look for paths, versions and the structure of the code, and a model wastes context on them",
@@ -120,30 +81,18 @@ pub(super) const RULES: &[Rule] = &[
             ("TypeScript", "express shows traces unless `NODE_ENV=production`; write an error handler"),
             ("FastMCP", "`FastMCP(mask_error_details=True)`"),
         ],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"Traceback (most recent call last):\n  File \"/srv/app.py\", line 12, in add"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add"}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"add needs the arguments a and b"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "errors-hide-secrets",
         area: Area::Security,
         requirement: "an error contains no passwords, keys or tokens",
         sources: PRACTICE,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(errors_hide_secrets),
         why: "errors go to the model, its provider, and every log in between",
         remedy: "replace error messages of libraries with your own",
         sdks: &[("FastMCP", "`FastMCP(mask_error_details=True)`")],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"cannot connect to postgres://app:correct-horse@db:5432/app"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"cannot connect to the database"}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

@@ -19,19 +19,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a session id consists of visible ASCII characters",
         sources: MUST,
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Together(id_is_visible_ascii),
         why: "proxies and clients change or refuse other characters in a header",
         remedy: "use a UUID, or Base64 without line breaks",
-        sdks: &[],
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"initialize"}
-            < 200 mcp-session-id: my session"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"initialize"}
-            < 200 mcp-session-id: 1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "session-ids-differ",
@@ -39,25 +30,11 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "no two sessions have the same id",
         sources: SHOULD,
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(ids_differ),
         why: "two clients share one session: each gets responses for the other, and ends the session for both",
         remedy: "generate a new random id for each `initialize`",
         sdks: &[("TypeScript", "`sessionIdGenerator: () => randomUUID()`, and a separate transport for each session")],
-        bad: r"
-            @ session
-            > POST /mcp
-            < 200 mcp-session-id: 1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77
-            @ session
-            > POST /mcp
-            < 200 mcp-session-id: 1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77",
-        good: r"
-            @ session
-            > POST /mcp
-            < 200 mcp-session-id: 1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77
-            @ session
-            > POST /mcp
-            < 200 mcp-session-id: 0b7c2d4e-7d51-4f0a-8a94-9ee0c2c1d2a6",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "session-id-is-unguessable",
@@ -65,25 +42,11 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a session id cannot be guessed from other session ids",
         sources: SHOULD,
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(id_is_unguessable),
         why: "anyone who guesses a session id can send requests in that session and read its messages",
         remedy: "generate the id with a cryptographic random number generator, with at least 128 bits",
         sdks: &[("TypeScript", "`sessionIdGenerator: () => randomUUID()`"), ("Python", "`uuid.uuid4().hex` or `secrets.token_urlsafe()`")],
-        bad: r"
-            @ session
-            > POST /mcp
-            < 200 mcp-session-id: session-000000000041
-            @ session
-            > POST /mcp
-            < 200 mcp-session-id: session-000000000042",
-        good: r"
-            @ session
-            > POST /mcp
-            < 200 mcp-session-id: 1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77
-            @ session
-            > POST /mcp
-            < 200 mcp-session-id: 0b7c2d4e-7d51-4f0a-8a94-9ee0c2c1d2a6",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "session-unknown-gets-404",
@@ -91,31 +54,11 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a request with an unknown session id gets status 404",
         sources: MUST,
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(unknown_gets_404),
         why: "404 makes a client start a new session; with another status, every client fails permanently after the server restarts",
         remedy: "respond with 404 if the id in `Mcp-Session-Id` is unknown, and with 400 only if the header is missing",
         sdks: &[("TypeScript", "in the handler of POST: `if (id && !transports[id]) return response.status(404).end()`")],
-        bad: r"
-            @ session
-            > POST /mcp
-            < 200 mcp-session-id: 1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77
-            @ plain
-            > POST /mcp
-            < 200
-            @ unknown-session
-            > POST /mcp mcp-session-id: 6b1d0a52
-            < 400",
-        good: r"
-            @ session
-            > POST /mcp
-            < 200 mcp-session-id: 1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77
-            @ plain
-            > POST /mcp
-            < 200
-            @ unknown-session
-            > POST /mcp mcp-session-id: 6b1d0a52
-            < 404",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "session-ended-gets-404",
@@ -123,31 +66,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a request in an ended session gets status 404",
         sources: MUST,
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(ended_gets_404),
         why: "404 makes a client start a new session; a session that still works after DELETE was not ended",
         remedy: "remove the session on DELETE, and respond with 404 from then on",
-        sdks: &[],
-        bad: r"
-            @ session
-            > POST /mcp
-            < 200 mcp-session-id: 1868a90c
-            @ delete
-            > DELETE /mcp mcp-session-id: 1868a90c
-            < 200
-            @ deleted-session
-            > POST /mcp mcp-session-id: 1868a90c
-            < 200",
-        good: r"
-            @ session
-            > POST /mcp
-            < 200 mcp-session-id: 1868a90c
-            @ delete
-            > DELETE /mcp mcp-session-id: 1868a90c
-            < 200
-            @ deleted-session
-            > POST /mcp mcp-session-id: 1868a90c
-            < 404",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "session-missing-gets-400",
@@ -155,31 +77,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a server with sessions responds with 400 to a request without a session id",
         sources: SHOULD,
         on: AppliesTo::Http,
-        tolerance: None,
         judge: Judge::Each(missing_gets_400),
         why: "400 shows a client that the header is missing; serving such a request may use another client's session",
         remedy: "respond with 400 if `Mcp-Session-Id` is missing in any request except `initialize`",
-        sdks: &[],
-        bad: r"
-            @ session
-            > POST /mcp
-            < 200 mcp-session-id: 1868a90c
-            @ plain
-            > POST /mcp
-            < 200
-            @ no-session
-            > POST /mcp
-            < 422",
-        good: r"
-            @ session
-            > POST /mcp
-            < 200 mcp-session-id: 1868a90c
-            @ plain
-            > POST /mcp
-            < 200
-            @ no-session
-            > POST /mcp
-            < 400",
+        ..Rule::DEFAULT
     },
 ];
 

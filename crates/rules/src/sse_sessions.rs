@@ -28,7 +28,6 @@ pub(super) const RULES: &[Rule] = &[
             source: "https://modelcontextprotocol.io/specification/2024-11-05/basic/transports#http-with-sse",
         }],
         on: AppliesTo::Sse,
-        tolerance: None,
         judge: Judge::Together(responses_come_on_their_streams),
         why: "one user reads the response to another user, who waits in vain; the bug stays hidden with a single client",
         remedy: "create a transport with its own session id for each stream, and look it up with the id in the endpoint of each POST",
@@ -36,23 +35,7 @@ pub(super) const RULES: &[Rule] = &[
             ("TypeScript", "`transports[transport.sessionId] = transport` at each GET, not one variable `transport` for all"),
             ("Python", "one `SseServerTransport` serves all streams; do not write to the streams directly"),
         ],
-        bad: r#"
-            > GET /sse accept: text/event-stream
-            < 200 content-type: text/event-stream
-            < event: endpoint\ndata: /messages?session=6b1d0a52
-            < data: {"jsonrpc":"2.0","id":"a","result":{"tools":[]}}
-            @ own-stream a
-            > POST /messages?session=1868a90c
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list"}
-            < 202"#,
-        good: r#"
-            > GET /sse accept: text/event-stream
-            < 200 content-type: text/event-stream
-            < event: endpoint\ndata: /messages?session=1868a90c
-            @ own-stream a
-            > POST /messages?session=1868a90c
-            > {"jsonrpc":"2.0","id":"a","method":"tools/list"}
-            < data: {"jsonrpc":"2.0","id":"a","result":{"tools":[]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "sse-session-is-unguessable",
@@ -60,7 +43,6 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "over HTTP+SSE, the endpoint of a stream cannot be guessed from other endpoints",
         sources: &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Security, source: "" }],
         on: AppliesTo::Sse,
-        tolerance: None,
         judge: Judge::Each(endpoint_is_unguessable),
         why: "anyone who guesses the endpoint of another client can post requests in its session, and the responses come on its stream",
         remedy: "put a random id into the endpoint, from a cryptographic random number generator and with at least 128 bits",
@@ -68,20 +50,7 @@ pub(super) const RULES: &[Rule] = &[
             ("TypeScript", "`randomUUID()`, as `SSEServerTransport` does"),
             ("Python", "`uuid.uuid4().hex`, as `SseServerTransport` does"),
         ],
-        bad: r"
-            > GET /sse accept: text/event-stream
-            < 200 content-type: text/event-stream
-            < event: endpoint\ndata: /messages?session=41
-            > GET /sse accept: text/event-stream
-            < 200 content-type: text/event-stream
-            < event: endpoint\ndata: /messages?session=42",
-        good: r"
-            > GET /sse accept: text/event-stream
-            < 200 content-type: text/event-stream
-            < event: endpoint\ndata: /messages?session=1868a90c-1f3e-4e0b-9c58-3f1f8a3b5c77
-            > GET /sse accept: text/event-stream
-            < 200 content-type: text/event-stream
-            < event: endpoint\ndata: /messages?session=0b7c2d4e-7d51-4f0a-8a94-9ee0c2c1d2a6",
+        ..Rule::DEFAULT
     },
     Rule {
         id: "sse-unknown-session-is-refused",
@@ -89,21 +58,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "over HTTP+SSE, a message to the endpoint of an unknown stream is refused",
         sources: &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Should, source: "" }],
         on: AppliesTo::Sse,
-        tolerance: None,
         judge: Judge::Each(unknown_session_is_refused),
         why: "a client whose stream has ended gets a success status, and waits for a response that cannot arrive",
         remedy: "respond with 404 if no stream has the id in the endpoint",
-        sdks: &[],
-        bad: r#"
-            @ unknown-stream
-            > POST /messages?session=6b1d0a52
-            > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}
-            < 202"#,
-        good: r#"
-            @ unknown-stream
-            > POST /messages?session=6b1d0a52
-            > {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a"}}
-            < 404"#,
+        ..Rule::DEFAULT
     },
 ];
 

@@ -6,7 +6,7 @@
 
 use super::ConversationView;
 use super::flaws::{Flaw, told};
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, revisions};
 use mcproof_analysis::{Attempt, AttemptOutcome, WireMessage};
 use mcproof_protocol::Revision;
 use mcproof_record::{FrameId, Probed};
@@ -30,46 +30,10 @@ pub(super) const RULES: &[Rule] = &[
             },
             RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Security, source: "schema#toolannotations" },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| unchanged(all, "state-call", "readOnlyHint")),
         why: "hosts call read-only tools without asking their user",
         remedy: "set `readOnlyHint` to false, or move the change into a separate tool",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"peek","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object"}}]}}
-            @ observe resource `queue://size`
-            > {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"queue://size"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"contents":[{"uri":"queue://size","text":"3"}]}}
-            @ observe resource `queue://size`
-            > {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"queue://size"}}
-            < {"jsonrpc":"2.0","id":3,"result":{"contents":[{"uri":"queue://size","text":"3"}]}}
-            @ state-call peek
-            > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"peek","arguments":{}}}
-            < {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"a"}]}}
-            @ observe resource `queue://size`
-            > {"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"queue://size"}}
-            < {"jsonrpc":"2.0","id":5,"result":{"contents":[{"uri":"queue://size","text":"2"}]}}
-            ~ 1100
-            @ observe resource `queue://size`
-            > {"jsonrpc":"2.0","id":6,"method":"resources/read","params":{"uri":"queue://size"}}
-            < {"jsonrpc":"2.0","id":6,"result":{"contents":[{"uri":"queue://size","text":"2"}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"peek","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object"}}]}}
-            @ observe resource `queue://size`
-            > {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"queue://size"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"contents":[{"uri":"queue://size","text":"3"}]}}
-            @ observe resource `queue://size`
-            > {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"queue://size"}}
-            < {"jsonrpc":"2.0","id":3,"result":{"contents":[{"uri":"queue://size","text":"3"}]}}
-            @ state-call peek
-            > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"peek","arguments":{}}}
-            < {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"a"}]}}
-            @ observe resource `queue://size`
-            > {"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"queue://size"}}
-            < {"jsonrpc":"2.0","id":5,"result":{"contents":[{"uri":"queue://size","text":"3"}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "idempotent-changes-nothing-twice",
@@ -83,46 +47,10 @@ pub(super) const RULES: &[Rule] = &[
             },
             RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Must, source: "schema#toolannotations" },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| unchanged(all, "state-call-again", "idempotentHint")),
         why: "clients repeat an idempotent call after its response was lost",
         remedy: "remove `idempotentHint`, or check whether the requested change was already made",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"put","annotations":{"readOnlyHint":false,"idempotentHint":true},"inputSchema":{"type":"object"}}]}}
-            @ observe resource `queue://size`
-            > {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"queue://size"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"contents":[{"uri":"queue://size","text":"1"}]}}
-            @ observe resource `queue://size`
-            > {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"queue://size"}}
-            < {"jsonrpc":"2.0","id":3,"result":{"contents":[{"uri":"queue://size","text":"1"}]}}
-            @ state-call-again put
-            > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"put","arguments":{}}}
-            < {"jsonrpc":"2.0","id":4,"result":{"content":[]}}
-            @ observe resource `queue://size`
-            > {"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"queue://size"}}
-            < {"jsonrpc":"2.0","id":5,"result":{"contents":[{"uri":"queue://size","text":"2"}]}}
-            ~ 1100
-            @ observe resource `queue://size`
-            > {"jsonrpc":"2.0","id":6,"method":"resources/read","params":{"uri":"queue://size"}}
-            < {"jsonrpc":"2.0","id":6,"result":{"contents":[{"uri":"queue://size","text":"2"}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"put","annotations":{"readOnlyHint":false,"idempotentHint":true},"inputSchema":{"type":"object"}}]}}
-            @ observe resource `queue://size`
-            > {"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"queue://size"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"contents":[{"uri":"queue://size","text":"1"}]}}
-            @ observe resource `queue://size`
-            > {"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"queue://size"}}
-            < {"jsonrpc":"2.0","id":3,"result":{"contents":[{"uri":"queue://size","text":"1"}]}}
-            @ state-call-again put
-            > {"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"put","arguments":{}}}
-            < {"jsonrpc":"2.0","id":4,"result":{"content":[]}}
-            @ observe resource `queue://size`
-            > {"jsonrpc":"2.0","id":5,"method":"resources/read","params":{"uri":"queue://size"}}
-            < {"jsonrpc":"2.0","id":5,"result":{"contents":[{"uri":"queue://size","text":"1"}]}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

@@ -30,7 +30,6 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a server writes only messages to stdout",
         sources: TRANSPORT,
         on: AppliesTo::Stdio,
-        tolerance: None,
         judge: Judge::Each(only_messages),
         why: "a client reads each line as a message; on any other line, some clients log an error, some disconnect, some wait forever",
         remedy: "write logs to stderr, and look for print statements in libraries",
@@ -38,13 +37,7 @@ pub(super) const RULES: &[Rule] = &[
             ("Python", "logging goes to stderr by default; `print(…, file=sys.stderr)`"),
             ("TypeScript", "`console.error` instead of `console.log`"),
         ],
-        bad: r#"
-            < Listening on stdio
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "stdio-message-on-one-line",
@@ -52,20 +45,11 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a message contains no line break",
         sources: TRANSPORT,
         on: AppliesTo::Stdio,
-        tolerance: None,
         judge: Judge::Each(one_line),
         why: "a line break ends a message, so a client gets fragments that are not valid JSON, and its request gets no response",
         remedy: "serialize messages without indentation",
         sdks: &[("Python", "`json.dumps(message)` without `indent`"), ("TypeScript", "`JSON.stringify(message)` without a third argument")],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {
-            <   "jsonrpc": "2.0", "id": 1,
-            <   "result": {}
-            < }"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "stdio-line-is-terminated",
@@ -73,7 +57,6 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "each message ends with a line feed",
         sources: TRANSPORT,
         on: AppliesTo::Stdio,
-        tolerance: None,
         judge: Judge::Each(terminated),
         why: "a client waits for the end of the line, then finds two messages on one line and reads neither",
         remedy: "write the line feed with the message, in one call, and flush",
@@ -81,15 +64,7 @@ pub(super) const RULES: &[Rule] = &[
             ("Python", "`print(text, flush=True)` or `stdout.write(text + \"\\n\")`"),
             ("TypeScript", "`process.stdout.write(text + '\\n')`"),
         ],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}{"jsonrpc":"2.0","id":2,"result":{}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            > {"jsonrpc":"2.0","id":2,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}
-            < {"jsonrpc":"2.0","id":2,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "stdio-is-utf8",
@@ -97,17 +72,11 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "messages are UTF-8",
         sources: ENCODING,
         on: AppliesTo::Stdio,
-        tolerance: None,
         judge: Judge::Each(utf8),
         why: "clients replace letters with a replacement character, or drop the whole message",
         remedy: "set the encoding of stdout to UTF-8, regardless of the system's encoding",
         sdks: &[("Python", "`sys.stdout.reconfigure(encoding=\"utf-8\")`, or PYTHONUTF8=1")],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"gr\xfcn"}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"grün"}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "stdio-has-no-bom",
@@ -115,17 +84,11 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "no byte order mark stands before a message",
         sources: TRANSPORT,
         on: AppliesTo::Stdio,
-        tolerance: None,
         judge: Judge::Each(no_bom),
         why: "to a JSON parser it is an unexpected character, and the message, usually the handshake, is lost",
         remedy: "write UTF-8 without a byte order mark",
         sdks: &[("C#", "`new UTF8Encoding(encoderShouldEmitUTF8Identifier: false)`")],
-        bad: "
-            > {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}
-            < \u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "stdio-ends-lines-with-lf",
@@ -133,17 +96,11 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "lines end with a line feed alone",
         sources: HABITS,
         on: AppliesTo::Stdio,
-        tolerance: None,
         judge: Judge::Each(line_feeds),
         why: "JSON allows the carriage return, but clients that compare or count bytes fail on it",
         remedy: "open stdout in binary mode, or write \"\\n\" and prevent the runtime from translating it",
         sdks: &[("Python", "`sys.stdout.reconfigure(newline=\"\\n\")`")],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}\r"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "stdio-has-no-blank-lines",
@@ -151,18 +108,10 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "there are no blank lines between messages",
         sources: HABITS,
         on: AppliesTo::Stdio,
-        tolerance: None,
         judge: Judge::Each(no_blank_lines),
         why: "a blank line is not a message; strict clients report an error for each of them",
         remedy: "write one line feed after each message",
-        sdks: &[],
-        bad: "
-            > {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}
-            < {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}
-            <",
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

@@ -1,7 +1,7 @@
 //! Streams of notifications that a modern client requests.
 //! Source: 2026-07-28, basic/patterns/subscriptions.
 
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, WireMessage};
 use mcproof_protocol::methods;
 use mcproof_record::ProbeOutcome;
@@ -17,62 +17,30 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Modern,
         requirement: "a subscription begins with its acknowledgement",
         sources: &[must("basic/patterns/subscriptions#acknowledgment")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(is_acknowledged_first),
         why: "only the acknowledgement shows a client from when on it gets every notification, and which ones it will not get",
         remedy: "send `notifications/subscriptions/acknowledged` as soon as the request is taken, before anything else",
-        sdks: &[],
-        bad: r#"
-            @ listen
-            > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#,
-        good: r#"
-            @ listen
-            > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "listen-notifications-are-tagged",
         area: Area::Modern,
         requirement: "every message of a subscription carries its id",
         sources: &[must("basic/patterns/subscriptions#receiving-notifications")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(notifications_are_tagged),
         why: "over stdio, all subscriptions share one channel, and only the id distinguishes them",
         remedy: "put the id of the `subscriptions/listen` request, with its type, into `_meta` as `io.modelcontextprotocol/subscriptionId`",
-        sdks: &[],
-        bad: r#"
-            @ listen
-            > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true}}}"#,
-        good: r#"
-            @ listen
-            > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "listen-filter-is-honored",
         area: Area::Modern,
         requirement: "a server sends only kinds of notifications that the client requested",
         sources: &[must("basic/patterns/subscriptions#opening-a-stream")],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(filter_is_honored),
         why: "a client treats a notification that it did not request as an error, or wakes up needlessly",
         remedy: "store the filter of each subscription, and check it before sending",
-        sdks: &[],
-        bad: r#"
-            @ listen
-            > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"promptsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"promptsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
-            < {"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#,
-        good: r#"
-            @ listen
-            > {"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"promptsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}
-            < {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"promptsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}
-            < {"jsonrpc":"2.0","method":"notifications/prompts/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

@@ -20,20 +20,7 @@ const REVISION: Revisions = Revision::V2025_11_25..=Revision::V2025_11_25;
 const REFUSED_IN_RESULT: Option<&str> = Some("the call is refused all the same, with an `isError` result, as by the TypeScript SDK");
 
 /// The fields that these rules have in common.
-const OF_TASKS: Rule = Rule {
-    id: "",
-    area: Area::Calls,
-    requirement: "",
-    sources: &[],
-    on: AppliesTo::Any,
-    tolerance: None,
-    judge: Judge::Each(|_| Judgment::Pass),
-    why: "",
-    remedy: "",
-    sdks: &[],
-    bad: "",
-    good: "",
-};
+const OF_TASKS: Rule = Rule { area: Area::Calls, ..Rule::DEFAULT };
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -47,14 +34,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(undeclared_is_ignored),
         why: "a client that sees no declared tasks expects the result of the tool, and never requests that of a task",
         remedy: "declare `tasks.requests.tools.call`, or ignore the parameter `task`",
-        bad: r#"
-            @ task-undeclared feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}"#,
-        good: r#"
-            @ task-undeclared feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -68,14 +47,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(returns_task),
         why: "a client that requested a task waits for its id, and cannot interpret another result",
         remedy: "respond to a call with `task` with a result that has the member `task`, and return the result of the tool from `tasks/result`",
-        bad: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
-        good: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -89,14 +60,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(starts_as_working),
         why: "clients display the status of a task, and do not poll a task that has ended",
         remedy: "store the task as `working` before its work begins, and return it in this status",
-        bad: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"input_required","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}"#,
-        good: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -110,20 +73,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(ids_differ),
         why: "a request for one task gets the status or the result of another one",
         remedy: "use a random id for each task, such as a UUID",
-        bad: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":7,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}"#,
-        good: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":7,"result":{"task":{"taskId":"t2","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -137,26 +86,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(end_is_final),
         why: "clients stop polling when a task has ended, and miss later changes",
         remedy: "check the status before changing it: `completed`, `failed` and `cancelled` are final, even if the work ends after a cancellation",
-        bad: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-cancel t1
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"cancelled","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
-            @ task-status at last
-            > {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":3,"result":{"taskId":"t1","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
-        good: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-cancel t1
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"cancelled","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
-            @ task-status at last
-            > {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":3,"result":{"taskId":"t1","status":"cancelled","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -170,26 +99,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(result_waits),
         why: "a client accepts the first response as the result, and does not repeat the request",
         remedy: "wait for the end of the task before responding to `tasks/result`",
-        bad: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-result t1
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no"}}
-            @ task-status after its result
-            > {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":3,"result":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
-        good: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-result t1
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}}
-            @ task-status after its result
-            > {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":3,"result":{"taskId":"t1","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -203,32 +112,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(result_is_stable),
         why: "a client whose connection broke requests the result again, and gets none or a different one",
         remedy: "store the result as long as the task exists, and return it from `tasks/result` as the call would have returned it",
-        bad: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-result t1
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}}
-            @ task-status after its result
-            > {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":3,"result":{"taskId":"t1","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
-            @ task-result-again t1
-            > {"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"no"}}"#,
-        good: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-result t1
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}}
-            @ task-status after its result
-            > {"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":3,"result":{"taskId":"t1","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
-            @ task-result-again t1
-            > {"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"done"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -242,20 +125,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(result_names_its_task),
         why: "a client with several tasks assigns the result to the wrong one",
         remedy: "set `io.modelcontextprotocol/related-task` in the `_meta` of `tasks/result` to the requested `taskId`",
-        bad: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-result t1
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t2"}}}}"#,
-        good: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-result t1
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"done"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -269,20 +138,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(names_no_related_task),
         why: "the two ids can differ, and clients may use either",
         remedy: "leave `io.modelcontextprotocol/related-task` out of the results of `tasks/get`, `tasks/list` and `tasks/cancel`, and of `notifications/tasks/status`",
-        bad: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-status after it was made
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t1"}}}}"#,
-        good: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-status after it was made
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -296,20 +151,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(id_in_params_takes_precedence),
         why: "a client that forwards `_meta` of an earlier message gets the status of another task",
         remedy: "read `params.taskId`, and ignore `io.modelcontextprotocol/related-task` in these requests",
-        bad: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-status with another task in `_meta`
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t2"}}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t2","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
-        good: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-status with another task in `_meta`
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t2"}}}}
-            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -319,26 +160,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(list_has_each),
         why: "after a restart, clients find their tasks through the list, and lose those that are missing",
         remedy: "list all tasks that this client may access, including running ones",
-        bad: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-status after it was made
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
-            @ task-list t1
-            > {"jsonrpc":"2.0","id":3,"method":"tasks/list","params":{}}
-            < {"jsonrpc":"2.0","id":3,"result":{"tasks":[]}}"#,
-        good: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-status after it was made
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
-            @ task-list t1
-            > {"jsonrpc":"2.0","id":3,"method":"tasks/list","params":{}}
-            < {"jsonrpc":"2.0","id":3,"result":{"tasks":[{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}]}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -352,20 +173,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(cancel_cancels),
         why: "the client shows a task that is still running, and its user cancels it again",
         remedy: "set the status before responding to `tasks/cancel`, then stop the work",
-        bad: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-cancel t1
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
-        good: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-cancel t1
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"cancelled","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -379,26 +186,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(ended_cannot_be_canceled),
         why: "the client reports as canceled a task that had already ended",
         remedy: "respond to `tasks/cancel` with -32602 if the status is `completed`, `failed` or `cancelled`",
-        bad: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-status after its result
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
-            @ task-cancel-ended t1
-            > {"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":3,"result":{"taskId":"t1","status":"cancelled","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
-        good: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-status after its result
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
-            @ task-cancel-ended t1
-            > {"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"no"}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -412,14 +199,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(unknown_is_refused),
         why: "clients discard a task after this error, and retry after any other",
         remedy: "respond with -32602 to `tasks/get`, `tasks/result` and `tasks/cancel` with an unknown id, and to `tasks/list` with an unknown cursor",
-        bad: r#"
-            @ task-unknown tasks/get
-            > {"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"t9"}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"no"}}"#,
-        good: r#"
-            @ task-unknown tasks/get
-            > {"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"t9"}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -433,14 +212,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(forbidden_is_refused),
         why: "a client that expects a task cannot interpret a result",
         remedy: "check the `taskSupport` of the tool, and respond with -32601 if it is missing or `forbidden` and the call has `task`",
-        bad: r#"
-            @ task-forbidden feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
-        good: r#"
-            @ task-forbidden feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000}}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -454,14 +225,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(needed_is_wanted),
         why: "a client waits for the result of long work until its request times out",
         remedy: "check the `taskSupport` of the tool, and respond with -32601 if it is `required` and the call has no `task`",
-        bad: r#"
-            @ task-needed feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
-        good: r#"
-            @ task-needed feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed"}}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -475,22 +238,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(progress_ends_with_task),
         why: "clients discard the token when a task ends; later progress is an error in their log, or is assigned to another request",
         remedy: "stop reporting progress before setting the status",
-        bad: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            @ task-status after its result
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}
-            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1}}"#,
-        good: r#"
-            @ task-create feed
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"t1","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}}
-            < {"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1}}
-            @ task-status after its result
-            > {"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":"t1"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"taskId":"t1","status":"completed","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000}}"#,
         ..OF_TASKS
     },
     Rule {
@@ -512,24 +259,6 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(id_is_unguessable),
         why: "anyone who guesses a task id can read its result, respond to its requests, or cancel it",
         remedy: "generate the id with a cryptographic random number generator, with at least 128 bits",
-        bad: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"task-41","status":"working"}}}
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"task-42","status":"working"}}}"#,
-        good: r#"
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":1,"result":{"task":{"taskId":"9f0c2a7e-5d7b-4b7e-9a44-0d6f5b8c1e21","status":"working"}}}
-            > POST /mcp
-            > {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"feed","task":{"ttl":60000},"_meta":{"progressToken":"p"}}}
-            < 200 content-type: application/json
-            < {"jsonrpc":"2.0","id":2,"result":{"task":{"taskId":"1b7d64c3-8a0e-4f52-b3c9-77e2ad90f6b5","status":"working"}}}"#,
         ..OF_TASKS
     },
 ];

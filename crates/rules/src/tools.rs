@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::flaws::{Flaw, each_tool, name_of, told};
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, revisions};
 use super::tool_schema::{foreign_references, invalid_schema, undeclared, unfit_defaults};
 use mcproof_analysis::json_schema::{TooCostly, explodes};
 use mcproof_analysis::texts::{control_character, hidden_character};
@@ -48,8 +48,6 @@ pub(super) const RULES: &[Rule] = &[
             RequirementSource { revisions: revisions::BEFORE_2025_11, level: RequirementLevel::Portability, source: "server/tools#tool" },
             RequirementSource { revisions: revisions::SINCE_2025_11, level: RequirementLevel::Should, source: "server/tools#tool-names" },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| unportable(tool).into_iter().collect())),
         why: "hosts pass the names to model APIs that allow no other characters, and drop such a tool or all tools",
         remedy: "rename the tool; put the human-readable name into `title`",
@@ -59,12 +57,7 @@ pub(super) const RULES: &[Rule] = &[
             ("TypeScript", "the first argument of `registerTool`"),
             ("rmcp", "`#[tool(name = \"…\")]`"),
         ],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get weather!","inputSchema":{"type":"object"}}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"}}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "tool-name-has-at-most-64-characters",
@@ -75,26 +68,16 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Portability,
             source: "https://github.com/microsoft/foundry-dev-tools/issues/201",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| long_for_hosts(tool).into_iter().collect())),
         why: "several model vendors allow 64 characters, and hosts add the server's name as a prefix",
         remedy: "shorten the name; put details into the description",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_the_weather_forecast_of_the_next_seven_days_for_a_city_or_a_zip_code","inputSchema":{"type":"object"}}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_forecast","inputSchema":{"type":"object"}}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "tool-has-description",
         area: Area::Tools,
         requirement: "a tool has a description",
         sources: PRACTICE,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| without_description(tool).into_iter().collect())),
         why: "a model chooses tools by their descriptions; without one it has to guess",
         remedy: "describe in a sentence or two what the tool does and when to use it",
@@ -105,12 +88,7 @@ pub(super) const RULES: &[Rule] = &[
             ("rmcp", "the doc comment, or `#[tool(description = \"…\")]`"),
             ("Go", "`mcp.Tool{Description: \"…\"}`"),
         ],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"}}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","description":"The weather of a city now","inputSchema":{"type":"object"}}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "tool-description-is-short",
@@ -121,35 +99,20 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Portability,
             source: "https://github.com/getsentry/sentry-mcp/issues/106",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| long_description(tool).into_iter().collect())),
         why: "some hosts truncate longer ones or refuse the tool, and every conversation pays for each character",
         remedy: "keep what a model needs to choose the tool; put manuals into `instructions`, a prompt or a resource",
-        sdks: &[],
-        // The rule is tested with this text as it is.
-        bad: LONG,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","description":"The weather of a city now","inputSchema":{"type":"object"}}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "tool-input-schema-compiles",
         area: Area::Tools,
         requirement: "`inputSchema` is a valid JSON Schema of its dialect, and its references have targets",
         sources: VALID_SCHEMA,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| schema_of(tool, "inputSchema").and_then(invalid_schema).into_iter().collect())),
         why: "a host that compiles schemas drops the tool, and some drop the whole server",
         remedy: "correct the schema; without `$schema`, its dialect is 2020-12",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"str"}}}}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"string"}}}}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "tool-output-schema-compiles",
@@ -168,36 +131,20 @@ pub(super) const RULES: &[Rule] = &[
             },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#schema-validation" },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(output_schemas),
         why: "clients validate results with it; SDKs that compile it when listing tools fail for all tools",
         remedy: "correct the schema; without `$schema`, its dialect is 2020-12",
-        sdks: &[],
-        bad: r##"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"wind":{"$ref":"#/$defs/Wind"}}}}]}}"##,
-        good: r##"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"wind":{"$ref":"#/$defs/Wind"}},"$defs":{"Wind":{"type":"number"}}}}]}}"##,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "tool-schema-cost-is-bounded",
         area: Area::Tools,
         requirement: "the references of a tool's schemas do not multiply: validating a small value takes few steps",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Security, source: "" }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, multiplied)),
         why: "a client that validates arguments or results hangs or overflows its stack: a schema of a few kilobytes can take years to evaluate",
         remedy: "refer to each definition once for the same value; recursive references have to go through `properties` or `items`",
-        sdks: &[],
-        bad: r##"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"draw","inputSchema":{"type":"object","allOf":[{"$ref":"#"}]}}]}}"##,
-        good: r##"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"draw","inputSchema":{"type":"object","properties":{"inner":{"$ref":"#"}}}}]}}"##,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "tool-schema-refs-are-local",
@@ -207,72 +154,41 @@ pub(super) const RULES: &[Rule] = &[
             RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Security, source: "" },
             RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#ref-resolution" },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, leads_out)),
         why: "clients must not fetch external references, so the schema is incomplete; a client that fetches them lets others change the schema later",
         remedy: "put the target under `$defs`, and refer to it with `#/$defs/NAME`",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"place":{"$ref":"https://example.com/place.json"}}}}]}}"#,
-        good: r##"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"place":{"$ref":"#/$defs/place"}},"$defs":{"place":{"type":"string"}}}}]}}"##,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "tool-required-properties-exist",
         area: Area::Tools,
         requirement: "the names in `required` are among the properties",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "server/tools#tool" }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, requires_unknown)),
         why: "a model has to provide an argument without a description; several model vendors refuse such a schema",
         remedy: "declare the property, or remove its name from `required`",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["town"]}}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "tool-defaults-match-schema",
         area: Area::Tools,
         requirement: "a `default` is valid in its own schema",
         sources: PRACTICE,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, defaults)),
         why: "a host that fills in defaults sends arguments that the server refuses",
         remedy: "correct the default, or allow it: `\"type\": [\"string\", \"null\"]` for null",
         sdks: &[("Python", "`name: str | None = None` instead of `name: str = None`")],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"days":{"type":"integer","default":"7"}}}}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object","properties":{"days":{"type":"integer","default":7}}}}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "tool-annotations-are-consistent",
         area: Area::Tools,
         requirement: "a tool with `readOnlyHint: true` does not have `destructiveHint: true`",
         sources: ANNOTATIONS,
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| contradiction(tool).into_iter().collect())),
         why: "one host calls the tool without confirmation, another one warns about it: the hints contradict each other",
         remedy: "set `readOnlyHint` to false if the tool changes anything; otherwise remove `destructiveHint`",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"tidy","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true,"destructiveHint":true}}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"tidy","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":false,"destructiveHint":true}}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "tool-has-annotations",
@@ -290,8 +206,6 @@ pub(super) const RULES: &[Rule] = &[
                 source: "schema#toolannotations",
             },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(|all| each_tool(all, |tool| without_hints(tool).into_iter().collect())),
         why: "without hints, a host has to treat a tool as destructive, and requires a confirmation for each call",
         remedy: "annotate `readOnlyHint`, and for what is not read-only `destructiveHint` and `idempotentHint`",
@@ -302,46 +216,19 @@ pub(super) const RULES: &[Rule] = &[
             ("rmcp", "`#[tool(annotations(read_only_hint = true))]`"),
             ("Go", "`mcp.Tool{Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}`"),
         ],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"}}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"get_weather","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "tool-header-annotations-are-valid",
         area: Area::Tools,
         requirement: "`x-mcp-header` names a unique header, on a string, integer or boolean that is reached only through `properties`",
         sources: &[RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "server/tools#x-mcp-header" }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(headers),
         why: "a client over Streamable HTTP has to remove such a tool from its list",
         remedy: "use a unique token as the name for each mirrored parameter, and do not mirror numbers, arrays or objects",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"query","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"My Region"}}}}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"query","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}]}}"#,
+        ..Rule::DEFAULT
     },
 ];
-
-const LONG: &str = concat!(
-    "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n",
-    "< {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"tools\":[{\"name\":\"get_weather\",\"inputSchema\":{\"type\":\"object\"},\"description\":\"",
-    "The weather of a city now, with all that there is to know about weather: the temperature is the average kinetic energy of the air, ",
-    "the pressure its weight, the humidity the water in it; wind blows from high to low pressure, turned aside by the rotation of the earth; ",
-    "clouds are water that has condensed on dust; rain is what becomes too heavy to float; snow is rain that froze on its way; hail is rain ",
-    "that was carried up again and again; fog is a cloud that lies on the ground; dew is water that the night has taken out of the air; a ",
-    "thunderstorm is warm air that rises fast, tears charges apart, and lets them meet again; a rainbow is sunlight that was bent twice and ",
-    "reflected once; a forecast is a calculation from what was measured a few hours ago, and as good as that was; seven days are the most ",
-    "that anybody should believe, three the most that anybody should plan with; and for everything else there is the window, which the model ",
-    "does not have, so that it may ask the user to look out of it, and to tell whether the street is wet, the sky is blue, and the umbrella at hand.",
-    "\"}]}}"
-);
 
 fn unportable(tool: &Value) -> Option<String> {
     let name = tool.get("name")?.as_str()?;

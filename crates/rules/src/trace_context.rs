@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::answers::messages;
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::wording::excerpt;
 use regex::Regex;
 use std::sync::LazyLock;
@@ -13,18 +13,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
     area: Area::Modern,
     requirement: "`traceparent`, `tracestate` and `baggage` in `_meta` have the W3C formats",
     sources: &[RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic#_meta" }],
-    on: AppliesTo::Any,
-    tolerance: None,
     judge: Judge::Each(is_well_formed),
     why: "tracers silently drop invalid values, so the trace ends here",
     remedy: "write these keys with the OpenTelemetry propagator; leave them out if there is no trace",
-    sdks: &[],
-    bad: r#"
-        > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-        < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"_meta":{"traceparent":"0af7651916cd43dd8448eb211c80319c"}}}"#,
-    good: r#"
-        > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-        < {"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","tools":[],"_meta":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"}}}"#,
+    ..Rule::DEFAULT
 }];
 
 type IsValid = fn(&str) -> bool;

@@ -2,7 +2,7 @@
 //! Source: server/resources, security considerations.
 
 use super::ConversationView;
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::AttemptOutcome;
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::methods;
@@ -19,8 +19,6 @@ pub(super) const RULES: &[Rule] = &[Rule {
         level: RequirementLevel::Must,
         source: "server/resources#security-considerations",
     }],
-    on: AppliesTo::Any,
-    tolerance: None,
     judge: Judge::Each(stays_inside),
     why: "anyone who can make a model read a resource, for example with a prompt in a web page, can read keys and passwords on the machine",
     remedy: "resolve the path, including symbolic links, and refuse paths that are not below the served folder",
@@ -28,14 +26,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         ("Python", "`path.resolve().is_relative_to(root)`"),
         ("TypeScript", "`path.relative(root, await fs.realpath(file))` may not begin with `..`"),
     ],
-    bad: r#"
-        @ template-traversal file:///{path}
-        > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///../../../etc/passwd"}}
-        < {"jsonrpc":"2.0","id":1,"result":{"contents":[{"uri":"file:///../../../etc/passwd","text":"root:x:0:0:root:/root:/bin/bash\n"}]}}"#,
-    good: r#"
-        @ template-traversal file:///{path}
-        > {"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///../../../etc/passwd"}}
-        < {"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"outside of the folder"}}"#,
+    ..Rule::DEFAULT
 }];
 
 /// A line of `/etc/passwd` that is the same on every machine.

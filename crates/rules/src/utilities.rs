@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::answers::{ServerMessage, messages};
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::AttemptOutcome;
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::{Era, methods};
@@ -19,20 +19,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Must,
             source: "basic/utilities/ping#behavior-requirements",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(ping_gets_empty_result),
         why: "clients and gateways use `ping` to check whether a connection is alive, and close it on an error; SDKs with strict schemas treat a result that is not empty as an error",
         remedy: "respond to `ping` with `\"result\": {}` in every state of the session",
-        sdks: &[],
-        bad: r#"
-            @ ping
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"Method not found"}}"#,
-        good: r#"
-            @ ping
-            > {"jsonrpc":"2.0","id":1,"method":"ping"}
-            < {"jsonrpc":"2.0","id":1,"result":{}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "server-cancels-only-own-requests",
@@ -50,19 +40,10 @@ pub(super) const RULES: &[Rule] = &[
                 source: "basic/patterns/cancellation#behavior-requirements",
             },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(cancels_only_own_requests),
         why: "a client stops waiting for the named request; if it is one of its own requests, the response is lost",
         remedy: "send `notifications/cancelled` only with the id of a request to the client; respond to requests of the client with an error instead",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}
-            < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"slow"}}
-            < {"jsonrpc":"2.0","id":"s1","method":"sampling/createMessage","params":{"messages":[],"maxTokens":5}}
-            < {"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s1"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "initialize-offers-latest-version",
@@ -73,24 +54,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "basic/lifecycle#version-negotiation",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Together(offers_latest_version),
         why: "clients that are newer than the server get fewer features: no structured results, no titles, no elicitation",
         remedy: "respond to an unknown version with the newest supported version",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}
-            @ unknown-version 1999-01-01
-            > {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"1999-01-01"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2024-11-05"}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}
-            @ unknown-version 1999-01-01
-            > {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"1999-01-01"}}
-            < {"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-11-25"}}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "notification-has-no-id",
@@ -100,18 +67,10 @@ pub(super) const RULES: &[Rule] = &[
             RequirementSource { revisions: revisions::FIRST, level: RequirementLevel::Must, source: "basic/messages#notifications" },
             RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Must, source: "basic#notifications" },
         ],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(notifications_have_no_id),
         why: "with an id it is a request: clients respond with an error, and its content is lost",
         remedy: "send notifications without the member `id`, not even with null",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","id":5,"method":"notifications/tools/list_changed"}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-            < {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
+        ..Rule::DEFAULT
     },
     Rule {
         id: "embedded-resource-needs-capability",
@@ -122,22 +81,10 @@ pub(super) const RULES: &[Rule] = &[
             level: RequirementLevel::Should,
             source: "server/tools#embedded-resources",
         }],
-        on: AppliesTo::Any,
-        tolerance: None,
         judge: Judge::Each(embedded_resources_are_declared),
         why: "a client cannot read the embedded resource again or subscribe to it",
         remedy: "declare `resources` and support `resources/read` for the URIs that tools embed; otherwise return the text as a text block",
-        sdks: &[],
-        bad: r#"
-            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-            < {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"open"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"resource","resource":{"uri":"a://b","text":"c"}}]}}"#,
-        good: r#"
-            > {"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}
-            < {"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{}}}}
-            > {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"open"}}
-            < {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"resource","resource":{"uri":"a://b","text":"c"}}]}}"#,
+        ..Rule::DEFAULT
     },
 ];
 

@@ -84,8 +84,3 @@ fn depth(schema: &Value) -> usize {
     let unions = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| below(key)?.as_array()).flatten();
     unions.map(depth).max().unwrap_or(0).max(deeper)
 }
-
-pub(super) const MANY_TOOLS: &str = include_str!("examples/many_tools.txt");
-pub(super) const DEEP: &str = r#"
-    > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
-    < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"find","inputSchema":{"type":"object","properties":{"a":{"properties":{"b":{"properties":{"c":{"properties":{"d":{"properties":{"e":{"properties":{"f":{"properties":{"g":{"properties":{"h":{"properties":{"i":{"properties":{"j":{"properties":{"k":{"type":"string"}}}}}}}}}}}}}}}}}}}}}}}}]}}"#;

@@ -65,7 +65,7 @@ fn names_are_as_every_interface_wants_them() {
 
 #[test]
 fn what_a_model_reads_is_counted() {
-    let take = example::read(ONE_TOOL, "stdio", "2025-11-25");
+    let take = example::read(crate::find("host-tool-list-is-short").unwrap().examples().keeps, "stdio", "2025-11-25");
     let read = r#"{"name":"find","description":"Finds things","input_schema":{"type":"object","properties":{"name":{"type":"string"}}}}"#;
     let found = cost(&[take]).unwrap();
     assert_eq!((found.tools, found.characters, found.dearest.clone()), (1, read.len(), Some(("find".into(), read.len()))));
