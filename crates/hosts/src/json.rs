@@ -5,24 +5,25 @@ use jsonc_parser::ast::{Array, Object, StringLit, Value};
 use jsonc_parser::common::Ranged as _;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
+/// The JSON that hosts read: with comments and trailing commas, and no other liberties.
+pub const HOST_JSON: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
 /// Stands before the command of the server in its arguments.
 const BEFORE: &str = r#""proxy", "--", "#;
 
 pub(crate) fn plan(text: &str, member: &'static str, has_projects: bool, edit: Edit, program: &str) -> Result<Vec<Planned>, HostFileError> {
-    // What hosts take, and no more: comments and trailing commas.
-    let options = ParseOptions {
-        allow_comments: true,
-        allow_trailing_commas: true,
-        allow_loose_object_property_names: false,
-        allow_missing_commas: false,
-        allow_single_quoted_strings: false,
-        allow_hexadecimal_numbers: false,
-        allow_unary_plus_numbers: false,
-        allow_bare_decimal_point_numbers: false,
-        allow_non_finite_numbers: false,
-        allow_extended_string_escapes: false,
-    };
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &options);
+    let parsed = parse_to_ast(text, &CollectOptions::default(), &HOST_JSON);
     let parsed = parsed.map_err(|error| HostFileError::Invalid(error.to_string()))?;
     let Some(Value::Object(root)) = parsed.value else { return Err(HostFileError::NoServers(member)) };
     let mut lists: Vec<&Object<'_>> = object(&root, member).into_iter().collect();

@@ -9,5 +9,6 @@ mod known;
 mod replace;
 
 pub use edit::{Changed, Edit, HostFileError, ServerChange, edit};
+pub use json::HOST_JSON;
 pub use known::{Host, Places};
 pub use replace::{backup_of, difference, read, replace};

@@ -5,8 +5,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::settings;
 use crate::suggest;
-use jsonc_parser::errors::ParseError;
-use jsonc_parser::{ParseOptions, parse_to_serde_value};
+use jsonc_parser::parse_to_serde_value;
+use mcproof_hosts::HOST_JSON;
 use mcproof_protocol::Transport;
 use mcproof_record::{Diagnostic, Place};
 use mcproof_suite::bounds::read_file;
@@ -142,7 +142,7 @@ fn permit(restriction: Option<&Restriction>, path: &Path, shown: &str) -> Result
 impl File {
     fn parse(shown: String, text: String, folder: Option<PathBuf>) -> Result<Self, Failure> {
         let text = text.trim_start_matches('\u{feff}').to_owned();
-        let mut document = read_json(&text).map_err(|error| {
+        let mut document: Value = parse_to_serde_value(&text, &HOST_JSON).map_err(|error| {
             let (line, column) = position(&text, error.range().start);
             Failure::bad_input("bad-config", format!("no JSON: {}", uncapitalized(&error.kind().to_string())))
                 .at(place(&shown, &text, line, column))
@@ -283,23 +283,6 @@ impl Entry<'_> {
             None => failure,
         }
     }
-}
-
-/// JSON with comments and trailing commas, and nothing else that JSON does not have.
-fn read_json(text: &str) -> Result<Value, ParseError> {
-    let options = ParseOptions {
-        allow_comments: true,
-        allow_trailing_commas: true,
-        allow_loose_object_property_names: false,
-        allow_missing_commas: false,
-        allow_single_quoted_strings: false,
-        allow_hexadecimal_numbers: false,
-        allow_unary_plus_numbers: false,
-        allow_bare_decimal_point_numbers: false,
-        allow_non_finite_numbers: false,
-        allow_extended_string_escapes: false,
-    };
-    parse_to_serde_value(text, &options)
 }
 
 fn uncapitalized(text: &str) -> String {
