@@ -6,6 +6,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "zoo/doctor.rs"]
+mod doctor;
 #[path = "zoo/mutations.rs"]
 mod mutations;
 #[path = "zoo/others.rs"]
@@ -77,6 +79,7 @@ fn main() -> ExitCode {
         });
         told.into_iter().collect()
     }));
+    trials.push(Trial::test("the_doctor_names_the_step_that_fails", doctor::names_the_step_that_fails));
     for place in mutations::PLACES {
         let name = format!("mutations_of_the_correct_server_over_{}_{}_are_told", place.0, place.1);
         trials.push(Trial::test(name, move || mutations::sample(place, 4)));

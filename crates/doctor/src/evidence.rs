@@ -69,8 +69,8 @@ impl Evidence {
         tap.look(|frames| {
             for frame in frames {
                 match &frame.body {
-                    FrameBody::Line { bytes, .. } if frame.direction == Direction::FromServer => {
-                        if is_message(bytes.as_bytes()) {
+                    FrameBody::Line { bytes, unterminated } if frame.direction == Direction::FromServer => {
+                        if is_message(bytes.as_bytes()) && !unterminated {
                             evidence.has_response = true;
                         } else if evidence.noise.is_none() {
                             evidence.noise = Some((beginning(&bytes.to_text()), frame.id));

@@ -9,8 +9,8 @@ pub use steps::{Examination, Step, StepId, StepState};
 
 use evidence::Evidence;
 use mcproof_analysis::diagnosis::{self, Audience};
-use mcproof_client::{ConnectFailure, ConnectOptions, Session, StartFailure, Tap, Target, open_session};
-use mcproof_protocol::Transport;
+use mcproof_client::{ConnectFailure, ConnectOptions, Session, StartFailure, Tap, Target, open_bare, open_session};
+use mcproof_protocol::{Revision, Transport};
 use mcproof_record::{Diagnostic, FrameId};
 use serde_json::Map;
 use std::path::PathBuf;
@@ -49,16 +49,22 @@ pub async fn examine(target: &Target, options: &ConnectOptions, tap: &Tap, find_
         Ok(session) => {
             evidence.connected(target, &mut steps);
             steps.connected(&session, took);
-            note_noise(&evidence, &mut steps, &session);
-            read_lists(&session, &mut steps).await;
+            let is_stdio = session.handshake().transport == Transport::Stdio;
+            let patience = options.timeout.map_or(LIST_TIMEOUT, |timeout| timeout.min(LIST_TIMEOUT));
+            let advice = read_lists(&session, patience, &mut steps).await;
             end(session, &mut steps).await;
+            if is_stdio {
+                // Only now everything has been on stdout that ever will be.
+                note_noise(&Evidence::of(tap), advice, &mut steps);
+            }
         }
         Err(failure) => {
             let diagnostic = diagnosis::of_connect_failure(&failure, target, &tap.transcript(), Audience::CommandLine);
             let step = failing_step(&failure, target, &evidence);
             evidence.passed_before(step, target, &mut steps);
             let hint = match step {
-                StepId::Authorization => authorization::explain(target, options, tap, &evidence).await.or(diagnostic.hint.clone()),
+                StepId::Authorization => explain_authorization(target, options, tap, &evidence).await.or(diagnostic.hint.clone()),
+                StepId::Stdout => diagnostic.hint.clone().or_else(|| evidence.hint(step, target)),
                 _ => evidence.hint(step, target).or_else(|| diagnostic.hint.clone()),
             };
             let message = evidence.message(step, target).unwrap_or_else(|| shortened(&diagnostic));
@@ -67,6 +73,17 @@ pub async fn examine(target: &Target, options: &ConnectOptions, tap: &Tap, find_
         }
     }
     steps.finish(tap)
+}
+
+/// A server that we started has ended with the session, and tells nothing any more: it is started again for it.
+async fn explain_authorization(target: &Target, options: &ConnectOptions, tap: &Tap, evidence: &Evidence) -> Option<String> {
+    if target.command().is_none() {
+        return authorization::explain(target, options, tap, evidence).await;
+    }
+    let session = open_bare(target, Transport::Http, Revision::LATEST_LEGACY.as_str(), options, tap).await.ok()?;
+    let told = authorization::explain(target, options, tap, evidence).await;
+    session.close().await;
+    told
 }
 
 fn shortened(diagnostic: &Diagnostic) -> String {
@@ -82,12 +99,20 @@ fn failing_step(failure: &ConnectFailure, target: &Target, evidence: &Evidence) 
         ConnectFailure::Address(_) => return StepId::Address,
         ConnectFailure::Unauthorized { .. } => return StepId::Authorization,
         ConnectFailure::NoModernSse => return StepId::Transport,
+        ConnectFailure::NotListening { .. } => return StepId::Tcp,
+        ConnectFailure::AddressTaken { .. } | ConnectFailure::OtherListens { .. } => return StepId::Start,
+        // The stream is there, but it is none of this transport.
+        ConnectFailure::Sse(_) | ConnectFailure::SseTimedOut { .. } => {
+            return evidence.network_step(target).filter(|step| *step != StepId::Handshake).unwrap_or(StepId::Transport);
+        }
         _ => {}
     }
     if matches!(target, Target::Stdio(_)) {
         // Noise before anything else: what a client reads first is no message.
         return match failure {
             _ if evidence.noise.is_some() && !evidence.has_response => StepId::Stdout,
+            // Other messages were read, but in the place of this response was something else.
+            ConnectFailure::Unanswered { .. } if evidence.noise.is_some() => StepId::Stdout,
             ConnectFailure::Exited { .. } => StepId::Start,
             _ if evidence.is_over && !evidence.has_response => StepId::Start,
             _ => StepId::Handshake,
@@ -99,22 +124,18 @@ fn failing_step(failure: &ConnectFailure, target: &Target, evidence: &Evidence) 
     evidence.network_step(target).unwrap_or(StepId::Handshake)
 }
 
-fn note_noise(evidence: &Evidence, steps: &mut Steps, session: &Session) {
-    if session.handshake().transport != Transport::Stdio {
-        return;
-    }
-    match &evidence.noise {
-        Some((line, frame)) => steps.fail(
-            StepId::Stdout,
-            format!("stdout has a line that is not a message: `{line}`"),
-            Some("write logs to stderr: stdout belongs to the protocol".to_owned()),
-            *frame,
-        ),
-        None => steps.pass(StepId::Stdout, "only messages".to_owned(), None),
-    }
+/// Whether there were only messages on stdout. `advice` is what to do about a list that did not come, for which noise is the likely reason.
+fn note_noise(evidence: &Evidence, advice: Option<String>, steps: &mut Steps) {
+    let Some((line, frame)) = &evidence.noise else { return steps.pass(StepId::Stdout, "only messages".to_owned(), None) };
+    let (message, hint) = match line.is_empty() {
+        true => ("stdout has a blank line".to_owned(), "write one line feed behind each message, and nothing else"),
+        false => (format!("stdout has a line that is not a message: `{line}`"), "write logs to stderr: stdout belongs to the protocol"),
+    };
+    steps.fail(StepId::Stdout, message, Some(advice.unwrap_or_else(|| hint.to_owned())), *frame);
 }
 
-async fn read_lists(session: &Session, steps: &mut Steps) {
+/// Gives what to do about a list that did not come.
+async fn read_lists(session: &Session, patience: Duration, steps: &mut Steps) -> Option<String> {
     let declared = session.handshake().capabilities.as_object().cloned().unwrap_or_else(Map::new);
     let began = session.tap().elapsed();
     let mut found = Vec::new();
@@ -122,18 +143,19 @@ async fn read_lists(session: &Session, steps: &mut Steps) {
         if !declared.contains_key(capability) {
             continue;
         }
-        match session.list(method, key, LIST_TIMEOUT).await {
+        match session.list(method, key, patience).await {
             Ok(listed) => found.push(format!("{} {key}", listed.items.len())),
             Err(failure) => {
                 let scene = diagnosis::Scene::of(session, session.tap(), Audience::CommandLine).await;
                 let diagnostic = diagnosis::of_list_failure(&failure, method, &scene);
-                steps.fail(StepId::Lists, shortened(&diagnostic), diagnostic.hint, session.tap().mark());
-                return;
+                steps.fail(StepId::Lists, shortened(&diagnostic), diagnostic.hint.clone(), session.tap().mark());
+                return diagnostic.hint;
             }
         }
     }
     let text = if found.is_empty() { "the server declares none".to_owned() } else { found.join(", ") };
     steps.pass(StepId::Lists, text, Some(session.tap().elapsed() - began));
+    None
 }
 
 async fn end(session: Session, steps: &mut Steps) {
