@@ -2,119 +2,22 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "ui/apps.rs"]
+mod apps;
 #[path = "browser/mod.rs"]
 mod browser;
+#[path = "ui/figures.rs"]
+mod figures;
+#[path = "ui/inspector.rs"]
+mod inspector;
 #[path = "peers/mod.rs"]
 mod peers;
 
 use browser::Page;
+use inspector::{DEADLINE, Inspector, click, fill, open_tool, wait_for};
 use serde_json::Value;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
-
-/// Longer than anything takes on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(60);
-
-/// An inspector; it ends with this.
-struct Inspector {
-    process: Child,
-    url: String,
-    _state: tempfile::TempDir,
-}
-
-impl Inspector {
-    fn start(arguments: &[&str]) -> Self {
-        let state = tempfile::tempdir().unwrap();
-        let mut process = Command::new(env!("CARGO_BIN_EXE_mcproof"))
-            .args(["ui", "--no-open", "--listen", "127.0.0.1:0"])
-            .args(arguments)
-            .current_dir(state.path())
-            .env("XDG_STATE_HOME", state.path())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut url = String::new();
-        BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        assert!(url.contains("#token="), "the address of the page is printed: {url:?}");
-        Self { process, url: url.trim().to_owned(), _state: state }
-    }
-
-    fn authority(&self) -> &str {
-        self.url.strip_prefix("http://").unwrap().split('/').next().unwrap()
-    }
-
-    fn token(&self) -> &str {
-        self.url.split_once("#token=").unwrap().1
-    }
-
-    /// Sends these bytes, and gives the status of the response and the rest of it.
-    fn send(&self, request: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(self.authority()).unwrap();
-        stream.set_read_timeout(Some(DEADLINE)).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut response = Vec::new();
-        let _ = stream.read_to_end(&mut response);
-        let text = String::from_utf8_lossy(&response).into_owned();
-        let status = text.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
-        (status, text)
-    }
-}
-
-impl Drop for Inspector {
-    fn drop(&mut self) {
-        let _ = Command::new("kill").args(["-INT", &self.process.id().to_string()]).status();
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(10) {
-            if let Ok(Some(_)) = self.process.try_wait() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-/// Waits until an expression is true in the page.
-fn wait_for(page: &mut Page, condition: &str) {
-    let look = format!(
-        "new Promise((done) => {{ const until = performance.now() + 50000; const look = () => {{ let found = false; \
-         try {{ found = Boolean({condition}); }} catch {{ }} \
-         if (found || performance.now() > until) done(found); else setTimeout(look, 30); }}; look(); }})"
-    );
-    let found = page.evaluate(&look);
-    assert_eq!(found, Value::Bool(true), "{condition}: {}", page.evaluate("document.body.innerText.slice(0, 3000)"));
-}
-
-fn id(name: &str) -> String {
-    format!("[data-testid={name}]")
-}
-
-fn click(page: &mut Page, name: &str) {
-    wait_for(page, &format!("document.querySelector('{}')", id(name)));
-    page.click(&id(name));
-}
-
-fn open_tool(page: &mut Page, tool: &str) {
-    click(page, "nav-tools");
-    let row = format!(
-        "[...document.querySelectorAll('[data-testid=items-tools] .row')].find((row) => row.querySelector('.offer-name').textContent === '{tool}')"
-    );
-    wait_for(page, &row);
-    page.evaluate(&format!("{row}.click()"));
-    wait_for(page, &format!("document.querySelector('[data-testid=tool] h1').textContent === '{tool}'"));
-}
-
-/// Types into a field, as a person would.
-fn fill(page: &mut Page, selector: &str, text: &str) {
-    wait_for(page, &format!("document.querySelector('{selector}')"));
-    page.evaluate(&format!("document.querySelector('{selector}').focus(); document.querySelector('{selector}').select?.()"));
-    page.type_text(text);
-}
 
 #[test]
 fn a_server_is_explored_over_each_transport() {
@@ -224,6 +127,66 @@ fn strangers_are_refused() {
     }
 }
 
+/// Requests as they were published against other inspectors: CVE-2025-49596 (MCP Inspector), CVE-2026-23744 and the issues 1891 and 2406 of MCPJam.
+#[test]
+fn published_attacks_on_inspectors_start_nothing() {
+    let inspector = Inspector::start(&[]);
+    let (host, token) = (inspector.authority().to_owned(), inspector.token().to_owned());
+    let port = host.split(':').nth(1).unwrap().to_owned();
+    let marker = tempfile::tempdir().unwrap();
+    let touched = marker.path().join("started").display().to_string();
+    let connect = format!(r#"{{"serverConfig":{{"command":"touch","args":["{touched}"]}},"serverId":"x"}}"#);
+    let own = format!(r#"{{"command":["touch","{touched}"]}}"#);
+    let get = |path: &str, headers: &str| format!("GET {path} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n\r\n");
+    let post = |path: &str, headers: &str, body: &str| {
+        format!("POST {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n\r\n{body}", body.len())
+    };
+    let here = format!("Host: {host}");
+    let json = format!("{here}\r\nContent-Type: application/json");
+    for (attack, request) in [
+        ("a proxy that starts commands of a query", get(&format!("/sse?transportType=stdio&command=touch&args={touched}"), &here)),
+        (
+            "the same, from any site",
+            get(&format!("/stdio?command=touch&args={touched}"), &format!("{here}\r\nOrigin: http://evil.example")),
+        ),
+        ("a message to that proxy", post("/message?sessionId=1", &json, &connect)),
+        ("an unauthenticated connect", post("/api/mcp/connect", &json, &connect)),
+        ("the same in a form", post("/api/connections", &format!("{here}\r\nContent-Type: application/x-www-form-urlencoded"), &own)),
+        (
+            "0.0.0.0 as the host",
+            post(
+                "/api/connections",
+                &format!("Host: 0.0.0.0:{port}\r\nContent-Type: application/json\r\nAuthorization: Bearer {token}"),
+                &own,
+            ),
+        ),
+        ("a token that is asked for by the Host", get("/api/session-token", &format!("Host: localhost:{port}"))),
+        (
+            "a forwarded host",
+            post(
+                "/api/connections",
+                &format!(
+                    "Host: evil.example\r\nX-Forwarded-Host: {host}\r\nContent-Type: application/json\r\nAuthorization: Bearer {token}"
+                ),
+                &own,
+            ),
+        ),
+        ("the token in the query", post(&format!("/api/connections?token={token}&MCP_INSPECTOR_API_TOKEN={token}"), &json, &own)),
+        ("the token as a name and password", post("/api/connections", &format!("{json}\r\nAuthorization: Basic {token}"), &own)),
+        ("the whole URL as the target", post(&format!("http://{host}/api/connections"), &json, &own)),
+        ("a path that leaves its folder", get("/..%2f..%2fetc/passwd", &here)),
+        (
+            "a suite that leaves its folder",
+            get("/api/suites/text?file=../../../etc/passwd", &format!("{here}\r\nAuthorization: Bearer {token}")),
+        ),
+    ] {
+        let (status, response) = inspector.send(&request);
+        assert!((400..500).contains(&status), "{attack}: {response}");
+        assert!(!response.contains(&token) && !response.contains("root:"), "{attack}: {response}");
+    }
+    assert!(!std::path::Path::new(&touched).exists(), "a stranger has started a program");
+}
+
 #[test]
 fn other_addresses_than_loopback_require_a_token() {
     let refused = Command::new(env!("CARGO_BIN_EXE_mcproof")).args(["ui", "--no-open", "--listen", "0.0.0.0:0"]).output().unwrap();
@@ -328,8 +291,6 @@ fn nothing_that_a_server_sends_runs_or_loads() {
 
 #[test]
 fn pages_are_accessible() {
-    let axe = peers::root().join("crates/ui/web/node_modules/axe-core/axe.min.js");
-    let axe = std::fs::read_to_string(&axe).expect("axe-core is installed: run `cargo xtask web --check`");
     let inspector = Inspector::start(&["--", env!("CARGO_BIN_EXE_mcproof"), "demo", "shop"]);
     for (width, scheme) in [(1440, "light"), (1440, "dark"), (360, "light")] {
         // One for each: a visit to an address that differs in its fragment alone loads nothing.
@@ -337,13 +298,8 @@ fn pages_are_accessible() {
         page.look(width, 900, scheme);
         page.visit(&inspector.url);
         wait_for(&mut page, "document.querySelector('[data-testid=overview]')?.dataset.status === 'open'");
-        page.evaluate(&format!("{axe}; true"));
         let violations = |page: &mut Page, place: &str| {
-            let found = page.evaluate(
-                "axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'] }).then((found) => \
-                 found.violations.map((one) => one.id + ': ' + one.nodes.map((node) => node.html + ' ' + node.failureSummary).slice(0, 3).join(' | ')))",
-            );
-            assert_eq!(found, serde_json::json!([]), "{place}, {width} px, {scheme}");
+            assert_eq!(inspector::violations(page), serde_json::json!([]), "{place}, {width} px, {scheme}");
         };
         violations(&mut page, "overview");
         if width == 360 {

@@ -53,6 +53,10 @@ impl Token {
         Ok(Self(text.to_owned()))
     }
 
+    pub(crate) fn into_text(self) -> String {
+        self.0
+    }
+
     /// In a time that does not tell how much of it is right.
     fn fits(&self, given: &str) -> bool {
         let digest = |text: &str| ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
@@ -86,6 +90,16 @@ impl Access {
             self.hosts.push(address.to_string());
         }
         self
+    }
+
+    /// Those of the page, for who asks which pages a frame may stand in.
+    pub(crate) fn origins(&self) -> Vec<String> {
+        // Policies know no addresses of IPv6.
+        self.hosts
+            .iter()
+            .filter(|host| !host.contains('['))
+            .flat_map(|host| [format!("http://{host}"), format!("https://{host}")])
+            .collect()
     }
 
     fn knows(&self, host: &str) -> bool {
@@ -128,9 +142,10 @@ impl Access {
     }
 }
 
-/// Only the page's own files run, frame, load or are reached, and markup is only made by the sanitizer.
+/// Only the page's own files run, load or are reached, and markup is only made by the sanitizer. What is framed are the apps of servers, each
+/// server on a port of its own (see [`crate::apps`]).
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
-                      media-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+                      media-src data:; frame-src http://127.0.0.1:*; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
                       require-trusted-types-for 'script'; trusted-types dompurify";
 
 /// Refuses strangers, and puts the security headers on whatever is sent.

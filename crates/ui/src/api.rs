@@ -1,16 +1,18 @@
 //! The routes. Everything below `/api/` needs the token; see [`crate::access`].
 
 use crate::access::{Access, guard};
+use crate::apps::{NewView, Opened};
 use crate::hub::{Hub, HubFailure};
 use crate::requests::{self, Message, Outcome, Request};
-use crate::spec::{ServerSpec, check_choices};
-use crate::{asks, assets, check, connection, stream};
-use axum::extract::{DefaultBodyLimit, Path, State};
+use crate::spec::{NewTest, SavedTest, ServerSpec, SuiteChange, check_choices};
+use crate::{asks, assets, check, connection, stream, tests};
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
 use mcproof_client::jsonrpc::RpcError;
+use mcproof_record::Diagnostic;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -30,9 +32,15 @@ pub(crate) fn router(hub: Arc<Hub>, access: Arc<Access>) -> Router {
         .route("/api/connections/{id}/request", post(request))
         .route("/api/connections/{id}/message", post(message))
         .route("/api/connections/{id}/cancel", post(cancel))
+        .route("/api/connections/{id}/views", post(open_view))
         .route("/api/connections/{id}/check", post(run_check))
         .route("/api/connections/{id}/doctor", post(run_doctor))
         .route("/api/sessions/{id}/findings", get(findings))
+        .route("/api/tests/run", post(run_tests))
+        .route("/api/tests/stop", post(stop_tests))
+        .route("/api/tests/{id}", get(test))
+        .route("/api/suites/text", get(suite_text).post(change_suite))
+        .route("/api/suites", get(suites).post(save))
         .route("/api/asks/{id}", post(answer))
         .fallback(|| async { (StatusCode::NOT_FOUND, "there is nothing here") })
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
@@ -142,6 +150,11 @@ async fn cancel(State(hub): Shared, Path(id): Path<u64>, Json(Cancel { key }): J
     Ok(Json(json!({ "canceled": requests::cancel(&hub, id, &key)? })))
 }
 
+async fn open_view(State(hub): Shared, Path(id): Path<u64>, Json(view): Json<NewView>) -> Result<Json<Opened>, Refused> {
+    let opened = connection::open_app(&hub, id, view).await?;
+    opened.map(Json).map_err(|failure| Refused(StatusCode::UNPROCESSABLE_ENTITY, failure.to_string()))
+}
+
 async fn run_check(State(hub): Shared, Path(id): Path<u64>) -> Result<Response, Refused> {
     let checking = tokio::spawn(async move { check::check(&hub, id).await });
     Ok(Json(checking.await.map_err(|_| internal())??).into_response())
@@ -154,6 +167,71 @@ async fn run_doctor(State(hub): Shared, Path(id): Path<u64>) -> Result<Json<Valu
 
 async fn findings(State(hub): Shared, Path(session): Path<u64>) -> Result<Json<Value>, Refused> {
     Ok(Json(check::findings(&hub, session).await?))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Run {
+    /// An expression of `mcproof test --filter`; all tests without one.
+    #[serde(default)]
+    filter: Option<String>,
+}
+
+async fn run_tests(State(hub): Shared, Json(Run { filter }): Json<Run>) -> Result<Json<Value>, Refused> {
+    let runner = hub.runner().ok_or_else(|| Refused(StatusCode::NOT_FOUND, "there are no tests here".to_owned()))?;
+    match tests::start(&hub, runner, filter) {
+        true => Ok(Json(json!({}))),
+        false => Err(Refused(StatusCode::CONFLICT, "tests are running already".to_owned())),
+    }
+}
+
+async fn stop_tests(State(hub): Shared) -> Json<Value> {
+    tests::stop(&hub);
+    Json(json!({}))
+}
+
+async fn test(State(hub): Shared, Path(id): Path<u64>) -> Result<Json<Value>, Refused> {
+    let found = hub.state().tests.as_ref().and_then(|tests| tests.details(id));
+    let (finished, transcripts) = found.ok_or_else(|| Refused(StatusCode::NOT_FOUND, "there is no such test".to_owned()))?;
+    Ok(Json(json!({ "finished": finished, "transcripts": transcripts })))
+}
+
+#[derive(Deserialize)]
+struct Named {
+    file: String,
+}
+
+async fn suite_text(State(hub): Shared, Query(Named { file }): Query<Named>) -> Result<Json<Value>, Refused> {
+    let read = tokio::task::spawn_blocking(move || hub.connector.suite_text(&file)).await.map_err(|_| internal())?;
+    read.map(|text| Json(json!({ "text": text }))).map_err(|diagnostic| unwritten(&diagnostic))
+}
+
+async fn change_suite(State(hub): Shared, Json(change): Json<SuiteChange>) -> Result<Json<Value>, Refused> {
+    let changed = tokio::task::spawn_blocking(move || {
+        let _turn = hub.saving.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        hub.connector.change_suite(&change)
+    });
+    changed.await.map_err(|_| internal())?.map_err(|diagnostic| unwritten(&diagnostic))?;
+    Ok(Json(json!({})))
+}
+
+fn unwritten(diagnostic: &Diagnostic) -> Refused {
+    let hint = diagnostic.hint.as_ref().map(|hint| format!(": {hint}")).unwrap_or_default();
+    Refused(StatusCode::UNPROCESSABLE_ENTITY, format!("{}{hint}", diagnostic.message))
+}
+
+async fn suites(State(hub): Shared) -> Json<Value> {
+    let listed = tokio::task::spawn_blocking(move || hub.connector.suites()).await;
+    Json(json!({ "suites": listed.unwrap_or_default() }))
+}
+
+async fn save(State(hub): Shared, Json(test): Json<NewTest>) -> Result<Json<SavedTest>, Refused> {
+    let saved = tokio::task::spawn_blocking(move || {
+        // One after another: each reads the file that it writes.
+        let _turn = hub.saving.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        hub.connector.save(&test)
+    });
+    saved.await.map_err(|_| internal())?.map(Json).map_err(|diagnostic| unwritten(&diagnostic))
 }
 
 /// The user's answer to what a server asked.

@@ -19,6 +19,20 @@ macro_rules! asset {
 const PAGE: Asset = asset!("index.html", "text/html; charset=utf-8");
 const ASSETS: [Asset; 2] = [asset!("app.js", "text/javascript; charset=utf-8"), asset!("app.css", "text/css; charset=utf-8")];
 
+/// The script of the page.
+pub(crate) fn script() -> &'static str {
+    text(&ASSETS[0])
+}
+
+/// Its style sheet.
+pub(crate) fn style() -> &'static str {
+    text(&ASSETS[1])
+}
+
+fn text(asset: &Asset) -> &'static str {
+    std::str::from_utf8(asset.bytes).expect("the built page is UTF-8")
+}
+
 pub(crate) async fn page() -> Response {
     served(&PAGE)
 }

@@ -1,12 +1,13 @@
 //! One server of the inspector: opens its session, holds it, notices its end, closes it.
 
+use crate::apps::{AppFailure, NewView, Opened, Sandbox};
 use crate::asks;
 use crate::hub::{Hub, HubFailure, MAX_SESSIONS};
 use crate::spec::{Prepared, ServerSpec};
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::{Answers, Canceler, Closed, Session, ShutdownTimeouts, Tap, open_session};
 use mcproof_record::{Diagnostic, Frame, FrameBody, Transcript};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::{Notify, RwLock};
@@ -18,6 +19,8 @@ pub(crate) struct Connection {
     /// Newest last.
     pub(crate) sessions: Vec<Recorded>,
     pub(crate) live: Option<Live>,
+    /// Where the server's apps run, once one was opened.
+    pub(crate) sandbox: Option<Arc<Sandbox>>,
     /// Ends an attempt to connect.
     abandon: Arc<Notify>,
 }
@@ -112,7 +115,7 @@ pub(crate) struct Live {
 
 impl Connection {
     pub(crate) fn new(id: u64, spec: ServerSpec) -> Self {
-        Self { id, spec, status: Status::Closed, sessions: Vec::new(), live: None, abandon: Arc::default() }
+        Self { id, spec, status: Status::Closed, sessions: Vec::new(), live: None, sandbox: None, abandon: Arc::default() }
     }
 
     /// As the page gets it.
@@ -167,6 +170,7 @@ pub(crate) async fn open(hub: Arc<Hub>, id: u64) {
         return;
     };
     let roots = options.answers.roots.take();
+    declare_apps(&mut options.client.capabilities);
     options.answers = Answers { roots, callback: Some(asks::callback(&hub, id, recorded)), ..Answers::default() };
     let outcome = tokio::select! {
         outcome = open_session(&target, &options, &tap) => outcome,
@@ -261,6 +265,32 @@ async fn shut_down(live: Live) {
     if let Some(session) = live.session.write().await.take() {
         session.close_within(ShutdownTimeouts::default()).await;
     }
+}
+
+/// What the page can show, so that servers offer their apps (MCP Apps 2026-01-26, client capabilities).
+fn declare_apps(capabilities: &mut Map<String, Value>) {
+    let extensions = capabilities.entry("extensions").or_insert_with(|| json!({}));
+    if let Some(extensions) = extensions.as_object_mut() {
+        extensions.insert("io.modelcontextprotocol/ui".to_owned(), json!({ "mimeTypes": ["text/html;profile=mcp-app"] }));
+    }
+}
+
+/// Shows an app of the server of a connection.
+pub(crate) async fn open_app(hub: &Hub, id: u64, view: NewView) -> Result<Result<Opened, AppFailure>, HubFailure> {
+    let known = hub.state().connection(id).ok_or(HubFailure::NoConnection)?.sandbox.clone();
+    let sandbox = match known {
+        Some(sandbox) => sandbox,
+        None => match Sandbox::bind(hub.origins.clone()).await {
+            Ok(bound) => {
+                let mut state = hub.state();
+                let connection = state.connection(id).ok_or(HubFailure::NoConnection)?;
+                // Somebody may have been faster.
+                Arc::clone(connection.sandbox.get_or_insert_with(|| Arc::new(bound)))
+            }
+            Err(failure) => return Ok(Err(failure)),
+        },
+    };
+    Ok(sandbox.open(view))
 }
 
 /// Ends a connection and forgets it.

@@ -4,11 +4,12 @@
 use crate::asks::Ask;
 use crate::connection::{Connection, Frames, Recorded, Status};
 use crate::spec::{Connector, KnownServer, ServerSpec};
+use crate::tests::{TestRunner, Tests};
 use mcproof_client::{Tap, TapBounds};
 use mcproof_record::{Diagnostic, Frame, Transcript};
 use serde::Serialize;
 use serde_json::Value;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
@@ -18,13 +19,20 @@ pub(crate) struct Hub {
     bell: watch::Sender<u64>,
     now: fn() -> SystemTime,
     version: &'static str,
+    /// The origins of the page.
+    pub(crate) origins: Vec<String>,
+    /// Held while a test is saved.
+    pub(crate) saving: Mutex<()>,
+    runner: OnceLock<Arc<dyn TestRunner>>,
 }
 
 #[derive(Default)]
 pub(crate) struct State {
     /// Changes with everything below, but not with new frames.
     pub(crate) revision: u64,
-    next_id: u64,
+    pub(crate) next_id: u64,
+    /// Of `mcproof test --ui`.
+    pub(crate) tests: Option<Tests>,
     pub(crate) connections: Vec<Connection>,
     pub(crate) asks: Vec<Ask>,
 }
@@ -37,6 +45,7 @@ pub(crate) struct Overview {
     connections: Vec<Value>,
     asks: Vec<Value>,
     known: Vec<KnownServer>,
+    tests: Option<Value>,
 }
 
 /// Connections at the same time: each holds a session, and perhaps a process.
@@ -58,8 +67,17 @@ pub(crate) enum HubFailure {
 }
 
 impl Hub {
-    pub(crate) fn new(connector: Arc<dyn Connector>, now: fn() -> SystemTime, version: &'static str) -> Arc<Self> {
-        Arc::new(Self { connector, state: Mutex::default(), bell: watch::Sender::new(0), now, version })
+    pub(crate) fn new(connector: Arc<dyn Connector>, now: fn() -> SystemTime, version: &'static str, origins: Vec<String>) -> Arc<Self> {
+        Arc::new(Self {
+            connector,
+            state: Mutex::default(),
+            bell: watch::Sender::new(0),
+            now,
+            version,
+            origins,
+            saving: Mutex::default(),
+            runner: OnceLock::new(),
+        })
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -100,7 +118,19 @@ impl Hub {
             connections: state.connections.iter().map(Connection::shown).collect(),
             asks: state.asks.iter().map(Ask::shown).collect(),
             known,
+            tests: state.tests.as_ref().map(Tests::shown),
         }
+    }
+
+    /// Before anybody is served.
+    pub(crate) fn set_tests(&self, runner: Arc<dyn TestRunner>) {
+        // It is set once, at the start.
+        let _ = self.runner.set(runner);
+        self.change(|state| state.tests = Some(Tests::new()));
+    }
+
+    pub(crate) fn runner(&self) -> Option<Arc<dyn TestRunner>> {
+        self.runner.get().cloned()
     }
 
     /// Lists a server, without connecting.
@@ -170,8 +200,10 @@ impl Hub {
     }
 
     pub(crate) async fn close_all(self: &Arc<Self>) {
+        crate::tests::stop(self);
         let ids: Vec<u64> = self.state().connections.iter().map(|connection| connection.id).collect();
         futures_util::future::join_all(ids.into_iter().map(|id| crate::connection::close(self, id))).await;
+        crate::tests::ended(self).await;
     }
 }
 

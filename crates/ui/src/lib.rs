@@ -3,6 +3,7 @@
 
 mod access;
 mod api;
+mod apps;
 mod asks;
 mod assets;
 mod check;
@@ -11,9 +12,13 @@ mod hub;
 mod requests;
 mod spec;
 mod stream;
+mod tests;
+mod viewer;
 
 pub use access::{Access, AccessFailure, Token};
-pub use spec::{Connector, KnownServer, Prepared, ServerSpec};
+pub use spec::{Connector, KnownServer, NewTest, Prepared, SavedTest, ServerSpec, SuiteChange};
+pub use tests::TestRunner;
+pub use viewer::{ShownSession, Viewer};
 
 use axum::Router;
 use hub::Hub;
@@ -34,6 +39,8 @@ pub struct Options {
     pub servers: Vec<ServerSpec>,
     /// Sessions that were recorded earlier, each with its name.
     pub recorded: Vec<(String, Transcript)>,
+    /// Runs the tests that the page shows at its side, and does so at once.
+    pub tests: Option<Arc<dyn TestRunner>>,
     /// The clock on the wall.
     pub now: fn() -> SystemTime,
     /// What this program calls itself.
@@ -56,11 +63,15 @@ impl Inspector {
     pub async fn bind(address: SocketAddr, options: Options) -> std::io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let Options { access, connector, servers, recorded, now, version } = options;
+        let Options { access, connector, servers, recorded, tests, now, version } = options;
         let access = Arc::new(access.at(address));
-        let hub = Hub::new(connector, now, version);
+        let hub = Hub::new(connector, now, version, access.origins());
         for (name, transcript) in recorded {
             hub.add_recorded(name, transcript);
+        }
+        if let Some(runner) = tests {
+            hub.set_tests(Arc::clone(&runner));
+            tests::start(&hub, runner, None);
         }
         for server in servers {
             let id = hub.add(server);

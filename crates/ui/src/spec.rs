@@ -82,6 +82,54 @@ pub trait Connector: Send + Sync + 'static {
 
     /// The servers that can be named here.
     fn known(&self) -> Vec<KnownServer>;
+
+    /// The suites that a test can be saved to.
+    fn suites(&self) -> Vec<String>;
+
+    /// Saves a test to a suite of [`Self::suites`], or to a new one.
+    ///
+    /// # Errors
+    /// Says why nothing was written.
+    fn save(&self, test: &NewTest) -> Result<SavedTest, Box<Diagnostic>>;
+
+    /// # Errors
+    /// Says why the suite cannot be read, or may not.
+    fn suite_text(&self, file: &str) -> Result<String, Box<Diagnostic>>;
+
+    /// Writes a suite that there is.
+    ///
+    /// # Errors
+    /// Says why nothing was written.
+    fn change_suite(&self, change: &SuiteChange) -> Result<(), Box<Diagnostic>>;
+}
+
+/// A suite that was edited.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SuiteChange {
+    pub file: String,
+    /// What the user has seen: a file that is another by now is not overwritten.
+    pub before: String,
+    pub after: String,
+}
+
+/// A test that the user wants to keep.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewTest {
+    /// As the user names it.
+    pub file: String,
+    /// A suite with this test alone, for a new file.
+    pub whole: String,
+    /// The test, as an item of a list in YAML.
+    pub test: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SavedTest {
+    pub file: String,
+    pub is_new: bool,
 }
 
 /// The eras and transports that a request of the page may name.

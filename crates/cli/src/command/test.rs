@@ -1,5 +1,7 @@
 //! `mcproof test`: runs suites and reports the results.
 
+#[cfg(feature = "ui")]
+mod page;
 mod watch;
 
 use crate::authorization::AuthArgs;
@@ -61,6 +63,18 @@ pub(crate) struct Arguments {
     /// Run again when a suite changes, or a file below its directory that .gitignore does not exclude
     #[arg(long, conflicts_with = "json", help_heading = "Execution")]
     watch: bool,
+    /// Watch the tests in the browser: see the messages of each, run them again, edit their suite
+    #[cfg(feature = "ui")]
+    #[arg(long, conflicts_with_all = ["watch", "json"], help_heading = "Page")]
+    ui: bool,
+    /// Address to serve the page of --ui at [default: 127.0.0.1:7140, or a free port]
+    #[cfg(feature = "ui")]
+    #[arg(long, value_name = "ADDRESS", requires = "ui", hide_short_help = true, help_heading = "Page")]
+    listen: Option<std::net::SocketAddr>,
+    /// Print the address of the page of --ui, but do not open a browser
+    #[cfg(feature = "ui")]
+    #[arg(long, requires = "ui", hide_short_help = true, help_heading = "Page")]
+    no_open: bool,
     /// Start servers with the environment of this shell, or with that of a desktop host
     #[arg(long, value_name = "STYLE", default_value = "shell", hide_default_value = true, hide_short_help = true, help_heading = "Target")]
     launch: host::Style,
@@ -111,6 +125,10 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         (_, Watching::Wire) => Detail::Verbose,
         (_, Watching::Off) => Detail::Normal,
     };
+    #[cfg(feature = "ui")]
+    if arguments.ui {
+        return page::run(arguments.listen, arguments.no_open);
+    }
     let given = arguments.given()?;
     if arguments.watch {
         return conversation::run(watch::run(arguments, &given, detail))?;

@@ -3,6 +3,7 @@
 mod diff;
 mod export;
 mod grep;
+#[cfg(feature = "ui")]
 mod html;
 mod lines;
 mod markdown;

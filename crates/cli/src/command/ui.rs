@@ -1,5 +1,7 @@
 //! `mcproof ui`: the inspector in the browser. Here are its flags, and what a server means that is typed into its page.
 
+mod saving;
+
 use crate::authorization::browser;
 use crate::authorization::secret_source::{self, SecretSource};
 use crate::conversation::{self, Interrupts};
@@ -7,10 +9,13 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::target::{self, TargetArgs, Words};
 use crate::{output, settings};
+use clap::{Args as _, FromArgMatches as _};
 use mcproof_client::Guardian;
 use mcproof_record::{Diagnostic, Transcript};
 use mcproof_trace::{Trace, TraceLine};
-use mcproof_ui::{Access, Connector, Inspector, KnownServer, Options, Prepared, ServerSpec, Token};
+use mcproof_ui::{
+    Access, Connector, Inspector, KnownServer, NewTest, Options, Prepared, SavedTest, ServerSpec, SuiteChange, TestRunner, Token,
+};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -59,7 +64,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let token = arguments.token()?;
     let (servers, recorded) = arguments.targets()?;
-    conversation::run(serve(arguments, token, servers, recorded))?
+    conversation::run(serve(arguments, token, servers, recorded, None))?
+}
+
+/// The page of `mcproof test --ui`.
+pub(super) fn serve_tests(listen: Option<SocketAddr>, no_open: bool, tests: Arc<dyn TestRunner>) -> Result<Exit, Failure> {
+    let matches = Arguments::augment_args(clap::Command::new("ui")).get_matches_from(["ui"]);
+    let typed = Arguments::from_arg_matches(&matches).expect("nothing is required");
+    let arguments = Arguments { listen, no_open, ..typed };
+    let token = arguments.token()?;
+    conversation::run(serve(&arguments, token, Vec::new(), Vec::new(), Some(tests)))?
 }
 
 async fn serve(
@@ -67,16 +81,18 @@ async fn serve(
     token: Token,
     servers: Vec<ServerSpec>,
     recorded: Vec<(String, Transcript)>,
+    tests: Option<Arc<dyn TestRunner>>,
 ) -> Result<Exit, Failure> {
     let mut interrupts = Interrupts::new()?;
     let base =
         TargetArgs { command: Vec::new(), server: None, server_url: None, env: Vec::new(), header: Vec::new(), ..arguments.server.clone() };
-    let connector = Arc::new(CommandLine { base });
+    let connector = Arc::new(CommandLine { base, folder: settings::current_folder() });
     let options = || Options {
         access: Access::new(token.clone(), arguments.public_host.clone()),
         connector: Arc::clone(&connector) as _,
         servers: servers.clone(),
         recorded: recorded.clone(),
+        tests: tests.clone(),
         now: settings::now,
         version: env!("CARGO_PKG_VERSION"),
     };
@@ -225,6 +241,8 @@ fn read(path: &Path) -> Result<Vec<(String, Transcript)>, Failure> {
 /// Reads what is typed into the page as if it stood on the command line, with the flags that do.
 struct CommandLine {
     base: TargetArgs,
+    /// Where `mcproof ui` was started: tests are saved below it.
+    folder: PathBuf,
 }
 
 impl Connector for CommandLine {
@@ -260,5 +278,21 @@ impl Connector for CommandLine {
 
     fn known(&self) -> Vec<KnownServer> {
         target::names_here().into_iter().map(|(file, name)| KnownServer { name, file }).collect()
+    }
+
+    fn suites(&self) -> Vec<String> {
+        saving::suites(&self.folder)
+    }
+
+    fn save(&self, test: &NewTest) -> Result<SavedTest, Box<Diagnostic>> {
+        saving::save(&self.folder, test)
+    }
+
+    fn suite_text(&self, file: &str) -> Result<String, Box<Diagnostic>> {
+        saving::text(&self.folder, file)
+    }
+
+    fn change_suite(&self, change: &SuiteChange) -> Result<(), Box<Diagnostic>> {
+        saving::change(&self.folder, change)
     }
 }

@@ -1,6 +1,6 @@
 import { render } from "preact";
 import { takeToken } from "./lib/api";
-import { follow, paletteOpen, story, trafficOpen } from "./lib/store";
+import { follow, isFile, paletteOpen, story, takeRecorded, trafficOpen } from "./lib/store";
 import "./style.css";
 import { App } from "./ui/shell";
 
@@ -14,6 +14,9 @@ addEventListener("keydown", (event) => {
   } else if (event.key === "Escape" && !paletteOpen.value && story.value && !(event.target instanceof HTMLInputElement)) story.value = null;
 });
 
-takeToken();
+if (isFile) takeRecorded();
+else {
+  takeToken();
+  void follow();
+}
 render(<App />, document.getElementById("app")!);
-void follow();

@@ -1,6 +1,8 @@
 //! `mcproof trace export FILE --FORMAT`.
 
-use super::{html, markdown, open, suite, told, unreadable};
+#[cfg(feature = "ui")]
+use super::html;
+use super::{markdown, open, suite, told, unreadable};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -42,7 +44,8 @@ struct Format {
     /// A summary for a pull request
     #[arg(long)]
     markdown: bool,
-    /// One page that opens offline
+    /// One page that opens offline, with what `mcproof ui FILE` shows
+    #[cfg(feature = "ui")]
     #[arg(long)]
     html: bool,
     /// A test suite that repeats the recorded requests
@@ -81,10 +84,12 @@ fn write(format: &Format, trace: Trace, out: &mut dyn Write) -> Result<Option<En
         write_otlp(trace, out)?;
     } else if format.jsonl {
         write_lines(trace, out)?;
-    } else if format.markdown {
-        return markdown::write(trace, out).map(Some);
     } else {
-        return html::write(trace, out).map(Some);
+        #[cfg(feature = "ui")]
+        if format.html {
+            return html::write(trace, out).map(Some);
+        }
+        return markdown::write(trace, out).map(Some);
     }
     Ok(None)
 }

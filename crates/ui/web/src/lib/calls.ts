@@ -22,6 +22,8 @@ export interface Call {
   message?: string;
   http?: { exchange: number; method: string; url: string; status?: number };
   parent?: number;
+  /** It passed between the page and an app, and not over the wire. */
+  app?: boolean;
   frames: number[];
   request: string;
   response?: string;
@@ -94,11 +96,39 @@ export class Tracker {
       case "closed":
         if (body.kind === "exited" || body.pipe === "stdout")
           for (const call of [...this.open.values()]) {
-            if (call.direction !== "to-server") continue;
+            if (call.direction !== "to-server" || call.app) continue;
             this.finish(call, frame, "no-response");
             call.message = body.kind === "exited" ? exitText(body) : "the server closed its stdout";
           }
         break;
+    }
+  }
+
+  /** A message between the page and an app. */
+  fromApp(message: JsonObject, direction: "to-server" | "from-server", at: number) {
+    const text = JSON.stringify(message);
+    const { method, id } = message;
+    if (typeof method === "string") {
+      const request = id !== undefined && id !== null;
+      const call = this.begin({ at_us: at }, { kind: request ? "request" : "notification", direction, method, target: targetOf(method, isObject(message.params) ? message.params : {}), request: text, app: true });
+      if (!request) [call.status, call.end] = ["ok", at];
+      else {
+        call.id = id;
+        this.open.set(`app ${direction} ${JSON.stringify(id)}`, call);
+      }
+      return;
+    }
+    const key = `app ${direction === "to-server" ? "from-server" : "to-server"} ${JSON.stringify(id)}`;
+    const call = this.open.get(key);
+    if (!call) return;
+    this.open.delete(key);
+    call.version++;
+    call.response = text;
+    call.end = at;
+    call.status = isObject(message.error) ? "rpc-error" : isObject(message.result) && message.result.isError === true ? "tool-error" : "ok";
+    if (isObject(message.error)) {
+      call.code = typeof message.error.code === "number" ? message.error.code : undefined;
+      call.message = typeof message.error.message === "string" ? message.error.message : undefined;
     }
   }
 
@@ -177,8 +207,8 @@ export class Tracker {
     return true;
   }
 
-  private begin(frame: Frame, facts: Pick<Call, "kind" | "direction" | "method" | "target" | "request">): Call {
-    const call: Call = { key: this.calls.length + 1, session: this.session, start: frame.at_us, status: "pending", frames: [frame.id], version: 0, ...facts };
+  private begin(frame: { at_us: number; id?: number }, facts: Pick<Call, "kind" | "direction" | "method" | "target" | "request" | "app">): Call {
+    const call: Call = { key: this.calls.length + 1, session: this.session, start: frame.at_us, status: "pending", frames: frame.id === undefined ? [] : [frame.id], version: 0, ...facts };
     this.calls.push(call);
     return call;
   }
@@ -197,7 +227,7 @@ export class Tracker {
 
   private lastOpen(): Call | undefined {
     let last: Call | undefined;
-    for (const call of this.open.values()) if (call.direction === "to-server") last = call;
+    for (const call of this.open.values()) if (call.direction === "to-server" && !call.app) last = call;
     return last;
   }
 }

@@ -176,7 +176,7 @@ function term({ place, text, bare, quoted }: Word): Filter {
     case "target": return globbed((call) => call.target);
     case "server": return globbed((_, about) => about?.server);
     case "transport": return globbed((_, about) => about?.transport);
-    case "client": return globbed((_, about) => about?.client);
+    case "client": return globbed((call, about) => (call.app ? "app" : about?.client));
     case "test": return globbed((_, about) => about?.test);
     case "id": return globbed((call) => (call.id === undefined || call.id === null ? undefined : typeof call.id === "string" ? call.id : JSON.stringify(call.id)));
     case "text": return contains(value);

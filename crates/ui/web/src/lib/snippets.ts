@@ -88,6 +88,11 @@ function serverYaml({ spec }: Connection): string {
   return `# Describe the server here: \`mcproof init ${spec.server ?? ""}\` shows how.\nserver:\n  stdio: { command: "…" }`;
 }
 
+/** A test as an item of the list `tests:` of a suite. */
+export function suiteTest(steps: Step[], title: string): string {
+  return `- name: ${scalar(title)}\n  steps:\n${steps.map((step) => suiteStep(step, "    ")).join("\n")}`;
+}
+
 export function suite(connection: Connection, steps: Step[], title = "what was tried in the inspector"): string {
   return `${serverYaml(connection)}\n\ntests:\n  - name: ${scalar(title)}\n    steps:\n${steps.map((step) => suiteStep(step)).join("\n")}\n`;
 }

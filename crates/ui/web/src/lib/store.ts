@@ -2,7 +2,7 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import { ApiError, get, post, stream } from "./api";
 import { isObject, Tracker, type Call } from "./calls";
-import type { Connection, Frame, Json, JsonObject, Outcome, Overview } from "./types";
+import type { Connection, Frame, Handshake, Json, JsonObject, Outcome, Overview, TestCase } from "./types";
 
 // ---- what the program tells
 
@@ -16,6 +16,8 @@ export interface SessionData {
   last: number;
   stderr: Frame[];
   logs: Call[];
+  /** Whether the server is a process of ours. */
+  hasProcess: boolean;
   /** The end of the newest frame. */
   until: number;
 }
@@ -29,7 +31,7 @@ const MOST_FRAMES = 400_000;
 function session(id: number): SessionData {
   let found = sessions.get(id);
   if (!found) {
-    found = { id, frames: new Map(), tracker: new Tracker(id), last: -1, stderr: [], logs: [], until: 0 };
+    found = { id, frames: new Map(), tracker: new Tracker(id), last: -1, stderr: [], logs: [], hasProcess: false, until: 0 };
     sessions.set(id, found);
   }
   return found;
@@ -43,6 +45,7 @@ export function takeFrames(id: number, frames: Frame[]) {
     data.until = Math.max(data.until, frame.at_us);
     data.frames.set(frame.id, frame);
     if (data.frames.size > MOST_FRAMES) data.frames.delete(data.frames.keys().next().value!);
+    if (frame.body.kind === "spawned") data.hasProcess = true;
     if (frame.body.kind === "stderr" || frame.body.kind === "stdout") data.stderr.push(frame);
     const before = data.tracker.calls.length;
     data.tracker.push(frame);
@@ -54,9 +57,21 @@ export function takeFrames(id: number, frames: Frame[]) {
   frameVersion.value++;
 }
 
+/** Messages of apps are part of the traffic, with the time of the page; an app that never ends to talk does not fill the memory. */
+const MOST_OF_APPS = 20_000;
+let ofApps = 0;
+
+export function recordApp(of: { id: number; openedMs: number }, message: JsonObject, direction: "to-app" | "from-app") {
+  if (++ofApps > MOST_OF_APPS) return;
+  const data = session(of.id);
+  data.until = Math.max(data.until, (Date.now() - of.openedMs) * 1000);
+  data.tracker.fromApp(message, direction === "to-app" ? "to-server" : "from-server", data.until);
+  frameVersion.value++;
+}
+
 export function takeOverview(next: Overview) {
   const known = new Set(next.connections.flatMap((connection) => connection.sessions.map((session) => session.id)));
-  for (const id of sessions.keys()) if (!known.has(id)) sessions.delete(id);
+  for (const id of sessions.keys()) if (id >= 0 && !known.has(id)) sessions.delete(id);
   const before = overview.value;
   overview.value = next;
   if (selected.value == null || !next.connections.some((connection) => connection.id === selected.value)) {
@@ -70,6 +85,28 @@ export function takeOverview(next: Overview) {
     if (old && old.status !== connection.status && (connection.status === "failed" || connection.status === "ended"))
       toast(`${connection.title}: ${connection.diagnostic?.message ?? connection.status}`, "error");
   }
+}
+
+/** Whether this is a file with recorded sessions, without a program behind it. */
+export const isFile = document.getElementById("recorded") !== null;
+
+/** Takes what stands in the page itself. */
+export function takeRecorded() {
+  const element = document.getElementById("recorded")!;
+  const text = element.textContent!;
+  element.remove();
+  batch(() => {
+    link.value = "offline";
+    for (let at = 0; at < text.length; ) {
+      const end = text.indexOf("\n", at) < 0 ? text.length : text.indexOf("\n", at);
+      const written = text.slice(at, end);
+      at = end + 1;
+      if (written === "") continue;
+      const line = JSON.parse(written) as JsonObject;
+      if (line.type === "frames") takeFrames(line.session as number, line.frames as unknown as Frame[]);
+      else takeOverview(line as unknown as Overview);
+    }
+  });
 }
 
 export async function follow() {
@@ -111,12 +148,28 @@ export const story = signal<{ session: number; key: number } | null>(null);
 export const compared = signal<{ session: number; key: number } | null>(null);
 export const pane = signal<"side" | "main" | "traffic">("main");
 export const paletteOpen = signal(false);
-export const trafficOpen = signal(localStorage.getItem("mcproof-traffic") !== "closed");
-export const trafficWidth = signal(Number(localStorage.getItem("mcproof-traffic-width")) || 440);
+/** A page that is a file may have no storage. */
+function kept(key: string): string | null {
+  try {
+    return localStorage.getItem(key);
+  } catch {
+    return null;
+  }
+}
+function keep(key: string, value: string) {
+  try {
+    localStorage.setItem(key, value);
+  } catch {
+    // It is forgotten with the page.
+  }
+}
+
+export const trafficOpen = signal(kept("mcproof-traffic") !== "closed");
+export const trafficWidth = signal(Number(kept("mcproof-traffic-width")) || 440);
 export const filterText = signal("");
 /** A span of time that is looked at, in microseconds of the session. */
 export const brush = signal<[number, number] | null>(null);
-export const theme = signal<"auto" | "light" | "dark">((localStorage.getItem("mcproof-theme") as "light" | "dark" | null) ?? "auto");
+export const theme = signal<"auto" | "light" | "dark">((kept("mcproof-theme") as "light" | "dark" | null) ?? "auto");
 
 /** Changes when the system's light turns dark. */
 export const systemDark = signal(matchMedia("(prefers-color-scheme: dark)").matches);
@@ -124,13 +177,13 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) =>
 
 effect(() => {
   document.documentElement.dataset.theme = theme.value;
-  localStorage.setItem("mcproof-theme", theme.value);
+  keep("mcproof-theme", theme.value);
 });
-effect(() => localStorage.setItem("mcproof-traffic", trafficOpen.value ? "open" : "closed"));
-effect(() => localStorage.setItem("mcproof-traffic-width", String(trafficWidth.value)));
+effect(() => keep("mcproof-traffic", trafficOpen.value ? "open" : "closed"));
+effect(() => keep("mcproof-traffic-width", String(trafficWidth.value)));
 
-export const connection = computed<Connection | null>(() => overview.value?.connections.find((one) => one.id === selected.value) ?? null);
-export const handshake = computed(() => connection.value?.sessions.at(-1)?.handshake ?? null);
+export const connection = computed<Connection | null>(() => (overview.value?.tests ? ofTest.value : null) ?? overview.value?.connections.find((one) => one.id === selected.value) ?? null);
+export const handshake = computed(() => connection.value?.sessions.at(-1)?.handshake ?? (connection.value?.status === "recorded" && currentSession.value ? recordedHandshake(currentSession.value) : null));
 export const currentSession = computed(() => {
   frameVersion.value;
   const id = connection.value?.sessions.at(-1)?.id;
@@ -162,6 +215,51 @@ export function tell(call: Call) {
   });
 }
 
+// ---- tests
+
+export interface TestDetails {
+  id: number;
+  ended: number;
+  finished: JsonObject;
+  dropped: boolean;
+}
+export const shownTest = signal<number | null>(null);
+export const testDetails = signal<TestDetails | null>(null);
+/** The sessions of the test that is looked at, each as if it were a recorded server. */
+export const testSessions = signal<Connection[]>([]);
+export const testSession = signal(0);
+const ofTest = computed<Connection | null>(() => testSessions.value[testSession.value] ?? null);
+
+export async function openTest(test: TestCase) {
+  batch(() => {
+    if (shownTest.value !== test.id) {
+      testDetails.value = null;
+      testSessions.value = [];
+      story.value = null;
+      brush.value = null;
+    }
+    shownTest.value = test.id;
+  });
+  if (test.ended === 0) return;
+  const { finished, transcripts } = await get<{ finished: JsonObject; transcripts: { server: string; transcript: { frames: Frame[] } }[] | null }>(`tests/${test.id}`);
+  if (shownTest.value !== test.id) return;
+  batch(() => {
+    for (const one of testSessions.value) sessions.delete(one.id);
+    story.value = null;
+    brush.value = null;
+    const spec = { name: "", server: null, config: null, command: [], url: null, env: [], headers: [], cwd: null, roots: [], transport: test.transport, era: null, revision: null };
+    testSessions.value = (transcripts ?? []).map(({ server, transcript }, index) => {
+      // Below zero, where no session of the program is.
+      const id = -(test.id * 100 + index + 1);
+      sessions.delete(id);
+      takeFrames(id, transcript.frames);
+      return { id, title: server, spec, status: "recorded", diagnostic: null, sessions: [{ id, openedMs: 0, handshake: null }] };
+    });
+    testSession.value = 0;
+    testDetails.value = { id: test.id, ended: test.ended, finished, dropped: transcripts === null };
+  });
+}
+
 // ---- what a server offers
 
 export interface List {
@@ -179,7 +277,49 @@ export interface Catalog {
 export type ListName = "tools" | "prompts" | "resources" | "templates";
 
 export const catalogs = signal(new Map<number, Catalog>());
-export const catalog = computed(() => (selected.value == null ? undefined : catalogs.value.get(selected.value)));
+export const catalog = computed(() => {
+  if (selected.value == null) return undefined;
+  const known = catalogs.value.get(selected.value);
+  return known ?? (connection.value?.status === "recorded" && currentSession.value ? recordedCatalog(currentSession.value) : undefined);
+});
+
+function resultsOf(session: SessionData, ...methods: string[]): { call: Call; result: JsonObject }[] {
+  return session.tracker.calls.filter((call) => methods.includes(call.method) && call.direction === "to-server" && call.response !== undefined).flatMap((call) => {
+    const message: unknown = JSON.parse(call.response!);
+    return isObject(message) && isObject(message.result) ? [{ call, result: message.result }] : [];
+  });
+}
+
+/** What the server of a recorded session said of itself in it. */
+function recordedHandshake(session: SessionData): Handshake | null {
+  const found = resultsOf(session, "initialize", "server/discover").at(-1);
+  if (!found) return null;
+  const { call, result } = found;
+  const modern = call.method === "server/discover";
+  const asked = JSON.parse(call.request) as JsonObject;
+  const meta = isObject(asked.params) && isObject(asked.params._meta) ? asked.params._meta : {};
+  const own = isObject(result._meta) ? result._meta : {};
+  const info = result.serverInfo ?? own["io.modelcontextprotocol/serverInfo"];
+  return {
+    era: modern ? "modern" : "legacy", transport: connection.value?.spec.transport ?? (call.http ? "http" : "stdio"),
+    protocolVersion: String((modern ? meta["io.modelcontextprotocol/protocolVersion"] : result.protocolVersion) ?? ""),
+    capabilities: isObject(result.capabilities) ? result.capabilities : {}, ...(isObject(info) ? { serverInfo: info } : {}),
+    ...(typeof result.instructions === "string" ? { instructions: result.instructions } : {}),
+  };
+}
+
+/** What the server of a recorded session listed in it. */
+function recordedCatalog(session: SessionData): Catalog {
+  const list = (name: ListName): List => {
+    const items = new Map<string, JsonObject>();
+    for (const { result } of resultsOf(session, LISTS[name].method)) {
+      const listed = result[LISTS[name].key];
+      if (Array.isArray(listed)) for (const one of listed.filter(isObject)) items.set(String(one.name ?? one.uri ?? one.uriTemplate), one);
+    }
+    return { items: [...items.values()], state: "ready" };
+  };
+  return { session: session.id, tools: list("tools"), prompts: list("prompts"), resources: list("resources"), templates: list("templates") };
+}
 
 const LISTS: Record<ListName, { method: string; key: string; capability: string }> = {
   tools: { method: "tools/list", key: "tools", capability: "tools" },
@@ -326,10 +466,10 @@ export interface Step {
 export const steps = signal<Step[]>(readSteps());
 function readSteps(): Step[] {
   try {
-    const parsed: unknown = JSON.parse(localStorage.getItem("mcproof-steps") ?? "[]");
+    const parsed: unknown = JSON.parse(kept("mcproof-steps") ?? "[]");
     return Array.isArray(parsed) ? (parsed as Step[]) : [];
   } catch {
     return [];
   }
 }
-effect(() => localStorage.setItem("mcproof-steps", JSON.stringify(steps.value)));
+effect(() => keep("mcproof-steps", JSON.stringify(steps.value)));

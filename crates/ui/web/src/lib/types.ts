@@ -80,7 +80,21 @@ export interface Ask {
   askedMs: number;
 }
 
+export interface TestCase {
+  id: number;
+  suite: string;
+  name: string;
+  transport: string;
+  line: number;
+  state: string;
+  durationMs: number | null;
+  /** In which order the tests ended; 0 for one that has not. */
+  ended: number;
+}
+
 export interface Overview {
+  /** Of `mcproof test --ui`. */
+  tests?: { running: boolean; runs: number; problem: string | null; cases: TestCase[] } | null;
   revision: number;
   version: string;
   connections: Connection[];

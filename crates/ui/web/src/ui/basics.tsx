@@ -1,9 +1,9 @@
 import {
-  Activity, ArrowDownLeft, ArrowUpRight, Bell, BookOpen, Boxes, Check, ChevronDown, ChevronRight, CircleAlert, CircleDot, Copy, createElement, Download, FileText,
+  Activity, ArrowDownLeft, ArrowUpRight, Bell, BookOpen, Boxes, Check, ChevronDown, ChevronRight, CircleAlert, CircleDot, Copy, Download, FileText,
   FlaskConical, GitCompare, Info, ListChecks, MessageSquare, Moon, PanelRight, Play, Plug, Plus, Radio, RotateCcw, Search, ShieldCheck, Square,
   Stethoscope, Sun, SunMoon, Terminal, Trash2, TriangleAlert, Wrench, X, type IconNode,
 } from "lucide";
-import type { ComponentChildren, ComponentProps } from "preact";
+import { h, type ComponentChildren, type ComponentProps } from "preact";
 
 type ButtonAttributes = ComponentProps<"button"> & { [data: `data-${string}`]: string };
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
@@ -20,12 +20,13 @@ const ICONS = {
 export type IconName = keyof typeof ICONS;
 
 export function Icon({ name, size = 16 }: { name: IconName; size?: number }) {
-  const host = useRef<HTMLSpanElement>(null);
-  useLayoutEffect(() => {
-    const icon = createElement(ICONS[name], { width: size, height: size, "stroke-width": 1.75, "aria-hidden": "true" });
-    host.current!.replaceChildren(icon);
-  }, [name, size]);
-  return <span class="icon" ref={host} />;
+  return (
+    <span class="icon">
+      <svg xmlns="http://www.w3.org/2000/svg" width={size} height={size} viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.75" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true">
+        {ICONS[name].map(([tag, attributes]) => h(tag, attributes as Record<string, string>))}
+      </svg>
+    </span>
+  );
 }
 
 export function Button({ icon, children, kind = "plain", label, ...rest }: {
@@ -98,8 +99,8 @@ export function Menu({ icon, label, items, text, testid }: { icon?: IconName; la
 }
 
 /** A list of rows of one height, of which only those exist that are seen. */
-export function Rows<T>({ items, height, row, keyOf, label, current, onMove, testid, follow }: {
-  items: T[]; height: number; row: (item: T, index: number) => ComponentChildren; keyOf: (item: T) => string | number; label: string;
+export function Rows<T>({ items, height, row, label, current, onMove, testid, follow }: {
+  items: T[]; height: number; row: (item: T, index: number) => ComponentChildren; label: string;
   current?: number; onMove?: (index: number) => void; testid?: string; follow?: boolean;
 }) {
   const box = useRef<HTMLDivElement>(null);
@@ -142,7 +143,8 @@ export function Rows<T>({ items, height, row, keyOf, label, current, onMove, tes
         {items.slice(first, last).map((item, at) => {
           const index = first + at;
           return (
-            <div key={keyOf(item)} id={`${testid}-${index}`} class="row" role="option" aria-selected={index === current} aria-posinset={index + 1} aria-setsize={items.length}
+            // A row that leaves the window is used again for one that enters it.
+            <div key={index % (last - first)} id={`${testid}-${index}`} class="row" role="option" aria-selected={index === current} aria-posinset={index + 1} aria-setsize={items.length}
               style={{ transform: `translateY(${index * height}px)`, height: `${height}px` }} onClick={() => onMove?.(index)}>
               {row(item, index)}
             </div>

@@ -1,10 +1,12 @@
 // What a server offers: the list at the side, and the one that is looked at.
 import { useMemo, useState } from "preact/hooks";
+import { appUri } from "../lib/apps";
 import { isObject } from "../lib/calls";
 import { initial, resolve } from "../lib/schema";
 import { catalog, connection, drafts, go, handshake, item, loadList, request, run, runs, cancel, setDraft, toast, view, type List, type ListName } from "../lib/store";
 import { visible } from "../lib/text";
 import type { Json, JsonObject } from "../lib/types";
+import { App } from "./app";
 import { Badge, Button, Empty, Icon, Menu, Rows, Tabs } from "./basics";
 import { SchemaForm } from "./form";
 import { Markdown, Tree } from "./result";
@@ -37,8 +39,8 @@ export function SideList() {
         <Button kind="quiet" icon="again" label={`Read ${now} again`} onClick={() => lists.forEach(([name]) => void loadList(connection.value!.id, name))} />
       </div>
       {failed && <p class="note error">{visible(failed[1].error ?? "")}</p>}
-      {all.length === 0 ? <p class="muted small pad">{loading ? "Loading…" : failed ? "" : `The server lists no ${now}.`}</p> : found.length === 0 ? <p class="muted small pad">Nothing matches.</p> : (
-        <Rows items={found} height={44} label={now} testid={`items-${now}`} current={current} keyOf={({ kind, key }) => `${kind} ${key}`} onMove={(index) => go(now, found[index]!.key)} row={({ one, kind, key }) => (
+      {all.length === 0 ? <p class="muted small pad">{loading ? "Loading…" : failed ? "" : connection.value?.status === "recorded" ? `The session has no list of ${now}.` : `The server lists no ${now}.`}</p> : found.length === 0 ? <p class="muted small pad">Nothing matches.</p> : (
+        <Rows items={found} height={44} label={now} testid={`items-${now}`} current={current} onMove={(index) => go(now, found[index]!.key)} row={({ one, kind, key }) => (
           <div class="offer">
             <span class="offer-name">{visible(now === "resources" ? nameOf(one) || key : key)}{kind === "templates" && <Badge>template</Badge>}</span>
             <span class="offer-about">{visible(String(now === "resources" ? key : (titleOf(one) ?? one.description ?? "")).slice(0, 120))}</span>
@@ -76,7 +78,7 @@ export function Explore() {
   if (!known || id === undefined) return <Empty icon="plug" title="Not connected">Connect to see what the server offers.</Empty>;
   const first = (now === "resources" ? [...known.resources.items, ...known.templates.items] : known[now].items)[0];
   if (key === undefined) {
-    if (first === undefined) return <Empty icon="boxes" title={`No ${now}`}>The server lists none.</Empty>;
+    if (first === undefined) return <Empty icon="boxes" title={`No ${now}`}>{connection.value?.status === "recorded" ? "None were listed in the session." : "The server lists none."}</Empty>;
     return <Empty icon={now === "tools" ? "wrench" : now === "prompts" ? "message" : "file"} title={`Choose one of the ${now}`}>Or press Ctrl-K and type a part of its name.</Empty>;
   }
   const slot = `${id} ${now} ${key}`;
@@ -122,6 +124,7 @@ function Tool({ tool, slot, id }: { tool: JsonObject; slot: string; id: number }
   const [valid, setValid] = useState(true);
   const [part, setPart] = useState<"call" | "schema">("call");
   const name = nameOf(tool);
+  const app = appUri(tool);
   const send = () => {
     if (valid) void run(slot, id, "tools/call", { name, arguments: value });
   };
@@ -136,6 +139,7 @@ function Tool({ tool, slot, id }: { tool: JsonObject; slot: string; id: number }
         <>
           <SchemaForm schema={schema} value={value} onChange={(next) => setDraft(slot, next)} onValid={setValid} testid="arguments" />
           <Send slot={slot} id={id} text="Call" disabled={!valid} send={send} method="tools/call" />
+          {app !== undefined && runs.value.has(slot) && <App id={id} uri={app} tool={tool} slot={slot} />}
           <RunResult slot={slot} outputSchema={isObject(tool.outputSchema) ? tool.outputSchema : undefined} />
         </>
       )}
@@ -174,6 +178,8 @@ function Prompt({ prompt, slot, id }: { prompt: JsonObject; slot: string; id: nu
 
 function Resource({ resource, slot, id }: { resource: JsonObject; slot: string; id: number }) {
   const uri = String(resource.uri ?? "");
+  const [shown, setShown] = useState(false);
+  const isApp = uri.startsWith("ui://");
   const declared = handshake.value?.capabilities.resources;
   const canSubscribe = isObject(declared) && declared.subscribe === true && handshake.value?.era === "legacy";
   const send = () => void run(slot, id, "resources/read", { uri });
@@ -189,6 +195,7 @@ function Resource({ resource, slot, id }: { resource: JsonObject; slot: string; 
       </header>
       <Send slot={slot} id={id} text="Read" send={send} method="resources/read" />
       {canSubscribe && <div class="actions pad"><Button icon="bell" onClick={() => void subscribe("resources/subscribe")}>Subscribe</Button><Button kind="quiet" onClick={() => void subscribe("resources/unsubscribe")}>Unsubscribe</Button></div>}
+      {shown ? <App id={id} uri={uri} /> : isApp && <div class="actions pad"><Button icon="play" data-testid="open-app" onClick={() => setShown(true)}>Open the app</Button></div>}
       <RunResult slot={slot} />
     </article>
   );

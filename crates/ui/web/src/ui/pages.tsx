@@ -1,9 +1,9 @@
 // The other pages of a server: connecting, overview, logs, check, saved tests.
 import { useEffect, useState } from "preact/hooks";
-import { post } from "../lib/api";
+import { get, post } from "../lib/api";
 import { isObject } from "../lib/calls";
-import { suite } from "../lib/snippets";
-import { connection, currentSession, frameVersion, go, handshake, overview, select, selected, steps, toast, trafficOpen, pane, story, brush } from "../lib/store";
+import { suite, suiteTest } from "../lib/snippets";
+import { connection, currentSession, frameVersion, go, handshake, isFile, overview, select, selected, steps, toast, trafficOpen, pane, story, brush } from "../lib/store";
 import { clock, count, download, duration, rawText, visible } from "../lib/text";
 import type { Connection, Diagnostic, Finding, Frame, JsonObject } from "../lib/types";
 import { Badge, Button, CopyButton, Empty, Icon, Rows, Tabs, type IconName } from "./basics";
@@ -225,7 +225,7 @@ export function Logs() {
         {canSet && <label class="inline">Level<select onChange={(event) => void post(`connections/${connection.value!.id}/request`, { method: "logging/setLevel", params: { level: event.currentTarget.value }, key: `level-${Date.now()}` })}>{["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"].map((level) => <option key={level} selected={level === "info"}>{level}</option>)}</select></label>}
         <CopyButton text={() => found.map((line) => `${clock(line.at)} ${line.level} ${line.text}`).join("\n")} label="Copy the logs" />
       </div>
-      {found.length === 0 ? <Empty icon="terminal" title="Nothing logged">Log messages of the server and lines on its stderr appear here.</Empty> : <Rows items={found} height={24} label="Log" testid="log" keyOf={(line) => line.key} follow onMove={(index) => { const call = found[index]!.call; if (call && data) story.value = { session: data.id, key: call }; }} row={(line) => <div class={`log level-${line.level}`}><span class="call-time">{clock(line.at)}</span><span class="log-level">{visible(line.level)}</span><span class="log-text">{visible(line.text)}</span></div>} />}
+      {found.length === 0 ? <Empty icon="terminal" title="Nothing logged">Log messages of the server and lines on its stderr appear here.</Empty> : <Rows items={found} height={24} label="Log" testid="log" follow onMove={(index) => { const call = found[index]!.call; if (call && data) story.value = { session: data.id, key: call }; }} row={(line) => <div class={`log level-${line.level}`}><span class="call-time">{clock(line.at)}</span><span class="log-level">{visible(line.level)}</span><span class="log-text">{visible(line.text)}</span></div>} />}
     </div>
   );
 }
@@ -310,7 +310,7 @@ export function Saved() {
   const all = steps.value;
   const data = currentSession.value;
   const takeAll = () => {
-    const calls = data?.tracker.calls.filter((call) => call.kind === "request" && call.direction === "to-server" && ["tools/call", "resources/read", "prompts/get"].includes(call.method) && call.end !== undefined) ?? [];
+    const calls = data?.tracker.calls.filter((call) => !call.app && call.kind === "request" && call.direction === "to-server" && ["tools/call", "resources/read", "prompts/get"].includes(call.method) && call.end !== undefined) ?? [];
     steps.value = [...all, ...calls.map(stepOfCall)];
     toast(`${count(calls.length, "call")} added`);
   };
@@ -318,14 +318,44 @@ export function Saved() {
   return (
     <article class="detail" data-testid="saved">
       <header class="detail-head"><div class="detail-title"><h1>Tests</h1><Badge>{count(all.length, "step")}</Badge></div><p class="muted">Calls that were kept, as steps of a suite that <code>mcproof test</code> runs. Values of variables and headers stay out of it.</p>
-        <div class="actions"><Button icon="plus" disabled={!data} onClick={takeAll}>Add all calls of this session</Button>{all.length > 0 && <><Button icon="download" kind="primary" onClick={() => download("session.mcproof.yaml", text, "text/yaml")}>Download suite</Button><Button kind="quiet" icon="trash" onClick={() => (steps.value = [])}>Remove all</Button></>}</div></header>
+        <div class="actions"><Button icon="plus" disabled={!data} onClick={takeAll}>Add all calls of this session</Button>{all.length > 0 && <><Button icon="download" onClick={() => download("session.mcproof.yaml", text, "text/yaml")}>Download suite</Button><Button kind="quiet" icon="trash" onClick={() => (steps.value = [])}>Remove all</Button></>}</div></header>
       {all.length === 0 ? <Empty icon="flask" title="No steps yet">Call a tool, then choose Keep.</Empty> : (
         <>
           {all.map((step, index) => <div class="step" key={index}><Badge kind={step.failed ? "error" : "plain"}>{step.method}</Badge><span class="clip">{visible(step.title)}</span><code class="clip muted">{visible(JSON.stringify(step.params.arguments ?? step.params))}</code><span class="grow" /><Button kind="quiet" icon="close" label={`Remove step ${index + 1}`} onClick={() => (steps.value = all.filter((_, at) => at !== index))} /></div>)}
+          {at && !isFile && <SaveAs whole={(name) => suite(at, all, name)} test={(name) => suiteTest(all, name)} done={() => (steps.value = [])} />}
           {at && <section class="block"><div class="block-bar"><span class="block-kind">suite</span><span class="grow" /><CopyButton text={() => text} label="Copy suite" /></div><Plain text={text} /></section>}
         </>
       )}
     </article>
+  );
+}
+
+/** Saves the steps as one test to a suite of the folder where mcproof was started. */
+function SaveAs({ whole, test, done }: { whole: (name: string) => string; test: (name: string) => string; done: () => void }) {
+  const [known, setKnown] = useState<string[]>([]);
+  const [file, setFile] = useState("");
+  const [name, setName] = useState("what was tried in the inspector");
+  const [wrong, setWrong] = useState("");
+  useEffect(() => void get<{ suites: string[] }>("suites").then(({ suites }) => { setKnown(suites); setFile((file) => file || suites[0] || "inspector.mcproof.yaml"); }).catch(() => setFile("inspector.mcproof.yaml")), []);
+  const save = async (event: Event) => {
+    event.preventDefault();
+    setWrong("");
+    try {
+      const saved = await post<{ file: string; isNew: boolean }>("suites", { file: file.trim(), whole: whole(name), test: test(name) });
+      toast(`${saved.isNew ? "Created" : "Appended to"} ${saved.file}: run \`mcproof test ${saved.file}\``);
+      done();
+    } catch (error) {
+      setWrong((error as Error).message);
+    }
+  };
+  return (
+    <form class="save-as" data-testid="save-as" onSubmit={(event) => void save(event)}>
+      <label class="stacked">Name of the test<input value={name} required data-testid="save-name" onInput={(event) => setName(event.currentTarget.value)} /></label>
+      <label class="stacked">Suite, from the folder of <code>mcproof ui</code><input value={file} required list="suites" spellcheck={false} data-testid="save-file" onInput={(event) => setFile(event.currentTarget.value)} /></label>
+      <datalist id="suites">{known.map((one) => <option key={one} value={one} />)}</datalist>
+      <Button kind="primary" icon="plus" type="submit" data-testid="save-suite">{known.includes(file.trim()) ? "Append to the suite" : "Create the suite"}</Button>
+      {wrong && <p class="note error" role="alert" data-testid="save-wrong">{visible(wrong)}</p>}
+    </form>
   );
 }
 

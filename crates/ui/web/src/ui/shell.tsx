@@ -3,7 +3,7 @@ import { post } from "../lib/api";
 import { isObject } from "../lib/calls";
 import { initial, resolve } from "../lib/schema";
 import {
-  catalog, connection, currentSession, frameVersion, go, link, overview, paletteOpen, pane, select, selected, story, theme, toast, toasts, trafficOpen, trafficWidth, view, steps, type View,
+  catalog, connection, currentSession, frameVersion, go, handshake, isFile, link, openTest, overview, paletteOpen, pane, select, selected, story, theme, toast, toasts, trafficOpen, trafficWidth, view, steps, testSession, testSessions, type View,
 } from "../lib/store";
 import { visible } from "../lib/text";
 import type { Ask, Json, JsonObject } from "../lib/types";
@@ -13,19 +13,23 @@ import { SchemaForm } from "./form";
 import { CheckPage, Connect, Logs, OverviewPage, Saved } from "./pages";
 import { Block } from "./result";
 import { Story } from "./story";
+import { TestPage, TestsSide } from "./tests";
 import { Traffic, TrafficHeader } from "./traffic";
 
 export function App() {
   if (link.value === "denied") return <Empty icon="shield" title="This page has no token">Open the address that <code>mcproof ui</code> printed, with everything after the <code>#</code>. Each start has a new one.</Empty>;
-  if (!overview.value) return <div class="boot" role="status">{link.value === "lost" ? "mcproof does not answer. Is it still running?" : ""}</div>;
-  const none = overview.value.connections.length === 0 || view.value === "connect";
+  // As it stands in the page already.
+  if (!overview.value) return <div class="app without-side"><header class="top"><span class="brand"><span class="brand-name">mcproof</span></span></header>{link.value === "lost" && <p class="lost" role="status">mcproof does not answer. Is it still running?</p>}</div>;
+  if (isFile && overview.value.connections.length === 0) return <Empty icon="activity" title="No session was recorded">The trace has no frames.</Empty>;
+  const tests = overview.value.tests;
+  const none = !tests && (overview.value.connections.length === 0 || view.value === "connect");
   return (
     <div class={`app ${none ? "without-side" : ""} ${trafficOpen.value && !none ? "with-traffic" : ""} pane-${pane.value}`} style={{ "--traffic": `${trafficWidth.value}px` }}>
       <TopBar />
       {link.value === "lost" && <p class="lost" role="alert">The connection to mcproof is lost. Trying again…</p>}
       {none ? <main class="main" id="main"><Connect /></main> : (
         <>
-          <nav class="side" aria-label="What the server offers"><Nav /><SideList /></nav>
+          {tests ? <nav class="side tests-side" aria-label="Tests"><TestsSide /></nav> : <nav class="side" aria-label="What the server offers"><Nav /><SideList /></nav>}
           <main class="main" id="main"><Main /></main>
           {trafficOpen.value && <aside class="traffic-pane" aria-label="Traffic"><Grip /><TrafficHeader onClose={() => (trafficOpen.value = false)} /><Traffic /></aside>}
           <PaneSwitch />
@@ -40,6 +44,7 @@ export function App() {
 
 function Main() {
   if (story.value) return <Story />;
+  if (overview.value!.tests) return <TestPage />;
   switch (view.value) {
     case "tools":
     case "prompts":
@@ -58,12 +63,13 @@ function TopBar() {
     <header class="top">
       <span class="brand"><span class="mark" aria-hidden="true"><Icon name="check" size={13} /></span><span class="brand-name">mcproof</span></span>
       <div class="servers" role="group" aria-label="Servers">
-        {overview.value!.connections.map((one) => (
+        {overview.value!.tests && testSessions.value.length > 1 && testSessions.value.map((one, index) => <button type="button" key={one.id} class="server" aria-pressed={index === testSession.value} onClick={() => { testSession.value = index; story.value = null; }}><span class="clip">{visible(one.title)}</span></button>)}
+        {overview.value!.tests ? null : overview.value!.connections.map((one) => (
           <button type="button" key={one.id} class="server" aria-pressed={one.id === selected.value && view.value !== "connect"} data-testid="server" data-status={one.status} onClick={() => select(one.id)}>
             <span class={`status-dot ${one.status}`} aria-hidden="true" /><span class="clip">{visible(String(one.sessions.at(-1)?.handshake?.serverInfo?.name ?? one.title))}</span><span class="visually-hidden">, {one.status}</span>
           </button>
         ))}
-        <Button kind="quiet" icon="plus" label="Connect to another server" data-testid="add-server" onClick={() => go("connect")} />
+        {!isFile && !overview.value!.tests && <Button kind="quiet" icon="plus" label="Connect to another server" data-testid="add-server" onClick={() => go("connect")} />}
       </div>
       <span class="grow" />
       <button type="button" class="search-button" onClick={() => (paletteOpen.value = true)} aria-keyshortcuts="Control+K" title="Search everything" data-testid="search"><Icon name="search" size={14} /><span>Search</span><kbd>Ctrl K</kbd></button>
@@ -76,7 +82,7 @@ function TopBar() {
 function Nav() {
   const known = catalog.value;
   frameVersion.value;
-  const declared = connection.value?.sessions.at(-1)?.handshake?.capabilities ?? {};
+  const declared = handshake.value?.capabilities ?? {};
   const logs = (currentSession.value?.logs.length ?? 0) + (currentSession.value?.stderr.length ?? 0);
   const entries: { view: View; text: string; icon: IconName; count?: number; shown: boolean }[] = [
     { view: "overview", text: "Overview", icon: "info", shown: true },
@@ -180,9 +186,13 @@ function Palette() {
     for (const one of known?.templates.items ?? []) found.push({ text: String(one.name ?? one.uriTemplate), about: `template  ${String(one.uriTemplate)}`, icon: "file", run: () => go("resources", String(one.uriTemplate)) });
     for (const one of overview.value?.connections ?? []) found.push({ text: one.title, about: `server  ${one.status}`, icon: "plug", run: () => select(one.id) });
     const id = selected.value;
-    const pages: [string, View, IconName][] = [["Overview", "overview", "info"], ["Logs", "logs", "terminal"], ["Check the server", "check", "shield"], ["Tests", "saved", "flask"], ["Connect to another server", "connect", "plus"]];
+    for (const one of overview.value?.tests?.cases ?? []) found.push({ text: one.name, about: `test  ${one.state}  ${one.transport} ${one.suite}`, icon: "flask", run: () => void openTest(one) });
+    const pages: [string, View, IconName][] = overview.value?.tests ? [] : [["Overview", "overview", "info"], ["Logs", "logs", "terminal"], ["Tests", "saved", "flask"]];
+    const recorded = connection.value?.status === "recorded";
+    if (!recorded && !overview.value?.tests) pages.push(["Check the server", "check", "shield"]);
+    if (!isFile && !overview.value?.tests) pages.push(["Connect to another server", "connect", "plus"]);
     for (const [text, to, icon] of pages) found.push({ text, about: "page", icon, run: () => go(to) });
-    if (id !== null) found.push({ text: "Reconnect", about: "command", icon: "again", run: () => void post(`connections/${id}/open`) }, { text: "Disconnect", about: "command", icon: "plug", run: () => void post(`connections/${id}/close`) });
+    if (id !== null && !recorded && !overview.value?.tests) found.push({ text: "Reconnect", about: "command", icon: "again", run: () => void post(`connections/${id}/open`) }, { text: "Disconnect", about: "command", icon: "plug", run: () => void post(`connections/${id}/close`) });
     found.push({ text: trafficOpen.value ? "Hide traffic" : "Show traffic", about: "command", icon: "panel", run: () => (trafficOpen.value = !trafficOpen.value) });
     for (const one of ["light", "dark", "auto"] as const) found.push({ text: `Theme: ${one}`, about: "command", icon: one === "light" ? "sun" : one === "dark" ? "moon" : "auto", run: () => (theme.value = one) });
     return found;

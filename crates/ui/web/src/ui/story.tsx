@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { ERRORS, isObject, type Call } from "../lib/calls";
 import { cli, curl, payloadOf, pytest, rust, suite, vitest } from "../lib/snippets";
 import {
-  brush, compared, connection, findings, frameVersion, go, handshake, judge, newKey, overview, request, run, runs, sessions, setDraft, steps, story, toast, type Step,
+  brush, compared, connection, findings, frameVersion, go, handshake, isFile, judge, newKey, overview, request, run, runs, sessions, setDraft, steps, story, toast, type Step,
 } from "../lib/store";
 import { bytesOf, clock, copy, count, duration, rawText, size, visible } from "../lib/text";
 import type { Frame, Json, JsonObject } from "../lib/types";
@@ -75,7 +75,7 @@ export function Story() {
   const near = data.stderr.filter((frame) => frame.at_us >= call.start - 50_000 && frame.at_us <= (call.end ?? data.until) + 250_000);
   const rules = findings.value.get(at.session)?.findings.filter(({ finding }) => finding.frames.some((frame) => call.frames.includes(frame)));
   const failed = ERRORS.includes(call.status);
-  const own = call.kind === "request" && call.direction === "to-server" && owner?.status === "open";
+  const own = call.kind === "request" && call.direction === "to-server" && !call.app && owner?.status === "open";
   const params = paramsOf(call);
   const again = async () => {
     if (!owner) return;
@@ -109,7 +109,7 @@ export function Story() {
         <div class="actions">
           {own && <Button icon="again" onClick={() => void again()} data-testid="resend">Send again</Button>}
           {canEdit && <Button icon="wrench" onClick={edit}>Edit and send</Button>}
-          {call.kind === "request" && call.direction === "to-server" && <Menu icon="plus" label="Keep this call" text="Keep" items={keepMenu(stepOfCall(call))} />}
+          {call.kind === "request" && call.direction === "to-server" && !call.app && <Menu icon="plus" label="Keep this call" text="Keep" items={keepMenu(stepOfCall(call))} />}
           <Button icon="compare" onClick={() => { compared.value = { session: at.session, key: call.key }; toast("Choose another call in the traffic to compare with"); }}>Compare</Button>
         </div>
       </header>
@@ -117,12 +117,12 @@ export function Story() {
       {other && (other.key !== call.key || compared.value!.session !== at.session) ? <Differences one={other} other={call} /> : (
         <>
           <Tabs<Part> label="Parts of the call" value={part} onChange={(next) => { setPart(next); if (next === "findings" && owner) void judge(at.session).catch((error: Error) => toast(error.message, "error")); }}
-            tabs={[["messages", "Messages"], ["raw", `Raw (${frames.length})`], ...(call.http ? [["http", "HTTP"] as [Part, string]] : []), ["timing", "Timing"], ...(near.length > 0 ? [["stderr", `stderr (${near.length})`] as [Part, string]] : []), ["findings", rules ? `Findings (${rules.length})` : "Findings"]]} />
+            tabs={[["messages", "Messages"], ["raw", `Raw (${frames.length})`], ...(call.http ? [["http", "HTTP"] as [Part, string]] : []), ["timing", "Timing"], ...(near.length > 0 ? [["stderr", `stderr (${near.length})`] as [Part, string]] : []), ...(isFile || at.session < 0 ? [] : [["findings", rules ? `Findings (${rules.length})` : "Findings"] as [Part, string]])]} />
           <div class="story-part">
             {part === "messages" && (
               <>
-                <Message title={call.direction === "to-server" ? "Client" : "Server"} text={call.request} />
-                {call.response !== undefined && <Message title={call.direction === "to-server" ? "Server" : "Client"} text={call.response} />}
+                <Message title={call.direction === "to-server" ? (call.app ? "Host" : "Client") : call.app ? "App" : "Server"} text={call.request} />
+                {call.response !== undefined && <Message title={call.direction === "to-server" ? (call.app ? "App" : "Server") : call.app ? "Host" : "Client"} text={call.response} />}
                 {children.length > 0 && <><h3>Meanwhile</h3>{children.slice(0, 200).map((child) => <button type="button" class="child" key={child.key} onClick={() => (story.value = { session: at.session, key: child.key })}><span class={`call-way ${child.direction}`}><Icon name={child.direction === "to-server" ? "out" : "in"} size={13} /></span><span>{visible(child.method)}</span><span class="muted">{visible(child.target ?? "")}</span><span class="grow" /><span class="muted small">{clock(child.start)}</span></button>)}</>}
               </>
             )}

@@ -48,7 +48,7 @@ export function Traffic() {
       {session && <Timeline session={session} calls={calls} version={version} />}
       <div class="traffic-count small muted"><span aria-live="polite">{count(calls.length, "call")}{(filter || span) && session ? ` of ${session.tracker.calls.length}` : ""}</span>{dropped > 0 && <span>{count(dropped, "earlier frame")} not kept</span>}<span class="grow" />{span && <button type="button" class="link" onClick={() => (brush.value = null)}>clear time range</button>}{compared.value && <button type="button" class="link" onClick={() => (compared.value = null)}>end comparison</button>}</div>
       {!session || session.tracker.calls.length === 0 ? <Empty icon="activity" title="No traffic yet">Requests, notifications and HTTP exchanges appear here as they happen.</Empty> : (
-        <Rows items={calls} height={28} label="Calls" testid="calls" keyOf={(call) => call.key} current={current} follow={!filter} onMove={(index) => tell(calls[index]!)} row={(call) => <CallRow call={call} />} />
+        <Rows items={calls} height={28} label="Calls" testid="calls" current={current} follow={!filter} onMove={(index) => tell(calls[index]!)} row={(call) => <CallRow call={call} />} />
       )}
     </div>
   );
@@ -64,14 +64,14 @@ function CallRow({ call }: { call: Call }) {
     <div class={`call ${failed ? "failed" : ""} ${call.status === "pending" ? "pending" : ""} ${call.kind}`} data-status={call.status}>
       <span class="call-time">{clock(call.start)}</span>
       <span class={`call-way ${call.direction}`}><Icon name={call.direction === "to-server" ? "out" : "in"} size={13} /></span>
-      <span class="call-name"><span class="call-method">{visible(call.method)}</span>{call.target && <span class="call-target">{visible(call.target)}</span>}</span>
+      <span class="call-name">{call.app && <span class="call-target">app</span>}<span class="call-method">{visible(call.method)}</span>{call.target && <span class="call-target">{visible(call.target)}</span>}</span>
       <span class="call-status">{call.kind === "notification" && !failed ? "" : call.code ?? call.http?.status?.toString().replace(/^2\d\d$/, "") ?? ""}</span>
       <span class="call-duration">{call.kind === "notification" ? "" : call.status === "pending" ? "…" : call.end !== undefined ? duration(call.end - call.start) : ""}</span>
     </div>
   );
 }
 
-const LANES = ["requests", "from server", "notifications", "HTTP", "process"] as const;
+const LANES = ["requests", "from server", "notifications", "HTTP", "process", "apps"] as const;
 const LANE = 15;
 const HEAD = 18;
 
@@ -126,6 +126,7 @@ export class Axis {
 }
 
 function laneOf(call: Call): number {
+  if (call.app) return 5;
   if (call.kind === "http") return 3;
   if (call.kind === "notification") return 2;
   return call.direction === "to-server" ? 0 : 1;
@@ -141,7 +142,7 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
   const lanes = useMemo(() => {
     const used = new Set(session.tracker.calls.map(laneOf));
     used.add(0);
-    if (session.stderr.length > 0 || [...session.frames.values()].slice(0, 3).some((frame) => frame.body.kind === "spawned")) used.add(4);
+    if (session.stderr.length > 0 || session.hasProcess) used.add(4);
     return [...used].sort();
   }, [session, version]);
   const tall = HEAD + lanes.length * LANE + 4;
@@ -186,13 +187,18 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
     draw.textAlign = "left";
     const hidden = new Set(calls.length === session.tracker.calls.length ? [] : session.tracker.calls.map((call) => call.key));
     if (hidden.size > 0) for (const call of calls) hidden.delete(call.key);
+    // Of spans that would lie on each other only the first is drawn, unless it differs.
+    const covered = lanes.map(() => new Map<string, number>());
     const paint = (call: Call) => {
       const row = lanes.indexOf(laneOf(call));
       if (row < 0) return;
       const from = x(call.start);
       const to = Math.max(x(call.end ?? until), from + 2.5);
+      const look = `${ERRORS.includes(call.status)} ${hidden.has(call.key)} ${call.status === "pending"}`;
+      if (to <= (covered[row]!.get(look) ?? -1) + 0.5) return;
+      covered[row]!.set(look, to);
       draw.globalAlpha = hidden.has(call.key) ? 0.18 : call.status === "pending" ? 0.55 : 1;
-      draw.fillStyle = ERRORS.includes(call.status) ? color("--bad") : laneOf(call) === 0 ? color("--accent") : laneOf(call) === 1 ? color("--server") : laneOf(call) === 2 ? color("--note") : color("--http");
+      draw.fillStyle = ERRORS.includes(call.status) ? color("--bad") : laneOf(call) === 0 ? color("--accent") : laneOf(call) === 1 ? color("--server") : laneOf(call) === 2 ? color("--note") : laneOf(call) === 5 ? color("--key") : color("--http");
       draw.beginPath();
       draw.roundRect(from, HEAD + row * LANE + 2.5, to - from, LANE - 6, 2);
       draw.fill();

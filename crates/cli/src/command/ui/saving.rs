@@ -1,0 +1,262 @@
+//! Saves a test from the page to a suite below the folder where `mcproof ui` was started, and nowhere else.
+
+use mcproof_record::Diagnostic;
+use mcproof_suite::bounds::{MOST_BYTES, read_file};
+use mcproof_suite::document::{self, Node};
+use mcproof_suite::source::Source;
+use mcproof_ui::{NewTest, SavedTest, SuiteChange};
+use serde_json::Value;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Component, Path, PathBuf};
+use tempfile::NamedTempFile;
+
+/// Suites that the page offers.
+const MOST_SUITES: usize = 200;
+
+/// The suites below a folder, as their paths from there.
+pub(super) fn suites(folder: &Path) -> Vec<String> {
+    let found = mcproof_suite::discover(&[folder.to_owned()]).unwrap_or_default();
+    let inside = found.iter().filter_map(|path| path.strip_prefix(folder).ok()).map(|path| path.display().to_string());
+    inside.take(MOST_SUITES).collect()
+}
+
+/// Appends a test to a suite that there is, or begins a suite with it.
+pub(super) fn save(folder: &Path, test: &NewTest) -> Result<SavedTest, Box<Diagnostic>> {
+    let file = test.file.as_str();
+    let path = inside(folder, file)?;
+    let before = current(&path, file)?;
+    let text = match &before {
+        Some(before) => appended(file, before, &test.test)?,
+        None => {
+            tree(file, &test.whole)?;
+            test.whole.clone()
+        }
+    };
+    replace(&path, &text).map_err(|error| cannot_write(file, &error))?;
+    Ok(SavedTest { file: file.to_owned(), is_new: before.is_none() })
+}
+
+/// The text of a suite below the folder.
+pub(super) fn text(folder: &Path, file: &str) -> Result<String, Box<Diagnostic>> {
+    let file = plain(folder, file);
+    current(&inside(folder, file)?, file)?.ok_or_else(|| refusal(format!("{file} does not exist"), "choose another file"))
+}
+
+/// Writes a suite that was edited, if nobody else has changed it meanwhile. It need not be valid: a run says what is wrong with it.
+pub(super) fn change(folder: &Path, change: &SuiteChange) -> Result<(), Box<Diagnostic>> {
+    let file = plain(folder, &change.file);
+    if text(folder, file)? != change.before {
+        return Err(refusal(format!("{file} was changed by another program"), "close the editor of the page, and open it again"));
+    }
+    replace(&inside(folder, file)?, &change.after).map_err(|error| cannot_write(file, &error))
+}
+
+/// Runs name a suite as its path was typed: with `./` in front, or from the root.
+fn plain<'a>(folder: &Path, file: &'a str) -> &'a str {
+    let below = Path::new(file).strip_prefix(folder).ok().and_then(Path::to_str);
+    below.unwrap_or_else(|| file.strip_prefix("./").unwrap_or(file))
+}
+
+/// What a file has, if it is there.
+fn current(path: &Path, file: &str) -> Result<Option<String>, Box<Diagnostic>> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if !metadata.is_file() => Err(refusal(format!("{file} is not a regular file"), "choose another file")),
+        Ok(_) => {
+            let read = read_file(path, MOST_BYTES).and_then(|bytes| String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned()));
+            read.map(Some).map_err(|why| refusal(format!("{file} {why}"), "choose another file"))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(cannot_write(file, &error)),
+    }
+}
+
+fn cannot_write(file: &str, error: &io::Error) -> Box<Diagnostic> {
+    refusal(format!("cannot write {file}: {error}"), "choose another file")
+}
+
+/// A new file takes the place of the old one, so that a write that breaks off leaves the suite as it was.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut fresh = NamedTempFile::new_in(path.parent().unwrap_or(path))?;
+    fresh.write_all(text.as_bytes())?;
+    match fs::metadata(path) {
+        Ok(metadata) => fs::set_permissions(fresh.path(), metadata.permissions())?,
+        Err(_) => make_readable(fresh.path())?,
+    }
+    fresh.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Temporary files are for their owner alone; a suite is for who works with the repository.
+#[cfg(unix)]
+fn make_readable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn make_readable(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+fn refusal(message: String, hint: &str) -> Box<Diagnostic> {
+    Box::new(Diagnostic::error("cannot-save", message).hint(hint))
+}
+
+/// The path of a file that stands below the folder, also once links are followed.
+fn inside(folder: &Path, file: &str) -> Result<PathBuf, Box<Diagnostic>> {
+    let relative = Path::new(file);
+    let is_plain = relative.components().all(|part| matches!(part, Component::Normal(_))) && !file.contains(['\0', '\\']);
+    let name = relative.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if !is_plain || file.is_empty() {
+        return Err(refusal(format!("`{file}` is not a path below this folder"), "name a file such as tests/shop.mcproof.yaml"));
+    }
+    if !(name.ends_with(".mcproof.yaml") || name.ends_with(".mcproof.yml") || matches!(name, "mcproof.yaml" | "mcproof.yml")) {
+        return Err(refusal(format!("`{file}` is not called as a suite"), "end the name with .mcproof.yaml"));
+    }
+    let path = folder.join(relative);
+    let parent = path.parent().unwrap_or(folder);
+    let real =
+        parent.canonicalize().map_err(|error| refusal(format!("cannot open {}: {error}", parent.display()), "create the folder first"))?;
+    let root =
+        folder.canonicalize().map_err(|error| refusal(format!("cannot open {}: {error}", folder.display()), "start mcproof ui again"))?;
+    if !real.starts_with(&root) {
+        return Err(refusal(format!("`{file}` leads out of this folder"), "name a file in this folder"));
+    }
+    Ok(real.join(name))
+}
+
+fn tree(file: &str, text: &str) -> Result<Node, Box<Diagnostic>> {
+    let (tree, mistakes) = document::parse(&Source::new(file, text), 0);
+    match (tree, mistakes.into_iter().next()) {
+        (Some(tree), None) => Ok(tree),
+        (_, Some(mistake)) => Err(refusal(format!("{file} is not valid YAML: {}", mistake.message), "mend it in an editor first")),
+        (None, None) => Err(refusal(format!("{file} is empty"), "remove it, or write a suite")),
+    }
+}
+
+/// The text of a suite with one test more, and otherwise as it was: comments and layout stay.
+fn appended(file: &str, text: &str, test: &str) -> Result<String, Box<Diagnostic>> {
+    let odd = || {
+        refusal(
+            format!("the tests of {file} are not a list of lines that begin with `- `, below `tests:`"),
+            "copy the suite from the page, and paste the test by hand",
+        )
+    };
+    let before = tree(file, text)?.to_value();
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let head = lines.iter().position(|line| line.trim_end().starts_with("tests:")).ok_or_else(odd)?;
+    let is_inside = |line: &&str| line.starts_with([' ', '-', '#', '\t', '\r', '\n']);
+    let end = head + 1 + lines[head + 1..].iter().take_while(|line| is_inside(line)).count();
+    // What is blank or a comment at the end belongs to what follows.
+    let last = (head + 1..end).rev().find(|&at| !matches!(lines[at].trim_start().chars().next(), None | Some('#'))).ok_or_else(odd)?;
+    let item = lines[head + 1..=last].iter().find(|line| line.trim_start().starts_with("- ")).ok_or_else(odd)?;
+    let indent = &item[..item.len() - item.trim_start().len()];
+    let mut made: String = lines[..=last].concat();
+    if !made.ends_with('\n') {
+        made.push('\n');
+    }
+    for line in test.lines() {
+        made.push_str(indent);
+        made.push_str(line);
+        made.push('\n');
+    }
+    made.push_str(&lines[last + 1..].concat());
+    // It is the same suite with one test more, or nothing is written.
+    let mut after = tree(file, &made).map_err(|_| odd())?.to_value();
+    let taken = after.get_mut("tests").and_then(Value::as_array_mut).and_then(Vec::pop);
+    if taken.is_none() || after != before {
+        return Err(odd());
+    }
+    Ok(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEST: &str = "- name: one more\n  steps:\n    - call: echo\n      with: {\"text\":\"- x\"}";
+
+    fn new(file: &str) -> NewTest {
+        NewTest {
+            file: file.to_owned(),
+            whole: format!("server: {{ stdio: x }}\ntests:\n  {}\n", TEST.replace('\n', "\n  ")),
+            test: TEST.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_test_is_appended_and_the_rest_stays() {
+        for (before, expected) in [
+            ("tests:\n  - name: a\n    steps: []\n", "tests:\n  - name: a\n    steps: []\n  - name: one more\n"),
+            ("tests:\n- name: a\n  steps: []", "tests:\n- name: a\n  steps: []\n- name: one more\n"),
+            (
+                "# why\nserver: { stdio: x } # here\ntests:\n    # first\n    - name: a\n      steps: []\n\n# the end\ntimeouts: {}\n",
+                "      steps: []\n    - name: one more\n      steps:\n",
+            ),
+        ] {
+            let after = appended("a.mcproof.yaml", before, TEST).unwrap();
+            assert!(after.contains(expected), "{before:?}: {after:?}");
+            let kept: Vec<&str> = before.lines().filter(|line| !after.lines().any(|other| other == *line)).collect();
+            assert_eq!(kept, Vec::<&str>::new());
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_not_changed() {
+        for before in [
+            "tests: [{ name: a, steps: [] }]\n",
+            "server: { stdio: x }\n",
+            "tests:\n",
+            "a: [\n",
+            "tests: 1\n",
+            "text: |\n  tests:\n    - x\ntests: []\n",
+        ] {
+            assert!(appended("a.mcproof.yaml", before, TEST).is_err(), "{before:?}");
+        }
+        assert!(appended("a.mcproof.yaml", "tests:\n  - name: a\n    steps: []\n", "- name: a\nserver: { stdio: evil }").is_err());
+        assert!(appended("a.mcproof.yaml", "tests:\n  - name: a\n    steps: []\n", "- name: a\n- name: b").is_err());
+    }
+
+    #[test]
+    fn nothing_is_written_outside_of_the_folder() {
+        let outside = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(outside.path(), folder.path().join("link")).unwrap();
+        fs::write(outside.path().join("theirs.mcproof.yaml"), "tests:\n  - name: a\n    steps: []\n").unwrap();
+        std::os::unix::fs::symlink(outside.path().join("theirs.mcproof.yaml"), folder.path().join("mine.mcproof.yaml")).unwrap();
+        let absolute = outside.path().join("a.mcproof.yaml").display().to_string();
+        for file in [
+            "../a.mcproof.yaml",
+            "a/../../b.mcproof.yaml",
+            "link/a.mcproof.yaml",
+            "mine.mcproof.yaml",
+            absolute.as_str(),
+            "",
+            ".",
+            "a.yaml",
+            ".bashrc",
+            "missing/a.mcproof.yaml",
+            "a\0.mcproof.yaml",
+            "./a.mcproof.yaml/",
+        ] {
+            // `./a` is the same as `a`, and `a/` too: neither leads out.
+            if !file.starts_with("./") {
+                assert!(save(folder.path(), &new(file)).is_err(), "{file}");
+            }
+        }
+        let names: Vec<_> = fs::read_dir(outside.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["theirs.mcproof.yaml"]);
+        assert!(!fs::read_to_string(outside.path().join("theirs.mcproof.yaml")).unwrap().contains("one more"));
+    }
+
+    #[test]
+    fn a_suite_begins_and_grows() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(save(folder.path(), &new("a.mcproof.yaml")).unwrap().is_new);
+        assert!(!save(folder.path(), &new("a.mcproof.yaml")).unwrap().is_new);
+        let text = fs::read_to_string(folder.path().join("a.mcproof.yaml")).unwrap();
+        assert_eq!(text.matches("one more").count(), 2, "{text}");
+        assert_eq!(suites(folder.path()), ["a.mcproof.yaml"]);
+    }
+}
