@@ -100,21 +100,29 @@ fn publishable(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let out = root.join("target/packages/dist");
     anew(&out)?;
     let mut made = make::all(root, target(GNU)?, &program, None, &out)?;
+    // In a directory of its own: one that is made anew holds the packages of one program.
+    let out_static = out.join("static");
     if let Some(fixed) = &fixed {
-        made.extend(make::all(root, target(MUSL)?, &Program { program: fixed.clone(), addon: None }, None, &out)?);
+        made.extend(make::all(root, target(MUSL)?, &Program { program: fixed.clone(), addon: None }, None, &out_static)?);
     }
     fill::installer(root, &out, "https://releases.invalid")?;
+    fill::formula(root, &out, "https://repository.invalid", "https://releases.invalid", fill::Missing::Zeros)?;
     made.push(out.join(fill::INSTALLER));
     let mut needs = vec![("mcproof", elf::glibc(&program.program)?)];
+    let mut packed = vec![("mcproof", make::published(&out, target(GNU)?, &program.program))];
     if let Some(addon) = &program.addon {
         needs.push(("mcproof.node", elf::glibc(addon)?));
+        packed.push(("mcproof.node", make::published(&out, target(GNU)?, addon)));
     }
     let mut trials = trial::all(root, &made, &out)?;
+    trials.extend(trial::looked_at(root, &out));
     if let Some(fixed) = &fixed {
+        let program = make::published(&out_static, target(MUSL)?, fixed);
         needs.push(("mcproof, static", elf::glibc(fixed)?));
-        trials.extend(trial::fixed(root, fixed, alpine.as_deref(), &out)?);
+        trials.extend(trial::fixed(root, &program, alpine.as_deref(), &out)?);
+        packed.push(("mcproof, static", program));
     }
-    let page = page::page(&trials, &made, &needs)?;
+    let page = page::page(&trials, &made, &needs, &packed)?;
     let place = root.join("docs/packages.md");
     fs::write(&place, page).map_err(|error| cannot("write", &place, &error))?;
     println!("wrote {}", place.display());

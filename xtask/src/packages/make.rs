@@ -53,14 +53,34 @@ pub(crate) fn command(root: &Path, arguments: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Makes everything for a platform.
+/// Makes everything for a platform, around a program that aborts on a panic, as the profile `dist` has it.
 pub(crate) fn all(root: &Path, target: &Target, program: &Program, repository: Option<&str>, out: &Path) -> Result<Vec<PathBuf>, String> {
-    fs::create_dir_all(out).map_err(|error| cannot("create", out, &error))?;
+    let prepared = |file: &Path| {
+        let place = published(out, target, file);
+        let folder = place.parent().unwrap_or(out);
+        fs::create_dir_all(folder).map_err(|error| cannot("create", folder, &error))?;
+        copy(file, &place)?;
+        if target.triple.contains("linux") {
+            let sections = TABLES.iter().map(|section| format!("--remove-section={section}"));
+            peers::run(Command::new("strip").arg("--strip-unneeded").args(sections).arg(&place))?;
+        }
+        Ok::<PathBuf, String>(place)
+    };
+    let program = &Program { program: prepared(&program.program)?, addon: program.addon.as_deref().map(prepared).transpose()? };
     let mut made = vec![archive(root, target, &program.program, out)?];
     made.push(bindings::wheel(root, &program.program, target.wheel, &out.join("wheels"))?);
     made.extend(bindings::tarballs(root, program, target.npm, repository, &out.join("npm"))?);
     Ok(made)
 }
+
+/// Where a program or library lies as it is packed.
+pub(crate) fn published(out: &Path, target: &Target, file: &Path) -> PathBuf {
+    out.join("build/program").join(target.triple).join(file.file_name().unwrap_or_default())
+}
+
+/// By these a panic would unwind the stack. They are a tenth of a program that never does, and no flag of the compiler leaves them out,
+/// because the standard library is compiled with them.
+const TABLES: [&str; 3] = [".eh_frame", ".eh_frame_hdr", ".gcc_except_table"];
 
 /// The archive that installers download, with its checksum in a file beside it. The program prints the man pages and completions, so it
 /// has to run here.
@@ -90,7 +110,9 @@ pub(crate) fn archive(root: &Path, target: &Target, program: &Path, out: &Path) 
         fs::write(&place, output.stdout).map_err(|error| cannot("write", &place, &error))?;
     }
     let archive = out.join(format!("{name}.tar.gz"));
-    peers::run(Command::new("tar").arg("-czf").arg(&archive).arg("-C").arg(out.join("build")).arg(&name))?;
+    peers::run(
+        Command::new("tar").args(["--use-compress-program", "gzip -9", "-cf"]).arg(&archive).arg("-C").arg(out.join("build")).arg(&name),
+    )?;
     let sums = out.join(format!("{name}.tar.gz.sha256"));
     fs::write(&sums, format!("{}  {name}.tar.gz\n", sha256(&archive)?)).map_err(|error| cannot("write", &sums, &error))?;
     Ok(archive)

@@ -1,5 +1,6 @@
 //! `docs/packages.md`: what was made, how large it is, and what came of installing it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +11,17 @@ use super::{cannot, fill};
 
 /// # Errors
 /// A file that was made is not there.
-pub(crate) fn page(trials: &[Trial], made: &[PathBuf], needs: &[(&str, Option<Version>)]) -> Result<String, String> {
+pub(crate) fn page(
+    trials: &[Trial],
+    made: &[PathBuf],
+    needs: &[(&str, Option<Version>)],
+    packed: &[(&str, PathBuf)],
+) -> Result<String, String> {
     let mut page = String::from(
-        "# Packages\n\nWritten by `cargo xtask packages`, which builds the program in the profile `dist`, makes the packages of this machine's \
-         platform, installs each from the file into an empty directory, and runs the quickstart there (`examples/quickstart`). How to install \
-         mcproof: [guide/install.md](guide/install.md).\n\n\
+        "# Packages\n\nWritten by `cargo xtask packages`, which builds the program in the profile `dist`, makes the packages of this machine's platform, \
+         installs each\nfrom the file into an empty directory, and runs the quickstart there (`examples/quickstart`); the seconds depend on what \
+         else the machine does.\nAt most 10 MB are promised for each download: the task fails while one is larger. How to install mcproof: \
+         [guide/install.md](guide/install.md).\n\n\
          | installed by | as | quickstart | from nothing to the first passing run |\n|---|---|---|---|\n",
     );
     for Trial { manager, command, outcome } in trials {
@@ -26,14 +33,23 @@ pub(crate) fn page(trials: &[Trial], made: &[PathBuf], needs: &[(&str, Option<Ve
         writeln!(page, "| {manager} | `{command}` | {passed} | {took} |").expect("writing to a text does not fail");
     }
     page += "\n| file | download |\n|---|---|\n";
+    let mut listed = BTreeSet::new();
     for path in downloads(made) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // The package that asks for those of the platforms is made with each of them.
+        if !listed.insert(name.clone()) {
+            continue;
+        }
         writeln!(page, "| `{name}` | {:.2} MB |", size(path)? as f64 / 1e6).expect("writing to a text does not fail");
     }
-    page += "\n| program | newest glibc that it needs |\n|---|---|\n";
+    page += "\n| program | size | newest glibc that it needs |\n|---|---|---|\n";
     for (name, version) in needs {
         let version = version.map_or_else(|| "none: it is static".to_owned(), |(major, minor)| format!("{major}.{minor}"));
-        writeln!(page, "| {name} | {version} |").expect("writing to a text does not fail");
+        let size = match packed.iter().find(|(packed, _)| packed == name) {
+            Some((_, path)) => format!("{:.1} MB", size(path)? as f64 / 1e6),
+            None => String::new(),
+        };
+        writeln!(page, "| {name} | {size} | {version} |").expect("writing to a text does not fail");
     }
     Ok(page)
 }

@@ -22,7 +22,7 @@ pub(crate) struct Trial {
 pub(crate) enum Outcome {
     Passed(Duration),
     Failed(String),
-    /// Never counts as passed.
+    /// Never counts as passed. Says what was done instead.
     NotTried(&'static str),
 }
 
@@ -47,6 +47,21 @@ pub(crate) fn verdict(trials: &[Trial]) -> Result<(), String> {
         (true, false) => Err("no package was tried".into()),
         (false, _) => Err(failed.join("\n")),
     }
+}
+
+/// What is only looked at here, because its package manager cannot install from a file, or is not there.
+pub(crate) fn looked_at(root: &Path, out: &Path) -> Vec<Trial> {
+    let formula = match peers::version_of("ruby") {
+        None => Ok("there is neither Homebrew nor Ruby here"),
+        Some(_) => peers::run(Command::new("ruby").arg("-c").arg(out.join(fill::FORMULA)))
+            .map(|()| "there is no Homebrew here; Ruby parses the formula"),
+    };
+    let crates = super::crates(root).map(|()| "nothing is published; cargo packs all crates");
+    let trial = |manager, command, looked: Result<&'static str, String>| {
+        let outcome = looked.map_or_else(Outcome::Failed, Outcome::NotTried);
+        Trial { manager, command, outcome }
+    };
+    vec![trial("Homebrew", "brew install mcproof", formula), trial("cargo", "cargo install --locked mcproof", crates)]
 }
 
 /// What the trials share.

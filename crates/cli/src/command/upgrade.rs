@@ -97,14 +97,14 @@ fn newest(manager: Manager, place: &Path) -> Result<Version, Failure> {
     let tap = Tap::with(TapBounds::default(), Vec::new(), None);
     let guardian = Guardian::of_whole_process();
     let ended = conversation::run(run_command(&launch, &guardian, &tap, WITHIN))?;
-    let exit = ended.map_err(|failure| no_answer(format!("`{typed}` does not start: {failure}")))?;
+    let exit = ended.map_err(|failure| no_version(format!("`{typed}` does not start: {failure}")))?;
     let said = Said::of(&tap.transcript());
     match exit {
-        None => Err(no_answer(format!("`{typed}` did not answer within {} s", WITHIN.as_secs()))),
+        None => Err(no_version(format!("`{typed}` did not answer within {} s", WITHIN.as_secs()))),
         Some(exit) if exit.code == Some(0) => {
-            manager.newest(&said.stdout).ok_or_else(|| no_answer(format!("`{typed}` names no version of mcproof{}", said.shown())))
+            manager.newest(&said.stdout).ok_or_else(|| no_version(format!("`{typed}` names no version of mcproof{}", said.shown())))
         }
-        Some(_) => Err(no_answer(format!("`{typed}` failed{}", said.shown()))),
+        Some(_) => Err(no_version(format!("`{typed}` failed{}", said.shown()))),
     }
 }
 
@@ -137,7 +137,7 @@ impl Said {
     }
 }
 
-fn no_answer(message: String) -> Failure {
+fn no_version(message: String) -> Failure {
     Failure::new(Exit::Unreachable, Diagnostic::error("no-newest-version", message))
         .hint("mcproof may not be published there, or this machine is offline: run the command by hand")
 }
