@@ -9,6 +9,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use tempfile::TempDir;
@@ -265,6 +266,117 @@ fn what_is_silenced_is_told_to_nobody_until_the_silence_ends() {
     }
     assert_eq!(pager.kinds(), ["trigger"]);
     drop(monitor);
+}
+
+/// Leads to a server, and keeps everything that names this method unanswered for as long as it is slow.
+struct SlowDoor {
+    url: String,
+    is_slow: Arc<AtomicBool>,
+    /// Requests that were kept waiting.
+    kept: Arc<AtomicUsize>,
+}
+
+impl SlowDoor {
+    fn before(server: std::net::SocketAddr, method: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let (is_slow, kept) = (Arc::new(AtomicBool::new(true)), Arc::<AtomicUsize>::default());
+        let (of_thread, counted) = (Arc::clone(&is_slow), Arc::clone(&kept));
+        thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let (is_slow, kept) = (Arc::clone(&of_thread), Arc::clone(&counted));
+                thread::spawn(move || {
+                    let server = TcpStream::connect(server).unwrap();
+                    let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+                    let replies = thread::spawn(move || {
+                        let (mut server, mut client) = (server, client);
+                        let _ = std::io::copy(&mut server, &mut client);
+                        let _ = client.shutdown(std::net::Shutdown::Both);
+                    });
+                    let mut piece = [0; 16 << 10];
+                    while let Ok(length @ 1..) = from.read(&mut piece) {
+                        if is_slow.load(Ordering::SeqCst) && String::from_utf8_lossy(&piece[..length]).contains(method) {
+                            kept.fetch_add(1, Ordering::SeqCst);
+                            // Until the client gives up.
+                            while matches!(from.read(&mut piece), Ok(1..)) {}
+                            break;
+                        }
+                        if to.write_all(&piece[..length]).is_err() {
+                            break;
+                        }
+                    }
+                    let _ = to.shutdown(std::net::Shutdown::Both);
+                    let _ = replies.join();
+                });
+            }
+        });
+        Self { url, is_slow, kept }
+    }
+}
+
+/// Waits for a fact.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begin = std::time::Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed().as_secs() < 120, "{what} never came");
+        thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn what_a_slow_start_kept_from_us_is_no_baseline_and_no_change_of_the_contract() {
+    let mut tracker = Command::new(MCPROOF).args(["demo", "tracker", "--http", "--port", "0"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(tracker.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    let server = said.split("http://").nth(1).unwrap().split('/').next().unwrap().trim().parse().unwrap();
+    let _tracker = Owned(tracker);
+    // A slow start cuts the handshake, or one of the lists.
+    let doors = [("handshake", "server/discover"), ("tools", "tools/list"), ("prompts", "prompts/list")];
+    let doors = doors.map(|(name, method)| (name, SlowDoor::before(server, method)));
+    let targets: String = doors.iter().map(|(name, door)| format!("  {name}: {{ http: '{}' }}\n", door.url)).collect();
+    let config = format!(
+        "listen: 127.0.0.1:0\ndefaults: {{ every: 2s, timeout: 2s, failures: 9 }}\nstorm: 1000\nchannels: {{}}\ntargets:\n  steady: {{ http: 'http://{server}/mcp' }}\n{targets}"
+    );
+    let folder = folder_with(&[("watch.yaml", &config)]);
+    let mut monitor = Monitor::start(folder.path());
+    let at = monitor.says("dashboard")["at"].as_str().unwrap().to_owned();
+    let json = |path: &str| -> Value { serde_json::from_str(get(&at, path).1.split_once("\r\n\r\n").unwrap().1).unwrap() };
+    let contract = |name: &str| json(&format!("/api/targets/{name}"))["contract"].clone();
+    until("the contract of the steady one", || !contract("steady").is_null());
+    let promised = contract("steady");
+    for (name, door) in &doors {
+        until(&format!("the slow start of {name}"), || door.kept.load(Ordering::SeqCst) > 1);
+        assert!(*name == "handshake" || contract(name).is_null(), "{name}: a list that was cut is no contract");
+    }
+    until("a contract of the era that was assumed", || !contract("handshake").is_null());
+    assert_ne!(contract("handshake"), promised, "the legacy era has another contract");
+    for (_, door) in &doors {
+        door.is_slow.store(false, Ordering::SeqCst);
+    }
+    for (name, _) in &doors {
+        until(&format!("the whole contract of {name}"), || contract(name) == promised);
+    }
+    // Slow again for a while: the contract stays what it is.
+    let handshake = &doors[0].1;
+    let before = handshake.kept.load(Ordering::SeqCst);
+    handshake.is_slow.store(true, Ordering::SeqCst);
+    until("three more looks at a slow server", || handshake.kept.load(Ordering::SeqCst) > before + 3);
+    handshake.is_slow.store(false, Ordering::SeqCst);
+    let last = json("/api/targets/handshake")["last_result"].clone();
+    until("another result", || json("/api/targets/handshake")["last_result"] != last);
+    assert_eq!(contract("handshake"), promised);
+    let incidents = json("/api/incidents");
+    assert_eq!(incidents["incidents"].as_array().map(Vec::len), Some(0), "{incidents}");
+}
+
+/// Ends with the test.
+struct Owned(Child);
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// What a process had in memory at the most since that was forgotten last, in KiB.

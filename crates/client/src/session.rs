@@ -73,6 +73,19 @@ pub struct Handshake {
     pub instructions: Option<String>,
     /// The whole result.
     pub result: Value,
+    /// Whether the server itself has shown its era.
+    pub era_evidence: EraEvidence,
+}
+
+/// How the era of a session is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EraEvidence {
+    /// The server responded as one of this era does, or no other era was to be tried.
+    #[default]
+    Shown,
+    /// `server/discover` got no response in time, or one that says nothing about eras: `initialize` worked, and a server that is only slow
+    /// may be a modern one all the same.
+    Assumed,
 }
 
 impl Handshake {

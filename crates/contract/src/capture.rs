@@ -143,33 +143,60 @@ pub async fn versions(
     };
     let target = running.as_ref().unwrap_or(target);
     let others = Revision::LEGACY.iter().map(|revision| revision.as_str()).filter(|version| *version != handshake.protocol_version);
-    let attempts = others.map(|version| {
+    let attempt = |version: &'static str| {
         let tap = tap();
         async move {
             let options = ConnectOptions { protocol_version: Some((*version).to_owned()), ..options.clone() };
             match open_session(target, &options, &tap).await {
                 Ok(session) => {
                     session.close().await;
-                    Ok(Some((*version).to_owned()))
+                    Ok(Spoken::Yes((*version).to_owned()))
                 }
                 Err(failure) if says_nothing(&failure) => Err(failure),
-                Err(_) => Ok(None),
+                Err(failure) if is_silence(&failure) => Ok(Spoken::Unknown(version)),
+                Err(_) => Ok(Spoken::No),
             }
         }
-    });
-    let mut found = vec![handshake.protocol_version.clone()];
+    };
+    let (mut found, mut spoken) = (vec![handshake.protocol_version.clone()], Vec::new());
     if let Target::Stdio(_) = target {
         // Each has a process of its own, whose start is all that this waits for.
-        let spoken: Vec<Option<String>> = try_join_all(attempts).await?;
-        found.extend(spoken.into_iter().flatten());
+        spoken = try_join_all(others.map(&attempt)).await?;
     } else {
         // Some servers over HTTP bear one session at a time.
-        for attempt in attempts {
-            found.extend(attempt.await?);
+        for version in others {
+            spoken.push(attempt(version).await?);
+        }
+    }
+    for one in spoken {
+        let one = match one {
+            // Of several processes that start at the same time, one may be too slow. Whoever is silent on its own as well does not speak it.
+            Spoken::Unknown(version) => attempt(version).await?,
+            known => known,
+        };
+        if let Spoken::Yes(version) = one {
+            found.push(version);
         }
     }
     found.sort_by(|one, two| two.cmp(one));
     Ok(found)
+}
+
+/// Whether a server speaks a revision.
+enum Spoken {
+    Yes(String),
+    No,
+    /// It has not responded in time.
+    Unknown(&'static str),
+}
+
+fn is_silence(failure: &ConnectFailure) -> bool {
+    let is_timeout = |failure: &CallFailure| matches!(failure, CallFailure::TimedOut { .. });
+    match failure {
+        ConnectFailure::Unanswered { failure, .. } => is_timeout(failure),
+        ConnectFailure::SseTimedOut { .. } => true,
+        _ => false,
+    }
 }
 
 /// Whether a session failed for a reason that has nothing to do with the revision that was offered.

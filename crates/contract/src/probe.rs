@@ -14,7 +14,7 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_analysis::oddities::{Odd, Oddities};
 use mcproof_client::{
-    ConnectFailure, ConnectOptions, Handshake, Reading, Session, ShutdownTimeouts, StartFailure, Tap, Target, open_session,
+    ConnectFailure, ConnectOptions, EraEvidence, Handshake, Reading, Session, ShutdownTimeouts, StartFailure, Tap, Target, open_session,
 };
 use mcproof_protocol::methods;
 use mcproof_record::{Contract, ProbeReport, ProbeVerdict, ProbedHandshake};
@@ -60,6 +60,8 @@ pub struct Probed {
     pub failure: Option<ConnectFailure>,
     /// Where all of it was looked at.
     pub contract: Option<Contract>,
+    /// Whether the server has shown of which era that contract is.
+    pub era_evidence: EraEvidence,
 }
 
 /// Kinds of what is odd that are told.
@@ -81,7 +83,7 @@ pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: S
     let options = plan.promise.as_ref().map_or_else(|| plan.options.clone(), |promise| promise.options(&plan.options));
     // What clients get along with is told below.
     let options = ConnectOptions { reading: Reading::Tolerant, ..options };
-    let (mut course, mut contract) = (PhaseTimes::default(), None);
+    let (mut course, mut contract, mut era_evidence) = (PhaseTimes::default(), None, EraEvidence::Assumed);
     let is_earlier = earlier.is_some();
     let opened = match earlier {
         Some(session) => Ok(session),
@@ -90,6 +92,7 @@ pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: S
     let (failure, session) = match opened {
         Ok(session) => {
             let shaken = shaken(session.handshake());
+            era_evidence = session.handshake().era_evidence;
             report.handshake = Some(ProbedHandshake { server: shaken.server.map(|server| tap.redacted(server)), ..shaken });
             let seen = list(plan, &session, &mut course, &mut report).await;
             // The time of this is not the server's: it lists more than a client needs.
@@ -120,7 +123,7 @@ pub async fn visit(plan: &ProbePlan, earlier: Option<Session>, tap: &Tap, now: S
     // A server may repeat what it was sent, wherever it is quoted.
     report.diagnostics = report.diagnostics.into_iter().map(|diagnostic| diagnostic.map_text(|text| tap.redacted(text))).collect();
     (report.phases, report.duration) = if is_earlier { phases::of_list(&course) } else { phases::of(&plan.target, tap, &course) };
-    (Probed { report, failure, contract }, session)
+    (Probed { report, failure, contract, era_evidence }, session)
 }
 
 async fn list(plan: &ProbePlan, session: &Session, course: &mut PhaseTimes, report: &mut ProbeReport) -> Option<ToolsSeen> {

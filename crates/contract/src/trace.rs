@@ -3,7 +3,7 @@
 use super::capture::{handshake_of, lists, of_parts};
 use super::profile::{Profile, Visitor};
 use mcproof_analysis::ConversationView;
-use mcproof_client::Handshake;
+use mcproof_client::{EraEvidence, Handshake};
 use mcproof_protocol::{Era, Revision, Transport, methods};
 use mcproof_record::{Contract, Conversation, Opened, Transcript};
 use serde_json::{Value, json};
@@ -85,6 +85,7 @@ fn shown(take: &Conversation) -> Result<Shown, TraceFailure> {
         capabilities: result.get("capabilities").cloned().unwrap_or_else(|| json!({})),
         instructions: result.get("instructions").and_then(Value::as_str).map(str::to_owned),
         result: result.clone(),
+        era_evidence: EraEvidence::Shown,
     };
     let listed = lists().map(|(method, key)| last_listed(&conversation, method, key));
     let lists = listed.iter().flatten().count();

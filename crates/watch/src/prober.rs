@@ -13,12 +13,12 @@ use crate::store::{Finished, Lease, ProbeEvidence, SeenContract};
 use mcproof_analysis::diagnosis::Audience;
 use mcproof_analysis::wording::shortened;
 use mcproof_client::{
-    ConnectOptions, Endpoint, Guardian, Network, RawHttpRequest, ShutdownTimeouts, Tap, TapBounds, Target, inherited_secrets,
+    ConnectOptions, Endpoint, EraEvidence, Guardian, Network, RawHttpRequest, ShutdownTimeouts, Tap, TapBounds, Target, inherited_secrets,
     request_elsewhere,
 };
 use mcproof_contract as contract;
 use mcproof_contract::probe::{ProbeExtent, ProbePlan, Probed, Promise, visit};
-use mcproof_record::{Diagnostic, Phase, ProbeReport, ProbeVerdict, Severity};
+use mcproof_record::{Contract, Diagnostic, Phase, ProbeReport, ProbeVerdict, Severity};
 use mcproof_suite::plan::{Binding, Server};
 use mcproof_suite::run::target_of;
 use ours::Canaries;
@@ -65,7 +65,7 @@ struct Outcome {
     verdict: Verdict,
     layer: Option<String>,
     report: ProbeReport,
-    contract: Option<mcproof_record::Contract>,
+    contract: Option<(Contract, EraEvidence)>,
     process: Option<ProcessFacts>,
 }
 
@@ -250,7 +250,7 @@ impl Prober {
             Earlier::Dead => (None, true),
             Earlier::Never => (None, false),
         };
-        let (Probed { mut report, failure, contract }, session) = visit(&plan, earlier, tap, time).await;
+        let (Probed { mut report, failure, contract, era_evidence }, session) = visit(&plan, earlier, tap, time).await;
         let mut process = None;
         if let Some(session) = session {
             let resident = session.resource_usage().map(|usage| usage.resident);
@@ -289,7 +289,7 @@ impl Prober {
             }
             verdict => (verdict, None),
         };
-        Outcome { verdict, layer, report, contract, process }
+        Outcome { verdict, layer, report, contract: contract.map(|contract| (contract, era_evidence)), process }
     }
 
     /// Another monitor: what counts is that it says that it is well.
@@ -337,6 +337,7 @@ impl Prober {
 
     fn finished(&self, prepared: &Prepared, lease: &Lease, now: Moment, outcome: Outcome, tap: &Tap) -> Finished {
         let Outcome { verdict, layer, report, contract, process } = outcome;
+        let (contract, era_evidence) = contract.unzip();
         let report = without_secrets(report, tap);
         let cause = cause_of(&report);
         let hash = contract.as_ref().map(|contract| contract.hashes.full.clone());
@@ -355,6 +356,7 @@ impl Prober {
             duration: report.duration,
             phases: report.phases.iter().map(|phase| (phase.phase, phase.duration)).collect(),
             contract: hash,
+            era_evidence: era_evidence.unwrap_or_default(),
             certificate_ends: report.tls.as_ref().and_then(|tls| ends(&tls.certificate.as_ref()?.not_after)),
             process,
         };

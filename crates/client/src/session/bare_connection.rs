@@ -5,7 +5,7 @@ use super::dispatcher::Dispatcher;
 use super::handshake::Offer;
 use super::open::{Attempt, Opening};
 use super::wire::Connection;
-use super::{ConnectFailure, ConnectOptions, Handshake, Headers, Session, Target};
+use super::{ConnectFailure, ConnectOptions, EraEvidence, Handshake, Headers, Session, Target};
 use crate::Tap;
 use crate::transport::{HttpConnection, SseConnection};
 use mcproof_protocol::{Era, Transport};
@@ -34,6 +34,7 @@ pub async fn open_bare(
         capabilities: json!({}),
         instructions: None,
         result: Value::Null,
+        era_evidence: EraEvidence::Shown,
     };
     let (endpoint, launch, locate) = match target {
         Target::Stdio(launch) => return Ok(opening.session(opening.start_stdio(launch).await?, None, handshake)),

@@ -2,7 +2,7 @@
 
 use super::dispatcher::Dispatcher;
 use super::wire::{Connection, Outgoing, TOO_LATE, Wire, refusal};
-use super::{CallFailure, ClientProfile, ConnectFailure, Handshake, Reply, SESSION_HEADER, VERSION_HEADER};
+use super::{CallFailure, ClientProfile, ConnectFailure, EraEvidence, Handshake, Reply, SESSION_HEADER, VERSION_HEADER};
 use crate::transport::{Resume, Unanswered};
 use mcproof_protocol::{Era, Revision, Transport, methods};
 use mcproof_record::Json;
@@ -99,6 +99,7 @@ pub(super) async fn initialize(
         capabilities: result.get("capabilities").cloned().unwrap_or_else(|| json!({})),
         instructions: text(result.get("instructions")),
         result,
+        era_evidence: EraEvidence::Shown,
     })
 }
 
@@ -111,6 +112,7 @@ pub(super) fn discovered(result: Value, transport: Transport) -> Handshake {
         capabilities: result.get("capabilities").cloned().unwrap_or_else(|| json!({})),
         instructions: text(result.get("instructions")),
         result,
+        era_evidence: EraEvidence::Shown,
     }
 }
 

@@ -6,7 +6,9 @@ use super::handshake::{Offer, discovered, initialize, names};
 use super::modern::mirrored;
 use super::responder::{Responder, ResponsePolicies};
 use super::wire::{Connection, Outgoing, TOO_LATE, Wire, refusal};
-use super::{CallFailure, ClientProfile, ConnectFailure, ConnectOptions, Handshake, Reply, Session, Spawned, Startup, Target, UrlFinder};
+use super::{
+    CallFailure, ClientProfile, ConnectFailure, ConnectOptions, EraEvidence, Handshake, Reply, Session, Spawned, Startup, Target, UrlFinder,
+};
 use crate::Tap;
 use crate::auth::{Attempts, Authorizer, Bearer, Fallback, wants_authorization};
 use crate::jsonrpc::RpcError;
@@ -101,9 +103,11 @@ async fn open_channel(
     let attempt = opening.attempt(Connection::InMemory(channel), None, dispatcher, queue);
     let handshake = match opening.shake_hands_on_a_pipe(&attempt, Transport::InMemory).await {
         Ok(handshake) => handshake,
-        Err(HandshakeError::Lasting(failure) | HandshakeError::ProbeOutcome(Some(failure))) => return Err(failure),
+        Err(HandshakeError::Lasting(failure) | HandshakeError::ProbeOutcome(Some(failure), _)) => return Err(failure),
         // Nothing is there to be started again.
-        Err(HandshakeError::ProbeOutcome(None)) => opening.initialize(&attempt, Transport::InMemory, None).await?,
+        Err(HandshakeError::ProbeOutcome(None, era_evidence)) => {
+            Handshake { era_evidence, ..opening.initialize(&attempt, Transport::InMemory, None).await? }
+        }
     };
     Ok(opening.session(attempt, None, handshake))
 }
@@ -132,9 +136,9 @@ pub(super) struct Attempt {
 enum ProbeOutcome {
     Modern(Box<Handshake>),
     /// Legacy; the same connection may go on.
-    Legacy,
+    Legacy(EraEvidence),
     /// Legacy or broken; a process that was asked is of no more use.
-    Silent,
+    Silent(EraEvidence),
 }
 
 /// Why there was no handshake on a pair of streams.
@@ -142,7 +146,7 @@ enum HandshakeError {
     /// For a reason that will not go away.
     Lasting(ConnectFailure),
     /// The question for the era may be to blame. What `initialize` failed with, if it was tried.
-    ProbeOutcome(Option<ConnectFailure>),
+    ProbeOutcome(Option<ConnectFailure>, EraEvidence),
 }
 
 impl From<ConnectFailure> for HandshakeError {
@@ -182,16 +186,16 @@ impl<'a> Opening<'a> {
 
     async fn stdio(&self, launch: &Launch) -> Result<Session, ConnectFailure> {
         let attempt = self.start_stdio(launch).await?;
-        match self.shake_hands_on_a_pipe(&attempt, Transport::Stdio).await {
+        let era_evidence = match self.shake_hands_on_a_pipe(&attempt, Transport::Stdio).await {
             Ok(handshake) => return Ok(self.session(attempt, None, handshake)),
             Err(HandshakeError::Lasting(failure)) => return Err(self.failed(attempt, None, failure).await),
-            Err(HandshakeError::ProbeOutcome(_)) => {}
-        }
+            Err(HandshakeError::ProbeOutcome(_, evidence)) => evidence,
+        };
         self.tap.note("the server is restarted, to try `initialize` on a process that was not probed");
         attempt.discard(self.options.patience).await;
         let attempt = self.start_stdio(launch).await?;
         match self.initialize(&attempt, Transport::Stdio, None).await {
-            Ok(handshake) => Ok(self.session(attempt, None, handshake)),
+            Ok(handshake) => Ok(self.session(attempt, None, Handshake { era_evidence, ..handshake })),
             Err(failure) => Err(self.failed(attempt, None, failure).await),
         }
     }
@@ -209,8 +213,10 @@ impl<'a> Opening<'a> {
         let mut probe = pin!(self.probe(attempt, transport, None, self.budget));
         match timeout(self.budget / 2, &mut probe).await {
             Ok(Ok(ProbeOutcome::Modern(handshake))) => return Ok(*handshake),
-            Ok(Ok(ProbeOutcome::Legacy)) => return Ok(self.initialize(attempt, transport, None).await?),
-            Ok(Ok(ProbeOutcome::Silent)) => return Err(HandshakeError::ProbeOutcome(None)),
+            Ok(Ok(ProbeOutcome::Legacy(era_evidence))) => {
+                return Ok(Handshake { era_evidence, ..self.initialize(attempt, transport, None).await? });
+            }
+            Ok(Ok(ProbeOutcome::Silent(evidence))) => return Err(HandshakeError::ProbeOutcome(None, evidence)),
             Ok(Err(failure)) => return Err(failure.into()),
             Err(_) => drop(self.tap.note("no response to `server/discover` so far: `initialize` follows, and either response counts")),
         }
@@ -233,9 +239,10 @@ impl<'a> Opening<'a> {
             },
         };
         attempt.dispatcher.forgo_responses();
-        initialized.map_err(|failure| match failure {
+        let assumed = |handshake| Handshake { era_evidence: EraEvidence::Assumed, ..handshake };
+        initialized.map(assumed).map_err(|failure| match failure {
             ConnectFailure::Refused { .. } | ConnectFailure::Unanswered { failure: CallFailure::Closed(_), .. } => {
-                HandshakeError::ProbeOutcome(Some(failure))
+                HandshakeError::ProbeOutcome(Some(failure), EraEvidence::Assumed)
             }
             _ => HandshakeError::Lasting(failure),
         })
@@ -300,15 +307,16 @@ impl<'a> Opening<'a> {
         let connection =
             HttpConnection::new(endpoint, self.options.limits, &self.network(), bearer, self.options.faults.as_ref(), self.tap, inbox)?;
         let attempt = self.attempt(Connection::Http(connection), authorizer.clone(), dispatcher, queue);
+        let mut era_evidence = EraEvidence::Shown;
         if self.era() != EraChoice::Legacy {
             match self.probe(&attempt, Transport::Http, spawned.as_ref(), self.probe_budget()).await {
                 Ok(ProbeOutcome::Modern(handshake)) => return Ok(self.session(attempt, spawned, *handshake)),
-                Ok(ProbeOutcome::Legacy | ProbeOutcome::Silent) => {}
+                Ok(ProbeOutcome::Legacy(evidence) | ProbeOutcome::Silent(evidence)) => era_evidence = evidence,
                 Err(failure) => return Err(self.failed(attempt, spawned, failure).await),
             }
         }
         let failure = match self.initialize(&attempt, Transport::Http, spawned.as_ref()).await {
-            Ok(handshake) => return Ok(self.session(attempt, spawned, handshake)),
+            Ok(handshake) => return Ok(self.session(attempt, spawned, Handshake { era_evidence, ..handshake })),
             Err(failure) => failure,
         };
         let may_be_sse = kind.is_none()
@@ -465,7 +473,7 @@ impl<'a> Opening<'a> {
     ) -> Result<Handshake, ConnectFailure> {
         match self.probe(attempt, transport, spawned, self.probe_budget()).await? {
             ProbeOutcome::Modern(handshake) => Ok(*handshake),
-            ProbeOutcome::Legacy | ProbeOutcome::Silent => {
+            ProbeOutcome::Legacy(_) | ProbeOutcome::Silent(_) => {
                 Err(ConnectFailure::BadResult { method: methods::SERVER_DISCOVER, reason: "is not a modern server's".into() })
             }
         }
@@ -522,9 +530,16 @@ impl<'a> Opening<'a> {
                             faults: attempt.dispatcher.faults(),
                         });
                     }
-                    CallFailure::Unanswered(_) | CallFailure::NotAnAnswer(_) | CallFailure::Lost(_) => return Ok(ProbeOutcome::Legacy),
+                    // Overloaded, or behind a gateway that is: nobody has said anything about eras.
+                    CallFailure::Unanswered(Unanswered::Response { head, .. })
+                        if head.status >= 500 || matches!(head.status, 408 | 429) =>
+                    {
+                        return Ok(ProbeOutcome::Legacy(EraEvidence::Assumed));
+                    }
+                    CallFailure::Lost(_) => return Ok(ProbeOutcome::Legacy(EraEvidence::Assumed)),
+                    CallFailure::Unanswered(_) | CallFailure::NotAnAnswer(_) => return Ok(ProbeOutcome::Legacy(EraEvidence::Shown)),
                     CallFailure::TimedOut { .. } | CallFailure::Cancelled { .. } | CallFailure::Closed(_) => {
-                        return Ok(ProbeOutcome::Silent);
+                        return Ok(ProbeOutcome::Silent(EraEvidence::Assumed));
                     }
                 },
             };
@@ -545,7 +560,7 @@ impl<'a> Opening<'a> {
                 }
                 // Modern, or at least a reader of our `_meta`, but of other revisions; the handshake is the way to the legacy ones.
                 Ok(_) | Err(RpcError { .. }) if !pinned && Revision::LEGACY.iter().any(|revision| offers(revision.as_str())) => {
-                    Ok(ProbeOutcome::Silent)
+                    Ok(ProbeOutcome::Silent(EraEvidence::Shown))
                 }
                 Err(error) if MODERN_ERRORS.contains(&error.code) => match supported.is_empty() {
                     true => Err(ConnectFailure::Refused { method: methods::SERVER_DISCOVER, error }),
@@ -556,7 +571,7 @@ impl<'a> Opening<'a> {
                     Err(ConnectFailure::BadResult { method: methods::SERVER_DISCOVER, reason: "has no `supportedVersions`".into() })
                 }
                 Err(error) if pinned => Err(ConnectFailure::Refused { method: methods::SERVER_DISCOVER, error }),
-                Ok(_) | Err(_) => Ok(ProbeOutcome::Legacy),
+                Ok(_) | Err(_) => Ok(ProbeOutcome::Legacy(EraEvidence::Shown)),
             };
         }
     }

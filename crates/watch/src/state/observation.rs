@@ -1,6 +1,7 @@
 //! What one probe of a target showed, as the state machines see it: facts, without the words of the report.
 
 use crate::moment::Moment;
+use mcproof_client::EraEvidence;
 use mcproof_record::Phase;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -39,6 +40,8 @@ pub struct Observation {
     pub phases: Vec<(Phase, Duration)>,
     /// The full hash of the contract, where it was seen.
     pub contract: Option<String>,
+    /// A server has another contract in each era: whether it has shown of which one this is.
+    pub era_evidence: EraEvidence,
     /// When its certificate ends.
     pub certificate_ends: Option<Moment>,
     /// Of a process that lives on between probes.

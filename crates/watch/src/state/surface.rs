@@ -4,6 +4,7 @@
 use super::{Effect, Observation, Policy, Surface};
 use crate::incident::Class;
 use crate::moment::Moment;
+use mcproof_client::EraEvidence;
 use mcproof_record::ChangeLevel;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -15,6 +16,8 @@ const SECOND_LOOK: Duration = Duration::from_secs(5);
 const REMEMBERED: usize = 10;
 /// So often has the contract of the last sighting to differ from the one before.
 const ALTERNATIONS: usize = 3;
+/// A server that was too slow to show its era so many times in a row never shows it.
+const NO_ACCIDENT: u32 = 10;
 /// What breaks nobody is told, and then taken for what it is now.
 const NOTICE: Duration = Duration::from_secs(86_400);
 
@@ -28,6 +31,29 @@ pub(super) struct Tracker {
     changed: Option<Changed>,
     is_mixed: bool,
     recent: VecDeque<String>,
+    baseline: Baseline,
+    doubtful: Option<Doubtful>,
+}
+
+/// How far the contract that was seen first is known to be the one that is promised. Until it is, another one takes its place, and
+/// nobody is told: a server that has only just started, or was slow, may not have shown all of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Baseline {
+    /// Also what older versions have written.
+    #[default]
+    Certain,
+    SeenOnce,
+    /// The era was assumed, so many times in a row.
+    Assumed(u32),
+}
+
+/// A contract other than the accepted one, of a server that was too slow to say of which era it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Doubtful {
+    contract: String,
+    /// In a row.
+    times: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +80,22 @@ pub struct Drift {
     pub is_announced: bool,
 }
 
+impl Baseline {
+    fn first(evidence: EraEvidence) -> Self {
+        match evidence {
+            EraEvidence::Shown => Self::SeenOnce,
+            EraEvidence::Assumed => Self::Assumed(1),
+        }
+    }
+
+    fn again(self, evidence: EraEvidence) -> Self {
+        match self {
+            Self::Assumed(times) if evidence == EraEvidence::Assumed && times + 1 < NO_ACCIDENT => Self::Assumed(times + 1),
+            _ => Self::Certain,
+        }
+    }
+}
+
 impl Tracker {
     pub(super) fn shown(&self) -> Surface {
         match self {
@@ -77,6 +119,13 @@ impl Tracker {
         now: Moment,
     ) -> Vec<Effect> {
         let Some(seen) = &observation.contract else { return Vec::new() };
+        let evidence = observation.era_evidence;
+        if evidence == EraEvidence::Assumed && self.is_doubtful(seen) {
+            return Vec::new();
+        }
+        if evidence == EraEvidence::Shown || self.accepted.as_ref() == Some(seen) {
+            self.doubtful = None;
+        }
         self.recent.push_back(seen.clone());
         if self.recent.len() > REMEMBERED {
             self.recent.pop_front();
@@ -86,8 +135,17 @@ impl Tracker {
             self.settle("unchanged for a day, with no breaking change", &mut effects);
         }
         if self.accepted.is_none() {
+            self.baseline = if policy.locked.is_some() { Baseline::Certain } else { Baseline::first(evidence) };
             self.accepted = policy.locked.clone().or_else(|| Some(seen.clone()));
             effects.push(Effect::Baseline { hash: seen.clone() });
+        } else if self.baseline != Baseline::Certain && !self.alternates() {
+            if self.accepted.as_ref() == Some(seen) {
+                self.baseline = self.baseline.again(evidence);
+            } else {
+                self.baseline = Baseline::first(evidence);
+                self.accepted = Some(seen.clone());
+                effects.push(Effect::Baseline { hash: seen.clone() });
+            }
         }
         let accepted = self.accepted.clone().expect("set just now");
         let is_expected = announcement.is_some_and(|announcement| announcement.expected.as_ref().is_none_or(|expected| expected == seen));
@@ -152,6 +210,18 @@ impl Tracker {
 
     pub(super) fn agree(&mut self) {
         self.changed = None;
+    }
+
+    /// Whether this says nothing: of a server that is too slow to be asked for its era, the other era's contract is no change. What is
+    /// seen so often in a row is no matter of speed.
+    fn is_doubtful(&mut self, seen: &String) -> bool {
+        if self.accepted.as_ref().is_none_or(|accepted| accepted == seen) || matches!(self.baseline, Baseline::Assumed(_)) {
+            return false;
+        }
+        let times =
+            self.doubtful.take().filter(|doubtful| doubtful.contract == *seen).map_or(1, |doubtful| doubtful.times.saturating_add(1));
+        self.doubtful = Some(Doubtful { contract: seen.clone(), times });
+        times < NO_ACCIDENT
     }
 
     fn settle(&mut self, reason: &str, effects: &mut Vec<Effect>) {

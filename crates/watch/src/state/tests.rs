@@ -1,4 +1,5 @@
 use super::*;
+use mcproof_client::EraEvidence;
 use std::collections::BTreeSet;
 
 const SECOND: i64 = 1_000;
@@ -77,6 +78,7 @@ fn observation(region: &str, slot: i64, attempt: u32, at: i64) -> Observation {
         duration: Duration::from_millis(20),
         phases: Vec::new(),
         contract: None,
+        era_evidence: EraEvidence::Shown,
         certificate_ends: None,
         process: None,
     }
@@ -414,6 +416,53 @@ fn what_breaks_nobody_is_over_after_a_day() {
     later.contract = Some("b".into());
     let effects = observe(&mut sky.state, &sky.policy, &later, None, Moment(25 * HOUR));
     assert!(matches!(&effects[..], [Effect::Resolve { class: Class::Contract, .. }]), "{effects:?}");
+}
+
+/// As [`contracts`]; a capital letter is of a server that was too slow to show its era.
+fn eras(letters: &'static str) -> impl Fn(i64, &mut Observation) {
+    let next = std::cell::Cell::new(0);
+    move |_, observation| {
+        let at = next.replace(next.get() + 1).min(letters.len() - 1);
+        let letter = &letters[at..=at];
+        observation.era_evidence = if letter == letter.to_uppercase() { EraEvidence::Assumed } else { EraEvidence::Shown };
+        observation.contract = Some(letter.to_lowercase());
+    }
+}
+
+#[test]
+fn what_was_seen_first_is_no_baseline_until_it_is_seen_again() {
+    let rows: [(&str, &[&str]); 4] = [
+        // A server that had not registered all its tools yet.
+        ("abbbbb", &[]),
+        ("abcccc", &[]),
+        // From then on, what is new is told.
+        ("abbc", &["3:05 changed b>c"]),
+        ("abababab", &["3:00 mixed a>b"]),
+    ];
+    for (letters, expected) in rows {
+        check(Policy::default(), 15 * MINUTE, &contracts(letters), expected);
+    }
+}
+
+#[test]
+fn the_contract_of_an_era_that_was_only_assumed_is_no_change() {
+    let rows: [(&str, &[&str]); 8] = [
+        // A busy start: the era of the first looks was assumed.
+        ("Abbbb", &[]),
+        ("AAAbbbb", &[]),
+        // Slow now and then.
+        ("bbAbbbAAbbbAAAbb", &[]),
+        ("bAbAbAbAb", &[]),
+        // A server that never shows its era has a contract all the same, and so do its changes.
+        ("AAAAAAAAAAAAAABBBBBBBBBBB", &["23:05 changed a>b"]),
+        // And what responds differently is another contract.
+        ("bbaa", &["2:05 changed b>a"]),
+        ("AAAAAAAAAAbb", &["10:05 changed a>b"]),
+        ("AAAAbbaa", &["6:05 changed b>a"]),
+    ];
+    for (letters, expected) in rows {
+        check(Policy::default(), 40 * MINUTE, &eras(letters), expected);
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What all tests of the store start from.
 
 use mcproof_analysis::oddities::Oddities;
+use mcproof_client::EraEvidence;
 use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::Place;
 use mcproof_suite::plan::{Binding, Reach, Server};
@@ -73,6 +74,7 @@ pub(crate) fn finished(lease: &Lease, verdict: Verdict, at: Moment) -> Finished 
         duration: Duration::from_millis(12),
         phases: Vec::new(),
         contract: None,
+        era_evidence: EraEvidence::Shown,
         certificate_ends: None,
         process: None,
     };

@@ -4,6 +4,7 @@ use super::*;
 use crate::config::{Route, When, Window};
 use crate::state::{Announcement, Observation, Policy, Verdict, observe};
 use crate::store::{packed, sqlite};
+use mcproof_client::EraEvidence;
 use mcproof_record::{Contract, ContractHashes};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -75,6 +76,7 @@ impl World {
             duration: Duration::ZERO,
             phases: Vec::new(),
             contract: None,
+            era_evidence: EraEvidence::Shown,
             certificate_ends: None,
             process: None,
         };
@@ -478,7 +480,7 @@ fn contract(tools: &[(&str, &str)]) -> Contract {
     Contract { tools: Some(tools.collect()), capabilities: serde_json::from_value(json!({ "tools": {} })).unwrap(), ..Contract::default() }
 }
 
-/// The first of the contracts is seen, then the other one.
+/// The first of the contracts is seen twice, then the other one.
 async fn after_change(from: &Contract, to: &Contract, announced: Option<&Announcement>) -> World {
     let mut world = World::new(&[("shop", "a:1")]).await;
     for (hash, contract) in [("a", from), ("b", to)] {
@@ -486,7 +488,7 @@ async fn after_change(from: &Contract, to: &Contract, announced: Option<&Announc
         let statement = "INSERT INTO contract (target, hash, first_seen, body) VALUES ('shop', $1, 0, $2)";
         sqlx::query(statement).bind(hash).bind(packed::pack(&contract)).execute(&world.store.pool).await.unwrap();
     }
-    for (at, hash) in [(1, "a"), (2, "b"), (3, "b")] {
+    for (at, hash) in [(1, "a"), (2, "a"), (3, "b"), (4, "b")] {
         let see = |observation: &mut Observation| observation.contract = Some(hash.into());
         world.see_announced("shop", at * MINUTE, announced, see).await;
     }
