@@ -69,10 +69,32 @@ pub struct Notice {
 }
 
 /// Why a notice or an update is refused, and what to do about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidNotice {
-    pub problem: &'static str,
-    pub remedy: &'static str,
+    pub problem: String,
+    pub remedy: String,
+}
+
+impl InvalidNotice {
+    fn new<T>(problem: impl Into<String>, remedy: impl Into<String>) -> Result<T, Self> {
+        Err(Self { problem: problem.into(), remedy: remedy.into() })
+    }
+}
+
+impl NoticeUpdate {
+    /// # Errors
+    /// A progress or a text that is not accepted.
+    pub fn read(at: Moment, author: String, progress: &str, text: &str) -> Result<Self, InvalidNotice> {
+        let Some(progress) = Progress::of_word(progress) else {
+            let words = Progress::ALL.map(Progress::word).join(", ");
+            return InvalidNotice::new(format!("unknown progress `{progress}`"), format!("use one of {words}"));
+        };
+        match text.trim() {
+            "" => InvalidNotice::new("the text is missing", "add the text of the update"),
+            text if text.chars().count() > LONGEST_TEXT => InvalidNotice::new("the text is too long", "use up to 5000 characters"),
+            text => Ok(Self { at, author, progress, text: text.to_owned() }),
+        }
+    }
 }
 
 impl Notice {
@@ -86,30 +108,27 @@ impl Notice {
     }
 }
 
-/// # Errors
-/// A title or a list of targets that is not accepted.
-pub fn validate_subject(title: &str, targets: &[String]) -> Result<(), InvalidNotice> {
-    let refused = |problem, remedy| Err(InvalidNotice { problem, remedy });
-    match () {
-        () if title.trim().is_empty() => refused("the title is missing", "add a title"),
-        () if title.chars().count() > LONGEST_TITLE => refused("the title is too long", "use up to 200 characters"),
-        () if targets.len() > MOST_TARGETS => refused("there are too many targets", "name up to 100 targets, or none"),
-        () => Ok(()),
-    }
-}
-
-/// # Errors
-/// A text that is not accepted.
-pub fn validate_text(text: &str) -> Result<(), InvalidNotice> {
-    let refused = |problem, remedy| Err(InvalidNotice { problem, remedy });
-    match () {
-        () if text.trim().is_empty() => refused("the text is missing", "add the text of the update"),
-        () if text.chars().count() > LONGEST_TEXT => refused("the text is too long", "use up to 5000 characters"),
-        () => Ok(()),
-    }
-}
-
 impl Store {
+    /// Whether a notice may have this title and be about these targets.
+    ///
+    /// # Errors
+    /// The database does not respond.
+    pub async fn review_subject(&self, title: &str, targets: &[String]) -> Result<Result<(), InvalidNotice>, StoreFailure> {
+        let length = title.trim().chars().count();
+        let refused = match () {
+            () if length == 0 => InvalidNotice::new("the title is missing", "add a title"),
+            () if length > LONGEST_TITLE => InvalidNotice::new("the title is too long", "use up to 200 characters"),
+            () if targets.len() > MOST_TARGETS => InvalidNotice::new("there are too many targets", "name up to 100 targets, or none"),
+            () => Ok(()),
+        };
+        for target in targets.iter().filter(|_| refused.is_ok()) {
+            if !self.target(target).await?.is_some_and(|target| target.public) {
+                return Ok(InvalidNotice::new(format!("`{target}` is not a public target"), "name targets with `public: true`, or none"));
+            }
+        }
+        Ok(refused)
+    }
+
     /// Returns the id of the notice.
     ///
     /// # Errors

@@ -119,6 +119,11 @@ pub(super) async fn nothing() -> Fault {
     Fault::NotFound("page")
 }
 
+/// What a form has with commas between.
+pub(super) fn comma_list(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|one| !one.is_empty()).map(str::to_owned).collect()
+}
+
 pub(super) fn html(page: &impl Template) -> Response {
     match page.render() {
         Ok(text) => ([(header::CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response(),

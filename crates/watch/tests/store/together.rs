@@ -75,8 +75,25 @@ impl IncidentContext {
         while self.notifier.pass(self.now).await.unwrap().next.is_some_and(|next| next <= self.now) {}
     }
 
+    /// A page whose reply was lost is sent again: what is promised is that a receiver knows it by its id, and that nothing else of its
+    /// incident came between.
     fn heard(&self) -> Vec<(String, String, Value)> {
-        let told = self.chat.heard().iter().map(|heard| heard.json()).collect::<Vec<_>>();
+        let mut told: Vec<Value> = Vec::new();
+        for heard in self.chat.heard() {
+            let message = heard.json();
+            assert_eq!(heard.header("idempotency-key"), message["id"].as_str().unwrap());
+            match told.iter().rposition(|earlier| earlier["id"] == message["id"]) {
+                None => told.push(message),
+                Some(at) => {
+                    let says = |message: &Value| ["kind", "incident", "target", "targets", "title"].map(|key| message[key].clone());
+                    assert_eq!(says(&told[at]), says(&message), "a repetition says something else");
+                    assert!(
+                        told[at + 1..].iter().all(|later| later["incident"] != message["incident"]),
+                        "a repetition came too late: {message}"
+                    );
+                }
+            }
+        }
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         told.iter().map(|told| (text(&told["kind"]), text(&told["target"]), told["targets"].clone())).collect()
     }

@@ -1,7 +1,7 @@
 //! Notices of the status page, as the dashboard has them.
 
 use super::{ApiError, Body, PathName, answer};
-use crate::store::notices::{InvalidNotice, Notice, NoticeUpdate, Progress, validate_subject, validate_text};
+use crate::store::notices::{InvalidNotice, Notice, NoticeUpdate};
 use crate::web::State;
 use crate::web::guard::Identity;
 use axum::extract::{Extension, State as Shared};
@@ -51,13 +51,8 @@ pub(in crate::web) async fn post(
     Body(body): Body<Post>,
 ) -> Result<Response, ApiError> {
     let Post { title, targets, progress, text } = body;
-    validate_subject(&title, &targets)?;
-    for target in &targets {
-        if !state.store.target(target).await?.is_some_and(|target| target.public) {
-            return Err(ApiError::invalid(format!("`{target}` is not a public target"), "name targets with `public: true`, or none"));
-        }
-    }
-    let first = update(&state, identity, &progress, text)?;
+    state.store.review_subject(&title, &targets).await??;
+    let first = NoticeUpdate::read(state.now(), identity.name, &progress, &text)?;
     let id = state.store.post_notice(title.trim(), &targets, &first).await?;
     Ok(answer(StatusCode::CREATED, shown(&Notice { id, title, targets, updates: vec![first] })))
 }
@@ -68,7 +63,7 @@ pub(in crate::web) async fn add(
     PathName(id): PathName,
     Body(body): Body<Add>,
 ) -> Result<Response, ApiError> {
-    let update = update(&state, identity, &body.progress, body.text)?;
+    let update = NoticeUpdate::read(state.now(), identity.name, &body.progress, &body.text)?;
     if !state.store.update_notice(&id, &update).await? {
         return Err(ApiError::not_found("notice"));
     }
@@ -80,13 +75,4 @@ pub(in crate::web) async fn withdraw(Shared(state): Shared<State>, PathName(id):
         return Err(ApiError::not_found("notice"));
     }
     Ok(answer(StatusCode::OK, json!({ "id": id })))
-}
-
-fn update(state: &State, identity: Identity, progress: &str, text: String) -> Result<NoticeUpdate, ApiError> {
-    let Some(progress) = Progress::of_word(progress) else {
-        let words = Progress::ALL.map(Progress::word).join(", ");
-        return Err(ApiError::invalid(format!("unknown progress `{progress}`"), format!("use one of {words}")));
-    };
-    validate_text(&text)?;
-    Ok(NoticeUpdate { at: state.now(), author: identity.name, progress, text: text.trim().to_owned() })
 }

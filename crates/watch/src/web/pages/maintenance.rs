@@ -1,6 +1,6 @@
 //! Planned work: what the configuration says, what was announced, and a form to announce more.
 
-use super::{Chrome, Fault, html};
+use super::{Chrome, Fault, comma_list, html};
 use crate::config::When;
 use crate::moment::Moment;
 use crate::store::operations::Announcement;
@@ -110,11 +110,10 @@ pub(in crate::web) async fn announce(Shared(state): Shared<State>, Form(form): F
     if form.minutes == 0 || form.name.trim().is_empty() {
         return Err(refuse("planned work requires a name and a duration of at least a minute"));
     }
-    let list = |text: &str| text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect::<Vec<_>>();
     let work = Announcement {
         name: form.name.trim().to_owned(),
-        targets: list(&form.targets),
-        tags: list(&form.tags),
+        targets: comma_list(&form.targets),
+        tags: comma_list(&form.tags),
         starts,
         ends: starts + Duration::from_secs(u64::from(form.minutes.min(LONGEST)) * 60),
     };

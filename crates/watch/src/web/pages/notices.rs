@@ -1,7 +1,7 @@
 //! Notices: what the readers of the status page are told, and forms to tell them more.
 
-use super::{Chrome, Fault, html};
-use crate::store::notices::{InvalidNotice, Notice, NoticeUpdate, Progress, validate_subject, validate_text};
+use super::{Chrome, Fault, comma_list, html};
+use crate::store::notices::{InvalidNotice, Notice, NoticeUpdate, Progress};
 use crate::web::State;
 use crate::web::guard::Identity;
 use crate::web::shown::{self, Html, Mark};
@@ -99,14 +99,9 @@ pub(in crate::web) async fn post(
     Extension(identity): Extension<Identity>,
     Form(form): Form<Post>,
 ) -> Result<Redirect, Fault> {
-    let targets: Vec<String> = form.targets.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect();
-    validate_subject(&form.title, &targets)?;
-    for target in &targets {
-        if !state.store.target(target).await?.is_some_and(|target| target.public) {
-            return Err(Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, format!("`{target}` is not a public target")));
-        }
-    }
-    let first = update(&state, identity, &form.progress, &form.text)?;
+    let targets = comma_list(&form.targets);
+    state.store.review_subject(&form.title, &targets).await??;
+    let first = NoticeUpdate::read(state.now(), identity.name, &form.progress, &form.text)?;
     state.store.post_notice(form.title.trim(), &targets, &first).await?;
     Ok(Redirect::to("/notices"))
 }
@@ -117,7 +112,7 @@ pub(in crate::web) async fn add(
     Path(id): Path<String>,
     Form(form): Form<Add>,
 ) -> Result<Redirect, Fault> {
-    let update = update(&state, identity, &form.progress, &form.text)?;
+    let update = NoticeUpdate::read(state.now(), identity.name, &form.progress, &form.text)?;
     if !state.store.update_notice(&id, &update).await? {
         return Err(Fault::NotFound("notice"));
     }
@@ -127,11 +122,4 @@ pub(in crate::web) async fn add(
 pub(in crate::web) async fn withdraw(Shared(state): Shared<State>, Path(id): Path<String>) -> Result<Redirect, Fault> {
     state.store.withdraw_notice(&id).await?;
     Ok(Redirect::to("/notices"))
-}
-
-fn update(state: &State, identity: Identity, progress: &str, text: &str) -> Result<NoticeUpdate, Fault> {
-    let progress = Progress::of_word(progress)
-        .ok_or_else(|| Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, format!("unknown progress `{progress}`")))?;
-    validate_text(text)?;
-    Ok(NoticeUpdate { at: state.now(), author: identity.name, progress, text: text.trim().to_owned() })
 }

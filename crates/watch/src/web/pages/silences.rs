@@ -1,6 +1,6 @@
 //! Silences: which there are, and a form for another one.
 
-use super::{Chrome, Fault, html};
+use super::{Chrome, Fault, comma_list, html};
 use crate::store::silences::Silence;
 use crate::web::guard::Identity;
 use crate::web::shown::{self, Html};
@@ -75,10 +75,9 @@ pub(in crate::web) async fn add(
     Form(form): Form<Add>,
 ) -> Result<Redirect, Fault> {
     let now = state.now();
-    let list = |text: &str| text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect::<Vec<_>>();
     let silence = Silence {
-        names: list(&form.names),
-        tags: list(&form.tags),
+        names: comma_list(&form.names),
+        tags: comma_list(&form.tags),
         author: identity.name,
         reason: form.reason.trim().to_owned(),
         starts: now,
