@@ -16,6 +16,7 @@ mod pagerduty;
 mod pushover;
 mod slack;
 mod splunk_oncall;
+pub(crate) mod subscription;
 mod teams;
 mod telegram;
 pub(crate) mod template;

@@ -9,12 +9,14 @@ mod login;
 mod push;
 mod reader;
 mod route;
+mod status;
 mod suite;
 mod target;
 mod window;
 
 pub use dependency::Dependencies;
 pub use reader::{Loaded, config_schema, database_of, load};
+pub use status::{StatusPageSpec, StatusSpec, SubscriptionMail, SubscriptionsSpec};
 pub(crate) use suite::load_read_only;
 pub(crate) use target::{NAMES, is_name};
 pub use window::{When, Window};
@@ -71,6 +73,7 @@ pub struct Config {
     pub login: Login,
     /// OTLP over HTTP, such as `http://127.0.0.1:4318`.
     pub otlp: Option<String>,
+    pub status: StatusSpec,
 }
 
 /// What is usual.
@@ -98,6 +101,7 @@ impl Default for Config {
             seal: None,
             login: Login::default(),
             otlp: None,
+            status: StatusSpec::default(),
         }
     }
 }

@@ -23,6 +23,7 @@ mod schedule;
 mod set_back;
 mod set_forward;
 pub mod silences;
+pub mod subscriptions;
 mod values;
 
 pub use chores::BLIND_AFTER;

@@ -12,9 +12,11 @@ mod pages;
 mod push;
 mod rendered;
 mod shown;
+mod subscribe;
 
 pub use guard::is_open;
 pub(crate) use pages::Fault;
+pub(crate) use shown::span;
 
 use crate::config::Config;
 use crate::metrics::Metrics;
@@ -76,6 +78,8 @@ struct Inner {
     rendered: rendered::Rendered,
     spans: crate::otlp::Queue,
     refusals: guard::Refusals,
+    /// Requests for subscriptions.
+    subscribing: guard::Refusals,
     /// Tells endless answers that we are about to end.
     closing: watch::Sender<bool>,
 }
@@ -127,6 +131,7 @@ impl State {
             rendered: rendered::Rendered::default(),
             spans: crate::otlp::Queue::default(),
             refusals: guard::Refusals::default(),
+            subscribing: guard::Refusals::default(),
             closing: watch::Sender::new(false),
         };
         Self {
@@ -206,6 +211,12 @@ pub fn router(state: State) -> Router {
         .route("/push/{token}/{word}", get(push::other).post(push::other))
         .layer(DefaultBodyLimit::max(push::LARGEST));
     let services = Router::new().route("/hooks/{channel}", post(hooks::take)).layer(DefaultBodyLimit::max(hooks::LARGEST));
+    // Whoever sends these is known by nothing but a link.
+    let subscriptions = Router::new()
+        .route("/subscribe", post(subscribe::request))
+        .route("/subscribe/{token}", get(subscribe::confirm_page).post(subscribe::confirm))
+        .route("/unsubscribe/{token}", get(subscribe::leave_page).post(subscribe::leave))
+        .layer(DefaultBodyLimit::max(subscribe::LARGEST));
     let public = Router::new()
         .route("/login", get(pages::login::page).post(pages::login::enter))
         .route("/status", get(pages::status::page))
@@ -222,6 +233,7 @@ pub fn router(state: State) -> Router {
         .merge(public)
         .merge(jobs)
         .merge(services)
+        .merge(subscriptions)
         .fallback(pages::nothing)
         .layer(from_fn(guard::harden))
         .layer(compression)

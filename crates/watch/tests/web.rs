@@ -9,12 +9,15 @@ mod data;
 #[path = "web/looks.rs"]
 mod looks;
 mod postgres;
+mod receiver;
 mod receivers;
+#[path = "web/subscriptions.rs"]
+mod subscriptions;
 
 use data::{Data, HOSTILE, NOW};
 use mcproof_suite::Environment;
 use mcproof_watch::api_target;
-use mcproof_watch::config::{Config, Login, Proxy, Secret, TargetKind, TargetSpec, User, When, Window, load};
+use mcproof_watch::config::{Config, Login, Proxy, Secret, StatusPageSpec, StatusSpec, TargetKind, TargetSpec, User, When, Window, load};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::push::{Expectation, PushSchedule};
 use mcproof_watch::role::Role;
@@ -43,6 +46,7 @@ pub(crate) fn with_token(token: &str) -> Config {
 /// A dashboard over a database full of things, for as long as this lives.
 pub(crate) struct Dashboard {
     pub(crate) address: SocketAddr,
+    pub(crate) database: String,
     pub(crate) store: Store,
     pub(crate) data: Data,
     pub(crate) bell: broadcast::Sender<String>,
@@ -67,13 +71,13 @@ impl Dashboard {
         let (bell, _) = broadcast::channel(64);
         let (end, ended) = oneshot::channel::<()>();
         let (tell, address) = std::sync::mpsc::channel();
-        let ring = bell.clone();
+        let (ring, of_thread) = (bell.clone(), database.clone());
         std::thread::spawn(move || {
             alone().block_on(async {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 tell.send(listener.local_addr().unwrap()).unwrap();
                 let config = Arc::new(config);
-                let state = State::new(Store::open(&database).await.unwrap(), Arc::new(move || config.clone()), now, ring);
+                let state = State::new(Store::open(&of_thread).await.unwrap(), Arc::new(move || config.clone()), now, ring);
                 let shutdown = async {
                     let _ = ended.await;
                 };
@@ -81,19 +85,19 @@ impl Dashboard {
             });
         });
         let address = address.recv().unwrap();
-        Self { address, store, data, bell, runtime, _end: end, _folder: folder }
+        Self { address, database, store, data, bell, runtime, _end: end, _folder: folder }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.ask("GET", path, &[], "")
     }
 
     /// One request on a connection of its own, as its bytes say.
-    fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub(crate) fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
@@ -114,7 +118,7 @@ impl Dashboard {
         Answer { status, head: head.to_owned(), body: body.to_owned() }
     }
 
-    fn json(&self, method: &str, path: &str, token: &str, body: &Value) -> (u16, Value) {
+    pub(crate) fn json(&self, method: &str, path: &str, token: &str, body: &Value) -> (u16, Value) {
         let bearer = format!("Bearer {token}");
         let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
         let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -124,16 +128,16 @@ impl Dashboard {
 }
 
 /// The same dashboard over either database.
-fn on_both(config: impl Fn() -> Config, claim: impl Fn(&Dashboard)) {
+pub(crate) fn on_both(config: impl Fn() -> Config, claim: impl Fn(&Dashboard)) {
     claim(&Dashboard::new(config()));
     let cluster = Cluster::start(Durability::None);
     claim(&Dashboard::over(cluster.database("dashboard"), None, config()));
 }
 
-struct Answer {
-    status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     head: String,
-    body: String,
+    pub(crate) body: String,
 }
 
 impl Answer {
@@ -696,6 +700,42 @@ fn notices_are_published(dashboard: &Dashboard) {
     for deed in ["publish a notice", "update a notice", "withdraw a notice"] {
         assert!(deeds.contains(&deed), "{deeds:?}");
     }
+}
+
+#[test]
+fn further_status_pages_show_their_targets_with_their_notices_and_feeds() {
+    let page = |name: &str, targets: &[&str]| StatusPageSpec {
+        name: name.into(),
+        title: format!("Page {name}"),
+        targets: targets.iter().map(|&target| target.to_owned()).collect(),
+        tags: Vec::new(),
+    };
+    let pages = vec![page("eu", &["svc-0001", "svc-0005"]), page("us", &["svc-0009"])];
+    let status = StatusSpec { pages, ..StatusSpec::default() };
+    on_both(
+        || Config { status: status.clone(), ..with_people() },
+        |dashboard| {
+            let post = |title: &str, targets: &[&str]| {
+                let notice = json!({ "title": title, "targets": targets, "progress": "investigating", "text": "We look." });
+                assert_eq!(dashboard.json("POST", "/api/notices", "token-of-oscar", &notice).0, 201);
+            };
+            post("Europe is slow", &["svc-0001"]);
+            post("The world is slow", &[]);
+            let (eu, us, all) = (dashboard.get("/status/eu"), dashboard.get("/status/us"), dashboard.get("/status"));
+            assert_eq!((eu.status, us.status), (200, 200));
+            assert_eq!((eu.body.matches("class=\"public\"").count(), us.body.matches("class=\"public\"").count()), (2, 1));
+            for (page, europe) in [(&eu, true), (&us, false), (&all, true)] {
+                assert_eq!(page.body.contains("Europe is slow"), europe, "{}", page.body);
+                assert!(page.body.contains("The world is slow"));
+            }
+            assert!(eu.body.contains("Page eu") && eu.body.contains("href=\"/status/eu.atom\"") && !eu.body.contains("svc-0009"));
+            let (eu, us) = (dashboard.get("/status/eu.atom").body, dashboard.get("/status/us.atom").body);
+            assert!(eu.contains("Europe is slow") && !us.contains("Europe is slow") && us.contains("The world is slow"), "{us}");
+            for path in ["/status/eu?page=2", "/status/asia", "/status/asia.atom"] {
+                assert_eq!(dashboard.get(path).status, 404, "{path}");
+            }
+        },
+    );
 }
 
 #[test]

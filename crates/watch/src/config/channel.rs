@@ -501,7 +501,7 @@ fn expanded(reader: &Reader<'_>, node: &Node, main: &str) -> Result<Node, Fault>
     }
 }
 
-fn read_smtp_url(reader: &mut Reader<'_>, node: &Node) -> Result<Secret, Fault> {
+pub(super) fn read_smtp_url(reader: &mut Reader<'_>, node: &Node) -> Result<Secret, Fault> {
     // Only a password makes it a secret.
     let written = reader.text(node)?;
     let has_password = Url::parse(&written).is_ok_and(|url| url.password().is_some());
@@ -524,7 +524,7 @@ fn read_smtp_url(reader: &mut Reader<'_>, node: &Node) -> Result<Secret, Fault> 
     }
 }
 
-fn read_address(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
+pub(super) fn read_address(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
     let written = reader.text(node)?;
     match written.parse::<Mailbox>() {
         Ok(_) => Ok(written),

@@ -10,6 +10,7 @@ use super::leaves::{
 use super::limits::Limits;
 use super::login::LOGIN;
 use super::route::{ROUTE, read_route};
+use super::status::{Beside, STATUS, StatusDraft};
 use super::target::{DEFAULTS, TARGET, TargetDefaults, imported, read_target};
 use super::window::{WINDOW, read_window};
 use super::{Config, Heartbeat, Login, Retention, Route, STORM, Secret, TargetSpec, Window};
@@ -221,6 +222,9 @@ static CONFIG: Object<ConfigDraft> = Object {
                 Ok(())
             },
         ),
+        optional("status", "the public status page", Shape::Object(&STATUS), |reader, node, draft| {
+            if STATUS.read(reader, node, &mut draft.status) { Ok(()) } else { Err(Fault::Reported) }
+        }),
     ],
     later: &[],
 };
@@ -289,6 +293,7 @@ struct ConfigDraft {
     has_login: bool,
     login: Login,
     otlp: Option<String>,
+    status: StatusDraft,
 }
 
 fn read_config(reader: &mut Reader<'_>, tree: &Node) -> Option<Config> {
@@ -306,6 +311,8 @@ fn read_config(reader: &mut Reader<'_>, tree: &Node) -> Option<Config> {
             templates.extend(own.map(|own| (entry.key.text.clone(), Arc::new(own))));
         }
     }
+    let beside = Beside { targets: &targets, public_url: draft.public_url.is_some(), seal_key: draft.seal.is_some() };
+    let status = std::mem::take(&mut draft.status).finish(reader, &beside);
     let routes = read_routes(reader, &draft, &in_order);
     let maintenance = read_maintenance(reader, &draft, &targets);
     warn(reader, &draft, tree, &targets, &in_order);
@@ -329,6 +336,7 @@ fn read_config(reader: &mut Reader<'_>, tree: &Node) -> Option<Config> {
         seal: draft.seal,
         login: draft.login,
         otlp: draft.otlp,
+        status,
     })
 }
 

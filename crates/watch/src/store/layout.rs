@@ -6,10 +6,10 @@ use sqlx::{Any, Executor as _, Transaction};
 
 const SCHEMA: &str = include_str!("schema.sql");
 /// The version of the tables, as the store itself says it.
-pub(super) const VERSION: i64 = 4;
+pub(super) const VERSION: i64 = 5;
 
 /// What makes each version of the one before it: tables that are new come with it from the schema.
-const STEPS: [Step; 3] = [
+const STEPS: [Step; 4] = [
     Step {
         changes: &[
             "ALTER TABLE api_token RENAME COLUMN scope TO role",
@@ -20,6 +20,7 @@ const STEPS: [Step; 3] = [
     },
     Step { changes: &[], tables: &["taken_call"] },
     Step { changes: &[], tables: &["notice", "notice_update"] },
+    Step { changes: &[], tables: &["subscription", "subscription_token", "subscription_news", "subscription_message"] },
 ];
 
 struct Step {

@@ -263,6 +263,60 @@ CREATE TABLE notice_update (
     PRIMARY KEY (notice, number)
 );
 
+-- Who is told what the status page says.
+CREATE TABLE subscription (
+    -- UUID, version 7.
+    id TEXT PRIMARY KEY,
+    -- `mail`, `webhook`.
+    medium TEXT NOT NULL,
+    address TEXT NOT NULL,
+    -- A JSON array of names; empty for all.
+    targets TEXT NOT NULL,
+    -- Sealed; signs what a webhook is sent.
+    secret BLOB NOT NULL,
+    created BIGINT NOT NULL,
+    -- When somebody asked for it last.
+    asked BIGINT NOT NULL,
+    confirmed BIGINT,
+    -- Messages in a row that were given up.
+    failures BIGINT NOT NULL DEFAULT 0,
+    UNIQUE (medium, address)
+);
+
+CREATE TABLE subscription_token (
+    -- The SHA-256 of what stands in a link.
+    hash TEXT PRIMARY KEY,
+    subscription TEXT NOT NULL,
+    -- `confirm`, `unsubscribe`.
+    purpose TEXT NOT NULL,
+    created BIGINT NOT NULL
+);
+CREATE INDEX subscription_token_by_subscription ON subscription_token (subscription);
+
+-- News for which messages were written.
+CREATE TABLE subscription_news (
+    id TEXT PRIMARY KEY,
+    at BIGINT NOT NULL
+);
+
+CREATE TABLE subscription_message (
+    id TEXT PRIMARY KEY,
+    subscription TEXT NOT NULL,
+    -- `question`, `reminder`, `news`.
+    kind TEXT NOT NULL,
+    -- JSON.
+    content TEXT NOT NULL,
+    created BIGINT NOT NULL,
+    due BIGINT NOT NULL,
+    lease_until BIGINT NOT NULL DEFAULT 0,
+    epoch BIGINT NOT NULL DEFAULT 0,
+    attempts BIGINT NOT NULL DEFAULT 0,
+    delivered BIGINT,
+    last_error TEXT
+);
+CREATE INDEX subscription_message_waiting ON subscription_message (due) WHERE delivered IS NULL;
+CREATE INDEX subscription_message_by_subscription ON subscription_message (subscription, id);
+
 -- When a job reported in last.
 CREATE TABLE push (
     target TEXT PRIMARY KEY,

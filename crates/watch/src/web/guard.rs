@@ -61,6 +61,11 @@ pub(super) struct Refusals(Mutex<(i64, HashMap<IpAddr, u32>)>);
 impl Refusals {
     /// Counts one more, and says whether that is too many.
     pub(super) fn count(&self, peer: Option<Peer>, now: Moment) -> bool {
+        self.exceeds(peer, now, REFUSALS)
+    }
+
+    /// Counts one more of something of which there may be so many in a minute.
+    pub(super) fn exceeds(&self, peer: Option<Peer>, now: Moment, most: u32) -> bool {
         let mut refusals = self.0.lock().expect("no thread panics while it holds the lock");
         let (minute, counts) = &mut *refusals;
         if *minute != now.0.div_euclid(60_000) {
@@ -73,7 +78,7 @@ impl Refusals {
         }
         let count = counts.entry(client_network).or_default();
         *count = count.saturating_add(1);
-        *count > REFUSALS
+        *count > most
     }
 }
 

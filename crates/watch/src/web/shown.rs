@@ -117,7 +117,7 @@ pub(super) fn date(at: Moment) -> String {
 }
 
 /// The two largest units.
-pub(super) fn span(duration: Duration) -> String {
+pub(crate) fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
     let two = |large: u64, unit: &str, small: u64, part: &str| match small {

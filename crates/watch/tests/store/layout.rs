@@ -8,6 +8,7 @@ use mcproof_watch::store::audit::AuditEvent;
 use mcproof_watch::store::notices::{NoticeUpdate, Progress, SHOWN};
 use mcproof_watch::store::read::Which;
 use mcproof_watch::store::silences::Silence;
+use mcproof_watch::store::subscriptions::{Medium, SubscriptionRequest};
 use mcproof_watch::store::{Store, StoreFailure};
 use sqlx::{AnyConnection, Connection as _, Executor as _};
 
@@ -57,7 +58,7 @@ pub(crate) async fn a_database_of_an_earlier_version_goes_on(address: String) {
         assert_eq!(store.maintenance(START).await.unwrap()[0].name, "upgrade");
         assert!(store.oldest_unsent().await.unwrap().is_some());
     }
-    assert_eq!(rows(&address, "SELECT CAST(version AS TEXT) FROM layout").await, [["4"]]);
+    assert_eq!(rows(&address, "SELECT CAST(version AS TEXT) FROM layout").await, [["5"]]);
     // What is new works there, too.
     let store = Store::open(&address).await.unwrap();
     let silence = Silence {
@@ -80,6 +81,9 @@ pub(crate) async fn a_database_of_an_earlier_version_goes_on(address: String) {
     let notices = store.notices(START + MINUTE).await.unwrap();
     assert_eq!((notices[0].title.as_str(), notices[0].updates.len(), notices[0].is_resolved()), ("the shop is slow", 2, true));
     assert!(store.notices(START + SHOWN + MINUTE).await.unwrap().is_empty(), "what was resolved two weeks ago is not shown");
+    let wanted = SubscriptionRequest { medium: Medium::Mail, address: "ann@example.com", targets: &[], secret: &[] };
+    store.request_subscription(&wanted, START).await.unwrap();
+    assert_eq!(rows(&address, "SELECT kind FROM subscription_message").await, [["question"]]);
     store.end_login("cookie", START).await.unwrap();
     assert!(store.is_login_ended("cookie").await.unwrap());
     // A new database has the same tables as one that was brought up to date.

@@ -23,6 +23,7 @@ use mcproof_watch::standby::{News, Standby};
 use mcproof_watch::state::Availability;
 use mcproof_watch::store::StoreFailure;
 use mcproof_watch::store::read::TargetRow;
+use mcproof_watch::subscribers::{FailedMessage, Subscribers};
 use mcproof_watch::web::{self, ServeFailure};
 use mcproof_watch::worker::Trouble;
 use std::collections::BTreeMap;
@@ -50,6 +51,7 @@ const LAST_MESSAGES: Duration = Duration::from_secs(60);
 struct Services {
     monitor: Monitor,
     notifier: Notifier,
+    subscribers: Subscribers,
     heartbeat_sender: HeartbeatSender,
     delivery_client: DeliveryClient,
     clock: Clock,
@@ -96,11 +98,13 @@ async fn open(config: Config, log: Form) -> Result<Services, Failure> {
         name: format!("{}-{}", std::process::id(), clock.now().0),
     };
     let monitor = Monitor::open(config, reach, &clock).await.map_err(|failure| of_store(&failure))?;
+    let name = format!("{}-{}", std::process::id(), clock.now().0);
+    let subscribers = Subscribers::new(monitor.store.clone(), monitor.plan(), network.clone(), name);
     let delivery_client = DeliveryClient::new(network);
     let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), delivery_client.clone());
     let heartbeat_sender =
         HeartbeatSender::new(monitor.store.clone(), monitor.plan(), delivery_client.clone(), monitor.worker_health.clone());
-    Ok(Services { monitor, notifier, heartbeat_sender, delivery_client, clock, log, complaints: Mutex::default() })
+    Ok(Services { monitor, notifier, subscribers, heartbeat_sender, delivery_client, clock, log, complaints: Mutex::default() })
 }
 
 impl Services {
@@ -185,6 +189,12 @@ impl Services {
                 keep_passing(async |now| self.beat(now, &mut last).await, &never, &self.clock, stopped()).await;
             }
         };
+        let telling_subscribers = async {
+            if role != Role::Worker {
+                let never = Notify::new();
+                keep_passing(async |now| self.tell_subscribers(now).await, &never, &self.clock, stopped()).await;
+            }
+        };
         let bound = listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let showing = async {
             if let Some(listener) = listener {
@@ -200,7 +210,7 @@ impl Services {
                 standby.run(&self.clock, |news| self.tell_of_standby(&news), stopped()).await;
             }
         };
-        let (exit, ..) = tokio::join!(stopping, probing, telling, beating, showing, reading, complaining, standing_by);
+        let (exit, ..) = tokio::join!(stopping, probing, telling, telling_subscribers, beating, showing, reading, complaining, standing_by);
         // A database that is gone has no leases either.
         let _ = self.monitor.give_back().await;
         Ok(exit)
@@ -295,6 +305,22 @@ impl Services {
             }
             Err(error) => {
                 self.complain_once("telling", &error.into());
+                Err(())
+            }
+        }
+    }
+
+    async fn tell_subscribers(&self, now: Moment) -> Result<Option<Moment>, ()> {
+        match self.subscribers.pass(now).await {
+            Ok((failed, next)) => {
+                self.works_again("telling subscribers");
+                for FailedMessage { message, why } in &failed {
+                    self.log.say(Level::Warning, "subscriber-not-told", &[("message", message), ("why", why)]);
+                }
+                Ok(Some(next))
+            }
+            Err(failure) => {
+                self.complain_once("telling subscribers", &failure);
                 Err(())
             }
         }

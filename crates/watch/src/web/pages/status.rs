@@ -3,9 +3,11 @@
 
 use super::notices::ShownNotice;
 use super::{Chrome, Fault};
+use crate::config::StatusPageSpec;
 use crate::moment::{DAY, HOUR, Moment};
+use crate::news::{NewsItem, news};
 use crate::state::Availability;
-use crate::store::notices::{Notice, SHOWN};
+use crate::store::notices::Notice;
 use crate::store::read::{Bucket, PublicState, Strip, TargetRow};
 use crate::web::State;
 use crate::web::chart::{self, Axis};
@@ -20,6 +22,10 @@ use std::collections::BTreeMap;
 const DAYS: usize = 90;
 /// Targets on one page.
 const PER_PAGE: usize = 50;
+/// Of all that there are, those that a page with targets of its own looks through.
+const MOST_OF_SECTION: usize = 10_000;
+/// As many as can be subscribed to by name.
+const MOST_IN_FORM: usize = 100;
 /// A page is this old at most.
 const FRESH: i64 = 60_000;
 /// Contracts whose number of tools is remembered.
@@ -39,6 +45,13 @@ struct Page {
     pages: usize,
     open: Vec<ShownNotice>,
     past: Vec<ShownNotice>,
+    /// Whether it can be subscribed to, and how.
+    mail: bool,
+    webhook: bool,
+    /// For the form.
+    only: String,
+    /// Of the page itself, or of the one that it belongs to.
+    path: String,
 }
 
 struct Entry {
@@ -67,20 +80,59 @@ pub(in crate::web) async fn page(Shared(state): Shared<State>, asked: HeaderMap,
     }
     let make = async || {
         let targets = state.store.public_targets(PER_PAGE, (number - 1) * PER_PAGE).await?;
-        made(&state, "Status", &states, &targets, Part { number, pages, only: None }).await
+        made(&state, "Status", &states, &targets, Part { number, pages, only: Only::All }).await
     };
     show(&state, &asked, &format!("page {number}"), &states, make).await
 }
 
-pub(in crate::web) async fn one(Shared(state): Shared<State>, asked: HeaderMap, Path(name): Path<String>) -> Result<Response, Fault> {
+/// The page of a target, one of the pages that the configuration has, or the feed of one.
+pub(in crate::web) async fn one(
+    Shared(state): Shared<State>,
+    asked: HeaderMap,
+    Path(name): Path<String>,
+    Query(look): Query<Look>,
+) -> Result<Response, Fault> {
+    let config = state.config();
+    if let Some(page) = config.status.page(&name) {
+        return section(&state, &asked, page, look).await;
+    }
+    if let Some(page) = name.strip_suffix(".atom").and_then(|name| config.status.page(name)) {
+        return feed_of(&state, &asked, Some(page)).await;
+    }
     let target = public(&state, &name).await?;
     let states = [PublicState { availability: target.availability, count: 1, since: target.since.0 }];
     let title = format!("Status of {}", shown::plain(&name));
     let make = async || {
-        let part = Part { number: 1, pages: 1, only: Some(&name) };
+        let part = Part { number: 1, pages: 1, only: Only::Target(&name) };
         made(&state, &title, &states, std::slice::from_ref(&target), part).await
     };
     show(&state, &asked, &format!("target {name}"), &states, make).await
+}
+
+/// A page of some targets.
+async fn section(state: &State, asked: &HeaderMap, page: &StatusPageSpec, look: Look) -> Result<Response, Fault> {
+    let all = state.store.public_states().await?;
+    let number = look.page.unwrap_or(1);
+    let make = async || {
+        let targets = members(state, page).await?;
+        let pages = targets.len().div_ceil(PER_PAGE).max(1);
+        if !(1..=pages).contains(&number) {
+            return Err(Fault::NotFound("page"));
+        }
+        let states: Vec<PublicState> =
+            targets.iter().map(|target| PublicState { availability: target.availability, count: 1, since: target.since.0 }).collect();
+        let names: Vec<String> = targets.iter().map(|target| target.name.clone()).collect();
+        let part = Part { number, pages, only: Only::Page(page, &names) };
+        let some: Vec<TargetRow> = targets.into_iter().skip((number - 1) * PER_PAGE).take(PER_PAGE).collect();
+        made(state, &shown::plain(&page.title), &states, &some, part).await
+    };
+    show(state, asked, &format!("section {number} {page:?}"), &all, make).await
+}
+
+/// Those that do not work first.
+async fn members(state: &State, page: &StatusPageSpec) -> Result<Vec<TargetRow>, Fault> {
+    let all = state.store.public_targets(MOST_OF_SECTION, 0).await?;
+    Ok(all.into_iter().filter(|target| page.shows(&target.name, &target.tags)).collect())
 }
 
 async fn public(state: &State, name: &str) -> Result<TargetRow, Fault> {
@@ -107,8 +159,27 @@ async fn show(
 struct Part<'a> {
     number: usize,
     pages: usize,
-    /// The page of this target alone.
-    only: Option<&'a str>,
+    only: Only<'a>,
+}
+
+/// What a page is about.
+#[derive(Clone, Copy)]
+enum Only<'a> {
+    All,
+    Target(&'a str),
+    /// With the names of its targets.
+    Page(&'a StatusPageSpec, &'a [String]),
+}
+
+impl Only<'_> {
+    fn shows(self, notice: &Notice) -> bool {
+        let about = |named: &dyn Fn(&String) -> bool| notice.targets.is_empty() || notice.targets.iter().any(named);
+        match self {
+            Self::All => true,
+            Self::Target(target) => about(&|name| name == target),
+            Self::Page(_, names) => about(&|name| names.contains(name)),
+        }
+    }
 }
 
 async fn made(state: &State, title: &str, states: &[PublicState], targets: &[TargetRow], part: Part<'_>) -> Result<String, Fault> {
@@ -131,10 +202,19 @@ async fn made(state: &State, title: &str, states: &[PublicState], targets: &[Tar
     }
     let (class, shape, sentence) = answer(states);
     let Part { number, pages, only } = part;
-    let one = only.is_some() || (pages == 1 && entries.len() == 1);
+    let one = matches!(only, Only::Target(_)) || (pages == 1 && entries.len() == 1);
     let (chrome, updated) = (Chrome::public(state, "", title), shown::at(now));
     let (open, past) = notices(state, &part, now).await?;
-    let page = Page { chrome, class, shape, sentence, one, targets: entries, updated, number, pages, open, past };
+    let offered = &state.config().status.subscriptions;
+    let (mail, webhook) = (offered.mail.is_some(), offered.webhook.is_some());
+    let (path, only) = match only {
+        Only::All => ("/status".to_owned(), String::new()),
+        Only::Target(name) => ("/status".to_owned(), name.to_owned()),
+        Only::Page(page, names) if names.len() <= MOST_IN_FORM => (format!("/status/{}", page.name), names.join(", ")),
+        Only::Page(page, _) => (format!("/status/{}", page.name), String::new()),
+    };
+    let page =
+        Page { chrome, class, shape, sentence, one, targets: entries, updated, number, pages, open, past, mail, webhook, only, path };
     page.render().map_err(|_| Fault::Refused(StatusCode::INTERNAL_SERVER_ERROR, "this page cannot be displayed".to_owned()))
 }
 
@@ -143,13 +223,9 @@ async fn notices(state: &State, part: &Part<'_>, now: Moment) -> Result<(Vec<Sho
     if part.number > 1 {
         return Ok((Vec::new(), Vec::new()));
     }
-    let concerns = |notice: &Notice| match part.only {
-        Some(target) => notice.targets.is_empty() || notice.targets.iter().any(|name| name == target),
-        None => true,
-    };
     let notices = state.store.notices(now).await?;
     let (past, open): (Vec<&Notice>, Vec<&Notice>) =
-        notices.iter().filter(|notice| concerns(notice)).partition(|notice| notice.is_resolved());
+        notices.iter().filter(|notice| part.only.shows(notice)).partition(|notice| notice.is_resolved());
     let shown = |notices: Vec<&Notice>| notices.into_iter().map(ShownNotice::new).collect();
     Ok((shown(open), shown(past)))
 }
@@ -157,8 +233,9 @@ async fn notices(state: &State, part: &Part<'_>, now: Moment) -> Result<(Vec<Sho
 #[derive(Template)]
 #[template(path = "status.atom", escape = "html")]
 struct Feed {
-    title: &'static str,
+    title: String,
     root: String,
+    path: String,
     updated: String,
     entries: Vec<FeedEntry>,
 }
@@ -172,35 +249,27 @@ struct FeedEntry {
 
 /// Outages of public targets and updates of notices as an Atom feed (RFC 4287), the latest first.
 pub(in crate::web) async fn feed(Shared(state): Shared<State>, asked: HeaderMap) -> Result<Response, Fault> {
-    let now = state.now();
-    let root = match &state.config().public_url {
+    feed_of(&state, &asked, None).await
+}
+
+async fn feed_of(state: &State, asked: &HeaderMap, page: Option<&StatusPageSpec>) -> Result<Response, Fault> {
+    let (now, config) = (state.now(), state.config());
+    let root = match &config.public_url {
         Some(url) => url.clone(),
         None => format!("http://{}", asked.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost")),
     };
-    let mut entries = Vec::new();
-    for outage in state.store.public_outages(now - SHOWN).await? {
-        let name = shown::plain(&outage.target);
-        let down = format!("{name} is down");
-        entries.push(FeedEntry { id: format!("{root}/status#{}", outage.id), title: down.clone(), updated: outage.opened, text: down });
-        if let Some(resolved) = outage.resolved {
-            let text = format!("{name} is up again after {}", shown::span(resolved.since(outage.opened)));
-            entries.push(FeedEntry { id: format!("{root}/status#{}-end", outage.id), title: text.clone(), updated: resolved, text });
-        }
+    let mut all = news(&state.store, now).await?;
+    if let Some(page) = page {
+        let names: Vec<String> = members(state, page).await?.into_iter().map(|target| target.name).collect();
+        all.retain(|item| item.targets.is_empty() || item.targets.iter().any(|target| names.contains(target)));
     }
-    for notice in state.store.notices(now).await? {
-        for (number, update) in notice.updates.iter().enumerate() {
-            let lines: Vec<String> = update.text.lines().map(|line| mcproof_report::escape_line(line, line.len())).collect();
-            entries.push(FeedEntry {
-                id: format!("{root}/status#{}-{number}", notice.id),
-                title: format!("{} ({})", shown::plain(&notice.title), update.progress.word()),
-                updated: update.at,
-                text: lines.join("\n"),
-            });
-        }
-    }
-    entries.sort_by_key(|entry| std::cmp::Reverse(entry.updated));
+    let path = page.map_or_else(|| "/status".to_owned(), |page| format!("/status/{}", page.name));
+    let entry =
+        |item: NewsItem| FeedEntry { id: format!("{root}{path}#{}", item.id), title: item.title, updated: item.at, text: item.text };
+    let entries: Vec<FeedEntry> = all.into_iter().map(entry).collect();
     let updated = entries.first().map_or(now, |entry| entry.updated).to_string();
-    let feed = Feed { title: "Status", root, updated, entries };
+    let title = shown::plain(page.map_or_else(|| config.status.title(), |page| &page.title));
+    let feed = Feed { title, root, path, updated, entries };
     let text = feed.render().map_err(|_| Fault::Refused(StatusCode::INTERNAL_SERVER_ERROR, "this feed cannot be written".to_owned()))?;
     let headers = [(header::CONTENT_TYPE, "application/atom+xml; charset=utf-8"), (header::CACHE_CONTROL, "public, max-age=30")];
     Ok((headers, text).into_response())
