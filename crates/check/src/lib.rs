@@ -60,11 +60,22 @@ pub struct CheckOptions {
     pub budget: Budget,
     /// Which tools may be called.
     pub calls: Permission,
+    /// Which calls are sent twice.
+    pub repeats: RepeatedCalls,
     /// Whether to be a browser even if the server shows no sign of wanting one.
     pub as_browser: bool,
     /// Other instances of the same server.
     pub replicas: Vec<Url>,
     pub detected_sdks: DetectedSdks,
+}
+
+/// Which calls are sent twice with the same arguments, to see whether their effect doubles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RepeatedCalls {
+    #[default]
+    OfIdempotentTools,
+    /// Of all that may be called and change something.
+    OfAllTools,
 }
 
 impl CheckOptions {
@@ -78,6 +89,7 @@ impl CheckOptions {
             timeout,
             budget: Budget::default(),
             calls: Permission::default(),
+            repeats: RepeatedCalls::default(),
             as_browser: false,
             replicas: Vec::new(),
             detected_sdks: DetectedSdks::default(),

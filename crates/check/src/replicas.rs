@@ -45,18 +45,7 @@ async fn hop(check_options: &CheckOptions, era: EraChoice, url: &Url) -> Vec<Con
         let mut endpoint = endpoint.clone();
         endpoint.url = url.clone();
         let target = Target::Http { endpoint, kind: Some(Transport::Http), launch: None, locate: None };
-        let elsewhere = CheckOptions {
-            target,
-            options: check_options.options.clone(),
-            secrets: check_options.secrets.clone(),
-            tap: check_options.tap,
-            timeout: check_options.timeout,
-            budget: check_options.budget.clone(),
-            calls: check_options.calls.clone(),
-            as_browser: check_options.as_browser,
-            replicas: Vec::new(),
-            detected_sdks: DetectedSdks::default(),
-        };
+        let elsewhere = CheckOptions { target, replicas: Vec::new(), detected_sdks: DetectedSdks::default(), ..check_options.clone() };
         if let Ok(mut second) = Explorer::bare(&elsewhere, REPLICA, Transport::Http, &version).await {
             second.session().set_headers(headers);
             second.send_request("replica-list", Some(url.as_str()), methods::TOOLS_LIST, json!({})).await;

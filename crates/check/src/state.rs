@@ -1,12 +1,12 @@
 //! A client that looks at what the server says of itself before and after a call: whether a tool that claims to change
-//! nothing changes nothing. Observers are the lists, resources, and the other read-only tools.
+//! nothing changes nothing, and whether a call that is repeated, as after a lost response, has its effect twice. Observers are the lists, resources, and the other read-only tools.
 //!
 //! A clock must not look like a change: an observer counts only if it said the same twice before the call, and if what it
 //! says afterwards stays the same for longer than a clock would let it.
 
-use super::CheckOptions;
 use super::calls::{Callable, Tools};
 use super::explorer::{Explorer, ParallelRequest, ResponseOutcome};
+use super::{CheckOptions, RepeatedCalls};
 use mcproof_protocol::{EraChoice, methods};
 use mcproof_record::Conversation;
 use serde_json::{Value, json};
@@ -18,6 +18,9 @@ const MOST_OBSERVING_TOOLS: usize = 6;
 const MOST_JUDGED_TOOLS: usize = 6;
 const PATIENCE: Duration = Duration::from_millis(1000);
 const BUDGET: Duration = Duration::from_secs(3);
+/// Where repeated calls are what was asked for.
+const MOST_REPEATED_TOOLS: usize = 24;
+const BUDGET_ON_REQUEST: Duration = Duration::from_secs(20);
 /// Clocks and meters mostly tell seconds.
 const LONGER_THAN_A_CLOCK: Duration = Duration::from_millis(1100);
 
@@ -27,13 +30,15 @@ pub(super) const CALL: &str = "state-call";
 const FIRST_CALL: &str = "state-call-first";
 /// The second, with the same arguments.
 pub(super) const SAME_CALL: &str = "state-call-again";
+/// The second call of a tool that does not claim to be idempotent, as a client sends it whose response was lost.
+const REPEATED_CALL: &str = "state-call-repeated";
 pub(super) const LOOK: &str = "observe";
 
 /// Of this kind of conversation.
 const NAME: &str = "observer";
 
 pub(super) async fn explore(check_options: &CheckOptions, era: EraChoice, tools: &Tools) -> Vec<Conversation> {
-    let Some(claims) = AnnotatedTools::of(tools) else { return Vec::new() };
+    let Some(claims) = AnnotatedTools::of(tools, check_options.repeats) else { return Vec::new() };
     match Explorer::open_in(check_options, NAME, era).await {
         Ok(mut explorer) => {
             observe(&mut explorer, &claims).await;
@@ -47,14 +52,19 @@ pub(super) async fn explore(check_options: &CheckOptions, era: EraChoice, tools:
 struct AnnotatedTools<'t> {
     read_only: Vec<&'t Callable>,
     idempotent: Vec<&'t Callable>,
+    /// Without a claim; called again only on request.
+    others: Vec<&'t Callable>,
 }
 
 impl<'t> AnnotatedTools<'t> {
-    /// `None` if no tool claims anything.
-    fn of(tools: &'t Tools) -> Option<Self> {
+    /// `None` if there is nothing to judge.
+    fn of(tools: &'t Tools, repeats: RepeatedCalls) -> Option<Self> {
         let (read_only, others): (Vec<&Callable>, Vec<&Callable>) = tools.0.iter().partition(|tool| hint(tool, "readOnlyHint"));
-        let idempotent: Vec<&Callable> = others.into_iter().filter(|tool| hint(tool, "idempotentHint")).collect();
-        (!read_only.is_empty() || !idempotent.is_empty()).then_some(Self { read_only, idempotent })
+        let (idempotent, mut others): (Vec<&Callable>, Vec<&Callable>) = others.into_iter().partition(|tool| hint(tool, "idempotentHint"));
+        if repeats == RepeatedCalls::OfIdempotentTools {
+            others.clear();
+        }
+        (!read_only.is_empty() || !idempotent.is_empty() || !others.is_empty()).then_some(Self { read_only, idempotent, others })
     }
 }
 
@@ -64,7 +74,7 @@ fn hint(tool: &Callable, name: &str) -> bool {
 
 /// In a conversation that is under way. It goes on if the server is well.
 pub(super) async fn observe_in<'a>(explorer: Explorer<'a>, tools: &Tools) -> (Vec<Conversation>, Option<Explorer<'a>>) {
-    let Some(claims) = AnnotatedTools::of(tools) else { return (Vec::new(), Some(explorer)) };
+    let Some(claims) = AnnotatedTools::of(tools, explorer.check_options.repeats) else { return (Vec::new(), Some(explorer)) };
     let mut explorer = explorer.renamed(NAME);
     observe(&mut explorer, &claims).await;
     let (take, well) = explorer.hand_over().await;
@@ -72,13 +82,15 @@ pub(super) async fn observe_in<'a>(explorer: Explorer<'a>, tools: &Tools) -> (Ve
 }
 
 async fn observe(explorer: &mut Explorer<'_>, claims: &AnnotatedTools<'_>) {
-    let until = Instant::now() + BUDGET;
+    let is_asked_for = explorer.check_options.repeats == RepeatedCalls::OfAllTools;
+    let until = Instant::now() + if is_asked_for { BUDGET_ON_REQUEST } else { BUDGET };
     // The judges read in the same conversation what the tools claim.
     explorer.send_request("list-for-calls", Some(methods::TOOLS_LIST), methods::TOOLS_LIST, json!({})).await;
     let observers = observers(explorer, &claims.read_only, |tool| hint(tool, "openWorldHint")).await;
     let read_only = claims.read_only.iter().take(MOST_JUDGED_TOOLS).map(|tool| (*tool, &[CALL][..]));
     let idempotent = claims.idempotent.iter().take(MOST_JUDGED_TOOLS).map(|tool| (*tool, &[FIRST_CALL, SAME_CALL][..]));
-    for (tool, calls) in read_only.chain(idempotent) {
+    let others = claims.others.iter().take(MOST_REPEATED_TOOLS).map(|tool| (*tool, &[FIRST_CALL, REPEATED_CALL][..]));
+    for (tool, calls) in others.chain(read_only).chain(idempotent) {
         if !try_tool(explorer, tool, &observers, calls, until).await {
             return;
         }
@@ -105,6 +117,10 @@ async fn try_tool(
         // What goes on in the background may change something later, and would be taken for the effect of the next call.
         if outcomes.iter().any(|outcome| outcome.response.is_none()) {
             return false;
+        }
+        // What was refused had no effect that could double.
+        if calls.contains(&REPEATED_CALL) && outcomes.into_iter().any(|outcome| seen(outcome.response).is_none()) {
+            return true;
         }
         let after = look(explorer, &others, until).await;
         let has_changed = second.iter().zip(&after).zip(&stable).any(|((before, after), stable)| *stable && before != after);

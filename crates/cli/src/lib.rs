@@ -12,6 +12,7 @@ mod diagnosis;
 mod duration;
 mod exit;
 mod failure;
+mod faults;
 mod habits;
 mod last_run;
 mod network;

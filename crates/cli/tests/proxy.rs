@@ -3,7 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(target_os = "linux")]
 
+mod peers;
 mod processes;
+#[path = "recorded/servers.rs"]
+mod recorded;
 
 use mcproof_record::FrameBody;
 use mcproof_trace::{Trace, TraceLine};
@@ -146,22 +149,40 @@ fn a_trace_of_a_killed_proxy_opens() {
 }
 
 /// A demo server behind a listening proxy, and the URL of the proxy.
-fn listening(transport: &str, flags: &[&str]) -> (Child, String) {
+fn listening(transport: &str, flags: &[&str]) -> (Listening, String) {
     let path = if transport == "sse" { "sse" } else { "mcp" };
     let url = format!("http://127.0.0.1:${{port}}/{path}");
     let mut command = Command::new(MCPROOF);
     command.args(["proxy", "--listen", "127.0.0.1:0", "--no-trace"]).args(flags).arg(url);
     command.args(["--", MCPROOF, "demo", "shop", "--transport", transport, "--port", "${port}"]);
+    announced(command)
+}
+
+/// A proxy that listens, and its URL.
+fn announced(mut command: Command) -> (Listening, String) {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
     let mut line = String::new();
     stderr.read_line(&mut line).unwrap();
     let url = line.trim().strip_prefix("mcproof proxy: listening on ").unwrap_or_else(|| panic!("{line}")).to_owned();
     child.stderr = Some(stderr.into_inner());
-    (child, url)
+    (Listening(Some(child)), url)
 }
 
-fn end(mut child: Child) -> Output {
+/// A proxy that ends with its test, even if that fails.
+struct Listening(Option<Child>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGTERM);
+            let _ = child.wait();
+        }
+    }
+}
+
+fn end(mut proxy: Listening) -> Output {
+    let mut child = proxy.0.take().unwrap();
     kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGTERM).unwrap();
     drop(child.stdin.take());
     child.wait_with_output().unwrap()
@@ -247,4 +268,65 @@ fn a_host_is_installed_and_uninstalled_with_the_same_bytes() {
     assert!(code == Some(2) && said.contains("did you mean `cursor`?"), "{said}");
     let (code, _, said) = run(&["install", "zed"]);
     assert!(code == Some(2) && said.contains("--config FILE"), "{said}");
+}
+
+/// What a client of ours prints that gets this server.
+fn printed(flags: &[&str], server: &[&str]) -> String {
+    // A URL comes before the tool, a command after everything.
+    let (verb, rest) = flags.split_at(1);
+    let words = if server[0] == "--" { [verb, rest, server].concat() } else { [verb, server, rest].concat() };
+    let output = Command::new(MCPROOF).args(words).output().unwrap();
+    assert!(output.status.success(), "{flags:?} {server:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_client_over_stdio_uses_a_server_at_a_url() {
+    let (server, url) = listening("http", &[]);
+    for era in ["legacy", "modern"] {
+        for verb in [&["tools", "--json"][..], &["call", "check_inventory", "product_id=PROD-123", "--json"]] {
+            let flags = [verb, &["--era", era]].concat();
+            let direct = printed(&flags, &[&url]);
+            assert_eq!(printed(&flags, &["--", MCPROOF, "proxy", "--no-trace", &url]), direct, "{flags:?}");
+        }
+    }
+    end(server);
+    // Nobody listens there any more: a response says so.
+    let output = Command::new(MCPROOF).args(["tools", "--era", "legacy", "--", MCPROOF, "proxy", "--no-trace", &url]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("mcproof proxy: no response from"), "{said}");
+}
+
+#[test]
+fn clients_over_http_use_a_stdio_server() {
+    let mut command = Command::new(MCPROOF);
+    command.args(["proxy", "--listen", "127.0.0.1:0", "--no-trace", "--", MCPROOF, "demo", "shop"]);
+    let (server, url) = announced(command);
+    let order = ["call", "create_order", "product_id=PROD-123", "quantity=2", "--json"];
+    for era in ["legacy", "modern"] {
+        for verb in [&["tools", "--json"][..], &["call", "check_inventory", "product_id=PROD-123", "--json"]] {
+            let flags = [verb, &["--era", era]].concat();
+            assert_eq!(printed(&flags, &[&url]), printed(&flags, &["--", MCPROOF, "demo", "shop"]), "{flags:?}");
+        }
+        // Sessions have a server each, and what has none shares one.
+        printed(&[&order[..], &["--era", era]].concat(), &[&url]);
+        let stock = printed(&["call", "check_inventory", "product_id=PROD-123", "--json", "--era", era], &[&url]);
+        assert_eq!(stock.contains("\"available\": 8") || stock.contains("\"available\":8"), era == "modern", "{stock}");
+        // Through both bridges, it is a stdio server again.
+        let flags = ["tools", "--json", "--era", era];
+        assert_eq!(printed(&flags, &["--", MCPROOF, "proxy", "--no-trace", &url]), printed(&flags, &["--", MCPROOF, "demo", "shop"]));
+    }
+    let ended = end(server);
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+#[test]
+fn a_stdio_server_behind_http_passes_a_check() {
+    let mut command = Command::new(MCPROOF);
+    command.args(["proxy", "--listen", "127.0.0.1:0", "--no-trace", "--", MCPROOF, "demo", "tracker"]);
+    let (server, url) = announced(command);
+    let output = Command::new(MCPROOF).args(["check", &url]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    end(server);
 }

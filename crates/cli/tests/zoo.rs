@@ -26,6 +26,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 /// The rule about several instances of a server.
+const LOST_RESPONSE: &str = "lost-response-doubles-no-effect";
 const REPLICAS: &str = "replicas-are-interchangeable";
 
 /// Check each broken server on each of its transports in every era, instead of only in its first one.
@@ -209,6 +210,10 @@ fn check(name: &str, transport: &str, eras: &[&str]) -> Checked {
         server.extend([format!("--{transport}"), "${port}".into()]);
         let path = if transport == "sse" { "sse" } else { "mcp" };
         command.args(["--transport", transport]).arg(format!("http://127.0.0.1:${{port}}/{path}"));
+    }
+    // On request only: it takes its time.
+    if broken_servers().any(|one| one.name == name && one.rule == LOST_RESPONSE) {
+        command.arg("--lost-response");
     }
     let has_replica =
         transport == "http" && (zoo::CORRECT.contains(&name) || broken_servers().any(|one| one.name == name && one.rule == REPLICAS));

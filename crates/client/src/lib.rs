@@ -17,10 +17,10 @@ pub use ports::free_port;
 pub use secrets::{inherited_secrets, is_secret, url_holds_secret};
 pub use session::{
     CallFailure, Called, Canceler, Cancellation, ClientProfile, ConnectFailure, ConnectOptions, Deadline, EraEvidence, Fault, Handshake,
-    Headers, ListFailure, Listed, ListenFailure, Notification, NotificationFailure, RawHttpRequest, RawHttpResponse, Reading, Reads, Reply,
-    Sent, Session, SessionEnd, Startup, Subscription, SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd, TaskFailure, TaskState,
-    TaskStatus, UrlFinder, WaitFor, WaitOptions, check_param_headers, open_bare, open_in_memory, open_relayed, open_session,
-    request_elsewhere,
+    Headers, ListFailure, Listed, ListenFailure, Notification, NotificationFailure, ParamHeaders, RawHttpRequest, RawHttpResponse, Reading,
+    Reads, Reply, Sent, Session, SessionEnd, Startup, Subscription, SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd,
+    TaskFailure, TaskState, TaskStatus, UrlFinder, WaitFor, WaitOptions, check_param_headers, open_bare, open_in_memory, open_relayed,
+    open_session, request_elsewhere, request_headers,
 };
 pub use tap::{FrameRedactor, Tap, TapBounds};
 pub use transport::{

@@ -143,7 +143,7 @@ impl Tap {
     }
 
     /// Like [`Tap::excuse`], for a frame that is there.
-    pub(crate) fn excuse_frame(&self, frame: FrameId) {
+    pub fn excuse_frame(&self, frame: FrameId) {
         self.shared.is_disturbed.store(true, Ordering::Relaxed);
         self.excused().frames.insert(frame);
     }

@@ -31,7 +31,10 @@ pub use command::run_command;
 pub use connection_timing::ConnectionTiming;
 pub use destinations::{Destinations, ListedHost, NoHost};
 pub use direct_channel::{Carrier, DirectChannel};
-pub use faults::{FaultDirection, FaultInjector, FaultRule, InjectedFault, Schedule};
+pub use faults::{
+    Admission, DisturbedBody, DisturbedLines, FaultDirection, FaultInjector, FaultRule, InjectedFault, PlannedFault, Refusal, Schedule,
+    Subject, admit,
+};
 pub use guardian::{Group, Guardian, Spawned};
 pub use http::Endpoint;
 pub use http_call::{HttpCall, HttpCallResponse};

@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::failure::{Failure, rendered};
 use mcproof_check::sdk::DetectedSdks;
-use mcproof_check::{Budget, CheckOptions, Explored, Permission, explore, take_of};
+use mcproof_check::{Budget, CheckOptions, Explored, Permission, RepeatedCalls, explore, take_of};
 use mcproof_client::{ConnectOptions, TapBounds, Target};
 use mcproof_contract::{self as contract, CaptureFailure};
 use mcproof_record::{Conversation, Diagnostic, Severity};
@@ -74,6 +74,7 @@ pub async fn assert_check(target: Target, options: ConnectOptions) -> Result<(),
         timeout,
         budget: Budget::default(),
         calls,
+        repeats: RepeatedCalls::default(),
         as_browser: false,
         replicas: Vec::new(),
         detected_sdks: DetectedSdks::default(),

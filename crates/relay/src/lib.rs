@@ -2,4 +2,5 @@
 //! Knows no suites, no terminals and no reports.
 
 pub mod mock;
+mod modern_request;
 pub mod proxy;

@@ -3,7 +3,7 @@
 
 mod answers;
 mod contract;
-mod era;
+pub(crate) mod era;
 mod http;
 mod matching;
 mod player;

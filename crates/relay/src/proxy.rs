@@ -3,10 +3,14 @@
 mod bodies;
 mod endpoint;
 mod http;
+mod inward;
+mod outward;
 mod recorder;
 mod stdio;
 
 pub use bodies::CLIENT_LEFT;
 pub use http::{HttpRelay, RelayListener};
+pub use inward::{InwardBridge, Start};
+pub use outward::OutwardBridge;
 pub use recorder::{PassingStream, Recorder, RecorderLimits};
-pub use stdio::{HostPipes, RelayFailure, ServerEnd, command_of, end_like, relay_stdio, take_host_pipes};
+pub use stdio::{HostPipes, LineFaults, RelayFailure, ServerEnd, command_of, end_like, relay_stdio, take_host_pipes};

@@ -30,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[
             },
             RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Security, source: "schema#toolannotations" },
         ],
-        judge: Judge::Together(|all| unchanged(all, "state-call", "readOnlyHint")),
+        judge: Judge::Together(|all| unchanged(all, &READ_ONLY)),
         why: "hosts call read-only tools without asking their user",
         remedy: "set `readOnlyHint` to false, or move the change into a separate tool",
         ..Rule::DEFAULT
@@ -47,9 +47,19 @@ pub(super) const RULES: &[Rule] = &[
             },
             RequirementSource { revisions: revisions::SINCE_2025_06, level: RequirementLevel::Must, source: "schema#toolannotations" },
         ],
-        judge: Judge::Together(|all| unchanged(all, "state-call-again", "idempotentHint")),
+        judge: Judge::Together(|all| unchanged(all, &IDEMPOTENT)),
         why: "clients repeat an idempotent call after its response was lost",
         remedy: "remove `idempotentHint`, or check whether the requested change was already made",
+        ..Rule::DEFAULT
+    },
+    Rule {
+        id: "lost-response-doubles-no-effect",
+        area: Area::Calls,
+        requirement: "a call that a client repeats after a lost response has its effect once",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Portability, source: "" }],
+        judge: Judge::Together(|all| unchanged(all, &LOST_RESPONSE)),
+        why: "clients and agents repeat a call when its response is lost, and the effect is there twice: two orders, two messages",
+        remedy: "accept a key of the client in the arguments and return the earlier result for the same key, or look for what was already made",
         ..Rule::DEFAULT
     },
 ];
@@ -60,9 +70,27 @@ struct Observation {
     frame: FrameId,
 }
 
-fn unchanged(all: &[&ConversationView<'_>], call: &str, hint: &str) -> Judgment {
-    if !all.iter().flat_map(|conversation| conversation.tools()).any(|(tool, _)| claims(tool, hint)) {
-        return Judgment::NotApplicable(format!("no tool claims `{hint}`"));
+/// After which call nothing may have changed.
+struct Claim {
+    /// The probe of the call.
+    call: &'static str,
+    hint: Option<&'static str>,
+}
+
+const READ_ONLY: Claim = Claim { call: "state-call", hint: Some("readOnlyHint") };
+const IDEMPOTENT: Claim = Claim { call: "state-call-again", hint: Some("idempotentHint") };
+const LOST_RESPONSE: Claim = Claim { call: "state-call-repeated", hint: None };
+
+fn unchanged(all: &[&ConversationView<'_>], claim: &Claim) -> Judgment {
+    let call = claim.call;
+    match claim.hint {
+        Some(hint) if !all.iter().flat_map(|conversation| conversation.tools()).any(|(tool, _)| claims(tool, hint)) => {
+            return Judgment::NotApplicable(format!("no tool claims `{hint}`"));
+        }
+        None if !all.iter().any(|conversation| conversation.conversation.probes.iter().any(|probed| probed.probe == call)) => {
+            return Judgment::NotApplicable("no call was repeated, which `--lost-response` does".into());
+        }
+        _ => {}
     }
     let (mut called, mut succeeded, mut judged, mut flaws) = (false, false, 0_usize, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
@@ -88,7 +116,7 @@ fn unchanged(all: &[&ConversationView<'_>], call: &str, hint: &str) -> Judgment 
                     later.seen == first.seen && conversation.elapsed(first.frame, later.frame).is_some_and(|time| time >= LASTING)
                 };
                 if first.seen != now.seen && rest.iter().any(lasts) {
-                    flaws.push(flaw(&attempt, observer, (now, first), position, hint));
+                    flaws.push(flaw(&attempt, observer, (now, first), position, claim));
                     break;
                 }
             }
@@ -108,11 +136,20 @@ fn claims(tool: &Value, hint: &str) -> bool {
     is_set(hint) && (hint == "readOnlyHint" || !is_set("readOnlyHint"))
 }
 
-fn flaw(attempt: &Attempt<'_, '_>, observer: &str, (before, after): (&Observation, &Observation), conversation: usize, hint: &str) -> Flaw {
+fn flaw(
+    attempt: &Attempt<'_, '_>,
+    observer: &str,
+    (before, after): (&Observation, &Observation),
+    conversation: usize,
+    claim: &Claim,
+) -> Flaw {
     let call = attempt.request.map(|request| request.frame.id);
     Flaw {
         subject: attempt.probed.subject.clone().unwrap_or_default(),
-        detail: format!("it has `{hint}`, but {observer} changes after a call of it"),
+        detail: match claim.hint {
+            Some(hint) => format!("it has `{hint}`, but {observer} changes after a call of it"),
+            None => format!("{observer} changes again when the same call is sent again"),
+        },
         frames: [Some(before.frame), call, Some(after.frame)].into_iter().flatten().collect(),
         conversation,
     }

@@ -1,16 +1,22 @@
-//! Reads `faults:` of a server, a transport or a test: what goes wrong between the client and the server. Knows no wire.
+//! Reads `faults:` of a server, a transport or a test, and faults that stand alone: what goes wrong between the client and the
+//! server. The one place that knows the words for faults. Knows no wire.
 
 use super::document::{Kind, Node};
 use super::format::{Fault as Unreadable, Key, Object, Presence, Shape};
 use super::plan::Fault;
 use super::reader::Reader;
-use super::source::Span;
+use super::source::{Source, Span};
+use super::{Environment, document, without_credentials};
 use mcproof_client::{FaultDirection, FaultRule, InjectedFault, Schedule};
 use mcproof_protocol::methods;
 use mcproof_record::Diagnostic;
+use std::path::Path;
 use std::time::Duration;
 
 pub(crate) const FAULTS_DOC: &str = "faults to inject between client and server: a map, or a list of maps";
+
+/// Notifications that come before one message.
+const MOST_CHANGES: u32 = 100_000;
 
 /// One fault. Nothing happens to the handshake, unless `method` names it.
 pub static FAULT: Object<FaultDraft> = Object {
@@ -36,6 +42,16 @@ pub static FAULT: Object<FaultDraft> = Object {
                 draft.be(InjectedFault::Throttle { bytes_per_second }, reader)
             },
         },
+        Key {
+            name: "drip",
+            doc: "messages come in small pieces, spread over this time",
+            shape: Shape::Duration,
+            presence: Presence::OneOf,
+            read: |reader, node, draft| {
+                let over = reader.duration(node)?;
+                draft.be(InjectedFault::Drip { over }, reader)
+            },
+        },
         of_kind("drop", "messages are lost", |reader, node, draft| read_deed(reader, node, draft, InjectedFault::Drop)),
         of_kind("duplicate", "messages come twice", |reader, node, draft| read_deed(reader, node, draft, InjectedFault::Duplicate)),
         of_kind("reorder", "messages are swapped with the next one", |reader, node, draft| {
@@ -44,6 +60,49 @@ pub static FAULT: Object<FaultDraft> = Object {
         of_kind("truncate", "messages are cut in half", |reader, node, draft| read_deed(reader, node, draft, InjectedFault::Truncate)),
         of_kind("reset", "the connection breaks in place of a message; over stdio both pipes close", |reader, node, draft| {
             read_deed(reader, node, draft, InjectedFault::Reset)
+        }),
+        of_kind("cut", "the connection breaks in the middle of a message", |reader, node, draft| {
+            read_deed(reader, node, draft, InjectedFault::Cut)
+        }),
+        Key {
+            name: "list_changes",
+            doc: "a message of the server comes after this many `notifications/tools/list_changed`",
+            shape: Shape::Count,
+            presence: Presence::OneOf,
+            read: |reader, node, draft| {
+                let count = reader.count(node)?;
+                if count > MOST_CHANGES {
+                    reader.error("too-many", format!("at most {MOST_CHANGES} notifications are sent before a message"), node.span);
+                    return Err(Unreadable::Reported);
+                }
+                draft.be(InjectedFault::ListChanges { count }, reader)
+            },
+        },
+        Key {
+            name: "buffer",
+            doc: "a message and all that follow it are held back until there are this many bytes, or the stream ends",
+            shape: Shape::Count,
+            presence: Presence::OneOf,
+            read: |reader, node, draft| {
+                let bytes = usize::try_from(read_count(reader, node)?).unwrap_or(usize::MAX);
+                draft.be(InjectedFault::Buffer { bytes }, reader)
+            },
+        },
+        Key {
+            name: "idle_cut",
+            doc: "a connection on which nothing passes for this time breaks",
+            shape: Shape::Duration,
+            presence: Presence::OneOf,
+            read: |reader, node, draft| {
+                let after = reader.duration(node)?;
+                draft.be(InjectedFault::IdleCut { after }, reader)
+            },
+        },
+        of_kind("end_session", "HTTP requests get status 404, and so does every later request of their session", |reader, node, draft| {
+            read_deed(reader, node, draft, InjectedFault::EndSession)
+        }),
+        of_kind("expire_token", "HTTP requests get status 401, and so does every later request with their token", |reader, node, draft| {
+            read_deed(reader, node, draft, InjectedFault::ExpireToken)
         }),
         Key {
             name: "status",
@@ -202,6 +261,49 @@ impl FaultDraft {
     }
 }
 
+/// Reads faults that stand alone: a map, a list of maps, or either below `faults:`. `seed` is that of the first
+/// one, and they count on from there, where they have none of their own.
+///
+/// # Errors
+/// All mistakes, in the order of their places.
+pub fn load(name: &str, text: &str, seed: u64, environment: &Environment) -> Result<Vec<Fault>, Vec<Diagnostic>> {
+    let source = Source::new(name, text);
+    let (tree, mistakes) = document::parse(&source, 0);
+    let mut reader = Reader::new(&source, Path::new("."), environment);
+    reader.diagnostics = mistakes;
+    for empty in reader.diagnostics.iter_mut().filter(|diagnostic| diagnostic.code == "empty-file") {
+        empty.hint = Some("faults are a map or a list of maps, such as `latency: 200ms`".into());
+    }
+    let faults = tree.as_ref().map(|tree| {
+        let node = match &tree.kind {
+            Kind::Map(entries) if entries.len() == 1 => tree.get("faults").unwrap_or(tree),
+            _ => tree,
+        };
+        let nodes = match &node.kind {
+            Kind::Seq(nodes) => nodes.as_slice(),
+            Kind::Map(_) => std::slice::from_ref(node),
+            _ => {
+                reader.wrong_type("a map, or a list of maps", node);
+                return Vec::new();
+            }
+        };
+        if nodes.is_empty() {
+            reader.error("no-faults", "there are no faults in this list", node.span);
+        }
+        // Faults with the same dice would hit the same messages.
+        let seeds = (0..).map(|index| seed.wrapping_add(index));
+        nodes.iter().zip(seeds).filter_map(|(node, seed)| read_fault(&mut reader, node, seed)).collect::<Vec<_>>()
+    });
+    match faults {
+        Some(faults) if reader.mistakes() == 0 => Ok(faults),
+        _ => {
+            let mut mistakes = without_credentials(reader.diagnostics, environment);
+            mistakes.sort_by_key(|mistake| mistake.place.as_ref().map(|place| (place.line, place.column)));
+            Err(mistakes)
+        }
+    }
+}
+
 /// Reads the value of `faults:`.
 pub(crate) fn read_faults(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<Fault>, Unreadable> {
     let nodes = match &node.kind {
@@ -210,11 +312,11 @@ pub(crate) fn read_faults(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<Fa
         Kind::Broken => return Err(Unreadable::Reported),
         _ => return Err(Unreadable::Shape),
     };
-    let faults: Vec<Option<Fault>> = nodes.iter().map(|node| read_fault(reader, node)).collect();
+    let faults: Vec<Option<Fault>> = nodes.iter().map(|node| read_fault(reader, node, 1)).collect();
     faults.into_iter().collect::<Option<_>>().ok_or(Unreadable::Reported)
 }
 
-fn read_fault(reader: &mut Reader<'_>, node: &Node) -> Option<Fault> {
+fn read_fault(reader: &mut Reader<'_>, node: &Node, seed: u64) -> Option<Fault> {
     let mut draft = FaultDraft::default();
     if !FAULT.read(reader, node, &mut draft) {
         return None;
@@ -232,6 +334,7 @@ fn read_fault(reader: &mut Reader<'_>, node: &Node) -> Option<Fault> {
         }
         other => other,
     };
+    let is_of_silence = matches!(disturbance, InjectedFault::IdleCut { .. });
     let mut meaningless = |name: &str, needs: &str, key: Span| {
         reader.error("meaningless-key", format!("`{name}` means nothing without {needs}"), key);
     };
@@ -246,8 +349,12 @@ fn read_fault(reader: &mut Reader<'_>, node: &Node) -> Option<Fault> {
     if let Some((_, key)) = draft.seed.filter(|_| !rolls) {
         meaningless("seed", "`probability` or `jitter`", key);
     }
-    if let (InjectedFault::Status { .. }, Some((_, key))) = (disturbance, draft.toward) {
-        reader.error("meaningless-key", "`to` has no effect with `status`, which applies to requests", key);
+    if let (true, Some((_, key))) = (is_of_silence || disturbance.only_toward().is_some(), draft.toward) {
+        reader.error("meaningless-key", "`to` has no effect: this fault has one direction only", key);
+    }
+    if is_of_silence && (draft.method.is_some() || draft.tool.is_some() || draft.schedule.is_some()) {
+        let what = "`idle_cut` is about connections: `method`, `tool`, `first`, `every` and `probability` have no effect";
+        reader.error("meaningless-key", what, key);
     }
     if let (Some(_), Some((method, span))) = (&draft.tool, &draft.method)
         && method != methods::TOOLS_CALL
@@ -261,7 +368,7 @@ fn read_fault(reader: &mut Reader<'_>, node: &Node) -> Option<Fault> {
         method: draft.method.map(|(method, _)| method),
         tool: draft.tool,
         schedule: draft.schedule.map_or(Schedule::Always, |(_, schedule)| schedule),
-        seed: draft.seed.map_or(1, |(seed, _)| seed),
+        seed: draft.seed.map_or(seed, |(seed, _)| seed),
     };
     (reader.mistakes() == before).then(|| Fault { rule, place: reader.place(key) })
 }
@@ -270,5 +377,50 @@ fn read_count(reader: &mut Reader<'_>, node: &Node) -> Result<u64, Unreadable> {
     match reader.number(node)? {
         0 => Err(Unreadable::Shape),
         count => Ok(count),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Result<&str, &str>) {
+        let loaded = load("faults.yaml", text, 7, &Environment::default());
+        let shown = match &loaded {
+            Ok(faults) => Ok(faults
+                .iter()
+                .map(|Fault { rule, place }| format!("{}: {:?} {:?} {}", place.line, rule.disturbance, rule.schedule, rule.seed))
+                .collect::<Vec<_>>()
+                .join("; ")),
+            Err(mistakes) => Err(mistakes.iter().map(|mistake| mistake.code.to_string()).collect::<Vec<_>>().join("; ")),
+        };
+        assert_eq!(shown.as_deref().map_err(String::as_str), expected, "{text}");
+    }
+
+    #[test]
+    fn faults_stand_alone_as_a_map_a_list_or_below_their_key() {
+        check("reset:", Ok("1: Reset Always 7"));
+        check(
+            "- { cut: , first: 2 }\n- { drip: 2s, seed: 3, probability: 0.5 }",
+            Ok("1: Cut First(2) 7; 2: Drip { over: 2s } Probability(0.5) 3"),
+        );
+        check("faults:\n  list_changes: 40", Ok("2: ListChanges { count: 40 } Always 7"));
+        check("{ buffer: 4096 }", Ok("1: Buffer { bytes: 4096 } Always 7"));
+        check(
+            "[{ end_session: }, { expire_token: }, { idle_cut: 60s }]",
+            Ok("1: EndSession Always 7; 1: ExpireToken Always 8; 1: IdleCut { after: 60s } Always 9"),
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_a_mistake() {
+        check("", Err("empty-file"));
+        check("[]", Err("no-faults"));
+        check("reset", Err("wrong-type"));
+        check("{ reset: , tol: search }", Err("unknown-key"));
+        check("{ idle_cut: 1s, tool: search }", Err("meaningless-key"));
+        check("{ end_session: , to: client }", Err("meaningless-key"));
+        check("{ list_changes: 4, to: server }", Err("meaningless-key"));
+        check("{ reset: , cut: }", Err("two-of-a-kind"));
     }
 }

@@ -13,7 +13,6 @@ use super::source::Span;
 use super::test::TMP;
 use mcproof_analysis::diagnosis::Audience;
 use mcproof_analysis::offer::check_revision;
-use mcproof_client::InjectedFault;
 use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::Diagnostic;
 
@@ -476,8 +475,9 @@ fn check_sense(reader: &mut Reader<'_>, draft: &BindingDraft, transport: Transpo
             }
         }
         without_network(reader, &draft.reach, draft.auth_key);
-        if draft.faults.iter().any(|fault| matches!(fault.rule.disturbance, InjectedFault::Status { .. })) {
-            reader.error("meaningless-key", "`status` means nothing over stdio", draft.faults_key.unwrap_or_default());
+        if draft.faults.iter().any(|fault| fault.rule.disturbance.refuses_requests()) {
+            let message = "`status`, `end_session` and `expire_token` mean nothing over stdio";
+            reader.error("meaningless-key", message, draft.faults_key.unwrap_or_default());
         }
         return;
     }

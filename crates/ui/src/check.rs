@@ -4,10 +4,9 @@ use crate::connection::Recorded;
 use crate::hub::{Hub, HubFailure};
 use crate::spec::Prepared;
 use mcproof_analysis::diagnosis::{self, Audience};
-use mcproof_check::sdk::DetectedSdks;
-use mcproof_check::{Budget, CheckOptions, Explored, Permission, explore};
+use mcproof_check::{Budget, CheckOptions, Explored, explore};
+use mcproof_client::Tap;
 use mcproof_client::redaction::Redactor;
-use mcproof_client::{ConnectOptions, Reading, Startup, Tap};
 use mcproof_record::{CheckReport, Conversation, Diagnostic, Opened, RulePage, Severity};
 use mcproof_rules::{self as rules, Strictness};
 use serde::Serialize;
@@ -40,18 +39,7 @@ pub(crate) async fn check(hub: &Hub, id: u64) -> Result<Checked, HubFailure> {
         Ok(prepared) => prepared,
         Err(diagnostic) => return Ok(Checked::Unreachable { diagnostic }),
     };
-    let check_options = CheckOptions {
-        target,
-        options: ConnectOptions { startup: Startup::Over, reading: Reading::Strict, ..options },
-        secrets,
-        tap,
-        timeout: REQUEST,
-        budget: Budget::of(DEADLINE),
-        calls: Permission::default(),
-        as_browser: false,
-        replicas: Vec::new(),
-        detected_sdks: DetectedSdks::default(),
-    };
+    let check_options = CheckOptions { budget: Budget::of(DEADLINE), ..CheckOptions::new(target, options, secrets, tap, REQUEST) };
     let Explored { conversations, unreachable } = explore(&check_options).await;
     if let Some(failure) = unreachable {
         let transcript = conversations.into_iter().next().map(|take| take.transcript).unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::typed::Typed;
 use crate::{output, recording, settings};
 use clap::Args as _;
 use mcproof_analysis::diagnosis::{self, Audience};
-use mcproof_check::{Budget, CheckOptions, Explored, Permission, explore};
+use mcproof_check::{Budget, CheckOptions, Explored, Permission, RepeatedCalls, explore};
 use mcproof_client::redaction::Redactor;
 use mcproof_record::{
     Baseline, CheckReport, Conclusion, Conversation, Diagnostic, FORMAT_VERSION, Finding, GapKind, RuleResult, Severity, Transcript,
@@ -18,7 +18,7 @@ use mcproof_record::{
 use mcproof_report::{Repeat, diagnostic, escape};
 use mcproof_rules::{self as rules, Strictness, UnknownRule, hosts};
 use mcproof_trace::{Trace, TraceLine};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -38,6 +38,7 @@ use url::Url;
   mcproof check http://127.0.0.1:3000/mcp --browser --reporter sarif=mcproof.sarif
   mcproof check 'http://127.0.0.1:${port}/mcp' -- node server.js --port '${port}'
   mcproof check --call all,delete_note --only tools,calls -- python server.py
+  mcproof check --call create_order --lost-response --only lost-response-doubles-no-effect -- node shop.js
   mcproof check --hosts -- npx -y my-server
   mcproof explain stdio-only-messages-on-stdout")]
 pub(crate) struct Arguments {
@@ -73,6 +74,11 @@ struct RuleArgs {
     /// Also call these tools: names separated by commas, or `all` for every tool that is not destructive [default: only read-only tools]
     #[arg(long, value_name = "TOOLS", value_parser = |text: &str| text.parse::<Permission>())]
     call: Option<Permission>,
+    /// Repeat the calls of --call, as a client does when a response is lost, and report tools whose effect doubles
+    ///
+    /// The state of the server is observed through its lists, resources and read-only tools, before and after each call.
+    #[arg(long, requires = "call")]
+    lost_response: bool,
     /// Time limit of the whole check; what is not reached is reported as not tested
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration::parse)]
     deadline: Duration,
@@ -96,6 +102,9 @@ struct RuleArgs {
     replay: Option<PathBuf>,
 }
 
+/// Probes that are second calls.
+const REPEATED: [&str; 2] = ["state-call-repeated", "state-call-again"];
+
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let RuleArgs { only, skip, strict, hosts, baseline, update_baseline, replay, .. } = &arguments.rules;
     let mut rules = rules::select(only, skip).map_err(unknown_rule)?;
@@ -117,6 +126,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             Err(exit) => return Ok(exit),
         },
     };
+    if arguments.rules.lost_response {
+        tell_repeated(&conversations);
+    }
     let strictness = if *strict { Strictness::Strict } else { Strictness::Tolerant };
     let mut report = rules::report(target, &rules, conversations, strictness);
     let mut stale = Vec::new();
@@ -159,6 +171,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     })
 }
 
+/// Says for which tools `--lost-response` proves something.
+fn tell_repeated(conversations: &[Conversation]) {
+    let probes = conversations.iter().flat_map(|talk| &talk.probes).filter(|probed| REPEATED.contains(&&*probed.probe));
+    let tools: BTreeSet<String> = probes.filter_map(|probed| probed.subject.as_deref()).map(|tool| format!("`{}`", escape(tool))).collect();
+    if !tools.is_empty() {
+        let tools: Vec<String> = tools.into_iter().collect();
+        return output::talk(&format!("repeated the calls of {}\n", tools.join(", ")));
+    }
+    let warning =
+        Diagnostic::warning("nothing-repeated", "no call was repeated: no tool of --call succeeded with an effect that can be observed");
+    let warning = warning.hint("name tools in --call; effects are observed through resources, lists and read-only tools");
+    output::talk(&diagnostic::render(&warning, &settings::style()));
+}
+
 impl Arguments {
     /// Holds the conversations. Gives the name of the server and the conversations, or how the user ended it.
     fn talk(&self) -> Result<Result<(String, Vec<Conversation>), Exit>, Failure> {
@@ -168,6 +194,7 @@ impl Arguments {
             budget: Budget::of(self.rules.deadline),
             as_browser: self.rules.browser,
             replicas: self.rules.replica.clone(),
+            repeats: if self.rules.lost_response { RepeatedCalls::OfAllTools } else { RepeatedCalls::default() },
             ..resolved.check_options(self.rules.call.clone().unwrap_or_default())
         };
         let explored = conversation::run(async {

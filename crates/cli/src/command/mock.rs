@@ -5,10 +5,14 @@ mod source;
 use crate::conversation::{self, Interrupts};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::faults::{FaultArgs, FaultTransport, Faults};
 use crate::output;
+use mcproof_client::transport::DisturbedLines;
+use mcproof_client::{Limits, Network, Tap, TapBounds};
 use mcproof_protocol::Era;
-use mcproof_record::Diagnostic;
+use mcproof_record::{Diagnostic, Direction, Frame, FrameBody};
 use mcproof_relay::mock::{HttpKind, Mock, MockEvent, MockOptions, Repetition, ResponseCheck, serve_http, serve_stdio};
+use mcproof_relay::proxy::{HttpRelay, RelayListener};
 use mcproof_report::escape;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -25,6 +29,7 @@ use tokio::net::TcpListener;
   mcproof mock session.mcptrace                       as the command of a client, over stdio
   mcproof mock session.mcptrace --transport http      on a free port, which is printed on stderr
   mcproof mock mcproof.lock --listen 127.0.0.1:3000   results that fit the output schemas
+  mcproof mock session.mcptrace --fault 'status=503 retry_after=2s first=1' --listen 127.0.0.1:3000
   mcproof mock session.mcptrace --era both            also for clients of the other era")]
 pub(crate) struct Arguments {
     /// Trace, or lock (mcproof.lock)
@@ -38,7 +43,8 @@ pub(crate) struct Arguments {
     /// Era of the server [default: what was recorded]
     #[arg(long, value_name = "ERA")]
     era: Option<EraKind>,
-    /// Wait as long as was recorded: 1 for the recorded time, 10 for a tenth of it [default: as fast as possible]
+    /// Keep the recorded time between messages, divided by this factor: 1 for the recorded time, 10 for ten times as fast
+    /// [default: no waiting]
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     speed: Option<f64>,
     /// Also fail requests that are sent more often than recorded, and client responses that differ from the recorded ones
@@ -47,6 +53,8 @@ pub(crate) struct Arguments {
     /// Ignore this JSON pointer into the parameters when requests are compared, such as /arguments/now; may be repeated
     #[arg(long, value_name = "POINTER", value_parser = pointer)]
     ignore: Vec<String>,
+    #[command(flatten)]
+    faults: FaultArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -91,21 +99,30 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if transport == Kind::Sse && arguments.era == Some(EraKind::Modern) {
         return Err(Failure::bad_input("bad-flags", "HTTP+SSE exists only in the legacy era").hint("use `--transport http`"));
     }
-    let mock = Mock::new(answers, options, |event| output::talk(&told(&event)));
+    let faults = arguments.faults.read(if transport == Kind::Stdio { FaultTransport::Stdio } else { FaultTransport::Http })?;
+    let is_behind_faults = faults.is_some();
+    let mock = Mock::new(answers, options, move |event| match event {
+        // Its clients connect to what stands before it.
+        MockEvent::Listening(_) if is_behind_faults => {}
+        event => output::talk(&told(&event)),
+    });
     if transport == Kind::Sse && !mock.speaks(Era::Legacy) {
         let failure = Failure::bad_input("bad-flags", "HTTP+SSE exists only in the legacy era, and the recording is of the modern era");
         return Err(failure.hint("use `--transport http`, or `--era legacy`"));
     }
-    let exit = conversation::run(serve(&mock, transport, arguments.listen))??;
+    let exit = conversation::run(serve(&mock, transport, arguments.listen, faults.as_ref()))??;
+    if let Some(faults) = &faults {
+        faults.tell();
+    }
     Ok(if mock.misses() > 0 { Exit::Failed } else { exit })
 }
 
-async fn serve(mock: &Arc<Mock>, transport: Kind, listen: Option<SocketAddr>) -> Result<Exit, Failure> {
+async fn serve(mock: &Arc<Mock>, transport: Kind, listen: Option<SocketAddr>, faults: Option<&Faults>) -> Result<Exit, Failure> {
     let mut interrupts = Interrupts::new()?;
     let kind = match transport {
         Kind::Stdio => {
             let served = tokio::select! {
-                served = serve_stdio(mock, tokio::io::stdin(), tokio::io::stdout()) => served,
+                served = serve_pipes(mock, faults) => served,
                 _ = interrupts.next() => Ok(()),
             };
             return match served {
@@ -119,16 +136,77 @@ async fn serve(mock: &Arc<Mock>, transport: Kind, listen: Option<SocketAddr>) ->
         Kind::Sse => HttpKind::Sse,
     };
     let address = listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
-    let listener = TcpListener::bind(address).await.map_err(|error| {
+    let cannot = |error: std::io::Error| {
         let failure = Failure::bad_input("cannot-listen", format!("cannot listen on {address}: {error}"));
         failure.hint("use another --listen, or port 0 for a free port")
-    })?;
+    };
+    let behind = SocketAddr::from(([127, 0, 0, 1], 0));
+    let listener = TcpListener::bind(if faults.is_some() { behind } else { address }).await.map_err(cannot)?;
+    let own = listener.local_addr().map_err(cannot)?;
+    let mut relayed = Ok(());
     let stop = async {
-        interrupts.next().await;
+        relayed = match faults {
+            None => {
+                interrupts.next().await;
+                Ok(())
+            }
+            Some(faults) => tokio::select! {
+                _ = interrupts.next() => Ok(()),
+                relayed = relay_faulty(own, kind, address, faults) => relayed,
+            },
+        };
     };
     let served = serve_http(mock, listener, kind, stop).await;
+    relayed?;
     served.map_err(|error| Failure::new(Exit::Failed, Diagnostic::error("mock-failed", format!("the listener failed: {error}"))))?;
     Ok(Exit::Passed)
+}
+
+async fn serve_pipes(mock: &Arc<Mock>, faults: Option<&Faults>) -> std::io::Result<()> {
+    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+    let Some(faults) = faults else { return serve_stdio(mock, input, output).await };
+    let limits = Limits::default();
+    let (from_mock, to_client) = tokio::io::duplex(PIPE);
+    let (from_client, to_mock) = tokio::io::duplex(PIPE);
+    let mut lines = DisturbedLines::between(from_mock, to_mock, output, input, &faults.injector, limits.line, &unrecorded());
+    let served = tokio::select! {
+        served = serve_stdio(mock, from_client, to_client) => served,
+        // A fault has closed the pipes.
+        () = lines.ended() => return Ok(()),
+    };
+    // What the mock has said last is on its way.
+    let _ = tokio::time::timeout(std::time::Duration::from_secs(2), lines.ended()).await;
+    served
+}
+
+/// Bytes between the mock and its client.
+const PIPE: usize = 64 << 10;
+
+/// Stands before the mock and injects faults; returns only if it cannot.
+async fn relay_faulty(mock: SocketAddr, kind: HttpKind, address: SocketAddr, faults: &Faults) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| Failure::bad_input("cannot-listen", format!("cannot listen on {address}: {error}"));
+    let path = if kind == HttpKind::Sse { "sse" } else { "mcp" };
+    let url = url::Url::parse(&format!("http://{mock}/{path}")).expect("an address and a path are a URL");
+    let relay = HttpRelay::new(&url, &[], Limits::default(), &Network::default(), &unrecorded());
+    let relay = relay.map_err(|failure| Failure::bad_input("cannot-listen", failure.to_string()))?;
+    let listener = RelayListener::bind(address).await.map_err(cannot)?;
+    output::talk(&told(&MockEvent::Listening(listener.url_of(&url).to_string())));
+    match relay.disturbed(Some(faults.injector.clone())).serve(listener).await {
+        Err(error) => Err(cannot(error)),
+        Ok(never) => match never {},
+    }
+}
+
+/// Notes of faults go to stderr, and no frame is kept.
+fn unrecorded() -> Tap {
+    let tell = |frame: &Frame| {
+        if let (Direction::Local, FrameBody::Note { text }) = (frame.direction, &frame.body)
+            && text.starts_with("fault:")
+        {
+            output::talk(&format!("{}\n", escape(text)));
+        }
+    };
+    Tap::with(TapBounds { first: 0, bytes: 0 }, Vec::new(), Some(Box::new(tell)))
 }
 
 fn told(event: &MockEvent) -> String {

@@ -1,5 +1,6 @@
 //! `mcproof proxy`: stands between a client and a server, passes everything on, and records it.
 
+mod bridge;
 mod install;
 mod judgment;
 mod recording;
@@ -7,6 +8,7 @@ mod recording;
 use crate::conversation::{self, Interrupts, Watching};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::faults::{FaultArgs, FaultTransport};
 use crate::network::NetworkArgs;
 use crate::target::{parse_header, parse_variable};
 use crate::{output, settings};
@@ -16,7 +18,7 @@ use mcproof_client::{
 };
 use mcproof_protocol::Transport;
 use mcproof_relay::proxy::{
-    HttpRelay, Recorder, RecorderLimits, RelayFailure, RelayListener, command_of, end_like, relay_stdio, take_host_pipes,
+    HttpRelay, LineFaults, Recorder, RecorderLimits, RelayFailure, RelayListener, command_of, end_like, relay_stdio, take_host_pipes,
 };
 use recording::Recording;
 use std::net::SocketAddr;
@@ -26,16 +28,21 @@ use url::Url;
 
 /// Record the traffic between a client and a server
 ///
-/// Without --listen, the proxy takes the place of a stdio server: bytes pass unchanged in both directions, and the proxy ends with the
-/// exit code of the server. With --listen, it serves the URL of a server at an address of its own. The traffic is written to a trace,
-/// without secrets, which `mcproof trace` reads.
+/// Without --listen, the proxy is the command of a stdio server in a client's configuration: bytes pass unchanged in both directions to
+/// the command after `--`, and the proxy ends with its exit code. With a URL in its place, messages go to a server over Streamable HTTP.
+///
+/// With --listen, the proxy serves the URL of a server at an address of its own, or the command of a stdio server over Streamable HTTP.
+/// The traffic is written to a trace, without secrets, which `mcproof trace` reads.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:
   mcproof proxy -- node server.js                                 as the command in a client's configuration
+  mcproof proxy https://example.com/mcp                           the same, to a server at a URL
   mcproof proxy --listen 127.0.0.1:8080 https://example.com/mcp
+  mcproof proxy --listen 127.0.0.1:8080 -- node server.js         a stdio server over HTTP
   mcproof proxy --listen 127.0.0.1:0 'http://127.0.0.1:${port}/mcp' -- node server.js --port '${port}'
   mcproof proxy install claude-desktop                            put all servers of a host behind the proxy
+  mcproof proxy --fault 'drop tool=search first=1' -- node server.js
   mcproof proxy --trace session.mcptrace --fail-on error -- node server.js")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -69,6 +76,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME: VALUE", value_parser = parse_header)]
     header: Vec<(String, String)>,
     #[command(flatten)]
+    faults: FaultArgs,
+    #[command(flatten)]
     network: NetworkArgs,
 }
 
@@ -82,12 +91,10 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     match (&arguments.listen, &arguments.url, arguments.command.is_empty()) {
         (None, None, false) => arguments.relay_pipes(watching),
         (Some(address), Some(url), _) => arguments.relay_http(*address, url, watching),
+        (None, Some(url), _) => bridge::outward(arguments, url, watching),
+        (Some(address), None, false) => bridge::inward(arguments, *address, watching),
         (_, None, true) => Err(Failure::bad_input("no-server", "no server is given")
             .hint("add its command after `--`, or --listen ADDRESS and its URL: mcproof proxy -- node server.js")),
-        (None, Some(_), _) => Err(Failure::unsupported("a server at a URL requires `--listen`")
-            .hint("clients connect to that address: mcproof proxy --listen 127.0.0.1:0 URL")),
-        (Some(_), None, false) => Err(Failure::unsupported("`--listen` requires the URL of the server")
-            .hint("add the URL at which the command listens: 'http://127.0.0.1:${port}/mcp' -- COMMAND --port '${port}'")),
     }
 }
 
@@ -96,12 +103,14 @@ impl Arguments {
         if !self.header.is_empty() {
             return Err(Failure::bad_input("transport-mismatch", "`--header` requires a URL, but a command is reached over stdio"));
         }
+        let faults = self.faults.read(FaultTransport::Stdio)?;
         let launch = self.launch(None);
         let secrets = self.secrets(&Target::Stdio(launch.clone()));
         let recording = Recording::begin(&self.recorded("stdio", self.command.join(" ")), secrets, watching)?;
         let guardian = Guardian::of_whole_process();
         let tap = recording.tap().clone();
         let limits = RecorderLimits { line: self.network.limits().limits().line, ..RecorderLimits::default() };
+        let lines = faults.as_ref().map(|faults| LineFaults { injector: faults.injector.clone(), limit: limits.line });
         let relayed = conversation::run(async {
             let spawned = guardian.spawn(command_of(&launch)?).await.map_err(|reason| {
                 let program = launch.command.first().cloned().unwrap_or_default();
@@ -111,8 +120,11 @@ impl Arguments {
                 }
             })?;
             let host = take_host_pipes()?;
-            relay_stdio(spawned, &launch, host, Recorder::start(tap, limits)?, ShutdownTimeouts::default()).await
+            relay_stdio(spawned, &launch, host, Recorder::start(tap, limits)?, ShutdownTimeouts::default(), lines.as_ref()).await
         })?;
+        if let Some(faults) = &faults {
+            faults.tell();
+        }
         let end = relayed.map_err(|failure| unreachable_server(&failure))?;
         match recording.finish(self.fail_on)? {
             Exit::Passed => Ok(Exit::OfServer(end_like(end))),
@@ -121,10 +133,8 @@ impl Arguments {
     }
 
     fn relay_http(&self, address: SocketAddr, url: &str, watching: Watching) -> Result<Exit, Failure> {
-        let port = if url.contains(PORT) || self.command.iter().any(|word| word.contains(PORT)) { Some(free_port()?) } else { None };
-        let url = port.as_ref().map_or_else(|| url.to_owned(), |port| url.replace(PORT, port));
-        let url = Url::parse(&url).map_err(|error| Failure::bad_input("bad-url", format!("`{url}` is not a valid URL: {error}")))?;
-        let launch = (!self.command.is_empty()).then(|| self.launch(port.as_deref()));
+        let faults = self.faults.read(FaultTransport::Http)?;
+        let (url, launch) = self.addressed(url)?;
         let endpoint = Endpoint { url: url.clone(), headers: self.header.clone() };
         let target = Target::Http { endpoint, kind: None, launch, locate: None };
         let recording = Recording::begin(&self.recorded("http", url.to_string()), self.secrets(&target), watching)?;
@@ -135,6 +145,7 @@ impl Arguments {
             let mut interrupts = Interrupts::new()?;
             let unusable = |message: String| Failure::bad_input("bad-url", message);
             let relay = HttpRelay::new(&url, &self.header, limits, &network, &tap).map_err(|failure| unusable(failure.to_string()))?;
+            let relay = relay.disturbed(faults.as_ref().map(|faults| faults.injector.clone()));
             let cannot = |error| Failure::bad_input("cannot-listen", format!("cannot listen on {address}: {error}"));
             let listener = RelayListener::bind(address).await.map_err(cannot)?;
             let server = tokio::select! {
@@ -157,6 +168,9 @@ impl Arguments {
             }
             Ok(())
         })??;
+        if let Some(faults) = &faults {
+            faults.tell();
+        }
         recording.finish(self.fail_on)
     }
 
@@ -181,6 +195,22 @@ impl Arguments {
         opened.map(Some).map_err(|failure| {
             Failure::new(Exit::Unreachable, mcproof_record::Diagnostic::error("server-not-started", failure.to_string()))
         })
+    }
+
+    /// The URL with its port, and the command that starts a server there, if there is one.
+    fn addressed(&self, url: &str) -> Result<(Url, Option<Launch>), Failure> {
+        let port = if url.contains(PORT) || self.command.iter().any(|word| word.contains(PORT)) { Some(free_port()?) } else { None };
+        let url = port.as_ref().map_or_else(|| url.to_owned(), |port| url.replace(PORT, port));
+        let url = Url::parse(&url).map_err(|error| Failure::bad_input("bad-url", format!("`{url}` is not a valid URL: {error}")))?;
+        Ok((url, (!self.command.is_empty()).then(|| self.launch(port.as_deref()))))
+    }
+
+    fn without_faults(&self) -> Result<(), Failure> {
+        match self.faults.read(FaultTransport::Http)? {
+            None => Ok(()),
+            Some(_) => Err(Failure::unsupported("faults between two transports")
+                .hint("put another proxy before this one, and give it the faults: mcproof proxy --fault … -- mcproof proxy URL")),
+        }
     }
 
     fn launch(&self, port: Option<&str>) -> Launch {

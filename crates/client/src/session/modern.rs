@@ -29,15 +29,7 @@ pub(super) fn mirrored(
     params: Option<Map<String, Value>>,
 ) -> (Map<String, Value>, Headers) {
     let mut params = params.unwrap_or_default();
-    let mut headers = vec![(VERSION_HEADER.to_owned(), version.to_owned()), ("mcp-method".to_owned(), method.to_owned())];
-    let name = match method {
-        methods::TOOLS_CALL | methods::PROMPTS_GET => params.get("name"),
-        methods::RESOURCES_READ => params.get("uri"),
-        // Extension io.modelcontextprotocol/tasks, routing headers.
-        methods::TASKS_GET | methods::TASKS_UPDATE | methods::TASKS_CANCEL => params.get("taskId"),
-        _ => None,
-    };
-    headers.extend(name.and_then(Value::as_str).map(|name| ("mcp-name".to_owned(), header_value(name))));
+    let headers = request_headers(version, method, &params);
     let own = [
         ("io.modelcontextprotocol/protocolVersion", Value::from(version)),
         ("io.modelcontextprotocol/clientInfo", client.info()),
@@ -51,6 +43,20 @@ pub(super) fn mirrored(
         }
     }
     (params, headers)
+}
+
+/// The headers that mirror a request (2026-07-28, Streamable HTTP, request metadata).
+pub fn request_headers(version: &str, method: &str, params: &Map<String, Value>) -> Headers {
+    let mut headers = vec![(VERSION_HEADER.to_owned(), version.to_owned()), ("mcp-method".to_owned(), method.to_owned())];
+    let name = match method {
+        methods::TOOLS_CALL | methods::PROMPTS_GET => params.get("name"),
+        methods::RESOURCES_READ => params.get("uri"),
+        // Extension io.modelcontextprotocol/tasks, routing headers.
+        methods::TASKS_GET | methods::TASKS_UPDATE | methods::TASKS_CANCEL => params.get("taskId"),
+        _ => None,
+    };
+    headers.extend(name.and_then(Value::as_str).map(|name| ("mcp-name".to_owned(), header_value(name))));
+    headers
 }
 
 /// A value as a header can carry it, else in the Base64 sentinel form (2026-07-28, Streamable HTTP, value encoding).

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 /// What has been learned from listed tools.
 #[derive(Debug, Default)]
-pub(super) struct ParamHeaders(HashMap<String, Vec<Mirror>>);
+pub struct ParamHeaders(HashMap<String, Vec<Mirror>>);
 
 #[derive(Debug, PartialEq, Eq)]
 struct Mirror {
@@ -35,7 +35,7 @@ impl ParamHeaders {
     ///
     /// # Errors
     /// Why the tool's annotations break the rules; a client has to leave such a tool out.
-    pub(super) fn learn(&mut self, tool: &Value) -> Result<(), String> {
+    pub fn learn(&mut self, tool: &Value) -> Result<(), String> {
         let Some(name) = tool.get("name").and_then(Value::as_str) else { return Ok(()) };
         let mut mirrors = Vec::new();
         if let Some(schema) = tool.get("inputSchema") {
@@ -50,7 +50,7 @@ impl ParamHeaders {
     }
 
     /// The headers of a call with these parameters.
-    pub(super) fn of_call(&self, params: &Map<String, Value>) -> Headers {
+    pub fn of_call(&self, params: &Map<String, Value>) -> Headers {
         let name = params.get("name").and_then(Value::as_str).unwrap_or_default();
         let header = |mirror: &Mirror| {
             let mut value = params.get("arguments")?;

@@ -4,15 +4,19 @@
 
 mod body;
 mod lines;
+mod refusal;
 mod request;
 mod subject;
 
-pub(super) use body::{DisturbedBody, Reading};
-pub(super) use lines::Relay;
-pub(super) use request::{Admission, admit};
-pub(super) use subject::Subject;
+pub use body::DisturbedBody;
+pub(super) use body::Reading;
+pub use lines::DisturbedLines;
+pub use refusal::Refusal;
+pub use request::{Admission, admit};
+pub use subject::Subject;
 
 use fastrand::Rng;
+use refusal::Revoked;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -45,19 +49,57 @@ pub enum InjectedFault {
     Throttle {
         bytes_per_second: u64,
     },
+    /// It comes in small pieces, spread over this time.
+    Drip {
+        over: Duration,
+    },
     Drop,
     Duplicate,
     /// The next message overtakes it.
     Reorder,
     /// Its second half is missing.
     Truncate,
+    /// The connection breaks in the middle of it.
+    Cut,
     /// The connection breaks in place of it; over stdio both pipes close.
     Reset,
+    /// So many notifications of changed tools come before it.
+    ListChanges {
+        count: u32,
+    },
+    /// It and what follows it is held back until there are so many bytes, or the stream ends.
+    Buffer {
+        bytes: usize,
+    },
+    /// Only over HTTP: the server has forgotten the session, now and from here on.
+    EndSession,
+    /// Only over HTTP: the token is refused, now and from here on.
+    ExpireToken,
+    /// The connection breaks once nothing has passed for this time, whatever the messages are about.
+    IdleCut {
+        after: Duration,
+    },
     /// Only over HTTP: the request is answered with this status, and the server never sees it.
     Status {
         code: u16,
         retry_after: Option<Duration>,
     },
+}
+
+impl InjectedFault {
+    /// Whether a response of ours takes the place of the server's, which only HTTP has.
+    pub fn refuses_requests(self) -> bool {
+        matches!(self, Self::Status { .. } | Self::EndSession | Self::ExpireToken)
+    }
+
+    /// Its direction, where it has only one.
+    pub fn only_toward(self) -> Option<FaultDirection> {
+        match self {
+            _ if self.refuses_requests() => Some(FaultDirection::Server),
+            Self::ListChanges { .. } => Some(FaultDirection::Client),
+            _ => None,
+        }
+    }
 }
 
 /// On which way a message is hit.
@@ -98,6 +140,7 @@ struct Shared {
 struct State {
     rules: Vec<RuleState>,
     asked: OpenRequests,
+    revoked: Revoked,
     /// What was done, in words, newest last.
     done: Vec<String>,
 }
@@ -116,12 +159,14 @@ struct RuleState {
 pub(super) struct MessageFaults {
     pub(super) delay: Duration,
     pub(super) bytes_per_second: Option<u64>,
+    /// It takes this long from its first piece to its last.
+    pub(super) spread_over: Option<Duration>,
     pub(super) planned: Option<PlannedFault>,
 }
 
 /// A disturbance of which a message suffers at most one, with the rule that requests it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PlannedFault {
+pub struct PlannedFault {
     pub(super) disturbance: InjectedFault,
     rule: usize,
 }
@@ -133,10 +178,35 @@ const MOST_TOLD: usize = 1000;
 /// A throttled message comes in this many pieces a second.
 const PIECES_PER_SECOND: u64 = 20;
 
+/// How a message comes in pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pace {
+    /// Bytes of a piece.
+    pub(super) size: usize,
+    /// After each piece.
+    pub(super) pause: Duration,
+}
+
+impl MessageFaults {
+    /// How a message of this length goes out, if not at once.
+    pub(super) fn pace(&self, length: usize) -> Option<Pace> {
+        if let Some(over) = self.spread_over {
+            let most = (over.as_secs_f64() * PIECES_PER_SECOND as f64).max(1.0) as usize;
+            let size = length.div_ceil(most.min(length.max(1))).max(1);
+            let pieces = u32::try_from(length.div_ceil(size)).unwrap_or(u32::MAX).max(1);
+            return Some(Pace { size, pause: over / pieces });
+        }
+        let rate = self.bytes_per_second?.max(1);
+        let size = (rate / PIECES_PER_SECOND).max(1);
+        let pause = Duration::from_secs_f64(size as f64 / rate as f64);
+        Some(Pace { size: usize::try_from(size).unwrap_or(usize::MAX), pause })
+    }
+}
+
 impl FaultInjector {
     pub fn new(rules: Vec<FaultRule>) -> Self {
         let states = rules.iter().map(|rule| RuleState { named: 0, hit: 0, dice: Rng::with_seed(rule.seed) }).collect();
-        let state = State { rules: states, asked: OpenRequests::default(), done: Vec::new() };
+        let state = State { rules: states, asked: OpenRequests::default(), revoked: Revoked::default(), done: Vec::new() };
         let passed = [watch::Sender::new(0), watch::Sender::new(0)];
         Self { shared: Arc::new(Shared { rules, state: Mutex::new(state), paused: AtomicBool::new(false), passed }) }
     }
@@ -168,12 +238,12 @@ impl FaultInjector {
         }
         let mut state = self.state();
         for (index, rule) in self.shared.rules.iter().enumerate() {
-            let way = match rule.disturbance {
-                InjectedFault::Status { .. } => FaultDirection::Server,
-                _ => rule.toward,
+            let way = rule.disturbance.only_toward().unwrap_or(rule.toward);
+            // A status answers a request; nothing else has a response. Silence has no message.
+            let fits = match rule.disturbance {
+                InjectedFault::IdleCut { .. } => false,
+                disturbance => !disturbance.refuses_requests() || matches!(subject, Subject::Request { .. }),
             };
-            // A status answers a request; nothing else has a response.
-            let fits = !matches!(rule.disturbance, InjectedFault::Status { .. }) || matches!(subject, Subject::Request { .. });
             if way != toward || !fits || !subject.is_named_by(rule) {
                 continue;
             }
@@ -197,6 +267,10 @@ impl FaultInjector {
                     *hit += 1;
                     let slowest = treatment.bytes_per_second.map_or(bytes_per_second, |other| other.min(bytes_per_second));
                     treatment.bytes_per_second = Some(slowest);
+                }
+                InjectedFault::Drip { over } => {
+                    *hit += 1;
+                    treatment.spread_over = Some(treatment.spread_over.map_or(over, |other| other.max(over)));
                 }
                 disturbance if treatment.planned.is_none() => treatment.planned = Some(PlannedFault { disturbance, rule: index }),
                 _ => {}
@@ -234,7 +308,24 @@ impl FaultInjector {
         if let Some(rate) = treatment.bytes_per_second {
             parts.push(format!("slowed {subject} down to {rate} bytes a second"));
         }
+        if let Some(over) = treatment.spread_over {
+            parts.push(format!("spread {subject} over {} ms", over.as_millis()));
+        }
         (!parts.is_empty()).then(|| self.state().tell(parts.join(" and ")))
+    }
+
+    /// After how much silence a connection breaks, if it does.
+    pub fn idle_cut(&self) -> Option<(Duration, PlannedFault)> {
+        let cut = |(rule, known): (usize, &FaultRule)| match known.disturbance {
+            InjectedFault::IdleCut { after } => Some((after, PlannedFault { disturbance: known.disturbance, rule })),
+            _ => None,
+        };
+        self.shared.rules.iter().enumerate().filter_map(cut).min_by_key(|(after, _)| *after)
+    }
+
+    /// A connection breaks because of silence; gives the words for the transcript.
+    pub fn cut_idle(&self, after: Duration, planned: PlannedFault) -> String {
+        self.did(planned, format!("closed a connection that was silent for {} ms", after.as_millis()))
     }
 
     /// A message went by.
@@ -268,12 +359,8 @@ impl State {
     }
 }
 
-/// The size of the pieces of a throttled message, and the pause after each.
-pub(super) fn pieces(bytes_per_second: u64) -> (usize, Duration) {
-    let size = (bytes_per_second / PIECES_PER_SECOND).max(1);
-    let pause = Duration::from_secs_f64(size as f64 / bytes_per_second.max(1) as f64);
-    (usize::try_from(size).unwrap_or(usize::MAX), pause)
-}
+/// A notification that the tools have changed.
+const LIST_CHANGED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#;
 
 fn index(toward: FaultDirection) -> usize {
     match toward {

@@ -3,7 +3,7 @@
 //! request's headers say is decided by the session.
 
 use super::decode::{Coding, DecodeFailure};
-use super::faults::{Admission, DisturbedBody, FaultInjector, Reading, Subject, admit};
+use super::faults::{Admission, DisturbedBody, FaultInjector, Reading, Refusal, admit};
 use super::pool::{AddressFailure, HeaderCase, Lease, Pool, Way};
 use super::progress::{Progress, Stage};
 use super::sse_events::{Event, EventFlaw, EventParser};
@@ -14,7 +14,7 @@ use crate::jsonrpc::{self, RequestId};
 use crate::session::{Headers, RawHttpRequest, Reads};
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
 use mcproof_protocol::methods;
 use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId};
@@ -217,11 +217,7 @@ impl Exchanger {
         progress: Arc<Progress>,
         faults: &FaultInjector,
     ) -> Result<OpenExchange, Broken> {
-        let admission = match request.body().is_end_stream() {
-            true => Admission::Sent { request, subject: Subject::Unknown },
-            false => admit(faults, &self.tap, request).await,
-        };
-        let (request, subject) = match admission {
+        let (request, subject) = match admit(faults, &self.tap, request).await {
             Admission::Sent { request, subject } => (request, subject),
             Admission::SentTwice { request, subject } => {
                 let (first, lease) = self.sent(exchange, request.clone(), &progress).await?;
@@ -233,9 +229,20 @@ impl Exchanger {
                 self.end(exchange, Some(&broken));
                 return Err(broken);
             }
-            Admission::Answered { status, retry_after } => return Ok(self.made_up(exchange, status, retry_after, progress)),
+            Admission::Refused(refusal) => return Ok(self.made_up(exchange, refusal, progress)),
         };
-        let (response, lease) = self.sent(exchange, request, &progress).await?;
+        let (response, lease) = match faults.idle_cut() {
+            None => self.sent(exchange, request, &progress).await?,
+            Some((after, planned)) => match timeout(after, self.sent(exchange, request, &progress)).await {
+                Ok(sent) => sent?,
+                Err(_) => {
+                    self.tap.note(faults.cut_idle(after, planned));
+                    let broken = Broken::from("the connection was closed after a silence (an injected fault)".to_owned());
+                    self.end(exchange, Some(&broken));
+                    return Err(broken);
+                }
+            },
+        };
         let (head, body) = self.head(exchange, response);
         let most = self.limits.body.max(self.limits.event).saturating_add(1);
         let body = DisturbedBody::new(body, &head, subject, faults, &self.tap, most);
@@ -243,10 +250,11 @@ impl Exchanger {
     }
 
     /// A response that no server sent.
-    fn made_up(&self, exchange: ExchangeId, status: u16, retry_after: Option<Duration>, progress: Arc<Progress>) -> OpenExchange {
+    fn made_up(&self, exchange: ExchangeId, refusal: Refusal, progress: Arc<Progress>) -> OpenExchange {
         let mut headers = vec![("content-type".to_owned(), "text/plain".to_owned())];
-        // Whole seconds, and never earlier than requested (RFC 9110, 10.2.3).
-        headers.extend(retry_after.map(|after| ("retry-after".to_owned(), after.as_millis().div_ceil(1000).to_string())));
+        let text = |value: &hyper::header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        headers.extend(refusal.headers().iter().map(|(name, value)| (name.as_str().to_owned(), text(value))));
+        let status = refusal.status;
         let frame = self.tap.record(Direction::FromServer, FrameBody::HttpResponse { exchange, status, headers: headers.clone() });
         self.tap.excuse_frame(frame);
         let head = Arc::new(HttpHead { exchange, frame, status, headers });

@@ -1,7 +1,7 @@
 //! Messages as lines over a pair of byte streams: pipes of a process, or any other pair in memory. Knows newlines and the
 //! tap, not JSON.
 
-use super::faults::{FaultInjector, Relay};
+use super::faults::{DisturbedLines, FaultInjector};
 use super::lines::{Line, LineReader};
 use super::process::exited;
 use super::{Closed, DirectChannel, Envelope, Exit, Inbox, Limits, Purpose};
@@ -34,7 +34,7 @@ pub(crate) struct LineChannel {
     writer: JoinHandle<()>,
     reader: JoinHandle<()>,
     /// Between the channel and the peer, where faults are requested.
-    relay: Option<Relay>,
+    relay: Option<DisturbedLines>,
     tap: Tap,
 }
 
@@ -51,7 +51,7 @@ impl LineChannel {
         match faults {
             None => Self::over(input, output, ending, limits, tap, inbox),
             Some(faults) => {
-                let (relay, input, output) = Relay::start(input, output, faults, limits.line, tap);
+                let (relay, input, output) = DisturbedLines::start(input, output, faults, limits.line, tap);
                 let mut channel = Self::over(input, output, ending, limits, tap, inbox);
                 channel.relay = Some(relay);
                 channel

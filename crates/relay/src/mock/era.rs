@@ -128,7 +128,7 @@ pub(super) fn is_removed(method: &str) -> bool {
 }
 
 /// How severe a level of log messages is; `None` if there is no such level.
-pub(super) fn log_rank(level: &str) -> Option<usize> {
+pub(crate) fn log_rank(level: &str) -> Option<usize> {
     const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
     LEVELS.iter().position(|known| *known == level)
 }

@@ -1,7 +1,6 @@
 //! A mock over Streamable HTTP of both eras, at `/mcp`, and over HTTP+SSE, at `/sse`. Knows HTTP, no answers.
 
 mod guard;
-mod headers;
 mod reply;
 mod sse;
 
@@ -9,6 +8,7 @@ use super::player::{Started, play_after};
 use super::server::{Call, MessageKind, Mock, MockEvent, error_message, kind, readable_id};
 use super::session::{Outlet, Session};
 use super::stdio;
+use crate::modern_request::check_headers;
 use bytes::Bytes;
 use guard::{Accepts, with_cors};
 use http_body_util::{BodyExt as _, Limited};
@@ -245,7 +245,7 @@ impl Visit<'_> {
         if super::session::is_listen(&call.method) && !accepts.events {
             return Ok(text(406, "a subscription is an event stream: accept text/event-stream"));
         }
-        if let Err(error) = headers::check(mock, &call, &self.headers) {
+        if let Err(error) = check_headers(|name| mock.tool(name), &call.method, &call.params, &self.headers) {
             return Ok(json_response(400, &json!({ "jsonrpc": "2.0", "id": call.id, "error": error })));
         }
         reply::respond(self.site, Started::of(mock, call), accepts, None).await

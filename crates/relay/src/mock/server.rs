@@ -3,7 +3,7 @@
 use super::answers::{Answers, Miss, MissReason, Script, ServerFacts};
 use super::session::{Session, is_listen};
 use super::{era, matching};
-use mcproof_protocol::error_code::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, UNSUPPORTED_VERSION};
+use mcproof_protocol::error_code::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
 use mcproof_protocol::{Era, Revision};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -103,9 +103,8 @@ pub(crate) enum MessageKind {
 
 /// Requests that wait for input.
 const MOST_PAUSED: usize = 1000;
-const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(crate) use crate::modern_request::LOG_LEVEL;
+use crate::modern_request::{CAPABILITIES, VERSION, check_meta};
 
 impl Mock {
     pub fn new(answers: Box<dyn Answers>, options: MockOptions, tell: impl Fn(MockEvent) + Send + Sync + 'static) -> Arc<Self> {
@@ -319,32 +318,7 @@ fn refused(code: i64, message: impl Into<String>) -> Plan {
 
 /// What every request of the era has to carry (2026-07-28, basic#_meta).
 fn check_modern(call: &Call) -> Result<(), Plan> {
-    let unsupported = |asked: &str| {
-        let data = json!({ "supported": [Revision::MODERN.as_str()], "requested": asked });
-        let error = json!({ "code": UNSUPPORTED_VERSION, "message": "Unsupported protocol version", "data": data });
-        Err(Plan::Refuse { error, status: Some(400) })
-    };
-    let invalid = |message: &str| {
-        let error = json!({ "code": INVALID_PARAMS, "message": message });
-        Err(Plan::Refuse { error, status: Some(400) })
-    };
-    let version = call.meta(VERSION);
-    if call.method == "initialize" && version.is_none() {
-        return unsupported(call.params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default());
-    }
-    let Some(version) = version.and_then(Value::as_str) else {
-        return invalid("`_meta` must have `io.modelcontextprotocol/protocolVersion`, a string");
-    };
-    if version != Revision::MODERN.as_str() {
-        return unsupported(version);
-    }
-    if !call.meta(CAPABILITIES).is_some_and(Value::is_object) {
-        return invalid("`_meta` must have `io.modelcontextprotocol/clientCapabilities`, an object");
-    }
-    if call.meta(LOG_LEVEL).is_some_and(|level| level.as_str().and_then(era::log_rank).is_none()) {
-        return invalid("unknown log level");
-    }
-    Ok(())
+    check_meta(&call.method, &call.params).map_err(|error| Plan::Refuse { error, status: Some(400) })
 }
 
 /// The kind of a message.

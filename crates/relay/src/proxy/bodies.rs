@@ -1,18 +1,26 @@
 //! Bodies on their way through: each piece goes on as it comes, and what passed becomes frames. Knows event streams, not messages.
+//! Where faults are injected, what passes is what is left of a body.
 
 use super::endpoint::EndpointRewriter;
 use bytes::Bytes;
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body, Frame as BodyFrame, Incoming, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Request, Uri};
-use mcproof_client::transport::{Event, EventParser, Lease, Pool};
+use mcproof_client::transport::{DisturbedBody, Event, EventParser, Lease, Pool};
 use mcproof_client::{Limits, Tap};
-use mcproof_record::{Direction, ExchangeId, FrameBody};
+use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
 use url::Url;
+
+/// Why a body breaks off.
+pub(super) type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Writes the frame of a request once its body is there, or once that no longer matters.
 #[derive(Clone)]
@@ -42,7 +50,7 @@ impl RequestObserver {
         Self(Arc::new(Mutex::new(Some(observed))))
     }
 
-    fn take(&self, bytes: &[u8]) {
+    pub(super) fn take(&self, bytes: &[u8]) {
         if let Some(observed) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             let room = observed.limit - observed.body.len();
             observed.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -62,19 +70,97 @@ fn whole_url(server: &Url, uri: &Uri) -> String {
     format!("{}{path}", server[..url::Position::BeforePath].trim_end_matches('/'))
 }
 
-fn named(headers: &HeaderMap) -> Vec<(String, String)> {
+pub(super) fn named(headers: &HeaderMap) -> Vec<(String, String)> {
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
 }
 
 /// The body of a request.
 pub(super) struct RequestStream {
-    body: Incoming,
+    body: Passing,
     observer: RequestObserver,
+}
+
+/// A body as it comes, or as faults left it.
+enum Passing {
+    Arriving(Incoming),
+    Whole(Full<Bytes>),
+    Disturbed(DisturbedStream),
+}
+
+/// A disturbed body, read by a task that ends with it.
+pub(super) struct DisturbedStream {
+    pieces: mpsc::Receiver<Result<Bytes, BodyError>>,
+    task: AbortHandle,
+}
+
+/// How long a response may be kept from its client: no longer than any client waits.
+pub(super) const LOST: Duration = Duration::from_secs(600);
+
+impl DisturbedStream {
+    pub(super) fn new(mut body: DisturbedBody) -> Self {
+        let (sender, pieces) = mpsc::channel(1);
+        let task = tokio::spawn(async move {
+            loop {
+                let piece = match timeout(LOST, body.next()).await {
+                    Ok(Some(piece)) => piece.map_err(|broken| broken.to_string().into()),
+                    Ok(None) => return,
+                    Err(_) => Err("lost by an injected fault".into()),
+                };
+                let is_last = piece.is_err();
+                // Nobody reads on after a failure.
+                if sender.send(piece).await.is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        Self { pieces, task: task.abort_handle() }
+    }
+}
+
+impl Drop for DisturbedStream {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Passing {
+    fn frame_poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<BodyFrame<Bytes>, BodyError>>> {
+        match self {
+            Self::Arriving(body) => Pin::new(&mut body.frame()).poll(context).map_err(Into::into),
+            Self::Whole(body) => Pin::new(&mut body.frame()).poll(context).map_err(|never| match never {}),
+            Self::Disturbed(stream) => stream.pieces.poll_recv(context).map_ok(BodyFrame::data),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Arriving(body) => body.is_end_stream(),
+            Self::Whole(body) => body.is_end_stream(),
+            Self::Disturbed(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Arriving(body) => body.size_hint(),
+            Self::Whole(body) => body.size_hint(),
+            Self::Disturbed(_) => SizeHint::default(),
+        }
+    }
 }
 
 impl RequestStream {
     pub(super) fn new(body: Incoming, observer: RequestObserver) -> Self {
+        Self::of(Passing::Arriving(body), observer)
+    }
+
+    /// A body that was read before it goes on. Its frame is written by whoever has read it.
+    pub(super) fn whole(body: Full<Bytes>, observer: RequestObserver) -> Self {
+        Self { body: Passing::Whole(body), observer }
+    }
+
+    fn of(body: Passing, observer: RequestObserver) -> Self {
         // Nobody polls a body that is known to be empty.
         if body.is_end_stream() {
             observer.conclude();
@@ -85,9 +171,9 @@ impl RequestStream {
 
 impl Body for RequestStream {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BodyError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<BodyFrame<Bytes>, hyper::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<BodyFrame<Bytes>, BodyError>>> {
         let frame = ready!(self.body.frame_poll(context));
         if let Some(Ok(frame)) = &frame
             && let Some(data) = frame.data_ref()
@@ -109,17 +195,6 @@ impl Body for RequestStream {
     }
 }
 
-trait PollFrame {
-    fn frame_poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<BodyFrame<Bytes>, hyper::Error>>>;
-}
-
-impl PollFrame for Incoming {
-    fn frame_poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<BodyFrame<Bytes>, hyper::Error>>> {
-        let mut next = self.frame();
-        Pin::new(&mut next).poll(context)
-    }
-}
-
 /// How an exchange ends that its client gave up, which proves nothing about the server.
 pub const CLIENT_LEFT: &str = "the client closed the connection before the response had ended";
 
@@ -136,8 +211,12 @@ impl ResponseRecord {
         Self { exchange, limits, tap: tap.clone(), ended: false }
     }
 
-    pub(super) fn head(&self, status: u16, headers: &HeaderMap) {
-        self.record(FrameBody::HttpResponse { exchange: self.exchange, status, headers: named(headers) });
+    pub(super) fn head(&self, status: u16, headers: &HeaderMap) -> FrameId {
+        self.tap.record(Direction::FromServer, FrameBody::HttpResponse { exchange: self.exchange, status, headers: named(headers) })
+    }
+
+    pub(super) fn ended(mut self) {
+        self.end(None);
     }
 
     pub(super) fn failed(mut self, error: &str) {
@@ -148,7 +227,12 @@ impl ResponseRecord {
         self.tap.record(Direction::FromServer, body);
     }
 
-    fn event(&self, event: Event) {
+    /// The whole body of a response that is no stream.
+    pub(super) fn body(&self, bytes: &[u8]) {
+        self.record(FrameBody::HttpBody { exchange: self.exchange, bytes: bytes.into() });
+    }
+
+    pub(super) fn event(&self, event: Event) {
         let Event { raw, name, id, data, .. } = event;
         let data = data.map(Into::into);
         self.record(FrameBody::SseEvent { exchange: self.exchange, bytes: raw.into(), event: name, id, data });
@@ -187,7 +271,7 @@ impl Lent {
 
 /// The body of a response.
 pub(super) struct ResponseStream {
-    body: Incoming,
+    body: Passing,
     seen: Seen,
     record: ResponseRecord,
     rewriter: EndpointRewriter,
@@ -203,6 +287,14 @@ enum Seen {
 
 impl ResponseStream {
     pub(super) fn new(body: Incoming, record: ResponseRecord, rewriter: EndpointRewriter, lent: Lent) -> Self {
+        Self::of(Passing::Arriving(body), record, rewriter, lent)
+    }
+
+    pub(super) fn disturbed(body: DisturbedBody, record: ResponseRecord, rewriter: EndpointRewriter, lent: Lent) -> Self {
+        Self::of(Passing::Disturbed(DisturbedStream::new(body)), record, rewriter, lent)
+    }
+
+    fn of(body: Passing, record: ResponseRecord, rewriter: EndpointRewriter, lent: Lent) -> Self {
         let seen = if rewriter.is_event_stream() { Seen::Events(Box::default()) } else { Seen::Whole(Vec::new()) };
         let mut stream = Self { body, seen, record, rewriter, lent };
         // Nobody polls a body that is known to be empty.
@@ -252,9 +344,9 @@ impl ResponseStream {
 
 impl Body for ResponseStream {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BodyError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<BodyFrame<Bytes>, hyper::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<BodyFrame<Bytes>, BodyError>>> {
         loop {
             if self.record.ended {
                 return Poll::Ready(self.rewriter.rest().map(|bytes| Ok(BodyFrame::data(bytes))));

@@ -4,18 +4,21 @@
 //! What is not byte-equal: the `host` header names the server; hop-by-hop framing (chunks, `connection` over HTTP/2) belongs to each
 //! connection; headers of one name stand together; an `endpoint` event with an absolute URL of the server names the proxy.
 
-use super::bodies::{Lent, RequestObserver, RequestStream, ResponseRecord, ResponseStream};
+use super::bodies::{LOST, Lent, RequestObserver, RequestStream, ResponseRecord, ResponseStream};
 use super::endpoint::{EndpointRewriter, Origins};
 use bytes::Bytes;
-use http_body_util::{Either, Full};
+use http_body_util::{BodyExt as _, Either, Full, Limited};
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HOST, HeaderName, HeaderValue};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use mcproof_client::transport::{AddressFailure, Pool};
-use mcproof_client::{Limits, Network, Tap};
+use mcproof_client::transport::{
+    AddressFailure, Admission, DisturbedBody, FaultInjector, Lease, Pool, Refusal, Subject, admit as admit_faulty,
+};
+use mcproof_client::{Broken, HttpHead, Limits, Network, Tap};
+use mcproof_record::{Direction, ExchangeId, FrameBody};
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -24,6 +27,7 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use url::Url;
 
 /// Connections of clients at the same time; the next ones wait.
@@ -38,12 +42,18 @@ pub struct HttpRelay {
     headers: Vec<(HeaderName, HeaderValue)>,
     limits: Limits,
     tap: Tap,
+    faults: Option<FaultInjector>,
 }
+
+/// Why a client gets no response: its connection closes.
+#[derive(Debug, thiserror::Error)]
+#[error("closed by an injected fault")]
+struct ConnectionClosed;
 
 /// Where the clients of a relay connect.
 pub struct RelayListener {
-    listener: TcpListener,
-    address: SocketAddr,
+    pub(super) listener: TcpListener,
+    pub(super) address: SocketAddr,
 }
 
 type ResponseBody = Either<ResponseStream, Full<Bytes>>;
@@ -85,7 +95,19 @@ impl HttpRelay {
         let tap = tap.finding_credentials();
         let pair = |(name, value): &(String, String)| Some((HeaderName::try_from(name.as_str()).ok()?, HeaderValue::from_str(value).ok()?));
         let headers = headers.iter().filter_map(pair).collect();
-        Ok(Self { pool: Arc::new(Pool::for_relay(server, limits, network, &tap)?), server: server.clone(), headers, limits, tap })
+        Ok(Self {
+            pool: Arc::new(Pool::for_relay(server, limits, network, &tap)?),
+            server: server.clone(),
+            headers,
+            limits,
+            tap,
+            faults: None,
+        })
+    }
+
+    /// What passes is disturbed as this says.
+    pub fn disturbed(self, faults: Option<FaultInjector>) -> Self {
+        Self { faults, ..self }
     }
 
     /// Serves clients until this is dropped.
@@ -121,13 +143,15 @@ impl HttpRelay {
         let _ = stream.set_nodelay(true);
         let own = stream.local_addr().unwrap_or(address);
         let tap = self.tap.clone();
+        // Where responses may never come, the end of a request is the end of its client.
+        let is_open_ended = self.faults.is_none();
         let service = service_fn(move |request| {
             let relay = Arc::clone(&self);
-            async move { Ok::<_, Infallible>(relay.respond(request, own).await) }
+            async move { relay.respond(request, own).await }
         });
         let mut builder = auto::Builder::new(TokioExecutor::new());
         let head = u32::try_from(64_usize << 10).unwrap_or(u32::MAX);
-        builder.http1().preserve_header_case(true).auto_date_header(false).half_close(true).timer(TokioTimer::new());
+        builder.http1().preserve_header_case(true).auto_date_header(false).half_close(is_open_ended).timer(TokioTimer::new());
         builder.http1().header_read_timeout(HEAD_DEADLINE).max_buf_size(128 << 10);
         builder.http2().auto_date_header(false).max_header_list_size(head).timer(TokioTimer::new());
         if let Err(error) = builder.serve_connection(TokioIo::new(stream), service).await {
@@ -135,23 +159,26 @@ impl HttpRelay {
         }
     }
 
-    async fn respond(&self, mut request: Request<Incoming>, own: SocketAddr) -> Response<ResponseBody> {
+    async fn respond(&self, mut request: Request<Incoming>, own: SocketAddr) -> Result<Response<ResponseBody>, ConnectionClosed> {
         if let Err(host) = admit(&request, own) {
             self.tap.note(format!("a request with the host `{host}` was refused"));
             let text = format!("mcproof proxy: the Host header `{host}` is not an address of this proxy; use {own}\n");
-            return told(StatusCode::FORBIDDEN, text);
+            return Ok(told(StatusCode::FORBIDDEN, text));
         }
         let exchange = self.tap.next_exchange();
         let origins = Origins::new(&self.server, request.headers().get(HOST), own);
         self.direct(&mut request, &origins);
         let observer = RequestObserver::new(exchange, &request, &self.server, self.limits.body, &self.tap);
+        let record = ResponseRecord::new(exchange, self.limits, &self.tap);
+        if let Some(faults) = &self.faults {
+            return self.respond_disturbed(request, exchange, observer, record, origins, faults).await;
+        }
         let method = request.method().clone();
         let request = request.map(|body| RequestStream::new(body, observer.clone()));
-        let record = ResponseRecord::new(exchange, self.limits, &self.tap);
         let sent = self.pool.forward(request).await;
         // What the server sent before it had all of the request still comes after the request.
         observer.conclude();
-        match sent {
+        Ok(match sent {
             Ok((response, lease)) => {
                 let rewriter = EndpointRewriter::for_response(&method, &response, origins);
                 let (mut parts, body) = response.into_parts();
@@ -165,7 +192,112 @@ impl HttpRelay {
                 record.failed(&broken.to_string());
                 told(StatusCode::BAD_GATEWAY, text)
             }
+        })
+    }
+
+    /// The same for a request that faults may hit: it is read as a whole before it goes on.
+    async fn respond_disturbed(
+        &self,
+        request: Request<Incoming>,
+        exchange: ExchangeId,
+        observer: RequestObserver,
+        record: ResponseRecord,
+        origins: Origins,
+        faults: &FaultInjector,
+    ) -> Result<Response<ResponseBody>, ConnectionClosed> {
+        let method = request.method().clone();
+        let (parts, body) = request.into_parts();
+        let body = match Limited::new(body, self.limits.body).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) => {
+                observer.conclude();
+                let text = format!("mcproof proxy: the request was not read: {error}\n");
+                record.failed(&error.to_string());
+                return Ok(told(StatusCode::PAYLOAD_TOO_LARGE, text));
+            }
+        };
+        observer.take(&body);
+        observer.conclude();
+        let lost = |record: ResponseRecord| {
+            record.failed("closed by an injected fault");
+            Err(ConnectionClosed)
+        };
+        let admitted = timeout(LOST, admit_faulty(faults, &self.tap, Request::from_parts(parts, Full::new(body)))).await;
+        let (request, subject, is_doubled) = match admitted {
+            Ok(Admission::Sent { request, subject }) => (request, subject, false),
+            Ok(Admission::SentTwice { request, subject }) => (request, subject, true),
+            Ok(Admission::Refused(refusal)) => return Ok(self.refused(exchange, refusal, record)),
+            Ok(Admission::Reset) | Err(_) => return lost(record),
+        };
+        if is_doubled {
+            self.send_in_vain(request.clone(), &observer);
         }
+        let sending = self.pool.forward(request.map(|body| RequestStream::whole(body, observer)));
+        let sent = match faults.idle_cut() {
+            None => sending.await,
+            Some((after, planned)) => match timeout(after, sending).await {
+                Ok(sent) => sent,
+                Err(_) => {
+                    self.tap.note(faults.cut_idle(after, planned));
+                    return lost(record);
+                }
+            },
+        };
+        match sent {
+            Ok((response, lease)) => Ok(self.disturb(&method, exchange, (response, lease), record, origins, (subject, faults))),
+            Err(broken) => {
+                let text = format!("mcproof proxy: {broken}\n");
+                record.failed(&broken.to_string());
+                Ok(told(StatusCode::BAD_GATEWAY, text))
+            }
+        }
+    }
+
+    fn disturb(
+        &self,
+        method: &hyper::Method,
+        exchange: ExchangeId,
+        (response, lease): (Response<Incoming>, Lease<RequestStream>),
+        record: ResponseRecord,
+        origins: Origins,
+        (subject, faults): (Subject, &FaultInjector),
+    ) -> Response<ResponseBody> {
+        let rewriter = EndpointRewriter::for_response(method, &response, origins);
+        let (mut parts, body) = response.into_parts();
+        parts.version = Version::HTTP_11;
+        // How long the body is, a fault may change.
+        parts.headers.remove(CONTENT_LENGTH);
+        let headers = super::bodies::named(&parts.headers);
+        let frame = record.head(parts.status.as_u16(), &parts.headers);
+        let head = HttpHead { exchange, frame, status: parts.status.as_u16(), headers };
+        let most = self.limits.body.max(self.limits.event).saturating_add(1);
+        let body = DisturbedBody::new(body, &head, subject, faults, &self.tap, most);
+        let stream = ResponseStream::disturbed(body, record, rewriter, Lent::new(&self.pool, lease));
+        Response::from_parts(parts, Either::Left(stream))
+    }
+
+    /// Sends a request whose response nobody gets: it is read to its end, so that the server does not take it for canceled.
+    fn send_in_vain(&self, request: Request<Full<Bytes>>, observer: &RequestObserver) {
+        let (pool, observer) = (Arc::clone(&self.pool), observer.clone());
+        tokio::spawn(timeout(LOST, async move {
+            let sent: Result<_, Broken> = pool.forward(request.map(|body| RequestStream::whole(body, observer))).await;
+            if let Ok((mut response, lease)) = sent {
+                while let Some(Ok(_)) = response.body_mut().frame().await {}
+                drop(lease);
+            }
+        }));
+    }
+
+    fn refused(&self, exchange: ExchangeId, refusal: Refusal, record: ResponseRecord) -> Response<ResponseBody> {
+        let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
+        let mut response = told(status, INJECTED.to_owned());
+        response.headers_mut().extend(refusal.headers());
+        let frame = record.head(refusal.status, response.headers());
+        self.tap.excuse_frame(frame);
+        let body = FrameBody::HttpBody { exchange, bytes: INJECTED.as_bytes().into() };
+        self.tap.excuse_frame(self.tap.record(Direction::FromServer, body));
+        record.ended();
+        response
     }
 
     /// To the same path of the server. The headers stay as they are, but for the name of the host.
@@ -185,7 +317,7 @@ impl HttpRelay {
 
 /// A page on the web can reach loopback by a name that it had resolve to it, and the server behind us would take its requests for
 /// ours: the name has to be an address of this listener.
-fn admit(request: &Request<Incoming>, own: SocketAddr) -> Result<(), String> {
+pub(super) fn admit(request: &Request<Incoming>, own: SocketAddr) -> Result<(), String> {
     let named = request.uri().authority().map(ToString::to_string);
     let host = named.or_else(|| request.headers().get(HOST).and_then(|host| host.to_str().ok()).map(str::to_owned)).unwrap_or_default();
     let name =
@@ -197,6 +329,9 @@ fn admit(request: &Request<Incoming>, own: SocketAddr) -> Result<(), String> {
     // On another interface the machine has names that we do not know.
     if is_local || is_address || !own.ip().is_loopback() { Ok(()) } else { Err(host.chars().take(100).collect()) }
 }
+
+/// The body of a response that a fault made.
+const INJECTED: &str = "an injected fault\n";
 
 /// A response of our own, where there is none of the server.
 fn told(status: StatusCode, text: String) -> Response<ResponseBody> {

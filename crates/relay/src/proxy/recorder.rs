@@ -75,6 +75,10 @@ impl Recorder {
         self.tell(Seen::Fact(direction, body));
     }
 
+    pub(super) fn tap(&self) -> &Tap {
+        &self.tap
+    }
+
     /// Waits until everything that was told so far is recorded, for as long as this. Another thread may go on telling.
     pub fn settle(&self, limit: Duration) {
         let (settled, done) = sync_channel(1);

@@ -5,6 +5,7 @@
 //! backpressure reaches the other side as it would without us.
 
 use super::recorder::{PassingStream, Recorder};
+use mcproof_client::transport::{DisturbedLines, FaultInjector};
 use mcproof_client::{Launch, ShutdownTimeouts, Spawned};
 use mcproof_record::{Direction, FrameBody};
 use nix::errno::Errno;
@@ -20,7 +21,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-use tokio::process::Command;
+use tokio::net::unix::pipe;
+use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::signal::unix::{SignalKind, signal as listen};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -99,6 +101,7 @@ pub async fn relay_stdio(
     host: HostPipes,
     recorder: Recorder,
     patience: ShutdownTimeouts,
+    faults: Option<&LineFaults>,
 ) -> Result<ServerEnd, RelayFailure> {
     // Before anything passes: a client that has heard of the server may send it a signal.
     let mut signals = ForwardedSignals::new()?;
@@ -108,8 +111,14 @@ pub async fn relay_stdio(
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         unreachable!("both streams were requested as pipes");
     };
-    let (to_server, from_server, errors) =
-        (blocking(stdin.into_owned_fd()?)?, blocking(stdout.into_owned_fd()?)?, blocking(stderr.into_owned_fd()?)?);
+    let errors = blocking(stderr.into_owned_fd()?)?;
+    let (to_server, from_server, mut disturbed) = match faults {
+        None => (blocking(stdin.into_owned_fd()?)?, blocking(stdout.into_owned_fd()?)?, None),
+        Some(faults) => {
+            let (to_server, from_server, disturbed) = disturb(stdin, stdout, faults, &recorder)?;
+            (to_server, from_server, Some(disturbed))
+        }
+    };
     // Whoever ends first takes it: a copy that stays open would keep the end of the output from the client.
     let watched = Arc::new(Mutex::new(Some(host.output.try_clone()?)));
     // Closed when the output has ended: then there is nothing left by which the client could be gone.
@@ -138,6 +147,10 @@ pub async fn relay_stdio(
             status = child.wait() => break status?,
             Some(()) = client_lost.recv() => {
                 recorder.fact(Direction::Local, FrameBody::Note { text: "the client is gone".into() });
+                break end_server(&mut child, group.id(), &recorder, patience).await?;
+            }
+            () = ended(&mut disturbed) => {
+                // Its pipes are closed: a server that does not end by itself is ended, since its client is not told of it.
                 break end_server(&mut child, group.id(), &recorder, patience).await?;
             }
             received = signals.next() => forward(received, group.id(), &recorder),
@@ -171,6 +184,30 @@ pub fn end_like(end: ServerEnd) -> u8 {
         return u8::try_from(128 + number).unwrap_or(u8::MAX);
     }
     end.code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+/// Faults on the lines of a server.
+pub struct LineFaults {
+    pub injector: FaultInjector,
+    /// Bytes of a line.
+    pub limit: usize,
+}
+
+/// Stands between the pipes of a server and those that are pumped, which it gives.
+fn disturb(stdin: ChildStdin, stdout: ChildStdout, faults: &LineFaults, recorder: &Recorder) -> io::Result<(File, File, DisturbedLines)> {
+    let (from_client, to_server) = io::pipe()?;
+    let (from_server, to_client) = io::pipe()?;
+    let from_client = pipe::Receiver::from_owned_fd(from_client.into())?;
+    let to_client = pipe::Sender::from_owned_fd(to_client.into())?;
+    let lines = DisturbedLines::between(stdout, stdin, to_client, from_client, &faults.injector, faults.limit, recorder.tap());
+    Ok((File::from(OwnedFd::from(to_server)), File::from(OwnedFd::from(from_server)), lines))
+}
+
+async fn ended(disturbed: &mut Option<DisturbedLines>) {
+    match disturbed {
+        Some(lines) => lines.ended().await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn end_server(

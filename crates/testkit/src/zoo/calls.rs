@@ -217,6 +217,27 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "writer-doubles",
+        "adds to a note each time it is written, and claims nothing",
+        "lost-response-doubles-no-effect",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|received, mut message| {
+            if let Some(tools) = message.pointer_mut("/result/tools").and_then(Value::as_array_mut) {
+                let annotated = tools.iter_mut().filter(|tool| tool["name"] == "write_note");
+                annotated.for_each(|tool| remove(&mut tool["annotations"], "idempotentHint"));
+            }
+            if received.calls("write_note") && !is_tool_error(&message) {
+                let time = count(received);
+                let name = received.params()["arguments"]["name"].as_str().unwrap_or_default();
+                if let Some(note) = received.server.notes().get_mut(name) {
+                    note.push_str(&format!(" ({time})"));
+                }
+            }
+            vec![message]
+        }),
+    ),
+    broken_server(
         "image-is-no-base64",
         "gives the bytes of an image as text",
         "content-is-base64",

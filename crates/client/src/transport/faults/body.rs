@@ -1,6 +1,6 @@
 //! The body of a response as our client gets it: as the server sent it, or disturbed, or made up.
 
-use super::{FaultDirection, FaultInjector, InjectedFault, MessageFaults, OVERTAKEN_WITHIN, PlannedFault, Subject, pieces};
+use super::{FaultDirection, FaultInjector, InjectedFault, LIST_CHANGED, MessageFaults, OVERTAKEN_WITHIN, Pace, PlannedFault, Subject};
 use crate::Tap;
 use crate::transport::http::{EVENT_STREAM, is_json, media_type};
 use crate::transport::pool::describe;
@@ -41,7 +41,7 @@ async fn next_of(body: &mut Incoming) -> Option<Result<Bytes, Broken>> {
 
 /// A body whose messages are treated one by one. What is read and not yet handed out is in its fields, so that a
 /// dropped wait loses nothing.
-pub(in crate::transport) struct DisturbedBody {
+pub struct DisturbedBody {
     inner: Incoming,
     form: Form,
     /// The request whose response this is, if it carried one.
@@ -51,9 +51,12 @@ pub(in crate::transport) struct DisturbedBody {
     most: usize,
     ready: VecDeque<Chunk>,
     held: Option<Held>,
+    buffer: Option<Buffer>,
     state: State,
     /// After a piece of a throttled message.
     rest_until: Option<Instant>,
+    /// When the last bytes came.
+    active: Instant,
 }
 
 enum Form {
@@ -76,7 +79,13 @@ enum State {
 struct Chunk {
     bytes: Bytes,
     due: Instant,
-    bytes_per_second: Option<u64>,
+    pace: Option<Pace>,
+}
+
+/// Events that wait until there are enough of them.
+struct Buffer {
+    bytes: Vec<u8>,
+    size: usize,
 }
 
 /// An event that waits to be overtaken.
@@ -94,14 +103,7 @@ const MOST_READY: usize = 1024;
 
 impl DisturbedBody {
     /// `most`: bytes of a message that are read at all; more than the client takes.
-    pub(in crate::transport) fn new(
-        inner: Incoming,
-        head: &HttpHead,
-        request: Subject,
-        injector: &FaultInjector,
-        tap: &Tap,
-        most: usize,
-    ) -> Self {
+    pub fn new(inner: Incoming, head: &HttpHead, request: Subject, injector: &FaultInjector, tap: &Tap, most: usize) -> Self {
         let kind = media_type(head);
         let encoded = head.header("content-encoding").is_some_and(|coding| !coding.trim().eq_ignore_ascii_case("identity"));
         let form = match () {
@@ -111,20 +113,30 @@ impl DisturbedBody {
             () => Form::Opaque,
         };
         let (injector, tap) = (injector.clone(), tap.clone());
-        let (ready, held) = (VecDeque::new(), None);
-        Self { inner, form, request, injector, tap, most, ready, held, state: State::Open, rest_until: None }
+        let (ready, active) = (VecDeque::new(), Instant::now());
+        let (held, buffer, rest_until) = (None, None, None);
+        Self { inner, form, request, injector, tap, most, ready, held, buffer, state: State::Open, rest_until, active }
     }
 
-    async fn next(&mut self) -> Option<Result<Bytes, Broken>> {
+    /// The next piece; `None` at the end. A canceled wait loses nothing.
+    pub async fn next(&mut self) -> Option<Result<Bytes, Broken>> {
         loop {
             let is_open = matches!(self.state, State::Open);
             let due = self.ready.front().map(|parcel| parcel.due.max(self.rest_until.unwrap_or(parcel.due)));
             let until = self.held.as_ref().map(|held| held.until);
+            let cut = self.injector.idle_cut().map(|(after, planned)| (self.active + after, after, planned));
+            if due.is_none() && until.is_none() && matches!(self.state, State::Lost) {
+                match cut {
+                    Some((at, ..)) => sleep_until(at).await,
+                    None => pending().await,
+                }
+                self.cut_idle();
+                continue;
+            }
             if due.is_none() && until.is_none() && !is_open {
                 return match std::mem::replace(&mut self.state, State::Ended(None)) {
-                    State::Lost => pending().await,
                     State::Ended(broken) => broken.map(Err),
-                    State::Open => unreachable!("it was just found not to be open"),
+                    State::Open | State::Lost => unreachable!("it was just found to have ended"),
                 };
             }
             let now = Instant::now();
@@ -132,6 +144,7 @@ impl DisturbedBody {
                 biased;
                 () = sleep_until(due.unwrap_or(now)), if due.is_some() => return self.hand_out().map(Ok),
                 piece = next_of(&mut self.inner), if is_open && self.ready.len() < MOST_READY => self.absorb(piece).await,
+                () = sleep_until(cut.map_or(now, |(at, ..)| at)), if is_open && cut.is_some() => self.cut_idle(),
                 () = overtaken(self.held.as_mut()), if until.is_some() => self.release(true),
                 () = sleep_until(until.unwrap_or(now)), if until.is_some() => self.release(false),
             }
@@ -140,8 +153,7 @@ impl DisturbedBody {
 
     fn hand_out(&mut self) -> Option<Bytes> {
         let mut parcel = self.ready.pop_front()?;
-        if let Some(rate) = parcel.bytes_per_second {
-            let (size, pause) = pieces(rate);
+        if let Some(Pace { size, pause }) = parcel.pace {
             if parcel.bytes.len() > size {
                 let piece = parcel.bytes.split_to(size);
                 self.ready.push_front(parcel);
@@ -152,7 +164,15 @@ impl DisturbedBody {
         Some(parcel.bytes)
     }
 
+    fn cut_idle(&mut self) {
+        if let Some((after, planned)) = self.injector.idle_cut() {
+            self.tap.note(self.injector.cut_idle(after, planned));
+            self.state = State::Ended(Some(broken_by_us("the connection was closed after a silence")));
+        }
+    }
+
     async fn absorb(&mut self, piece: Option<Result<Bytes, Broken>>) {
+        self.active = Instant::now();
         let bytes = match piece {
             Some(Ok(bytes)) => bytes,
             Some(Err(broken)) => return self.end(Some(broken)).await,
@@ -197,6 +217,7 @@ impl DisturbedBody {
             }
             Form::Opaque => {}
         }
+        self.flush();
         if matches!(self.state, State::Open) {
             self.state = State::Ended(broken);
         }
@@ -219,7 +240,7 @@ impl DisturbedBody {
                     self.state = State::Lost;
                     return;
                 }
-                InjectedFault::Truncate => {
+                InjectedFault::Truncate | InjectedFault::Cut => {
                     self.did(planned, format!("cut off the second half of {subject}"));
                     self.state = State::Ended(Some(broken_by_us("the connection closed in the middle of the body")));
                     let half = message[..message.len() / 2].to_vec();
@@ -237,7 +258,10 @@ impl DisturbedBody {
                     true => self.did(planned, format!("let another message overtake {subject}")),
                     false => drop(self.tap.note(format!("no message came that could overtake {subject}"))),
                 },
-                InjectedFault::Latency { .. } | InjectedFault::Throttle { .. } | InjectedFault::Status { .. } => {}
+                InjectedFault::ListChanges { .. } | InjectedFault::Buffer { .. } => {
+                    self.tap.note(format!("{subject} came as JSON, without an event stream: nothing else can come before it"));
+                }
+                _ => {}
             }
         }
         self.deliver(message, &treatment, odd);
@@ -272,10 +296,27 @@ impl DisturbedBody {
                     let half = [&raw[..raw.len() / 2], b"\n\n"].concat();
                     return self.deliver(half, &treatment, odd);
                 }
+                InjectedFault::Cut => {
+                    self.did(planned, format!("broke the connection in the middle of {subject}"));
+                    self.state = State::Ended(Some(broken_by_us("the connection closed in the middle of an event")));
+                    self.deliver(raw[..raw.len() / 2].to_vec(), &treatment, odd);
+                    return self.flush();
+                }
+                InjectedFault::ListChanges { count } => {
+                    self.did(planned, format!("sent {count} notifications of changed tools before {subject}"));
+                    let event = [b"event: message\ndata: ", LIST_CHANGED, b"\n\n"].concat();
+                    for _ in 0..count {
+                        self.deliver(event.clone(), &MessageFaults::default(), true);
+                    }
+                }
+                InjectedFault::Buffer { bytes } => {
+                    self.did(planned, format!("held back {subject} until there are {bytes} bytes"));
+                    self.buffer.get_or_insert(Buffer { bytes: Vec::new(), size: bytes });
+                }
                 InjectedFault::Reset => {
                     self.did(planned, format!("broke the connection in place of {subject}"));
                     self.state = State::Ended(Some(broken_by_us("connection reset by peer")));
-                    return;
+                    return self.flush();
                 }
                 InjectedFault::Reorder if self.held.is_none() => {
                     let passing = self.injector.passing(FaultDirection::Client);
@@ -316,17 +357,31 @@ impl DisturbedBody {
         if odd {
             self.tap.excuse(&bytes);
         }
-        self.push(bytes.into(), treatment.delay, treatment.bytes_per_second);
+        let pace = treatment.pace(bytes.len());
+        self.push(bytes.into(), treatment.delay, pace);
     }
 
     fn plain(&mut self, bytes: Bytes) {
         self.push(bytes, Duration::ZERO, None);
     }
 
-    fn push(&mut self, bytes: Bytes, delay: Duration, bytes_per_second: Option<u64>) {
+    fn push(&mut self, bytes: Bytes, delay: Duration, pace: Option<Pace>) {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.bytes.extend_from_slice(&bytes);
+            if buffer.bytes.len() >= buffer.size {
+                self.flush();
+            }
+            return;
+        }
         // One after the other: what was held back holds back what follows it.
         let earliest = self.ready.back().map_or_else(Instant::now, |parcel| parcel.due);
-        self.ready.push_back(Chunk { bytes, due: earliest.max(Instant::now() + delay), bytes_per_second });
+        self.ready.push_back(Chunk { bytes, due: earliest.max(Instant::now() + delay), pace });
+    }
+
+    fn flush(&mut self) {
+        if let Some(Buffer { bytes, .. }) = self.buffer.take() {
+            self.push(bytes.into(), Duration::ZERO, None);
+        }
     }
 }
 

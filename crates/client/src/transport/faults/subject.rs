@@ -9,7 +9,7 @@ use std::fmt;
 
 /// A message, as a rule sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::transport) enum Subject {
+pub enum Subject {
     /// A request of ours.
     Request { id: RequestId, about: About },
     /// A response to a request of ours.
@@ -21,7 +21,7 @@ pub(in crate::transport) enum Subject {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::transport) struct About {
+pub struct About {
     method: String,
     /// Of `tools/call`.
     tool: Option<String>,
@@ -50,7 +50,7 @@ impl Subject {
     }
 
     /// The response to this request, where its own bytes do not tell.
-    pub(in crate::transport) fn answer(&self) -> Self {
+    pub fn answer(&self) -> Self {
         match self {
             Self::Request { id, about } => Self::Answer { id: id.clone(), about: about.clone() },
             _ => Self::Unknown,

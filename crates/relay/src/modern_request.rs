@@ -1,37 +1,69 @@
-//! The headers that mirror a modern message (2026-07-28, basic/transports/streamable-http#request-metadata). Knows headers and
-//! one message.
+//! What every request of 2026-07-28 carries: its `_meta`, and over HTTP the headers that mirror it. Knows one message.
 
-use crate::mock::server::{Call, Mock};
+use super::mock::era;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hyper::HeaderMap;
 use mcproof_protocol::Revision;
-use mcproof_protocol::error_code::HEADER_MISMATCH;
+use mcproof_protocol::error_code::{HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION};
 use serde_json::{Value, json};
 
-const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+pub(crate) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
-/// Checks all headers that mirror the message. What the message itself lacks is told later.
+/// Checks what a request says of itself (basic#_meta).
+///
+/// # Errors
+/// The error object; over HTTP it goes with status 400.
+pub(crate) fn check_meta(method: &str, params: &Value) -> Result<(), Value> {
+    let meta = |key: &str| params.get("_meta").and_then(|meta| meta.get(key));
+    let unsupported = |asked: &str| {
+        let data = json!({ "supported": [Revision::MODERN.as_str()], "requested": asked });
+        Err(json!({ "code": UNSUPPORTED_VERSION, "message": "Unsupported protocol version", "data": data }))
+    };
+    let invalid = |message: &str| Err(json!({ "code": INVALID_PARAMS, "message": message }));
+    let version = meta(VERSION);
+    if method == "initialize" && version.is_none() {
+        return unsupported(params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default());
+    }
+    let Some(version) = version.and_then(Value::as_str) else {
+        return invalid("`_meta` must have `io.modelcontextprotocol/protocolVersion`, a string");
+    };
+    if version != Revision::MODERN.as_str() {
+        return unsupported(version);
+    }
+    if !meta(CAPABILITIES).is_some_and(Value::is_object) {
+        return invalid("`_meta` must have `io.modelcontextprotocol/clientCapabilities`, an object");
+    }
+    if meta(LOG_LEVEL).is_some_and(|level| level.as_str().and_then(era::log_rank).is_none()) {
+        return invalid("unknown log level");
+    }
+    Ok(())
+}
+
+/// Checks all headers that mirror the message (basic/transports/streamable-http#request-metadata). What the message itself lacks is told
+/// later. `tool` finds the description of a tool.
 ///
 /// # Errors
 /// One is missing, malformed, or says something else: the error object.
-pub(super) fn check(mock: &Mock, call: &Call, headers: &HeaderMap) -> Result<(), Value> {
-    let Some(version) = call.meta(VERSION).and_then(Value::as_str) else { return Ok(()) };
+pub(crate) fn check_headers(tool: impl Fn(&str) -> Option<Value>, method: &str, params: &Value, headers: &HeaderMap) -> Result<(), Value> {
+    let Some(version) = params.get("_meta").and_then(|meta| meta.get(VERSION)).and_then(Value::as_str) else { return Ok(()) };
     mirrors(headers, "MCP-Protocol-Version", version)?;
     if version != Revision::MODERN.as_str() {
         return Ok(());
     }
-    mirrors(headers, "Mcp-Method", &call.method)?;
-    let name = match call.method.as_str() {
-        "tools/call" | "prompts/get" => call.params.get("name"),
-        "resources/read" => call.params.get("uri"),
+    mirrors(headers, "Mcp-Method", method)?;
+    let name = match method {
+        "tools/call" | "prompts/get" => params.get("name"),
+        "resources/read" => params.get("uri"),
         _ => return Ok(()),
     };
     if let Some(name) = name.filter(|name| name.is_string()) {
         encoded(headers, "Mcp-Name", name)?;
     }
-    match call.method.as_str() {
-        "tools/call" => parameters(mock, call, headers),
+    match method {
+        "tools/call" => parameters(tool, params, headers),
         _ => Ok(()),
     }
 }
@@ -46,10 +78,10 @@ fn mirrors(headers: &HeaderMap, header: &str, body: &str) -> Result<(), Value> {
 }
 
 /// The headers of the arguments that the tool marks with `x-mcp-header`.
-fn parameters(mock: &Mock, call: &Call, headers: &HeaderMap) -> Result<(), Value> {
-    let tool = call.params.get("name").and_then(Value::as_str).and_then(|name| mock.tool(name));
+fn parameters(tool: impl Fn(&str) -> Option<Value>, params: &Value, headers: &HeaderMap) -> Result<(), Value> {
+    let tool = params.get("name").and_then(Value::as_str).and_then(tool);
     let Some(tool) = tool else { return Ok(()) };
-    let arguments = call.params.get("arguments");
+    let arguments = params.get("arguments");
     for (name, schema) in tool["inputSchema"]["properties"].as_object().into_iter().flatten() {
         let Some(mark) = schema["x-mcp-header"].as_str() else { continue };
         let header = format!("Mcp-Param-{mark}");

@@ -1,0 +1,91 @@
+//! A proxy between a client and a server of different transports.
+
+use super::{Arguments, STARTUP, recording::Recording};
+use crate::conversation::{self, Interrupts, Watching};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output;
+use mcproof_client::{Endpoint, Guardian, ShutdownTimeouts, Target};
+use mcproof_record::Diagnostic;
+use mcproof_relay::proxy::{InwardBridge, OutwardBridge, RelayListener, Start};
+use std::net::SocketAddr;
+use url::Url;
+
+/// A client over stdio, and a server at a URL.
+pub(super) fn outward(arguments: &Arguments, url: &str, watching: Watching) -> Result<Exit, Failure> {
+    arguments.without_faults()?;
+    let (url, launch) = arguments.addressed(url)?;
+    let endpoint = Endpoint { url: url.clone(), headers: arguments.header.clone() };
+    let target = Target::Http { endpoint, kind: None, launch, locate: None };
+    let recording = Recording::begin(&arguments.recorded("http", url.to_string()), arguments.secrets(&target), watching)?;
+    let (network, limits, tap) = (arguments.network.network()?, arguments.network.limits().limits(), recording.tap().clone());
+    let ended = conversation::run(async {
+        let mut interrupts = Interrupts::new()?;
+        let bridge = OutwardBridge::new(&url, &arguments.header, limits, &network, &tap)
+            .map_err(|failure| Failure::bad_input("bad-url", failure.to_string()))?;
+        let server = tokio::select! {
+            server = arguments.start_http(&target, &tap, &network) => server?,
+            exit = interrupts.next() => return Ok(exit),
+        };
+        let carried = tokio::select! {
+            carried = bridge.carry(tokio::io::stdin(), tokio::io::stdout()) => carried,
+            exit = interrupts.next() => {
+                bridge.end_session().await;
+                return Ok(exit);
+            }
+        };
+        if let Some(server) = server {
+            server.close_within(ShutdownTimeouts::default()).await;
+        }
+        match carried {
+            // The client is gone, which is an end like any other.
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(Failure::new(Exit::Failed, Diagnostic::error("client-failed", format!("the pipes of the client failed: {error}"))))
+            }
+            _ => Ok(Exit::Passed),
+        }
+    })??;
+    match recording.finish(arguments.fail_on)? {
+        Exit::Passed => Ok(ended),
+        other => Ok(other),
+    }
+}
+
+/// Clients over HTTP, and a stdio server.
+pub(super) fn inward(arguments: &Arguments, address: SocketAddr, watching: Watching) -> Result<Exit, Failure> {
+    arguments.without_faults()?;
+    if !arguments.header.is_empty() {
+        return Err(Failure::bad_input("transport-mismatch", "`--header` requires a URL, but a command is reached over stdio"));
+    }
+    let launch = arguments.launch(None);
+    let secrets = arguments.secrets(&Target::Stdio(launch.clone()));
+    let recording = Recording::begin(&arguments.recorded("stdio", arguments.command.join(" ")), secrets, watching)?;
+    let bridge = InwardBridge::new(Start {
+        launch,
+        guardian: Guardian::of_whole_process(),
+        limits: arguments.network.limits().limits(),
+        patience: ShutdownTimeouts::default(),
+        tap: recording.tap().clone(),
+    });
+    conversation::run(async {
+        let mut interrupts = Interrupts::new()?;
+        let cannot = |error| Failure::bad_input("cannot-listen", format!("cannot listen on {address}: {error}"));
+        let listener = RelayListener::bind(address).await.map_err(cannot)?;
+        let own = Url::parse("http://127.0.0.1/mcp").map_err(|error| Failure::bad_input("bad-url", error.to_string()))?;
+        output::talk(&format!("mcproof proxy: listening on {}\n", listener.url_of(&own)));
+        if !listener.is_loopback() {
+            output::talk("warning: clients on other machines can use the server through this address\n");
+        }
+        let served = tokio::select! {
+            served = bridge.serve(listener) => match served {
+                Err(error) => Err(cannot(error)),
+                Ok(never) => match never {},
+            },
+            _ = interrupts.next() => Ok(()),
+        };
+        // No longer than a server may take to end.
+        let _ = tokio::time::timeout(STARTUP, bridge.close()).await;
+        served
+    })??;
+    recording.finish(arguments.fail_on)
+}
