@@ -38,6 +38,7 @@ use served::Served;
 use std::time::Duration;
 use tokio::sync::{SetOnce, oneshot};
 use tokio::time::timeout;
+use transport::Settled;
 use url::Url;
 
 /// Whoever keeps a modern client waiting for longer is started again for the next one.
@@ -368,7 +369,7 @@ async fn explore_web(check_options: &CheckOptions) -> Explored {
         }
     };
     let mut reached = served.as_ref().map_or_else(|| check_options.clone(), |served| served.check_options.clone());
-    let kind = transport::settle(&reached).await;
+    let Settled { kind, greeted } = transport::settle(&reached).await;
     revive(&mut served).await;
     transport::set(&mut reached.target, kind);
     let mut settled = check_options.clone();
@@ -376,6 +377,11 @@ async fn explore_web(check_options: &CheckOptions) -> Explored {
     let check_options = &settled;
     let HandshakeOutcome { mut conversations, found, unreachable } =
         converse(&reached, &EraSupport::default(), &mut served, oneshot::channel().0).await;
+    // What served a client before is there, whatever it does to the next ones.
+    let unreachable = unreachable.filter(|_| greeted.is_none());
+    if let (Some(greeted), None) = (greeted, found) {
+        conversations.insert(0, greeted);
+    }
     let tools = Tools::in_takes(&conversations, &check_options.calls);
     if let Some(found) = found {
         revive(&mut served).await;
@@ -429,7 +435,7 @@ async fn converse<'a>(
         }
     };
     let unreachable = match (&legacy.failure, &modern.failure) {
-        (Some(failure), Some(_)) if is_unreachable(failure) => legacy.failure.clone(),
+        (Some(failure), Some(_)) if is_unreachable(failure) && !was_served(&legacy.conversations) => legacy.failure.clone(),
         _ => None,
     };
     distinguish_eras(&mut legacy, &mut modern);
@@ -510,6 +516,11 @@ fn is_unreachable(failure: &ConnectFailure) -> bool {
         ConnectFailure::Unauthorized { .. } => false,
         _ => false,
     }
+}
+
+/// Whether `initialize` got a result.
+fn was_served(conversations: &[Conversation]) -> bool {
+    conversations.iter().any(|take| ConversationView::new(take).handshake().is_some())
 }
 
 /// Whether a server has sent nothing at all where its client listens, and has not exited.

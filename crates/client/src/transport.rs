@@ -171,11 +171,11 @@ pub(crate) trait Inbox: Send + Sync + 'static {
     /// exchange was opened for one.
     fn message(&self, bytes: &[u8], frame: FrameId, head: Option<&Arc<HttpHead>>, request: Option<&RequestId>);
 
-    /// A line has begun and its end lets wait. `note` records that, if it was not known.
-    fn line_begun(&self, note: &dyn Fn() -> FrameId);
+    /// A line has begun with these bytes and its end lets wait. `note` records that, if it was not known.
+    fn line_begun(&self, bytes: &[u8], note: &dyn Fn() -> FrameId);
 
-    /// An event has begun and its end lets wait. `note` records that, and says what is wrong with it so far.
-    fn event_begun(&self, exchange: ExchangeId, note: &dyn Fn() -> (FrameId, ViolationKind));
+    /// An event has begun with this content and its end lets wait. `note` records that, and says what is wrong with it so far.
+    fn event_begun(&self, exchange: ExchangeId, content: &[u8], note: &dyn Fn() -> (FrameId, ViolationKind));
 
     /// What had begun there has ended.
     fn event_ended(&self, exchange: ExchangeId);

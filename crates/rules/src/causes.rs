@@ -7,6 +7,7 @@ use super::http_messages::NO_ANSWERS_TO_GET;
 use super::jsonrpc::RESPONSES;
 use super::rule_definition::{Area, Judge, Judgment, Rule, Violation};
 use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
+use mcproof_analysis::HttpExchange;
 use mcproof_analysis::probes::PARALLEL_TOKEN;
 use mcproof_protocol::{error_code::INTERNAL_ERROR, methods};
 use mcproof_record::{Finding, FrameBody, FrameId, Judged, Opened, ProbeOutcome, RuleResult, Severity};
@@ -54,6 +55,8 @@ const HANDSHAKES: [&str; 2] = [methods::INITIALIZE, methods::SERVER_DISCOVER];
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Failure {
     Status(u16),
+    /// The connection ended without a response.
+    Closed,
     InternalError,
     Silence,
     /// How the process ended.
@@ -64,6 +67,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Status(status) => write!(formatter, "got status {status}"),
+            Self::Closed => write!(formatter, "got no response, because the connection was closed"),
             Self::InternalError => write!(formatter, "got the error {INTERNAL_ERROR}"),
             Self::Silence => write!(formatter, "got no response"),
             Self::End(how) => formatter.write_str(how),
@@ -94,20 +98,26 @@ fn outcomes<'c>(conversation: &'c ConversationView<'_>) -> Vec<Outcome<'c>> {
         }
         let Some(request) = pairing.requests.iter().position(|request| request.frame == wire_message.frame.id) else { continue };
         let reply = pairing.answer_to(request);
-        let response = wire_message.exchange.and_then(|id| conversation.exchanges.get(&id)?.response);
+        let exchange = wire_message.exchange.and_then(|id| conversation.exchanges.get(&id));
+        let response = exchange.and_then(|exchange| exchange.response);
+        let closed = exchange.and_then(|exchange| exchange.end).filter(|(_, broken)| broken.is_some() && response.is_none());
         let frames = [Some(wire_message.frame.id), response.map(|response| response.frame.id), reply.map(|reply| reply.frame)];
+        let frames = frames.into_iter().chain([closed.map(|(frame, _)| frame.id)]).flatten().collect();
         let probed = conversation.conversation.probes.iter().find(|probed| probed.contains(wire_message.frame.id));
         let failure = match (reply, response) {
             (_, Some(response)) if response.status >= 500 => Some(Failure::Status(response.status)),
             (Some(reply), _) if code(reply.value) == Some(INTERNAL_ERROR) => Some(Failure::InternalError),
+            // No handshake is in a session that may have ended.
+            (_, Some(response)) if response.status == 404 && method == methods::INITIALIZE => Some(Failure::Status(404)),
             // Refused for what else was wrong about it.
             (_, Some(response)) if !(200..300).contains(&response.status) => continue,
             (Some(_), _) => None,
+            (None, _) if closed.is_some() => Some(Failure::Closed),
             (None, _) if probed.is_some_and(|probed| probed.outcome == ProbeOutcome::Silent) => Some(Failure::Silence),
             // What became of it is told by how the conversation ended.
             (None, _) => continue,
         };
-        outcomes.push(Outcome { method, frames: frames.into_iter().flatten().collect(), failure });
+        outcomes.push(Outcome { method, frames, failure });
     }
     outcomes
 }
@@ -148,15 +158,33 @@ fn outage(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
     // The conversation that came furthest shows it best.
     let (conversation, best) = served_first.max_by_key(|(_, outcomes)| outcomes.len())?;
     let served: Vec<&str> = best.iter().take_while(|outcome| outcome.failure.is_none()).map(|outcome| outcome.method).collect();
+    // Over HTTP, one conversation follows the other: what an earlier one was served came before.
+    let follows = served.is_empty() && !conversations[*conversation].is_over("stdio");
+    let earlier = all.iter().take_while(|(position, _)| follows && position < conversation);
+    let earlier = earlier.flat_map(|(_, outcomes)| outcomes).filter(|outcome| outcome.failure.is_none());
+    let earlier: Vec<&str> = earlier.map(|outcome| outcome.method).collect();
     let methods: BTreeSet<&str> = failing().map(|outcome| outcome.method).collect();
-    let is_enough = if served.is_empty() { count > 1 } else { count >= LEAST_FAILING && methods.len() > 1 };
+    let is_enough = match (served.is_empty(), earlier.is_empty()) {
+        (true, true) => count > 1,
+        (true, false) => true,
+        (false, _) => count >= LEAST_FAILING && methods.len() > 1,
+    };
     if !is_enough {
         return None;
     }
-    let message = match served.as_slice() {
-        [] => format!("each of {count} ordinary requests {failure}"),
-        [only] => format!("`{only}` was served, and each of the {count} ordinary requests after it {failure}"),
-        [first, .., last] => {
+    let message = match (served.as_slice(), earlier.as_slice()) {
+        ([], []) => format!("each of {count} ordinary requests {failure}"),
+        ([], [before @ ..]) => {
+            let subject = match before {
+                [only] => format!("`{only}` was"),
+                several => format!("{} requests of an earlier session were", several.len()),
+            };
+            let later =
+                if count == 1 { "the next request".to_owned() } else { format!("each of the {count} ordinary requests after that") };
+            format!("{subject} served, and {later} {failure}")
+        }
+        ([only], _) => format!("`{only}` was served, and each of the {count} ordinary requests after it {failure}"),
+        ([first, .., last], _) => {
             let served = served.len();
             format!("{served} requests were served, `{first}` to `{last}`, and each of the {count} ordinary ones after them {failure}")
         }
@@ -164,7 +192,7 @@ fn outage(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
     let first = best.iter().position(|outcome| fails(&outcome)).unwrap_or_default();
     let shown = best[first.saturating_sub(1)..].iter().take(LEAST_FAILING);
     let frames: BTreeSet<FrameId> = shown.flat_map(|outcome| outcome.frames.iter().copied()).collect();
-    let was_up = !served.is_empty();
+    let was_up = !served.is_empty() || !earlier.is_empty();
     Some(ServerFailure { failure, was_up, message, conversation: *conversation, frames: frames.into_iter().collect() })
 }
 
@@ -211,6 +239,7 @@ fn goes_on(conversations: &[&ConversationView<'_>]) -> Judgment {
 pub(super) fn fold(results: &mut [RuleResult], conversations: &[ConversationView<'_>]) {
     let concerned: Vec<&ConversationView<'_>> = conversations.iter().filter(|one| one.conversation.opened != Opened::OtherEra).collect();
     fold_crossed(results, conversations);
+    fold_unreadable(results, conversations);
     let is_broken = |results: &[RuleResult], rule: &str| {
         results.iter().any(|result| result.rule == rule && matches!(result.judged, Judged::Broken { .. }))
     };
@@ -243,6 +272,38 @@ fn fold_crossed(results: &mut [RuleResult], conversations: &[ConversationView<'_
     for result in results.iter_mut().filter(|result| result.rule != cause) {
         findings(result).filter(|finding| is_of_two(finding)).for_each(|finding| finding.cause = Some(cause.to_owned()));
     }
+}
+
+/// The rules that tell that a body cannot be read, whatever it is about.
+const UNREADABLE_BODIES: [&str; 2] = ["http-body-length-is-correct", "http-body-is-utf8"];
+
+/// What a response says that cannot be read is not known: whatever else is found wrong with it follows from that.
+fn fold_unreadable(results: &mut [RuleResult], conversations: &[ConversationView<'_>]) {
+    for cause in UNREADABLE_BODIES {
+        let told = results.iter_mut().filter(|result| result.rule == cause).flat_map(findings).next();
+        if told.is_none() {
+            continue;
+        }
+        let unreadable: Vec<BTreeSet<FrameId>> = conversations.iter().map(unreadable_responses).collect();
+        for result in results.iter_mut().filter(|result| !UNREADABLE_BODIES.contains(&result.rule.as_str())) {
+            let follows = |finding: &&mut Finding| finding.frames.iter().any(|frame| unreadable[finding.conversation].contains(frame));
+            findings(result).filter(follows).for_each(|finding| finding.cause = Some(cause.to_owned()));
+        }
+        return;
+    }
+}
+
+/// The frames of responses with a body that broke off or is not UTF-8.
+fn unreadable_responses(conversation: &ConversationView<'_>) -> BTreeSet<FrameId> {
+    let is_unreadable = |exchange: &&HttpExchange<'_>| {
+        let is_broken = exchange.response.is_some() && exchange.end.is_some_and(|(_, broken)| broken.is_some());
+        is_broken || exchange.body.is_some_and(|(_, bytes)| std::str::from_utf8(bytes).is_err())
+    };
+    let frames = conversation.exchanges.values().filter(is_unreadable).flat_map(|exchange| {
+        let others = [exchange.body.map(|(frame, _)| frame.id), exchange.end.map(|(frame, _)| frame.id)];
+        exchange.response.map(|response| response.frame.id).into_iter().chain(others.into_iter().flatten())
+    });
+    frames.collect()
 }
 
 /// The first finding of the rule is the cause, and as severe as the worst that follows from it.
@@ -283,6 +344,10 @@ fn affected(conversation: &ConversationView<'_>, failure: &Failure) -> BTreeSet<
                 exchange.heads().into_iter().chain(others.into_iter().flatten())
             });
             frames.collect()
+        }
+        Failure::Closed => {
+            let failing = conversation.exchanges.values().filter(|exchange| exchange.response.is_none());
+            failing.flat_map(|exchange| [Some(exchange.request.id), exchange.end.map(|(frame, _)| frame.id)]).flatten().collect()
         }
         Failure::InternalError => {
             let failing = conversation.from_server().filter(|wire_message| code(&wire_message.value) == Some(INTERNAL_ERROR));
@@ -344,6 +409,38 @@ mod tests {
         check(&[&down, &[initialized.clone(), failing(2, "tools/list"), served(3, "ping")]], None);
         check(&[&[initialized, served(2, "ping")]], None);
         check(&[&[failing(1, "initialize")], &[failing(1, "initialize")]], None);
+    }
+
+    #[test]
+    fn over_http_an_earlier_session_shows_that_the_server_was_there() {
+        let asked = |method: &str, head: &str, body: &str| {
+            let request = format!("> POST /mcp\n> {{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{{}}}}\n");
+            format!("{request}{head}\n{body}")
+        };
+        let check = |conversations: &[String], expected: Option<&str>| {
+            let recorded: Vec<Conversation> = conversations.iter().map(|text| example::read(text, "http", "2025-11-25")).collect();
+            let conversations: Vec<ConversationView<'_>> = recorded.iter().map(ConversationView::new).collect();
+            let told = match judge_one(&RULES[0], &conversations, Strictness::Tolerant).judged {
+                Judged::Broken { findings } => Some(findings[0].message.clone()),
+                _ => None,
+            };
+            assert_eq!(told.as_deref(), expected);
+        };
+        let served = asked("initialize", "< 200 content-type: application/json", r#"< {"jsonrpc":"2.0","id":1,"result":{}}"#);
+        let status = |status: &str| asked("initialize", &format!("< {status}"), "");
+        let closed = asked("initialize", "! broken connection reset", "");
+        let told = "`initialize` was served, and each of the 2 ordinary requests after that got status 500";
+        check(&[served.clone(), status("500"), status("500")], Some(told));
+        let told = "`initialize` was served, and the next request got status 404";
+        check(&[served.clone(), status("404")], Some(told));
+        let told = "`initialize` was served, and the next request got no response, because the connection was closed";
+        check(&[served.clone(), closed.clone()], Some(told));
+        // A handshake that is refused for what it is.
+        check(&[served.clone(), status("400")], None);
+        // What was not served before is no outage, and what is served afterwards is none either.
+        check(&[status("500"), status("500")], None);
+        let listed = asked("tools/list", "< 200 content-type: application/json", r#"< {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#);
+        check(&[served, closed.clone(), format!("{closed}\n{listed}")], None);
     }
 
     #[test]

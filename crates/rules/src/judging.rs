@@ -4,7 +4,7 @@ use super::lifecycle::{COULD_NOT_BE_READ, WANTS_AUTHORIZATION};
 use super::{ConversationView, Judge, Judgment, Rule, Violation, causes};
 use mcproof_protocol::{Era, Revision};
 use mcproof_record::{Conversation, Direction, Finding, Frame, FrameBody, Judged, Opened, RuleResult, Severity, without_numbers};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
@@ -243,13 +243,17 @@ fn finding(rule: &Rule, judged: &Conversation, conversation: usize, violation: V
     })
 }
 
-/// Messages of several conversations that differ only in numbers are reported once, with the evidence of the first.
+/// Messages of several conversations that differ only in numbers, or of which a later one names nothing that the first does not
+/// name, are reported once, with the evidence of the first.
 fn without_repetitions(findings: Vec<Finding>) -> Vec<Finding> {
-    let (mut kept, mut messages) = (Vec::new(), HashSet::new());
+    let (mut kept, mut messages) = (Vec::<Finding>::new(), HashSet::new());
     let mut recorded: HashMap<String, HashSet<usize>> = HashMap::new();
     for finding in findings {
         let elsewhere = recorded.entry(without_numbers(&finding.message)).or_default();
         if elsewhere.iter().any(|take| *take != finding.conversation) || messages.contains(&finding.message) {
+            continue;
+        }
+        if kept.iter().any(|one| one.conversation != finding.conversation && names_all(&one.message, &finding.message)) {
             continue;
         }
         elsewhere.insert(finding.conversation);
@@ -257,6 +261,45 @@ fn without_repetitions(findings: Vec<Finding>) -> Vec<Finding> {
         kept.push(finding);
     }
     kept
+}
+
+/// Whether two messages say the same, and each list of what is in backquotes in `first` holds that in `second`, or more than it
+/// shows.
+fn names_all(first: &str, second: &str) -> bool {
+    let ((texts, lists), (other_texts, other_lists)) = (Subjects::in_message(first), Subjects::in_message(second));
+    texts == other_texts && lists.iter().zip(&other_lists).all(|(one, other)| one.holds(other))
+}
+
+/// A list in a message: `a`, `b` and 3 more.
+#[derive(Debug, Default)]
+struct Subjects<'m> {
+    shown: BTreeSet<&'m str>,
+    has_more: bool,
+}
+
+impl<'m> Subjects<'m> {
+    /// What stands between the lists of a message, and the lists.
+    fn in_message(message: &'m str) -> (Vec<&'m str>, Vec<Self>) {
+        let (mut texts, mut lists) = (Vec::new(), Vec::<Self>::new());
+        for (position, part) in message.split('`').enumerate() {
+            let goes_on = texts.len() == lists.len();
+            match (position % 2, lists.last_mut()) {
+                (1, Some(list)) if goes_on => _ = list.shown.insert(part),
+                (1, _) => lists.push(Self { shown: BTreeSet::from([part]), has_more: false }),
+                (_, Some(_)) if matches!(part, ", " | " and ") => {}
+                (_, Some(list)) if part.starts_with(" and ") && part.contains(" more") => {
+                    list.has_more = true;
+                    texts.push(part.split_once(" more").map_or(part, |(_, rest)| rest));
+                }
+                _ => texts.push(part),
+            }
+        }
+        (texts, lists)
+    }
+
+    fn holds(&self, other: &Self) -> bool {
+        self.has_more && self.shown.len() > 1 || !other.has_more && other.shown.is_subset(&self.shown)
+    }
 }
 
 /// Where a law of a revision can be read.
@@ -288,6 +331,21 @@ mod tests {
 
     const HTTP: (&str, &str) = ("http", "2025-11-25");
     const STDIO: (&str, &str) = ("stdio", "2025-11-25");
+
+    #[test]
+    fn a_list_of_subjects_covers_its_parts_and_no_other_sentence() {
+        let check = |first: &str, second: &str, expected: bool| assert_eq!(names_all(first, second), expected, "{first} / {second}");
+        let all = "the result of `a`, `b`, `c`, `d` and 5 more has no `resultType`";
+        check(all, "the result of `a` has no `resultType`", true);
+        check(all, "the result of `e` and `a` has no `resultType`", true);
+        check(all, "the result of `e`, `f`, `g`, `a` and 2 more has no `resultType`", true);
+        check(all, "the result of `a` has no `ttlMs`", false);
+        check(all, "the result of `a` has the `resultType` \"done\"", false);
+        check("the result of `a` and `b` has no `x`", "the result of `a` has no `x`", true);
+        check("the result of `a` and `b` has no `x`", "the result of `c` has no `x`", false);
+        check("the result of `a` has no `x`", "the result of `a` and `b` has no `x`", false);
+        check("tool `echo`: a call succeeded", "tool `add`: a call succeeded", false);
+    }
 
     #[test]
     fn a_server_that_limits_how_often_it_is_asked_breaks_no_law() {

@@ -55,8 +55,11 @@ pub async fn open_bare(
     let connection = match kind {
         Transport::Sse => {
             let opened = SseConnection::open(&endpoint, options.limits, &network, None, faults, tap, inbox);
-            let opened = timeout(opening.budget, opened).await;
-            let opened = opened.map_err(|_| ConnectFailure::SseTimedOut { after: opening.budget, faults: dispatcher.faults() })?;
+            let opened = tokio::select! {
+                opened = timeout(opening.budget, opened) => opened.ok(),
+                () = dispatcher.lacks_end_of_first_event() => None,
+            };
+            let opened = opened.ok_or_else(|| ConnectFailure::SseTimedOut { after: opening.budget, faults: dispatcher.faults() })?;
             Connection::Sse(opened?)
         }
         _ => Connection::Http(HttpConnection::new(&endpoint, options.limits, &network, None, faults, tap, inbox)?),

@@ -63,6 +63,8 @@ struct DispatcherState {
     open_line: Option<FrameId>,
     /// The same of events, by their exchanges.
     open_events: HashMap<ExchangeId, Fault>,
+    /// What has begun and not ended holds whole messages: only its end is missing.
+    lacks_only_end: bool,
     /// Answers to what was sent as it stood and is waited for by nobody.
     unawaited: Unawaited,
     /// Ids that were not ours, of what was sent as it stood.
@@ -104,6 +106,13 @@ fn meant_by_text(id: &RequestId, pending: &mut HashMap<RequestId, AwaitedRequest
     let RequestId::Text(text) = id else { return None };
     let number = text.parse().ok().filter(|number: &i64| number.to_string() == *text && !pending.contains_key(id))?;
     Some((number, pending.remove(&RequestId::Number(number))?))
+}
+
+/// Whether these bytes are one JSON object or several, the last of which has ended.
+fn is_whole(bytes: &[u8]) -> bool {
+    let text = bytes.trim_ascii();
+    matches!(text, [b'{', .., b'}'])
+        && serde_json::Deserializer::from_slice(text).into_iter::<serde::de::IgnoredAny>().all(|value| value.is_ok())
 }
 
 /// The progress of a request.
@@ -288,7 +297,8 @@ impl Dispatcher {
     /// like a whole message while only one answer is missing.
     fn meant(&self, malformed: &Malformed, bytes: &[u8], request: Option<&RequestId>) -> Option<AwaitedRequest> {
         let mut state = self.state();
-        let looks_whole = || matches!(bytes.trim_ascii(), [b'{', .., b'}']);
+        let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+        let looks_whole = || matches!(text.trim_ascii(), [b'{', .., b'}']);
         // The SDKs skip what names no request, such as a log record: then the response may still come.
         // What is too large to be read can be anything, and nobody waits for more of it.
         let is_out_of_bounds = matches!(malformed.flaw, jsonrpc::Flaw::TooDeep(_) | jsonrpc::Flaw::TooManyValues(_));
@@ -325,10 +335,33 @@ impl Dispatcher {
         self.strayed.notify_waiters();
     }
 
+    /// Something has begun and not ended, of which no more than the end may be missing.
+    fn has_begun(&self, state: &mut DispatcherState, lacks_only_end: bool) {
+        if self.misled.is_some() && lacks_only_end && !state.lacks_only_end {
+            state.lacks_only_end = true;
+            self.strayed.notify_waiters();
+        }
+    }
+
+    /// Returns when what begins an event stream has come without its end, and that does not follow either.
+    pub(super) async fn lacks_end_of_first_event(&self) {
+        let Some(misled) = self.misled else { return std::future::pending().await };
+        loop {
+            let strayed = self.strayed.notified();
+            if self.state().lacks_only_end {
+                tokio::time::sleep(misled).await;
+                if self.state().lacks_only_end {
+                    return;
+                }
+            }
+            strayed.await;
+        }
+    }
+
     /// Whether as many responses that fit nothing have come since a request as there are open ones: its own may be among them.
     fn is_misled(&self, request: &RequestId) -> bool {
         let state = self.state();
-        state.pending.get(request).is_some_and(|pending| pending.strays >= state.pending.len())
+        state.pending.get(request).is_some_and(|pending| state.lacks_only_end || pending.strays >= state.pending.len())
     }
 
     fn notified(&self, notification: Notification, bytes: usize) {
@@ -372,15 +405,19 @@ impl Dispatcher {
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl Inbox for Dispatcher {
-    fn line_begun(&self, note: &dyn Fn() -> FrameId) {
+    fn line_begun(&self, bytes: &[u8], note: &dyn Fn() -> FrameId) {
         let mut state = self.state();
         if state.open_line.is_none() {
             state.open_line = Some(note());
         }
+        self.has_begun(&mut state, is_whole(bytes));
     }
 
-    fn event_begun(&self, exchange: ExchangeId, note: &dyn Fn() -> (FrameId, ViolationKind)) {
+    fn event_begun(&self, exchange: ExchangeId, content: &[u8], note: &dyn Fn() -> (FrameId, ViolationKind)) {
         let mut state = self.state();
+        // What begins an HTTP+SSE stream is no message.
+        let is_endpoint = state.next == 0 && !content.is_empty() && !content.starts_with(b"{");
+        self.has_begun(&mut state, is_endpoint || is_whole(content));
         if state.open_events.len() < MAX_STORED {
             state.open_events.entry(exchange).or_insert_with(|| {
                 let (frame, kind) = note();
@@ -390,7 +427,9 @@ impl Inbox for Dispatcher {
     }
 
     fn event_ended(&self, exchange: ExchangeId) {
-        self.state().open_events.remove(&exchange);
+        let mut state = self.state();
+        state.open_events.remove(&exchange);
+        state.lacks_only_end = false;
     }
 
     fn lost(&self, frame: FrameId, kind: ViolationKind, content: &[u8], request: Option<&RequestId>) {
@@ -404,7 +443,9 @@ impl Inbox for Dispatcher {
     }
 
     fn message(&self, bytes: &[u8], frame: FrameId, head: Option<&Arc<HttpHead>>, request: Option<&RequestId>) {
-        self.state().open_line = None;
+        let mut state = self.state();
+        (state.open_line, state.lacks_only_end) = (None, false);
+        drop(state);
         match jsonrpc::parse_within(bytes, self.limits) {
             // A refused request may be explained in any form; the status says it all (2025-11-25, transports, sending
             // messages: the body of an error status may, not must, be a JSON-RPC error).
@@ -413,6 +454,9 @@ impl Inbox for Dispatcher {
             Err(malformed) => {
                 if let Some(pending) = self.meant(&malformed, bytes, request) {
                     let _ = pending.answer.send(Err(CallFailure::NotAnAnswer(malformed.clone())));
+                } else if head.is_some() || bytes.trim_ascii() == b"}" {
+                    // An event is meant to be a message, and so is what ends with such a line.
+                    self.stray(&mut self.state());
                 }
                 self.fault(frame, ViolationKind::Malformed(malformed));
             }

@@ -344,34 +344,39 @@ impl<'a> Opening<'a> {
         let network = self.network();
         let bearer = authorizer.as_ref().map(|authorizer| authorizer.bearer());
         let mut attempts = Attempts::default();
-        let deadline = Instant::now() + self.budget;
+        let began = Instant::now();
+        let deadline = began + self.budget;
         let mut pauses = RetryPauses::default();
         let opened = loop {
             let token = bearer.and_then(Bearer::token);
             let inbox = Arc::clone(&dispatcher) as _;
             let opening =
                 SseConnection::open(endpoint, self.options.limits, &network, bearer, self.options.faults.as_ref(), self.tap, inbox);
-            match (timeout_at(deadline, opening).await, &authorizer) {
-                (Ok(Err(failure)), _) if self.is_starting(spawned.as_ref(), StartupError::of_stream(&failure)) => pauses.next().await,
-                (Ok(Err(SseFailure::NoStream(head))), Some(authorizer)) if wants_authorization(&head) => {
+            let opened = tokio::select! {
+                opened = timeout_at(deadline, opening) => opened.ok(),
+                () = dispatcher.lacks_end_of_first_event() => None,
+            };
+            match (opened, &authorizer) {
+                (Some(Err(failure)), _) if self.is_starting(spawned.as_ref(), StartupError::of_stream(&failure)) => pauses.next().await,
+                (Some(Err(SseFailure::NoStream(head))), Some(authorizer)) if wants_authorization(&head) => {
                     let answered = authorizer.answer("the event stream", &head, token.as_ref(), &mut attempts).await;
                     if let Err(failure) = answered {
-                        break Ok(Err(SseFailure::Unauthorized { head, failure }));
+                        break Some(Err(SseFailure::Unauthorized { head, failure }));
                     }
                 }
                 (opened, _) => break opened,
             }
         };
         let failure = match opened {
-            Ok(Ok(connection)) => {
+            Some(Ok(connection)) => {
                 let attempt = self.attempt(Connection::Sse(connection), authorizer, dispatcher, queue);
                 return match self.initialize(&attempt, Transport::Sse, spawned.as_ref()).await {
                     Ok(handshake) => Ok(self.session(attempt, spawned, handshake)),
                     Err(failure) => Err(self.failed(attempt, spawned, failure).await),
                 };
             }
-            Ok(Err(failure)) => failure.into(),
-            Err(_) => ConnectFailure::SseTimedOut { after: self.budget, faults: dispatcher.faults() },
+            Some(Err(failure)) => failure.into(),
+            None => ConnectFailure::SseTimedOut { after: began.elapsed(), faults: dispatcher.faults() },
         };
         Err(self.blame_process(spawned, failure, "its HTTP+SSE stream was open").await)
     }

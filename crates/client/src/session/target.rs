@@ -84,8 +84,9 @@ pub struct ConnectOptions {
     /// Declared as well, for what [`super::Session::set_client_responses`] will say later; until then it is refused.
     pub later_answers: Answers,
     pub guardian: Guardian,
-    /// How long a request is still waited for once as many responses as there are open requests have come with ids that fit
-    /// none of them. Not set, as long as for any other.
+    /// How long a request is still waited for once as many responses as there are open requests have come that fit none of
+    /// them, or once a whole message has come of which only the end is missing: its line feed, or the blank line of its
+    /// event. Not set, as long as for any other.
     pub misled: Option<Duration>,
     /// What is done to the messages of the session on their way.
     pub faults: Option<FaultInjector>,

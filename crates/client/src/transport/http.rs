@@ -434,12 +434,9 @@ impl Exchanger {
     fn tell_begun(&self, inbox: &dyn Inbox, exchange: ExchangeId, parser: &EventParser) {
         let Some(event) = parser.begun() else { return };
         let Some(flaw) = event.flaw() else { return };
-        let shown = match &flaw {
-            EventFlaw::NoData(line) => excerpt(line),
-            EventFlaw::Unfinished => excerpt(event.data.as_deref().unwrap_or_default()),
-        };
-        let text = format!("an event of {} bytes has no blank line so far: {shown}", parser.pending());
-        inbox.event_begun(exchange, &|| (self.tap.note(text.clone()), fault_of(&flaw)));
+        let content = content_of(&event, &flaw);
+        let text = format!("an event of {} bytes has no blank line so far: {}", parser.pending(), excerpt(content));
+        inbox.event_begun(exchange, content, &|| (self.tap.note(text.clone()), fault_of(&flaw)));
     }
 
     fn not_decoded(&self, failure: &DecodeFailure) -> Broken {
@@ -807,17 +804,21 @@ impl Shared {
 /// Hands the message in an event to the inbox, if clients would read it (WHATWG HTML, dispatch of an event).
 pub(crate) fn deliver(inbox: &dyn Inbox, event: &Event, frame: FrameId, head: &Arc<HttpHead>, request: Option<&RequestId>) {
     if let Some(flaw) = event.flaw() {
-        let content = match &flaw {
-            EventFlaw::NoData(line) => &line[memchr::memchr(b'{', line).unwrap_or_default()..],
-            EventFlaw::Unfinished => event.data.as_deref().unwrap_or_default(),
-        };
-        return inbox.lost(frame, fault_of(&flaw), content, request);
+        return inbox.lost(frame, fault_of(&flaw), content_of(event, &flaw), request);
     }
     // Without data it is a comment, or only moves the position.
     let Some(data) = event.data.as_ref().filter(|data| !data.is_empty()) else { return };
     match event.name.as_deref() {
         None | Some("" | "message") => inbox.message(data, frame, Some(head), request),
         Some(name) => inbox.lost(frame, ViolationKind::OtherEvent(name.to_owned()), data, request),
+    }
+}
+
+/// What an event with this flaw seems to say.
+fn content_of<'e>(event: &'e Event, flaw: &'e EventFlaw) -> &'e [u8] {
+    match flaw {
+        EventFlaw::NoData(line) => &line[memchr::memchr(b'{', line).unwrap_or_default()..],
+        EventFlaw::Unfinished => event.data.as_deref().unwrap_or_default(),
     }
 }
 

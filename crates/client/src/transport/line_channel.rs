@@ -224,7 +224,7 @@ async fn deliver_lines(reader: &mut LineReader<impl AsyncRead + Unpin>, tap: &Ta
             // Told once for a line: a message that is written slowly is legal, one that never ends explains a silence.
             if let Some(begun) = reader.begun() {
                 let shown = String::from_utf8_lossy(&begun[..begun.len().min(SHOWN_OF_OPEN_LINE)]);
-                inbox.line_begun(&|| tap.note(format!("a line of {} bytes has no line feed so far: {shown}", begun.len())));
+                inbox.line_begun(begun, &|| tap.note(format!("a line of {} bytes has no line feed so far: {shown}", begun.len())));
             }
             continue;
         };
