@@ -292,6 +292,49 @@ fn a_server_that_is_reached_at_a_wrong_path_is_told_so_and_little_else() {
 }
 
 #[test]
+fn a_server_that_serves_only_its_first_request_is_one_finding() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/first_only.py");
+    let closed = "because the connection was closed";
+    // With the transport left open, the first request is the one that finds it out.
+    let rows = [
+        ("500", "auto", "got status 500"),
+        ("500", "http", "got status 500"),
+        ("404", "auto", "got status 404"),
+        ("close", "auto", closed),
+        ("close", "http", closed),
+    ];
+    for (how, transport, told) in rows {
+        let server = server.to_str().unwrap();
+        let arguments = ["check", "--transport", transport, "http://127.0.0.1:${port}/mcp", "--", "python3", server, how, "${port}"];
+        let (code, stdout, stderr) = said(mcproof(folder.path(), &arguments));
+        assert_eq!(code, Some(1), "{stdout}{stderr}");
+        for part in ["error: `initialize` was served, and ", told, "requests-continue-to-be-served", "follow from", "1 failure, "] {
+            assert!(stdout.contains(part), "{how} {transport}: {part:?} is not in\n{stdout}");
+        }
+        assert_eq!(stdout.matches("error: ").count(), 1, "{how} {transport}: {stdout}");
+    }
+}
+
+#[test]
+fn a_message_of_which_only_the_end_is_missing_is_told_and_not_awaited() {
+    let folder = tempfile::tempdir().unwrap();
+    let unterminated = r#"read line; printf '{"jsonrpc":"2.0","id":1,"result":{}}'; exec sleep 60"#;
+    let spread = r#"read line; printf '{\n"jsonrpc":"2.0","id":1,\n"result":{}\n}\n'; exec sleep 60"#;
+    let marked = r#"read line; printf '\357\273\277{"jsonrpc":"2.0","id":1,"result":{}}\n'; exec sleep 60"#;
+    let servers = [(unterminated, "stdio-line-is-terminated"), (spread, "stdio-message-on-one-line"), (marked, "stdio-has-no-bom")];
+    for (script, rule) in servers {
+        let (code, stdout, stderr) = said(mcproof(folder.path(), &["check", "--json", "--", "sh", "-c", script]));
+        assert_eq!(code, Some(1), "{stdout}{stderr}");
+        let report: Value = serde_json::from_str(&stdout).unwrap();
+        let is_broken = |ruling: &Value| ruling["rule"] == rule && ruling["judged"]["verdict"] == "broken";
+        assert!(report["rules"].as_array().unwrap().iter().any(is_broken), "{rule}: {report}");
+        // A wait that lasts until the connect timeout says so.
+        assert!(!stdout.contains("within 30 s"), "{rule}: {}", report["gaps"]);
+    }
+}
+
+#[test]
 fn the_last_words_of_a_server_are_its_error_and_say_what_to_set() {
     let folder = tempfile::tempdir().unwrap();
     let script = "printf 'Error: API_KEY is not set\\n    at main.js:3\\n\\nNode.js v20\\n' >&2; exit 1";

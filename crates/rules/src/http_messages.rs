@@ -105,10 +105,16 @@ fn of_bodies(seen: usize, violation: Option<Violation>) -> Judgment {
     if seen == 0 { Judgment::NotApplicable(NO_BODIES.into()) } else { Judgment::from_violations(violation.into_iter().collect()) }
 }
 
+/// How compressed data begins (RFC 1952, section 2.3.1).
+const GZIP: &[u8] = b"\x1f\x8b";
+
 fn bodies_are_utf8(conversation: &ConversationView<'_>) -> Judgment {
     let bodies: Vec<_> = json_bodies(conversation).collect();
     let violation = bodies.iter().find_map(|(frame, body)| {
         let error = std::str::from_utf8(body).err()?;
+        if body.starts_with(GZIP) {
+            return Some(Violation::new("a body is compressed with gzip, and its response has no `Content-Encoding: gzip`", [*frame]));
+        }
         let at = error.valid_up_to();
         let around = excerpt(&body[at.saturating_sub(20)..(at + 20).min(body.len())]);
         Some(Violation::new(format!("byte {at} of a body, 0x{:02x}, is not valid UTF-8: `{around}`", body[at]), [*frame]))

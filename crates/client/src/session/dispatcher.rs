@@ -170,15 +170,13 @@ impl Waiting {
     pub(super) async fn answer(&mut self, deadline: Deadline) -> Option<Result<Reply<Json>, CallFailure>> {
         let end = deadline.maximum.map(|maximum| self.began + maximum);
         let mut heard = self.began;
-        let mut hopeless = None;
+        let mut hopeless: Option<Instant> = None;
         loop {
             // It hears of what comes from here on, so that it is looked for afterwards.
             let strayed = self.dispatcher.misled.map(|misled| (self.dispatcher.strayed.notified(), misled));
-            if let Some((_, misled)) = &strayed
-                && self.dispatcher.is_misled(&self.id)
-            {
-                hopeless.get_or_insert_with(|| Instant::now() + *misled);
-            }
+            // What lacked its end may have got it meanwhile: then the wait is as long as any other.
+            let misled = strayed.as_ref().map(|(_, misled)| *misled).filter(|_| self.dispatcher.is_misled(&self.id));
+            hopeless = misled.map(|misled| hopeless.unwrap_or_else(|| Instant::now() + misled));
             let next = heard + deadline.idle;
             let next = [Some(next), end, hopeless].into_iter().flatten().min().unwrap_or(next);
             tokio::select! {
@@ -343,6 +341,12 @@ impl Dispatcher {
         }
     }
 
+    fn has_ended(&self, state: &mut DispatcherState) {
+        if std::mem::take(&mut state.lacks_only_end) {
+            self.strayed.notify_waiters();
+        }
+    }
+
     /// Returns when what begins an event stream has come without its end, and that does not follow either.
     pub(super) async fn lacks_end_of_first_event(&self) {
         let Some(misled) = self.misled else { return std::future::pending().await };
@@ -429,7 +433,7 @@ impl Inbox for Dispatcher {
     fn event_ended(&self, exchange: ExchangeId) {
         let mut state = self.state();
         state.open_events.remove(&exchange);
-        state.lacks_only_end = false;
+        self.has_ended(&mut state);
     }
 
     fn lost(&self, frame: FrameId, kind: ViolationKind, content: &[u8], request: Option<&RequestId>) {
@@ -444,7 +448,8 @@ impl Inbox for Dispatcher {
 
     fn message(&self, bytes: &[u8], frame: FrameId, head: Option<&Arc<HttpHead>>, request: Option<&RequestId>) {
         let mut state = self.state();
-        (state.open_line, state.lacks_only_end) = (None, false);
+        state.open_line = None;
+        self.has_ended(&mut state);
         drop(state);
         match jsonrpc::parse_within(bytes, self.limits) {
             // A refused request may be explained in any form; the status says it all (2025-11-25, transports, sending
