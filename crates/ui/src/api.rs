@@ -5,7 +5,7 @@ use crate::apps::{NewView, Opened};
 use crate::hub::{Hub, HubFailure};
 use crate::requests::{self, Message, Outcome, Request};
 use crate::spec::{NewTest, SavedTest, ServerSpec, SuiteChange, check_choices};
-use crate::{asks, assets, check, connection, stream, tests};
+use crate::{asks, assets, check, connection, stream, test_runs};
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -179,14 +179,14 @@ struct Run {
 
 async fn run_tests(State(hub): Shared, Json(Run { filter }): Json<Run>) -> Result<Json<Value>, Refused> {
     let runner = hub.runner().ok_or_else(|| Refused(StatusCode::NOT_FOUND, "there are no tests here".to_owned()))?;
-    match tests::start(&hub, runner, filter) {
+    match test_runs::start(&hub, runner, filter) {
         true => Ok(Json(json!({}))),
         false => Err(Refused(StatusCode::CONFLICT, "tests are running already".to_owned())),
     }
 }
 
 async fn stop_tests(State(hub): Shared) -> Json<Value> {
-    tests::stop(&hub);
+    test_runs::stop(&hub);
     Json(json!({}))
 }
 

@@ -4,7 +4,7 @@
 use crate::asks::Ask;
 use crate::connection::{Connection, Frames, Recorded, Status};
 use crate::spec::{Connector, KnownServer, ServerSpec};
-use crate::tests::{TestRunner, Tests};
+use crate::test_runs::{TestRunner, Tests};
 use mcproof_client::{Tap, TapBounds};
 use mcproof_record::{Diagnostic, Frame, Transcript};
 use serde::Serialize;
@@ -200,10 +200,10 @@ impl Hub {
     }
 
     pub(crate) async fn close_all(self: &Arc<Self>) {
-        crate::tests::stop(self);
+        crate::test_runs::stop(self);
         let ids: Vec<u64> = self.state().connections.iter().map(|connection| connection.id).collect();
         futures_util::future::join_all(ids.into_iter().map(|id| crate::connection::close(self, id))).await;
-        crate::tests::ended(self).await;
+        crate::test_runs::ended(self).await;
     }
 }
 

@@ -12,12 +12,12 @@ mod hub;
 mod requests;
 mod spec;
 mod stream;
-mod tests;
+mod test_runs;
 mod viewer;
 
 pub use access::{Access, AccessFailure, Token};
 pub use spec::{Connector, KnownServer, NewTest, Prepared, SavedTest, ServerSpec, SuiteChange};
-pub use tests::TestRunner;
+pub use test_runs::TestRunner;
 pub use viewer::{ShownSession, Viewer};
 
 use axum::Router;
@@ -71,7 +71,7 @@ impl Inspector {
         }
         if let Some(runner) = tests {
             hub.set_tests(Arc::clone(&runner));
-            tests::start(&hub, runner, None);
+            test_runs::start(&hub, runner, None);
         }
         for server in servers {
             let id = hub.add(server);
