@@ -142,7 +142,7 @@ impl Tap {
         }
     }
 
-    /// Like [`Tap::excuse`], for a frame that is there.
+    /// Marks a frame that is there as our own doing, not the server's.
     pub fn excuse_frame(&self, frame: FrameId) {
         self.shared.is_disturbed.store(true, Ordering::Relaxed);
         self.excused().frames.insert(frame);

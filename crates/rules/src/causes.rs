@@ -87,6 +87,8 @@ struct Outcome<'c> {
 fn outcomes<'c>(conversation: &'c ConversationView<'_>) -> Vec<Outcome<'c>> {
     let pairing = Pairing::of(conversation);
     let end = first_abuse(conversation);
+    // Where the process ended, that is why its connections were closed.
+    let is_alive = death(conversation).is_none();
     let mut outcomes = Vec::new();
     for wire_message in
         conversation.from_client().filter(|wire_message| wire_message.is_request() && end.is_none_or(|end| wire_message.frame.id < end))
@@ -112,7 +114,7 @@ fn outcomes<'c>(conversation: &'c ConversationView<'_>) -> Vec<Outcome<'c>> {
             // Refused for what else was wrong about it.
             (_, Some(response)) if !(200..300).contains(&response.status) => continue,
             (Some(_), _) => None,
-            (None, _) if closed.is_some() => Some(Failure::Closed),
+            (None, _) if closed.is_some() && is_alive => Some(Failure::Closed),
             (None, _) if probed.is_some_and(|probed| probed.outcome == ProbeOutcome::Silent) => Some(Failure::Silence),
             // What became of it is told by how the conversation ended.
             (None, _) => continue,
@@ -174,7 +176,7 @@ fn outage(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
     }
     let message = match (served.as_slice(), earlier.as_slice()) {
         ([], []) => format!("each of {count} ordinary requests {failure}"),
-        ([], [before @ ..]) => {
+        ([], before) => {
             let subject = match before {
                 [only] => format!("`{only}` was"),
                 several => format!("{} requests of an earlier session were", several.len()),

@@ -39,7 +39,6 @@ pub(super) const RULES: &[Rule] = &[
             ("Python", "`TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_origins=[...])`"),
             ("rmcp", "`StreamableHttpServerConfig` with `allowed_origins`"),
         ],
-        ..Rule::DEFAULT
     },
     Rule {
         id: "host-is-validated",
@@ -55,7 +54,6 @@ pub(super) const RULES: &[Rule] = &[
             ("TypeScript", "`enableDnsRebindingProtection: true` with `allowedHosts`, or `createMcpExpressApp()`"),
             ("Python", "`TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_hosts=[...])`"),
         ],
-        ..Rule::DEFAULT
     },
     Rule {
         id: "origin-absent-is-accepted",

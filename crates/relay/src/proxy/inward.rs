@@ -99,9 +99,10 @@ impl InwardBridge {
 
     /// Ends all servers.
     pub async fn close(&self) {
-        let all: Vec<Arc<StdioServer>> = self.sessions().drain().map(|(_, server)| server).chain(self.shared.lock().await.take()).collect();
+        let shared = self.shared.lock().await.take();
+        let sessions: Vec<Arc<StdioServer>> = self.sessions().drain().map(|(_, server)| server).collect();
         let mut ends = JoinSet::new();
-        for server in all {
+        for server in sessions.into_iter().chain(shared) {
             ends.spawn(async move { server.end().await });
         }
         while ends.join_next().await.is_some() {}

@@ -133,6 +133,13 @@ const KEYS: &[(&str, &[(&str, Effect)])] = &[
         &[
             ("latency", Nothing),
             ("throttle", Nothing),
+            ("drip", Nothing),
+            ("cut", Nothing),
+            ("list_changes", Nothing),
+            ("buffer", Nothing),
+            ("idle_cut", Nothing),
+            ("end_session", Nothing),
+            ("expire_token", Nothing),
             ("status", Nothing),
             ("drop", Nothing),
             ("duplicate", Nothing),

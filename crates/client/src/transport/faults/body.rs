@@ -153,13 +153,13 @@ impl DisturbedBody {
 
     fn hand_out(&mut self) -> Option<Bytes> {
         let mut parcel = self.ready.pop_front()?;
-        if let Some(Pace { size, pause }) = parcel.pace {
-            if parcel.bytes.len() > size {
-                let piece = parcel.bytes.split_to(size);
-                self.ready.push_front(parcel);
-                self.rest_until = Some(Instant::now() + pause);
-                return Some(piece);
-            }
+        if let Some(Pace { size, pause }) = parcel.pace
+            && parcel.bytes.len() > size
+        {
+            let piece = parcel.bytes.split_to(size);
+            self.ready.push_front(parcel);
+            self.rest_until = Some(Instant::now() + pause);
+            return Some(piece);
         }
         Some(parcel.bytes)
     }

@@ -175,9 +175,10 @@ fn is_named(subject: &str, base: &str) -> bool {
     })
 }
 
-/// Groups of which somebody takes care keep their names.
+/// Groups of which somebody takes care keep their names. The name of any other is not avoided: another process may have opened it since
+/// it was looked for, and then it has to be joined.
 async fn free_name(transaction: &mut Transaction<'_, Any>, base: &str) -> Result<String, sqlx::Error> {
-    let statement = "SELECT subject FROM incident WHERE class = 'group' AND resolved IS NULL";
+    let statement = "SELECT subject FROM incident WHERE class = 'group' AND resolved IS NULL AND acknowledged IS NOT NULL";
     let taken: Vec<String> = sqlx::query_scalar(statement).fetch_all(&mut **transaction).await?;
     let names = (1_usize..).map(|number| if number == 1 { base.to_owned() } else { format!("{base}#{number}") });
     Ok(names.into_iter().find(|name| !taken.contains(name)).unwrap_or_else(|| base.to_owned()))
