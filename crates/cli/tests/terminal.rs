@@ -17,8 +17,10 @@ fn start(folder: &Path, arguments: &[&str]) -> PtySession {
 }
 
 fn plain(folder: &Path, arguments: &[&str]) -> Command {
-    let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
-    mcproof.current_dir(folder).env("XDG_STATE_HOME", folder.join(".state")).env("COLUMNS", "100").args(arguments);
+    // What is started in the background of a script ignores SIGINT, and so would this: a terminal starts nothing in that way.
+    let mut mcproof = Command::new("env");
+    mcproof.args(["--default-signal=INT", env!("CARGO_BIN_EXE_mcproof")]).args(arguments);
+    mcproof.current_dir(folder).env("XDG_STATE_HOME", folder.join(".state")).env("COLUMNS", "100");
     mcproof
 }
 
