@@ -20,6 +20,7 @@ mod strings;
 mod supply;
 mod test_programs;
 mod web;
+mod windows;
 #[cfg(test)]
 mod words;
 mod workflows;
@@ -74,6 +75,8 @@ Usage: cargo xtask <TASK>
   supply          check licenses, duplicates, sources and (if the database is reachable) advisories of the crates (deny.toml)
   growth [--program PATH] [--most N] [NAME…]
                   measure time and memory for 100 to 10,000 items of each kind and write docs/growth.md
+  windows FOLDER  build mcproof for Windows in a chroot of Debian forky below FOLDER, and run it under wine in one of Debian trixie;
+                  both are made if they are missing (as root, 4 GB)
   bench           run the benchmarks in the release profile";
 
 fn main() -> ExitCode {
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
         ["picture", arguments @ ..] => told(picture::picture(root(), arguments)),
         ["supply"] => told(supply::supply(root())),
         ["growth", arguments @ ..] => told(growth::growth(root(), arguments)),
+        ["windows", folder] => told(windows::windows(root(), Path::new(folder))),
         ["bench"] => bench(),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}");

@@ -10,11 +10,12 @@ use crate::target::Resolved;
 use mcproof_client::{Session, ShutdownTimeouts, Tap, open_session};
 use mcproof_record::Frame;
 use mcproof_report::frame_line;
+use mcproof_system::EndRequest;
+use mcproof_system::signals::EndRequests;
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{io, thread};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// How much of the wire is shown while it happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,10 +52,7 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
 /// because something is being computed, ends it all the same, a moment later.
 pub(crate) struct Interrupts(Signals);
 
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
+struct Signals(EndRequests);
 
 /// Number of signals that were awaited.
 static SEEN: AtomicUsize = AtomicUsize::new(0);
@@ -81,13 +79,13 @@ impl Interrupts {
 
 impl Signals {
     fn new() -> io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        EndRequests::new().map(Self)
     }
 
     async fn next(&mut self) -> Exit {
-        tokio::select! {
-            _ = self.interrupt.recv() => Exit::Interrupted,
-            _ = self.terminate.recv() => Exit::Terminated,
+        match self.0.next().await {
+            EndRequest::Interrupt => Exit::Interrupted,
+            EndRequest::Terminate => Exit::Terminated,
         }
     }
 }

@@ -1,12 +1,8 @@
 //! The only place that writes to stdout and stderr: data to stdout, messages to stderr.
 
 use crate::failure::Failure;
-use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use std::fs::File;
+use mcproof_system::pipes;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::FileTypeExt as _;
 
 /// Text for a person, on stdout. Colours in it are dropped where they are not wanted.
 pub(crate) fn show(text: &str) -> Result<(), Failure> {
@@ -27,32 +23,12 @@ pub(crate) fn json(text: &str) -> Result<(), Failure> {
 
 /// Takes from the front of data what a pipe on stdout takes without waiting for whoever reads it.
 pub(crate) fn data_at_once(bytes: &mut Vec<u8>) {
-    let stdout = io::stdout();
-    let mut begin = 0;
-    while begin < bytes.len() && takes_data(&stdout) {
-        let end = bytes.len().min(begin + SURE);
-        match nix::unistd::write(&stdout, &bytes[begin..end]) {
-            Ok(count) => begin += count,
-            Err(Errno::EINTR) => {}
-            // The waiting caller receives the error.
-            Err(_) => break,
-        }
-    }
-    bytes.drain(..begin);
-}
-
-/// What a pipe that takes anything takes as a whole.
-const SURE: usize = nix::libc::PIPE_BUF;
-
-fn takes_data(stdout: &io::Stdout) -> bool {
-    let mut ready = [PollFd::new(stdout.as_fd(), PollFlags::POLLOUT)];
-    poll(&mut ready, PollTimeout::ZERO).is_ok_and(|count| count == 1)
+    pipes::write_at_once(bytes);
 }
 
 /// Whether stdout is a pipe, or a socket used as one.
 pub(crate) fn stdout_is_pipe() -> bool {
-    let kind = io::stdout().as_fd().try_clone_to_owned().and_then(|stdout| File::from(stdout).metadata()).map(|about| about.file_type());
-    kind.is_ok_and(|kind| kind.is_fifo() || kind.is_socket())
+    pipes::is_pipe(&io::stdout())
 }
 
 /// Prints a message to stderr. Does nothing if stderr is closed.

@@ -7,6 +7,7 @@ use crate::settings;
 use mcproof_client::ListedHost;
 use mcproof_record::Diagnostic;
 use mcproof_suite::restriction::{CommandPattern, Folder, Restriction, Variables};
+use mcproof_system::machine::is_basic_variable;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,9 +34,6 @@ pub(crate) struct RestrictionArgs {
     allow_path: Vec<PathBuf>,
 }
 
-/// Variables that programs need and that hold no secrets.
-const INHERITED: [&str; 11] = ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"];
-
 impl RestrictionArgs {
     /// What may be touched. `typed`: the paths on the command line; `hosts`: those that it names.
     ///
@@ -59,7 +57,7 @@ impl RestrictionArgs {
             false => Variables::Only(self.allow_env.iter().cloned().collect()),
         };
         let all = settings::variables().into_iter();
-        let inherited = all.filter(|(name, _)| INHERITED.contains(&name.as_str()) || variables.allow(name)).collect();
+        let inherited = all.filter(|(name, _)| is_basic_variable(name) || variables.allow(name)).collect();
         let hosts = self.allow_host.iter().cloned().chain(hosts).collect();
         Ok(Some(Arc::new(Restriction { folders, commands: self.allow_command.clone(), variables, hosts, inherited })))
     }

@@ -3,11 +3,12 @@
 
 use crate::output;
 use mcproof_report::{Charset, Color, Style};
+use mcproof_system::{commands, machine};
 use std::collections::BTreeMap;
 use std::env;
+use std::ffi::OsStr;
 use std::io::IsTerminal as _;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, is_separator};
 use std::time::SystemTime;
 
 /// Columns if the terminal width is unknown.
@@ -57,25 +58,20 @@ pub(crate) fn own_binary() -> Option<PathBuf> {
 /// Whether a shell would find this program.
 #[expect(clippy::disallowed_methods, reason = "this is the module that reads the environment")]
 pub(crate) fn program_exists(name: &str) -> bool {
-    if name.contains('/') {
+    if name.contains(is_separator) {
         return Path::new(name).is_file();
     }
-    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(name).is_file()))
+    env::var_os("PATH").is_some_and(|path| commands::find(name, &path).is_some())
 }
 
 /// The file that a shell with this PATH would run.
 pub(crate) fn find_program(name: &str, path: &str) -> Option<PathBuf> {
-    let is_program = |place: &PathBuf| {
-        let metadata = place.metadata();
-        metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
-    };
-    env::split_paths(path).filter(|folder| !folder.as_os_str().is_empty()).map(|folder| folder.join(name)).find(is_program)
+    commands::find(name, OsStr::new(path))
 }
 
-/// Where programs keep what they remember between runs, if there is such a place (XDG base directories).
+/// Where programs keep what they remember between runs, if there is such a place.
 pub(crate) fn state_folder() -> Option<PathBuf> {
-    let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state"))).map(|folder| folder.join("mcproof"))
+    machine::state_folder(variable).map(|folder| folder.join("mcproof"))
 }
 
 pub(crate) fn temporary_folder() -> PathBuf {
@@ -94,15 +90,14 @@ pub(crate) fn browsers() -> Vec<Vec<String>> {
     if !chosen.is_empty() {
         return chosen;
     }
-    let usual = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    if program_exists(usual) { vec![vec![usual.to_owned()]] } else { Vec::new() }
+    let usual: Vec<String> = machine::PAGE_OPENER.iter().map(|word| (*word).to_owned()).collect();
+    if usual.first().is_some_and(|program| program_exists(program)) { vec![usual] } else { Vec::new() }
 }
 
 /// What this machine calls itself.
 #[cfg(feature = "monitor")]
 pub(crate) fn host_name() -> String {
-    let name = nix::sys::utsname::uname().ok().and_then(|machine| machine.nodename().to_str().map(str::to_owned));
-    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "localhost".into())
+    machine::host_name().filter(|name| !name.is_empty()).unwrap_or_else(|| "localhost".into())
 }
 
 /// What was typed, from the first word after the name of the program.

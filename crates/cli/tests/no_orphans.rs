@@ -11,13 +11,25 @@ use processes::until;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus, Stdio};
 
-/// Starts `mcproof test` on a server that never answers, has children and ignores SIGTERM; ends mcproof with `signal`
+/// Starts `mcproof test` on a server that never answers, has two children and ignores SIGTERM; ends mcproof with `signal`
 /// once all of that runs; then counts.
 fn check(marker: &str, transports: &str, flags: &[&str], servers: usize, signal: Signal) -> ExitStatus {
     // Seconds that nobody else sleeps: they mark the processes of this test.
     let marker = &format!("86{marker}{}", std::process::id());
+    check_server(&format!("trap '' TERM; sleep {marker} & sleep {marker} & wait"), 3, marker, transports, flags, servers, signal)
+}
+
+/// As above, with a server of which so many processes run.
+fn check_server(
+    server: &str,
+    processes: usize,
+    marker: &str,
+    transports: &str,
+    flags: &[&str],
+    servers: usize,
+    signal: Signal,
+) -> ExitStatus {
     let folder = tempfile::tempdir().unwrap();
-    let server = format!("trap '' TERM; sleep {marker} & sleep {marker} & wait");
     let suite = format!(
         "server:\n  stdio: {{ command: [sh, -c, \"{server}\"] }}\n  http: {{ command: [sh, -c, \"{server}\"], env: {{ PORT: \"${{port}}\" }}, url: \"http://127.0.0.1:${{port}}/\" }}\n\
          tests:\n  - {{ name: one, steps: [tools] }}\n"
@@ -33,8 +45,7 @@ fn check(marker: &str, transports: &str, flags: &[&str], servers: usize, signal:
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // Each server is a shell, which has the marker in its command line, and two that sleep.
-    until(marker, |count| count == servers * 3);
+    until(marker, |count| count == servers * processes);
     kill(Pid::from_raw(i32::try_from(mcproof.id()).unwrap()), signal).unwrap();
     let status = mcproof.wait().unwrap();
     until(marker, |count| count == 0);
@@ -68,4 +79,14 @@ fn warm_servers_end_as_well() {
     assert_eq!(check("5", "stdio,http", &["--repeat", "2"], 4, Signal::SIGINT).code(), Some(130));
     assert_eq!(check("6", "stdio,http", &["--repeat", "2"], 4, Signal::SIGTERM).code(), Some(143));
     assert_eq!(check("7", "stdio,http", &["--repeat", "2"], 4, Signal::SIGKILL).signal(), Some(9));
+}
+
+/// One child is a daemon: it has lost its parent, and has a group and a session of its own. Its parent has ended before it.
+#[test]
+fn what_has_left_its_session_ends_as_well() {
+    for (number, signal) in [("8", Signal::SIGINT), ("9", Signal::SIGTERM), ("0", Signal::SIGKILL), ("11", Signal::SIGABRT)] {
+        let marker = &format!("86{number}{}", std::process::id());
+        let server = format!("(setsid sh -c 'sleep {marker} < /dev/null > /dev/null 2>&1 &' &); sleep {marker}; wait");
+        check_server(&server, 3, marker, "stdio,http", &[], 2, signal);
+    }
 }

@@ -1,5 +1,6 @@
 //! Free ports for servers that are told where to listen.
 
+use mcproof_system::{files, machine};
 use std::collections::VecDeque;
 use std::fs::{DirBuilder, File, TryLockError};
 use std::io;
@@ -94,10 +95,8 @@ impl Block {
 
 /// The files that stand for the blocks, of this user alone.
 fn lock_folder() -> io::Result<PathBuf> {
-    let folder = std::env::temp_dir().join(format!("mcproof-ports-{}", nix::unistd::getuid()));
-    let mut builder = DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    match builder.create(&folder) {
+    let folder = std::env::temp_dir().join(machine::lock_folder_name("ports"));
+    match files::private_folder(&mut DirBuilder::new()).create(&folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(folder),
     }

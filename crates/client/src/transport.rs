@@ -6,20 +6,15 @@ mod decode;
 mod destinations;
 mod direct_channel;
 mod faults;
-mod guardian;
 mod http;
 mod http_call;
 mod limits;
 mod line_channel;
 mod lines;
-mod listening;
 mod pool;
 mod process;
-mod programs;
 mod progress;
 mod proxy;
-mod resource_usage;
-mod signal;
 mod sse;
 mod sse_events;
 mod stdio;
@@ -35,24 +30,20 @@ pub use faults::{
     Admission, DisturbedBody, DisturbedLines, FaultDirection, FaultInjector, FaultRule, InjectedFault, PlannedFault, Refusal, Schedule,
     Subject, admit,
 };
-pub use guardian::{Group, Guardian, Spawned};
 pub use http::Endpoint;
 pub use http_call::{HttpCall, HttpCallResponse};
 pub use limits::{Bound, Broken, JsonLimits, Limits};
 pub use lines::{Line, LineReader};
+pub use mcproof_system::{Group, Guardian, ProcessSignal, Program, ResourceUsage, Spawned, UnknownSignal};
 pub use pool::{AddressFailure, HeaderCase, Lease, NOT_HTTP, Pool, RequestBody};
 pub use process::{BaseEnvironment, Exit, Launch, ShutdownReport, ShutdownTimeouts, StartFailure};
-pub use programs::Program;
 pub use progress::Stage;
 pub use proxy::{Proxies, Proxy, ProxyVariables};
-pub use resource_usage::ResourceUsage;
-pub use signal::{ProcessSignal, UnknownSignal};
 pub use sse_events::{Event, EventParser};
 pub use tls::{Tls, TlsFailure, Verification};
 
 pub(crate) use http::{Exchanger, HttpConnection};
 pub(crate) use line_channel::{Ending, LineChannel};
-pub(crate) use listening::{listening_addresses, other_listener};
 pub(crate) use pool::Way;
 pub(crate) use process::{OutputWatcher, Process, StdinUse, Stream, copy_output, exited};
 pub(crate) use sse::SseConnection;

@@ -26,6 +26,7 @@ use error::DriveError;
 use mcproof_client::{Canceler, Cancellation, Guardian, ShutdownTimeouts};
 use mcproof_record::drive::{CancelParams, HelloParams, HelloResult, METHODS, Nothing, PROTOCOL};
 use mcproof_report::{Charset, Color, Style};
+use mcproof_system::machine::Parent;
 use outlet::Outlet;
 use relay::Relays;
 use serde::{Deserialize, Serialize};
@@ -96,7 +97,7 @@ pub async fn serve<I>(
     let outlet = Outlet::open(output)?;
     let mut lines = Lines::open()?;
     let drive = Rc::new(Drive::new(outlet.clone(), Targets::new(resolver, settings, Guardian::of_whole_process())));
-    let parent = nix::unistd::getppid();
+    let parent = Parent::now();
     let mut look = interval(LOOK);
     let interrupt = loop {
         tokio::select! {
@@ -107,7 +108,7 @@ pub async fn serve<I>(
             },
             interrupt = interrupted() => break Some(interrupt),
             () = drive.over.notified() => break None,
-            _ = look.tick() => if nix::unistd::getppid() != parent || outlet.is_closed() {
+            _ = look.tick() => if parent.is_gone() || outlet.is_closed() {
                 break None;
             },
         }

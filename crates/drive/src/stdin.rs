@@ -1,12 +1,7 @@
 //! The input lines of the driver. Knows line feeds, not the content.
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use std::fs::File;
-use std::io::{self, BufRead as _, ErrorKind, Read as _};
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::FileTypeExt as _;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use mcproof_system::pipes::PipedInput;
+use std::io::{self, BufRead as _};
 use tokio::sync::mpsc;
 use tokio::task::consume_budget;
 
@@ -42,8 +37,7 @@ impl Lines {
 }
 
 pub(crate) struct Piped {
-    /// Left blocking: others may share it.
-    file: AsyncFd<File>,
+    input: PipedInput,
     room: Box<[u8]>,
     /// What was read, and not all looked at yet.
     bytes: Vec<u8>,
@@ -55,17 +49,11 @@ pub(crate) struct Piped {
 }
 
 impl Piped {
-    /// None where stdin is neither a pipe nor a socket.
+    /// None where the runtime cannot wait for stdin.
     fn open() -> Option<Self> {
-        let file = File::from(io::stdin().as_fd().try_clone_to_owned().ok()?);
-        let kind = file.metadata().ok()?.file_type();
-        if !kind.is_fifo() && !kind.is_socket() {
-            return None;
-        }
-        // SAFETY: a file is open as long as it lives, has the same descriptor all the time, and this one is never replaced.
-        let file = unsafe { AsyncFd::register_with_interest(file, Interest::READABLE) }.ok()?;
+        let input = PipedInput::open()?;
         let room = vec![0; ROOM].into_boxed_slice();
-        Some(Self { file, room, bytes: Vec::new(), begin: 0, searched: 0, has_ended: false })
+        Some(Self { input, room, bytes: Vec::new(), begin: 0, searched: 0, has_ended: false })
     }
 
     async fn next(&mut self) -> Option<Vec<u8>> {
@@ -101,36 +89,17 @@ impl Piped {
 
     /// Waits for more, and takes all of it.
     async fn fill(&mut self) {
-        let Ok(mut ready) = self.file.readable().await else {
-            self.has_ended = true;
-            return;
-        };
-        let mut file = ready.get_inner();
-        // Whoever shares it may have been faster.
-        if !is_readable(file) {
-            ready.clear_ready();
-            return;
-        }
-        match file.read(&mut self.room) {
-            Ok(0) => self.has_ended = true,
-            Ok(count) => {
+        match self.input.read(&mut self.room).await {
+            Some(0) => self.has_ended = true,
+            Some(count) => {
                 self.bytes.drain(..self.begin);
                 self.searched -= self.begin;
                 self.begin = 0;
                 self.bytes.extend_from_slice(&self.room[..count]);
-                if count < self.room.len() {
-                    ready.clear_ready();
-                }
             }
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => ready.clear_ready(),
-            Err(_) => self.has_ended = true,
+            None => {}
         }
     }
-}
-
-fn is_readable(file: &File) -> bool {
-    poll(&mut [PollFd::new(file.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO).is_ok_and(|count| count == 1)
 }
 
 fn threaded() -> io::Result<mpsc::Receiver<Vec<u8>>> {

@@ -13,4 +13,4 @@ pub use http::{HttpRelay, RelayListener};
 pub use inward::{InwardBridge, Start};
 pub use outward::OutwardBridge;
 pub use recorder::{PassingStream, Recorder, RecorderLimits};
-pub use stdio::{HostPipes, LineFaults, RelayFailure, ServerEnd, command_of, end_like, relay_stdio, take_host_pipes};
+pub use stdio::{LineFaults, RelayFailure, ServerEnd, command_of, end_like, relay_stdio};

@@ -34,12 +34,12 @@ pub use results::{ProbeEvidence, evidence_id};
 pub use schedule::{Lease, Source, Synced};
 
 use layout::VERSION;
+use mcproof_system::files;
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Any, AnyConnection, AnyPool, ConnectOptions as _, Connection as _, Executor as _, Transaction};
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::str::FromStr as _;
 use std::sync::{Arc, Mutex};
@@ -272,7 +272,7 @@ fn make_private(address: &str) -> Result<(), sqlx::Error> {
         return Ok(());
     }
     // It may be there already; of what is wrong with it SQLite says more.
-    drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(options.get_filename()));
+    drop(files::private_file(OpenOptions::new().write(true).create_new(true)).open(options.get_filename()));
     Ok(())
 }
 

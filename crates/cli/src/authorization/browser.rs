@@ -5,6 +5,7 @@ use crate::{output, settings};
 use mcproof_client::Guardian;
 use mcproof_client::auth::{AuthorizationPage, UserAgent, Visit};
 use mcproof_report::escape;
+use mcproof_system::commands;
 use std::process::Stdio;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -101,14 +102,14 @@ pub(crate) async fn open(page: &Url, commands: Vec<Vec<String>>, guardian: &Guar
     for command in commands {
         let mut words = command.iter().map(|word| word.replace("%s", page.as_str()));
         let Some(program) = words.next() else { continue };
-        let mut started = Command::new(program);
-        started.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut started = std::process::Command::new(program);
         // Out of our group, so that Ctrl-C ends us and not the browser.
-        started.process_group(0);
+        commands::own_group(&mut started);
+        started.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         if !command.iter().any(|word| word.contains("%s")) {
             started.arg(page.as_str());
         }
-        let Ok(mut child) = started.spawn() else { continue };
+        let Ok(mut child) = Command::from(started).spawn() else { continue };
         // A browser that runs on is one that opened; an opener that fails does so at once.
         match timeout(AT_ONCE, child.wait()).await {
             Ok(Ok(status)) if !status.success() => {}

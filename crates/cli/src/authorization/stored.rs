@@ -4,12 +4,12 @@
 use crate::failure::Failure;
 use crate::{output, settings};
 use mcproof_client::auth::{ClientMethod, Kept, Secret, TokenPersistence};
+use mcproof_system::{files, machine};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use url::Url;
@@ -127,7 +127,7 @@ impl StoredTokens {
     /// There is no place for such a file.
     pub(crate) fn of_user() -> Result<Self, Failure> {
         let folder = settings::state_folder().ok_or_else(|| {
-            Failure::bad_input("no-state-folder", "no directory for stored tokens: XDG_STATE_HOME and HOME are not set")
+            Failure::bad_input("no-state-folder", format!("no directory for stored tokens: {} are not set", machine::STATE_VARIABLES))
                 .hint("set one of them, or pass a token with --bearer env:NAME")
         })?;
         Ok(Self { path: folder.join(NAME) })
@@ -170,8 +170,7 @@ impl StoredTokens {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             read => read.map_err(|error| bad(error.to_string()))?,
         };
-        let mode = fs::metadata(&self.path).map_err(|error| bad(error.to_string()))?.permissions().mode();
-        if mode & 0o077 != 0 {
+        if files::is_open_to_others(&fs::metadata(&self.path).map_err(|error| bad(error.to_string()))?) {
             let hint = format!("restrict its permissions: chmod 600 '{}'", self.path.display());
             return Err(self.bad("other users can read it").hint(hint));
         }
@@ -193,9 +192,9 @@ impl StoredTokens {
     fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Result<(), Failure> {
         let failed = |error: io::Error| Failure::cannot_write(&self.path, &error);
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        files::private_folder(fs::DirBuilder::new().recursive(true)).create(folder).map_err(failed)?;
         let lock = self.path.with_extension("lock");
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(lock).map_err(failed)?;
+        let lock = files::private_file(OpenOptions::new().create(true).truncate(false).write(true)).open(lock).map_err(failed)?;
         wait_for(&lock).map_err(failed)?;
         let mut tokens = self.read()?;
         change(&mut tokens);
@@ -265,6 +264,7 @@ impl TokenPersistence for OfClient {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
 
     fn kept(server: &str, client: &str, access: &str) -> Kept {
         Kept {

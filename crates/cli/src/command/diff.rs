@@ -12,6 +12,7 @@ use mcproof_contract::{Extent, Saved, Side, Visitor, diff};
 use mcproof_protocol::Transport;
 use mcproof_record::{ChangeLevel, ContractDiff, Diagnostic};
 use mcproof_report::contract;
+use mcproof_system::commands;
 use std::path::Path;
 
 /// Compare the contracts of two servers, locks or traces
@@ -244,16 +245,11 @@ fn typed(text: &str) -> Result<SideSource, Failure> {
         [] => Err(Failure::bad_input("bad-arguments", "side to compare is empty")),
         [word] if word.contains("://") => Ok(SideSource::Word(word.clone())),
         // A program that lies here is one to run.
-        [word] if Path::new(word).is_file() && !is_executable(Path::new(word)) => Ok(SideSource::File(word.clone())),
+        [word] if Path::new(word).is_file() && !commands::is_executable(Path::new(word)) => Ok(SideSource::File(word.clone())),
         [word] if settings::program_exists(word) => Ok(SideSource::Command(words)),
         [word] => Ok(SideSource::Word(word.clone())),
         _ => Ok(SideSource::Command(words)),
     }
-}
-
-fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
 }
 
 fn saved(side: &SideSource) -> Result<Option<Shown>, Failure> {

@@ -14,6 +14,7 @@ use mcproof_record::{ChangeLevel, Contract, ContractLock, Diagnostic, LockedTarg
 use mcproof_report::contract::terminal;
 use mcproof_report::escape_line;
 use mcproof_suite::restriction::{Restriction, UrlOwner};
+use mcproof_system::files;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -228,15 +229,15 @@ fn described(key: &str, contract: &Contract) -> String {
 fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::cannot_write(path, &error);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".mcproof-lock").permissions(public()).tempfile_in(folder).map_err(failed)?;
+    let mut builder = tempfile::Builder::new();
+    // As other files of a repository: everybody may read them.
+    if let Some(permissions) = files::public_permissions() {
+        builder.permissions(permissions);
+    }
+    let mut file = builder.prefix(".mcproof-lock").tempfile_in(folder).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     file.persist(path).map_err(|error| failed(error.error))?;
     Ok(())
-}
-
-/// As other files of a repository: everybody may read them.
-fn public() -> fs::Permissions {
-    std::os::unix::fs::PermissionsExt::from_mode(0o644)
 }
 
 /// How the server was reached, without secrets.

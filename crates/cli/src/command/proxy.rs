@@ -18,7 +18,7 @@ use mcproof_client::{
 };
 use mcproof_protocol::Transport;
 use mcproof_relay::proxy::{
-    HttpRelay, LineFaults, Recorder, RecorderLimits, RelayFailure, RelayListener, command_of, end_like, relay_stdio, take_host_pipes,
+    HttpRelay, LineFaults, Recorder, RecorderLimits, RelayFailure, RelayListener, command_of, end_like, relay_stdio,
 };
 use recording::Recording;
 use std::net::SocketAddr;
@@ -119,7 +119,7 @@ impl Arguments {
                     _ => RelayFailure::NotStarted { program, reason },
                 }
             })?;
-            let host = take_host_pipes()?;
+            let host = mcproof_system::pipes::take_host_pipes()?;
             relay_stdio(spawned, &launch, host, Recorder::start(tap, limits)?, ShutdownTimeouts::default(), lines.as_ref()).await
         })?;
         if let Some(faults) = &faults {

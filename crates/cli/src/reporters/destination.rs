@@ -2,9 +2,9 @@
 
 use super::Writer;
 use crate::failure::Failure;
-use std::fs::{self, File, OpenOptions, Permissions};
+use mcproof_system::files;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -42,8 +42,11 @@ impl Destination {
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // Others may read a report, as far as the user's mask lets them.
-        let unfinished = tempfile::Builder::new().prefix(".mcproof-").permissions(Permissions::from_mode(0o666)).tempfile_in(folder);
-        let unfinished = unfinished.map_err(|error| Failure::cannot_write(&path, &error))?;
+        let mut builder = tempfile::Builder::new();
+        if let Some(permissions) = files::shared_permissions() {
+            builder.permissions(permissions);
+        }
+        let unfinished = builder.prefix(".mcproof-").tempfile_in(folder).map_err(|error| Failure::cannot_write(&path, &error))?;
         Ok(Self::Whole { path, unfinished })
     }
 

@@ -12,6 +12,7 @@ use mcproof_record::{Diagnostic, Place};
 use mcproof_suite::bounds::read_file;
 use mcproof_suite::plan::{Inherited, Launch};
 use mcproof_suite::restriction::{Restriction, UrlOwner};
+use mcproof_system::machine::HOME_VARIABLE;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -247,14 +248,14 @@ impl Entry<'_> {
         for (name, _) in references(text) {
             let name = match name {
                 "workspaceFolder" => continue,
-                "userHome" => "HOME",
+                "userHome" => HOME_VARIABLE,
                 name => name.strip_prefix("env:").unwrap_or(name),
             };
             self.permit(|restriction| restriction.variable(name))?;
         }
         let variable = |name: &str| match name {
             "workspaceFolder" => Some(folder().to_string_lossy().into_owned()),
-            "userHome" => settings::variable("HOME"),
+            "userHome" => settings::variable(HOME_VARIABLE),
             _ => settings::variable(name.strip_prefix("env:").unwrap_or(name)),
         };
         expand(text, variable).map_err(|name| match name.split_once(':') {

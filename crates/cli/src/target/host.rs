@@ -11,7 +11,8 @@ use crate::settings;
 use mcproof_client::{BaseEnvironment, Launch};
 use mcproof_record::Diagnostic;
 use mcproof_suite::run::Launcher;
-use std::path::{Path, PathBuf};
+use mcproof_system::machine::{HOST_FOLDER, HOST_VARIABLES, host_path};
+use std::path::{Path, PathBuf, is_separator};
 use std::sync::Arc;
 
 /// How a command is started.
@@ -34,29 +35,16 @@ impl Style {
     }
 }
 
-/// Variables that a host hands on. PATH is another one.
-const HANDED_ON: [&str; 4] = ["HOME", "LOGNAME", "SHELL", "USER"];
-
-/// What programs have that were not started by a shell.
-const PATH: &str = if cfg!(target_os = "macos") {
-    "/usr/bin:/bin:/usr/sbin:/sbin"
-} else {
-    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-};
-
-/// Where they are.
-const FOLDER: &str = "/";
-
 /// The same command in the surroundings of a host; `launch.folder` is the one that was asked for, if any was.
 ///
 /// # Errors
 /// A host would not find the program.
 pub(crate) fn launched(launch: Launch) -> Result<Launch, Failure> {
     let Launch { command, env: chosen, folder, .. } = launch;
-    let folder = folder.unwrap_or_else(|| FOLDER.into());
+    let folder = folder.unwrap_or_else(|| HOST_FOLDER.into());
     let mut env: Vec<(String, String)> =
-        HANDED_ON.iter().filter_map(|name| Some(((*name).to_owned(), settings::variable(name)?))).collect();
-    env.push(("PATH".to_owned(), PATH.to_owned()));
+        HOST_VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), settings::variable(name)?))).collect();
+    env.push(("PATH".to_owned(), host_path()));
     env.retain(|(name, _)| chosen.iter().all(|(other, _)| other != name));
     env.extend(chosen);
     if let Some(program) = command.first() {
@@ -69,7 +57,7 @@ pub(crate) fn launched(launch: Launch) -> Result<Launch, Failure> {
 fn find(program: &str, path: &str, folder: &Path) -> Result<(), Failure> {
     let missing =
         |message: String, hint: String| Failure::new(Exit::Unreachable, Diagnostic::error("command-not-found", message).hint(hint));
-    if program.contains('/') {
+    if program.contains(is_separator) {
         let (there, here) = (folder.join(program), settings::current_folder().join(program));
         return match (there.is_file(), here.is_file()) {
             (true, _) => Ok(()),
@@ -123,8 +111,8 @@ mod tests {
         let Launch { env, folder, surroundings, .. } = launched(launch(&["sh"], &[("API_KEY", "k"), ("HOME", "/elsewhere")])).unwrap();
         assert_eq!((folder, surroundings), (Some("/".into()), BaseEnvironment::Nothing));
         let value = |name: &str| env.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect::<Vec<_>>();
-        assert_eq!((value("PATH"), value("API_KEY"), value("HOME")), (vec![PATH], vec!["k"], vec!["/elsewhere"]));
-        let known = [&HANDED_ON[..], &["PATH", "API_KEY"]].concat();
+        assert_eq!((value("PATH"), value("API_KEY"), value("HOME")), (vec![host_path().as_str()], vec!["k"], vec!["/elsewhere"]));
+        let known = [HOST_VARIABLES, &["PATH", "API_KEY"]].concat();
         assert!(env.iter().all(|(name, _)| known.contains(&name.as_str())), "{env:?}");
     }
 

@@ -15,9 +15,9 @@ use crate::jsonrpc::RpcError;
 use crate::transport::{
     AddressFailure, DirectChannel, Ending, Endpoint, Exchanger, HttpConnection, Inbox, Launch, LineChannel, Network, OutputWatcher,
     Process, Resume, ShutdownTimeouts, SseConnection, SseFailure, StdinUse, StdioConnection, Stream, Unanswered, copy_output, exited,
-    listening_addresses, other_listener,
 };
 use mcproof_protocol::{Era, EraChoice, Revision, Transport, error_code, methods};
+use mcproof_system::{listening_addresses, other_listener};
 use serde_json::json;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};

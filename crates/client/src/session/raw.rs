@@ -214,12 +214,12 @@ impl Session {
 
     /// Sends a signal to the server's process group. `false` if we did not start it.
     pub fn signal(&self, signal: ProcessSignal) -> bool {
-        self.process().inspect(|process| process.signal(signal.get())).is_some()
+        self.process().inspect(|process| process.signal(signal)).is_some()
     }
 
     /// Sends a signal to the server's process and not to its children. `false` if we did not start it.
     pub fn signal_alone(&self, signal: ProcessSignal) -> bool {
-        self.process().inspect(|process| process.signal_alone(signal.get())).is_some()
+        self.process().inspect(|process| process.signal_alone(signal)).is_some()
     }
 
     /// Waits for the end of the process that we started; `None` if it lives on, or is not ours.

@@ -1,15 +1,14 @@
 //! A server's process: started in a group of its own, its output copied to the tap, its whole group ended on every way
 //! out. Knows nothing of messages.
 
-use super::guardian::{Group, Spawned};
 use super::lines::{Line, LineReader};
-use super::programs::{Program, programs};
-use super::{Guardian, ResourceUsage};
 use crate::Tap;
 use mcproof_record::{Direction, FrameBody};
-use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::Pid;
+use mcproof_system::{
+    Descendant, Group, Guardian, ProcessSignal, Program, ResourceUsage, Spawned, commands, descendants, programs, resource_usage, signals,
+};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -30,6 +29,17 @@ pub struct Launch {
     pub env: Vec<(String, String)>,
     pub folder: Option<PathBuf>,
     pub surroundings: BaseEnvironment,
+}
+
+impl Launch {
+    /// The program as this system finds it, with its arguments.
+    pub fn to_command(&self) -> Command {
+        let path = self.env.iter().rfind(|(name, _)| name.eq_ignore_ascii_case("PATH")).map(|(_, path)| OsStr::new(path));
+        let words = commands::resolve(&self.command, path, self.folder.as_deref());
+        let mut command = Command::new(words.first().map_or("", String::as_str));
+        command.args(words.iter().skip(1));
+        command
+    }
 }
 
 /// The variables that a process has before any are set for it.
@@ -55,9 +65,9 @@ impl fmt::Display for Exit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code, self.signal) {
             (Some(code), _) => write!(formatter, "server exited with code {code}")?,
-            (None, Some(number)) => match Signal::try_from(number) {
-                Ok(signal) => write!(formatter, "server was ended by {signal}")?,
-                Err(_) => write!(formatter, "server was ended by signal {number}")?,
+            (None, Some(number)) => match signals::name_of(number) {
+                Some(signal) => write!(formatter, "server was ended by {signal}")?,
+                None => write!(formatter, "server was ended by signal {number}")?,
             },
             (None, None) => formatter.write_str("server ended")?,
         }
@@ -143,7 +153,7 @@ impl Process {
         tap: &Tap,
         watcher: Option<OutputWatcher>,
     ) -> Result<(Self, ChildStdin, ChildStdout), StartFailure> {
-        let (program, arguments) = launch.command.split_first().ok_or(StartFailure::Empty)?;
+        let program = launch.command.first().ok_or(StartFailure::Empty)?;
         let other = |error: &std::io::Error| StartFailure::Other {
             program: program.clone(),
             reason: error.to_string(),
@@ -152,11 +162,11 @@ impl Process {
         if let Some(folder) = launch.folder.as_ref().filter(|folder| !folder.is_dir()) {
             return Err(StartFailure::NoFolder(folder.clone()));
         }
-        let mut command = Command::new(program);
+        let mut command = launch.to_command();
         if launch.surroundings == BaseEnvironment::Nothing {
             command.env_clear();
         }
-        command.args(arguments).envs(launch.env.iter().cloned());
+        command.envs(launch.env.iter().cloned());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(folder) = &launch.folder {
             command.current_dir(folder);
@@ -181,10 +191,7 @@ impl Process {
         let reaper_tap = tap.clone();
         tokio::spawn(async move {
             let status = child.wait().await;
-            let (code, signal) = status.map_or((None, None), |status| {
-                use std::os::unix::process::ExitStatusExt as _;
-                (status.code(), status.signal())
-            });
+            let (code, signal) = status.map_or((None, None), |status| (status.code(), signals::of_exit(status)));
             reaper_tap.record(Direction::Local, FrameBody::Exited { code, signal });
             exited.send_replace(Some(Exit { code, signal, after: start.elapsed() }));
         });
@@ -201,7 +208,7 @@ impl Process {
     }
 
     pub(crate) fn resource_usage(&self) -> Option<ResourceUsage> {
-        self.exit().is_none().then(|| ResourceUsage::take(self.group())).flatten()
+        self.exit().is_none().then(|| resource_usage(self.group())).flatten()
     }
 
     pub(crate) fn programs(&self) -> Vec<Program> {
@@ -243,19 +250,19 @@ impl Process {
             StdinUse::Held => exit.borrow().is_some(),
         };
         if !gone {
-            self.signal(Signal::SIGTERM);
+            self.signal(ProcessSignal::TERMINATE);
             gone = timeout(patience.terminate, exited(&mut exit)).await.is_ok();
             report.ignored_terminate = !gone;
         }
         if gone {
             report.left_behind = survivors(&family).await;
         }
-        let _ = killpg(Pid::from_raw(self.group()), Signal::SIGKILL);
+        let _ = self.group.signal(ProcessSignal::KILL);
         if !gone {
             let _ = timeout(KILL, exited(&mut exit)).await;
         }
         report.exit = *exit.borrow();
-        let killed: Vec<i32> = family.into_iter().filter(Descendant::kill_if_alive).map(|descendant| descendant.pid).collect();
+        let killed: Vec<i32> = family.into_iter().filter(Descendant::kill_if_alive).map(|descendant| descendant.pid()).collect();
         if !gone {
             report.left_behind = killed;
         }
@@ -272,18 +279,18 @@ impl Process {
     }
 
     /// To the server's whole group, as a terminal or a supervisor does it.
-    pub(crate) fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: ProcessSignal) {
         self.remember_family();
-        if killpg(Pid::from_raw(self.group()), signal).is_ok() {
-            self.tap.record(Direction::Local, FrameBody::Signalled { signal: signal.to_string() });
+        if self.group.signal(signal).is_ok() {
+            self.tap.record(Direction::Local, FrameBody::Signalled { signal: signal.full_name() });
         }
     }
 
     /// To the server's own process, as a supervisor does it that knows no groups.
-    pub(crate) fn signal_alone(&self, signal: Signal) {
+    pub(crate) fn signal_alone(&self, signal: ProcessSignal) {
         self.remember_family();
-        if self.exit().is_none() && kill(Pid::from_raw(self.group()), signal).is_ok() {
-            self.tap.record(Direction::Local, FrameBody::Signalled { signal: signal.to_string() });
+        if self.exit().is_none() && self.group.signal_leader(signal).is_ok() {
+            self.tap.record(Direction::Local, FrameBody::Signalled { signal: signal.full_name() });
         }
     }
 
@@ -353,70 +360,14 @@ pub(crate) async fn copy_output(source: impl AsyncRead + Unpin, tap: Tap, stream
     }
 }
 
-/// A process below the server's, remembered so that it can be found when it has left the group or lost its parent.
-struct Descendant {
-    pid: i32,
-    /// Start time in clock ticks: tells it from a later process of the same id.
-    started: u64,
-}
-
-impl Descendant {
-    fn is_alive(&self) -> bool {
-        start_time(self.pid) == Some(self.started)
-    }
-
-    fn kill_if_alive(&self) -> bool {
-        self.is_alive() && kill(Pid::from_raw(self.pid), Signal::SIGKILL).is_ok()
-    }
-}
-
 /// The ids of those that are still there after a grace, which nobody waits for where all have gone.
 async fn survivors(family: &[Descendant]) -> Vec<i32> {
     let started = Instant::now();
     loop {
-        let alive: BTreeSet<i32> = family.iter().filter(|descendant| descendant.is_alive()).map(|descendant| descendant.pid).collect();
+        let alive: BTreeSet<i32> = family.iter().filter(|descendant| descendant.is_alive()).map(Descendant::pid).collect();
         if alive.is_empty() || started.elapsed() > GRACE {
             return alive.into_iter().collect();
         }
         sleep(Duration::from_millis(10)).await;
     }
-}
-
-/// The ids of all processes below `pid`, as far as the system tells.
-pub(super) fn family(pid: i32) -> impl Iterator<Item = i32> {
-    descendants(pid).into_iter().map(|descendant| descendant.pid)
-}
-
-/// All processes below `pid`, as far as the system tells (Linux does).
-fn descendants(pid: i32) -> Vec<Descendant> {
-    let mut found = Vec::new();
-    let mut open = vec![pid];
-    while let Some(pid) = open.pop() {
-        // Each thread has the children that it started itself.
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        let of_thread = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-        let children: String = threads.map(of_thread).collect();
-        for child in children.split_ascii_whitespace().filter_map(|child| child.parse().ok()) {
-            if let Some(started) = start_time(child) {
-                found.push(Descendant { pid: child, started });
-                open.push(child);
-            }
-        }
-    }
-    found
-}
-
-/// Whether a process lives and is no zombie, as far as the system tells.
-pub(super) fn is_alive(pid: i32) -> bool {
-    start_time(pid).is_some()
-}
-
-/// Start time of a process that lives and is no zombie.
-fn start_time(pid: i32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything, so fields are counted from its end; state is the first of them.
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-    let state = fields.next()?;
-    let started = fields.nth(18)?.parse().ok()?;
-    (state != "Z" && state != "X").then_some(started)
 }

@@ -8,31 +8,18 @@ use super::recorder::{PassingStream, Recorder};
 use mcproof_client::transport::{DisturbedLines, FaultInjector};
 use mcproof_client::{Launch, ShutdownTimeouts, Spawned};
 use mcproof_record::{Direction, FrameBody};
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigHandler, Signal, kill, killpg, raise, signal};
-use nix::unistd::{Pid, dup2_stdin, dup2_stdout};
-use std::fs::{File, OpenOptions};
-use std::io::{self, PipeReader, Read as _, Write as _};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt as _;
+use mcproof_system::pipes::{self, HostPipes};
+use mcproof_system::signals::{self, ForwardedSignals};
+use mcproof_system::{Group, ProcessSignal};
+use std::fs::File;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
-use tokio::net::unix::pipe;
 use tokio::process::{ChildStdin, ChildStdout, Command};
-use tokio::signal::unix::{SignalKind, signal as listen};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
-
-/// The pipes that a client gave us.
-pub struct HostPipes {
-    pub input: OwnedFd,
-    pub output: OwnedFd,
-    pub errors: OwnedFd,
-}
 
 /// How the server ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,31 +45,16 @@ const DRAIN: Duration = Duration::from_millis(250);
 /// How long the last frames may take to be recorded.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// Takes stdin and stdout out of the process: what anything of ours printed from here on reaches nobody.
-///
-/// # Errors
-/// The descriptors are closed, or none is left.
-pub fn take_host_pipes() -> io::Result<HostPipes> {
-    let input = io::stdin().as_fd().try_clone_to_owned()?;
-    let output = io::stdout().as_fd().try_clone_to_owned()?;
-    let errors = io::stderr().as_fd().try_clone_to_owned()?;
-    let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
-    dup2_stdin(&nothing)?;
-    dup2_stdout(&nothing)?;
-    Ok(HostPipes { input, output, errors })
-}
-
 /// The command that starts a server whose stdout and stderr are pipes.
 ///
 /// # Errors
 /// Its working directory does not exist.
 pub fn command_of(launch: &Launch) -> Result<Command, RelayFailure> {
-    let (program, arguments) = launch.command.split_first().map_or(("", &[][..]), |(program, rest)| (program.as_str(), rest));
     if let Some(folder) = launch.folder.as_ref().filter(|folder| !folder.is_dir()) {
         return Err(RelayFailure::NoFolder(folder.display().to_string()));
     }
-    let mut command = Command::new(program);
-    command.args(arguments).envs(launch.env.iter().cloned());
+    let mut command = launch.to_command();
+    command.envs(launch.env.iter().cloned());
     if let Some(folder) = &launch.folder {
         command.current_dir(folder);
     }
@@ -111,9 +83,9 @@ pub async fn relay_stdio(
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
         unreachable!("both streams were requested as pipes");
     };
-    let errors = blocking(stderr.into_owned_fd()?)?;
+    let errors = pipes::errors_of(stderr)?;
     let (to_server, from_server, mut disturbed) = match faults {
-        None => (blocking(stdin.into_owned_fd()?)?, blocking(stdout.into_owned_fd()?)?, None),
+        None => (pipes::input_of(stdin)?, pipes::output_of(stdout)?, None),
         Some(faults) => {
             let (to_server, from_server, disturbed) = disturb(stdin, stdout, faults, &recorder)?;
             (to_server, from_server, Some(disturbed))
@@ -124,20 +96,20 @@ pub async fn relay_stdio(
     // Closed when the output has ended: then there is nothing left by which the client could be gone.
     let (output_ended, output_ends) = io::pipe()?;
     let (lost, mut client_lost) = mpsc::unbounded_channel();
-    let outbound = Pump::start(PassingStream::Stdout, from_server, File::from(host.output), recorder.clone(), {
+    let outbound = Pump::start(PassingStream::Stdout, from_server, host.output, recorder.clone(), {
         let watched = Arc::clone(&watched);
         move || {
             drop(take(&watched));
             drop(output_ends);
         }
     })?;
-    let talk = Pump::start(PassingStream::Stderr, errors, File::from(host.errors), recorder.clone(), || {})?;
+    let talk = Pump::start(PassingStream::Stderr, errors, host.errors, recorder.clone(), || {})?;
     let inbound_recorder = recorder.clone();
     thread::Builder::new().name("stdin".into()).spawn(move || {
         let activity = Activity::default();
-        pump(PassingStream::Stdin, File::from(host.input), to_server, &inbound_recorder, &activity);
+        pump(PassingStream::Stdin, host.input, to_server, &inbound_recorder, &activity);
         drop(inbound_recorder);
-        if take(&watched).is_some_and(|output| is_abandoned(&output, &output_ended)) {
+        if take(&watched).is_some_and(|output| pipes::is_abandoned(&output, &output_ended)) {
             // Nobody listens once the server has ended.
             let _ = lost.send(());
         }
@@ -147,16 +119,16 @@ pub async fn relay_stdio(
             status = child.wait() => break status?,
             Some(()) = client_lost.recv() => {
                 recorder.fact(Direction::Local, FrameBody::Note { text: "the client is gone".into() });
-                break end_server(&mut child, group.id(), &recorder, patience).await?;
+                break end_server(&mut child, &group, &recorder, patience).await?;
             }
             () = ended(&mut disturbed) => {
                 // Its pipes are closed: a server that does not end by itself is ended, since its client is not told of it.
-                break end_server(&mut child, group.id(), &recorder, patience).await?;
+                break end_server(&mut child, &group, &recorder, patience).await?;
             }
-            received = signals.next() => forward(received, group.id(), &recorder),
+            received = signals.next() => forward(received, &group, &recorder),
         }
     };
-    let (code, signal) = (status.code(), status.signal());
+    let (code, signal) = (status.code(), signals::of_exit(status));
     recorder.fact(Direction::Local, FrameBody::Exited { code, signal });
     let drained = async {
         outbound.drained().await;
@@ -175,12 +147,8 @@ pub async fn relay_stdio(
 
 /// Ends this process by the signal that ended the server, if one did; else gives its exit code.
 pub fn end_like(end: ServerEnd) -> u8 {
-    if let Some(number) = end.signal
-        && let Ok(ending) = Signal::try_from(number)
-    {
-        // SAFETY: the default action is no handler of ours.
-        let _ = unsafe { signal(ending, SigHandler::SigDfl) };
-        let _ = raise(ending);
+    if let Some(number) = end.signal {
+        signals::end_like(number);
         return u8::try_from(128 + number).unwrap_or(u8::MAX);
     }
     end.code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
@@ -197,10 +165,9 @@ pub struct LineFaults {
 fn disturb(stdin: ChildStdin, stdout: ChildStdout, faults: &LineFaults, recorder: &Recorder) -> io::Result<(File, File, DisturbedLines)> {
     let (from_client, to_server) = io::pipe()?;
     let (from_server, to_client) = io::pipe()?;
-    let from_client = pipe::Receiver::from_owned_fd(from_client.into())?;
-    let to_client = pipe::Sender::from_owned_fd(to_client.into())?;
+    let (from_client, to_client) = pipes::async_pipes(from_client, to_client)?;
     let lines = DisturbedLines::between(stdout, stdin, to_client, from_client, &faults.injector, faults.limit, recorder.tap());
-    Ok((File::from(OwnedFd::from(to_server)), File::from(OwnedFd::from(from_server)), lines))
+    Ok((pipes::file_of_writer(to_server), pipes::file_of_reader(from_server), lines))
 }
 
 async fn ended(disturbed: &mut Option<DisturbedLines>) {
@@ -212,52 +179,30 @@ async fn ended(disturbed: &mut Option<DisturbedLines>) {
 
 async fn end_server(
     child: &mut tokio::process::Child,
-    group: i32,
+    group: &Group,
     recorder: &Recorder,
     patience: ShutdownTimeouts,
 ) -> io::Result<std::process::ExitStatus> {
     if let Ok(status) = timeout(patience.end_of_input, child.wait()).await {
         return status;
     }
-    forward(Signal::SIGTERM, group, recorder);
+    forward(ProcessSignal::TERMINATE, group, recorder);
     if let Ok(status) = timeout(patience.terminate, child.wait()).await {
         return status;
     }
-    let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-    recorder.fact(Direction::Local, FrameBody::Signalled { signal: Signal::SIGKILL.to_string() });
+    let _ = group.signal(ProcessSignal::KILL);
+    recorder.fact(Direction::Local, FrameBody::Signalled { signal: ProcessSignal::KILL.full_name() });
     child.wait().await
 }
 
 /// What a terminal sends goes to the whole group, as the terminal would send it; the rest to the server alone.
-fn forward(received: Signal, group: i32, recorder: &Recorder) {
+fn forward(received: ProcessSignal, group: &Group, recorder: &Recorder) {
     let sent = match received {
-        Signal::SIGINT | Signal::SIGQUIT | Signal::SIGHUP => killpg(Pid::from_raw(group), received),
-        _ => kill(Pid::from_raw(group), received),
+        ProcessSignal::Int | ProcessSignal::Quit | ProcessSignal::Hup => group.signal(received),
+        _ => group.signal_leader(received),
     };
     if sent.is_ok() {
-        recorder.fact(Direction::Local, FrameBody::Signalled { signal: received.to_string() });
-    }
-}
-
-struct ForwardedSignals(mpsc::UnboundedReceiver<Signal>);
-
-impl ForwardedSignals {
-    fn new() -> io::Result<Self> {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        for forwarded in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGUSR1, Signal::SIGUSR2] {
-            let mut stream = listen(SignalKind::from_raw(forwarded as i32))?;
-            let sender = sender.clone();
-            tokio::spawn(async move { while stream.recv().await.is_some() && sender.send(forwarded).is_ok() {} });
-        }
-        Ok(Self(receiver))
-    }
-
-    /// Waits for the next one. Cancelling this loses none.
-    async fn next(&mut self) -> Signal {
-        match self.0.recv().await {
-            Some(received) => received,
-            None => std::future::pending().await,
-        }
+        recorder.fact(Direction::Local, FrameBody::Signalled { signal: received.full_name() });
     }
 }
 
@@ -308,14 +253,14 @@ impl Pump {
 fn pump(stream: PassingStream, mut from: File, mut to: File, recorder: &Recorder, activity: &Activity) {
     let mut buffer = vec![0; 64 << 10];
     loop {
-        let count = match read(&mut from, &mut buffer) {
+        let count = match pipes::read_piece(&mut from, &mut buffer) {
             Ok(0) | Err(_) => break,
             Ok(count) => count,
         };
         activity.writing.store(true, Ordering::Release);
         activity.pieces.fetch_add(1, Ordering::Release);
         recorder.bytes(stream, &buffer[..count]);
-        let written = write_all(&mut to, &buffer[..count]);
+        let written = pipes::write_piece(&mut to, &buffer[..count]);
         activity.writing.store(false, Ordering::Release);
         // A client that does not read stderr must not keep the server from writing to it.
         if written.is_err() && stream != PassingStream::Stderr {
@@ -325,63 +270,6 @@ fn pump(stream: PassingStream, mut from: File, mut to: File, recorder: &Recorder
     recorder.end(stream);
 }
 
-fn take(watched: &Mutex<Option<OwnedFd>>) -> Option<OwnedFd> {
+fn take(watched: &Mutex<Option<File>>) -> Option<File> {
     watched.lock().unwrap_or_else(PoisonError::into_inner).take()
-}
-
-/// Whether nobody reads the output any more, before it has ended by itself.
-fn is_abandoned(output: &OwnedFd, ended: &PipeReader) -> bool {
-    loop {
-        let mut watched = [PollFd::new(output.as_fd(), PollFlags::empty()), PollFd::new(ended.as_fd(), PollFlags::empty())];
-        match poll(&mut watched, PollTimeout::NONE) {
-            Err(Errno::EINTR) => continue,
-            Err(_) => return false,
-            Ok(_) => {}
-        }
-        let happened = |index: usize| watched[index].any().unwrap_or(false);
-        if happened(1) {
-            return false;
-        }
-        if happened(0) {
-            return true;
-        }
-    }
-}
-
-fn read(from: &mut File, buffer: &mut [u8]) -> io::Result<usize> {
-    loop {
-        match from.read(buffer) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait_for(from.as_fd(), PollFlags::POLLIN)?,
-            outcome => return outcome,
-        }
-    }
-}
-
-fn write_all(to: &mut File, mut bytes: &[u8]) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match to.write(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(count) => bytes = &bytes[count..],
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait_for(to.as_fd(), PollFlags::POLLOUT)?,
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// The client's end may be non-blocking: whoever made it decides.
-fn wait_for(descriptor: BorrowedFd<'_>, flags: PollFlags) -> io::Result<()> {
-    match poll(&mut [PollFd::new(descriptor, flags)], PollTimeout::NONE) {
-        Ok(_) | Err(Errno::EINTR) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Our own end of a pipe, which tokio has made non-blocking.
-fn blocking(descriptor: OwnedFd) -> io::Result<File> {
-    let flags = OFlag::from_bits_truncate(fcntl(&descriptor, FcntlArg::F_GETFL)?);
-    fcntl(&descriptor, FcntlArg::F_SETFL(flags & !OFlag::O_NONBLOCK))?;
-    Ok(File::from(descriptor))
 }

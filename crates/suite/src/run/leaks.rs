@@ -5,6 +5,7 @@ use super::sessions::{Sessions, server_of};
 use crate::plan::Leaks;
 use mcproof_client::{ResourceUsage, SessionEnd};
 use mcproof_record::{Diagnostic, Severity};
+use mcproof_system::COUNTS_RESOURCES;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -34,7 +35,7 @@ impl LeakCheck {
         for (name, open) in sessions.open.iter().filter(|(name, _)| server_of(name) == *name) {
             match at_rest(|| open.session.resource_usage()).await {
                 Some(usage) => drop(self.before.insert(name.clone(), usage)),
-                None if cfg!(target_os = "linux") => {
+                None if COUNTS_RESOURCES => {
                     self.unknown.push(format!("the processes and file descriptors of `{name}`, which mcproof did not start"));
                 }
                 None => self.unknown.push("processes and file descriptors: available only on Linux".into()),

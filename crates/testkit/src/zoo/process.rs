@@ -2,8 +2,7 @@
 
 use super::deviation::Deviation;
 use super::{ALL, BOTH, BrokenServer, STDIO, broken_server};
-use nix::sys::signal::{SigSet, Signal};
-use std::os::unix::process::CommandExt as _;
+use mcproof_system::{commands, signals};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -29,9 +28,7 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         BOTH,
         Deviation::Start(|_| {
             // Blocked before there is a second thread, so that all inherit it.
-            let mut signals = SigSet::empty();
-            signals.add(Signal::SIGTERM);
-            Ok(signals.thread_block()?)
+            signals::block_termination()
         }),
     ),
     broken_server(
@@ -74,7 +71,7 @@ fn child(group: Group) -> std::io::Result<()> {
     let mut command = Command::new("sleep");
     command.arg("3600").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if group == Group::Own {
-        command.process_group(0);
+        commands::own_group(&mut command);
     }
     command.spawn()?;
     Ok(())

@@ -1,17 +1,13 @@
 //! Faults on our own side: they say nothing about a target. Told by the numbers of the system, never by words.
 
 use mcproof_client::{ConnectFailure, StartFailure, Tap};
-use nix::errno::Errno;
+use mcproof_system::errors;
 use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 use url::{Host, Url};
 
-/// This machine has run out of something.
-const EXHAUSTED: [Errno; 6] = [Errno::EMFILE, Errno::ENFILE, Errno::ENOBUFS, Errno::ENOMEM, Errno::EAGAIN, Errno::ENOSPC];
-/// This machine has no way to where the target is.
-const NO_ROUTE: [Errno; 3] = [Errno::ENETUNREACH, Errno::EHOSTUNREACH, Errno::ENETDOWN];
 /// For a canary to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// What a canary showed holds for so long: a storm of failures asks once.
@@ -23,11 +19,11 @@ pub(super) fn is_ours(failure: Option<&ConnectFailure>, tap: &Tap) -> bool {
         Some(ConnectFailure::Start(StartFailure::Other { number, .. })) => *number,
         _ => None,
     };
-    of_start.into_iter().chain(refusals(tap)).any(|number| EXHAUSTED.contains(&Errno::from_raw(number)))
+    of_start.into_iter().chain(refusals(tap)).any(errors::is_exhausted)
 }
 
 pub(super) fn has_no_route(tap: &Tap) -> bool {
-    refusals(tap).any(|number| NO_ROUTE.contains(&Errno::from_raw(number)))
+    refusals(tap).any(errors::has_no_route)
 }
 
 fn refusals(tap: &Tap) -> impl Iterator<Item = i32> {

@@ -4,7 +4,7 @@
 use crate::failure::Failure;
 use crate::settings;
 use mcproof_suite::restriction::{CommandPattern, Folder, line};
-use std::os::unix::fs::PermissionsExt as _;
+use mcproof_system::commands;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -160,8 +160,7 @@ impl Limits {
             [word] if word.contains("://") => Ok(()),
             [word] => {
                 let path = here.join(word);
-                let is_program = path.metadata().is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0 && metadata.is_file());
-                if is_program || (!path.is_file() && settings::program_exists(word)) {
+                if commands::is_executable(&path) || (!path.is_file() && settings::program_exists(word)) {
                     self.command(&words)?;
                 }
                 self.path(&path, word)

@@ -5,6 +5,7 @@ use crate::failure::Failure;
 use crate::{output, settings, suggest};
 use mcproof_hosts::{Edit, Host, Places, ServerChange, backup_of, difference, edit, read, replace};
 use mcproof_report::{escape, escape_block};
+use mcproof_system::machine::{HOME_VARIABLE, config_folder};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -124,7 +125,8 @@ fn list(places: &Places) -> Result<Exit, Failure> {
 
 fn places() -> Result<Places, Failure> {
     let absolute = |name: &str| settings::variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = absolute("HOME").ok_or_else(|| Failure::bad_input("no-home", "HOME is not set").hint("set it to your home directory"))?;
-    let config = absolute("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"));
+    let missing = || Failure::bad_input("no-home", format!("{HOME_VARIABLE} is not set")).hint("set it to your home directory");
+    let home = absolute(HOME_VARIABLE).ok_or_else(missing)?;
+    let config = config_folder(&home, settings::variable);
     Ok(Places { home, config, project: settings::current_folder() })
 }

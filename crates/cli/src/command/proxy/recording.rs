@@ -8,10 +8,10 @@ use crate::{output, settings};
 use mcproof_client::{Tap, TapBounds};
 use mcproof_record::{Diagnostic, Direction, Frame, FrameBody};
 use mcproof_report::{diagnostic, escape_line};
+use mcproof_system::files;
 use mcproof_trace::calls::CallTracker;
 use mcproof_trace::{Manifest, SessionInfo, SessionKey, TraceWriter};
 use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -147,7 +147,7 @@ fn create(path: &Path, server: &str) -> std::io::Result<TraceWriter> {
 
 /// Other users have no business in there.
 fn create_folder(path: &Path) -> std::io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
+    files::private_folder(DirBuilder::new().recursive(true)).create(path)
 }
 
 fn state_trace(server: &str) -> Option<(TraceWriter, PathBuf)> {

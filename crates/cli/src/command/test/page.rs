@@ -4,9 +4,8 @@ use crate::command::ui;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::settings;
+use mcproof_system::{commands, signals};
 use mcproof_ui::TestRunner;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -46,14 +45,13 @@ impl TestRunner for Process {
             command.args(["--trace", "off"]);
         }
         command.args(rest).current_dir(&self.folder);
+        commands::interruptible(&mut command);
         command
     }
 
     fn stop(&self, process: u32) {
         // It ends its servers before itself. One that is gone needs no signal.
-        if let Ok(process) = i32::try_from(process) {
-            let _ = kill(Pid::from_raw(process), Signal::SIGINT);
-        }
+        signals::interrupt(process);
     }
 }
 

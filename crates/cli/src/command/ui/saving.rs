@@ -4,6 +4,7 @@ use mcproof_record::Diagnostic;
 use mcproof_suite::bounds::{MOST_BYTES, read_file};
 use mcproof_suite::document::{self, Node};
 use mcproof_suite::source::Source;
+use mcproof_system::files;
 use mcproof_ui::{NewTest, SavedTest, SuiteChange};
 use serde_json::Value;
 use std::fs;
@@ -81,21 +82,9 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     fresh.write_all(text.as_bytes())?;
     match fs::metadata(path) {
         Ok(metadata) => fs::set_permissions(fresh.path(), metadata.permissions())?,
-        Err(_) => make_readable(fresh.path())?,
+        Err(_) => files::make_public(fresh.path())?,
     }
     fresh.persist(path).map_err(|error| error.error)?;
-    Ok(())
-}
-
-/// Temporary files are for their owner alone; a suite is for who works with the repository.
-#[cfg(unix)]
-fn make_readable(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn make_readable(_: &Path) -> io::Result<()> {
     Ok(())
 }
 

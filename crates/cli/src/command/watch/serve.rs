@@ -11,6 +11,8 @@ use crate::{network, output, settings};
 use mcproof_client::{Guardian, Network};
 use mcproof_record::Diagnostic;
 use mcproof_report::{diagnostic, escape};
+use mcproof_system::files;
+use mcproof_system::signals::ReloadRequests;
 use mcproof_watch::channel::DeliveryClient;
 use mcproof_watch::clock::Clock;
 use mcproof_watch::config::Config;
@@ -29,12 +31,10 @@ use mcproof_watch::worker::Trouble;
 use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::{Instant, sleep};
 
@@ -71,7 +71,7 @@ pub(super) fn run(path: &Path, arguments: &Arguments, config: Config, seen: Seen
             None => None,
         };
         // From here on, SIGHUP means to read the file again, also while the database is opened.
-        let hung_up = if arguments.once { None } else { signal(SignalKind::hangup()).ok() };
+        let hung_up = if arguments.once { None } else { ReloadRequests::new() };
         let house = open(config, log).await?;
         if arguments.once {
             tokio::select! {
@@ -155,7 +155,7 @@ impl Services {
         seen: Seen,
         listener: Option<TcpListener>,
         mut interrupts: Interrupts,
-        hung_up: Option<Signal>,
+        hung_up: Option<ReloadRequests>,
     ) -> Result<Exit, Failure> {
         let role = match arguments.role {
             Part::Serve => Role::Serve,
@@ -368,7 +368,7 @@ impl Services {
         arguments: &Arguments,
         bound: Option<SocketAddr>,
         mut seen: Seen,
-        mut hung_up: Option<Signal>,
+        mut hung_up: Option<ReloadRequests>,
         stop: impl Future<Output = ()>,
     ) {
         let mut stop = std::pin::pin!(stop);
@@ -377,7 +377,7 @@ impl Services {
             let asked = tokio::select! {
                 biased;
                 () = &mut stop => return,
-                Some(()) = async { hung_up.as_mut()?.recv().await } => true,
+                Some(()) = async { hung_up.as_mut()?.next().await } => true,
                 () = sleep(LOOK) => false,
             };
             let now = look(path);
@@ -478,6 +478,6 @@ fn opened(address: SocketAddr, config: &Config) -> Option<ServeFailure> {
 pub(super) type Seen = Option<(u64, Option<SystemTime>, u64)>;
 
 pub(super) fn look(path: &Path) -> Seen {
-    let seen = |about: Metadata| (about.len(), about.modified().ok(), about.ino());
+    let seen = |about: Metadata| (about.len(), about.modified().ok(), files::identity(&about));
     std::fs::metadata(path).ok().map(seen)
 }

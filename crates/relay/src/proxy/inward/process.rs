@@ -5,11 +5,9 @@ use crate::proxy::stdio::command_of;
 use mcproof_client::transport::{Line, LineReader};
 use mcproof_client::{Spawned, Tap};
 use mcproof_record::{Direction, FrameBody};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
+use mcproof_system::{ProcessSignal, signals};
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
-use std::os::unix::process::ExitStatusExt as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{mpsc, watch};
@@ -162,11 +160,11 @@ impl StdioServer {
         let status = match timeout(patience.end_of_input, child.wait()).await {
             Ok(status) => status,
             Err(_) => {
-                let _ = killpg(Pid::from_raw(group.id()), Signal::SIGTERM);
+                let _ = group.signal(ProcessSignal::TERMINATE);
                 match timeout(patience.terminate, child.wait()).await {
                     Ok(status) => status,
                     Err(_) => {
-                        let _ = killpg(Pid::from_raw(group.id()), Signal::SIGKILL);
+                        let _ = group.signal(ProcessSignal::KILL);
                         child.wait().await
                     }
                 }
@@ -175,7 +173,7 @@ impl StdioServer {
         group.end();
         match status {
             Ok(status) => {
-                tap.record(Direction::Local, FrameBody::Exited { code: status.code(), signal: status.signal() });
+                tap.record(Direction::Local, FrameBody::Exited { code: status.code(), signal: signals::of_exit(status) });
                 format!("the server has ended: {status}")
             }
             Err(error) => format!("the server has ended: {error}"),

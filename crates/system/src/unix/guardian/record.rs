@@ -7,7 +7,6 @@ pub(super) const SIZE: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Record {
     /// One is about to be started.
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "processes register themselves there"))]
     Expected { stdin: u64 },
     /// It was started.
     Arrived { stdin: u64, group: i32 },
@@ -15,6 +14,8 @@ pub(super) enum Record {
     Missing { stdin: u64 },
     /// The group is no more; its id may be somebody else's from now on.
     Ended { group: i32 },
+    /// This process has ended all of its servers, and needs no guardian any more.
+    Finished,
 }
 
 impl Record {
@@ -24,6 +25,7 @@ impl Record {
             Self::Arrived { stdin, group } => (ARRIVED, group, stdin),
             Self::Missing { stdin } => (MISSING, 0, stdin),
             Self::Ended { group } => (ENDED, group, 0),
+            Self::Finished => (FINISHED, 0, 0),
         };
         let mut bytes = [0; SIZE];
         bytes[..4].copy_from_slice(&u32::to_ne_bytes(kind));
@@ -39,6 +41,7 @@ impl Record {
             EXPECTED => Self::Expected { stdin },
             ARRIVED => Self::Arrived { stdin, group },
             MISSING => Self::Missing { stdin },
+            FINISHED => Self::Finished,
             _ => Self::Ended { group },
         }
     }
@@ -48,6 +51,7 @@ const EXPECTED: u32 = 0;
 const ARRIVED: u32 = 1;
 const MISSING: u32 = 2;
 const ENDED: u32 = 3;
+const FINISHED: u32 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -56,8 +60,13 @@ mod tests {
     #[test]
     fn a_record_is_read_as_it_was_written() {
         let stdin = u64::MAX - 1;
-        let records =
-            [Record::Expected { stdin }, Record::Arrived { stdin, group: 7 }, Record::Missing { stdin }, Record::Ended { group: 7 }];
+        let records = [
+            Record::Expected { stdin },
+            Record::Arrived { stdin, group: 7 },
+            Record::Missing { stdin },
+            Record::Ended { group: 7 },
+            Record::Finished,
+        ];
         assert_eq!(records.map(|record| Record::from_bytes(record.to_bytes())), records);
     }
 }

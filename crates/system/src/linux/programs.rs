@@ -1,26 +1,13 @@
-//! What runs where a server was started: the programs of its process tree, as the system tells them. Reads `/proc`, so it knows
-//! Linux only; elsewhere nothing is told.
+//! What runs where a server was started: the programs of its process tree.
 
-use super::process::family;
+use super::family::family;
+use crate::Program;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-/// A process of a server's tree.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Program {
-    /// The file that runs, with all links followed.
-    pub executable: PathBuf,
-    /// As it was started; the first is what it was called by.
-    pub arguments: Vec<String>,
-    /// Where it works.
-    pub folder: PathBuf,
-    /// Files that it has mapped into memory, such as native modules, sorted.
-    pub mapped: Vec<PathBuf>,
-}
-
 /// The programs of a process and of all below it, parents first. What ends meanwhile is left out.
-pub(super) fn programs(pid: i32) -> Vec<Program> {
+pub fn programs(pid: i32) -> Vec<Program> {
     std::iter::once(pid).chain(family(pid)).filter_map(program).collect()
 }
 
@@ -43,7 +30,7 @@ fn program(pid: i32) -> Option<Program> {
     Some(Program { executable, arguments, folder, mapped: mapped.into_iter().collect() })
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -8,12 +8,16 @@
 //! stdin of the next process, and looks for the one that holds it if the process id does not follow: a closure that
 //! registers the process between fork and exec would keep the standard library from `posix_spawn`, and the copy of our
 //! page tables that a real fork makes costs more than everything else about a start. Elsewhere it is that closure.
+//!
+//! What has left the group of its server is found by a mark that it has inherited (Linux, [`crate::linux::mark`]). A process that starts
+//! nothing but servers bears the mark itself, so that nothing is started without it; otherwise each server gets it once it was started.
 
 mod record;
-#[cfg(target_os = "linux")]
-mod stdin_processes;
 
-use super::process::is_alive;
+use crate::ProcessSignal;
+#[cfg(target_os = "linux")]
+use crate::linux::{family, mark, mark::Mark, stdin_processes};
+use crate::system::signals;
 use nix::libc;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{ForkResult, Pid, fork};
@@ -46,6 +50,7 @@ enum Orphans {
     Ignored,
     /// Ours: every child of this process belongs to a server, but those that were there before (a shell that started
     /// something and then became this program).
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "other systems let nobody adopt them"))]
     Adopted { before: HashSet<i32> },
 }
 
@@ -75,9 +80,12 @@ impl Guardian {
     /// parent, once the last server has ended (Linux).
     pub fn of_whole_process() -> Self {
         #[cfg(target_os = "linux")]
-        let orphans = match nix::sys::prctl::set_child_subreaper(true) {
-            Ok(()) => Orphans::Adopted { before: children().collect() },
-            Err(_) => Orphans::Ignored,
+        let orphans = {
+            Mark::of_this_process().put_on(0);
+            match nix::sys::prctl::set_child_subreaper(true) {
+                Ok(()) => Orphans::Adopted { before: family::children_of("self").into_iter().collect() },
+                Err(_) => Orphans::Ignored,
+            }
         };
         #[cfg(not(target_os = "linux"))]
         let orphans = Orphans::Ignored;
@@ -92,6 +100,7 @@ impl Guardian {
         if matches!(state.orphans, Orphans::Adopted { .. }) {
             // If this fails we keep children that nobody ends: a leak of ours, not of theirs.
             let _ = nix::sys::prctl::set_child_subreaper(false);
+            mark::take_off();
         }
         state.orphans = Orphans::Ignored;
     }
@@ -129,6 +138,8 @@ impl Guardian {
         };
         let group = child.id().and_then(|pid| i32::try_from(pid).ok()).expect("a child that was not waited for has an id");
         send(pipe, Record::Arrived { stdin: id, group });
+        #[cfg(target_os = "linux")]
+        Mark::of_this_process().put_on(group);
         state.groups.insert(group);
         drop(state);
         Ok(Spawned { group: Group { id: group, guardian: self, ended: false }, child, stdin: writer })
@@ -138,7 +149,11 @@ impl Guardian {
     fn pipe(&self) -> io::Result<RawFd> {
         let mut state = self.state();
         if state.started.is_none() {
-            state.started = Some(start()?);
+            #[cfg(target_os = "linux")]
+            let started = start(Mark::of_this_process())?;
+            #[cfg(not(target_os = "linux"))]
+            let started = start(())?;
+            state.started = Some(started);
         }
         Ok(state.pipe().expect("a started guardian has its pipe"))
     }
@@ -164,8 +179,24 @@ impl Group {
         self.id
     }
 
-    pub(crate) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.ended
+    }
+
+    /// To all of its processes, as a terminal or a supervisor does it.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn signal(&self, signal: ProcessSignal) -> io::Result<()> {
+        Ok(killpg(Pid::from_raw(self.id), signals::of(signal))?)
+    }
+
+    /// To the process that leads it, as a supervisor does it that knows no groups.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub fn signal_leader(&self, signal: ProcessSignal) -> io::Result<()> {
+        Ok(kill(Pid::from_raw(self.id), signals::of(signal))?)
     }
 
     /// Kills what is left of it. Returns the orphans that were ended with it.
@@ -202,16 +233,17 @@ impl State {
 
 /// Kills all children of this process that are not spared, and theirs that come up by that. Gives those that were alive: one
 /// that had ended before only waited for us to collect it.
+#[cfg(target_os = "linux")]
 fn end_children(is_spared: impl Fn(i32) -> bool) -> Vec<i32> {
     let (mut ended, mut alive) = (Vec::new(), Vec::new());
     loop {
-        let left: Vec<i32> = children().filter(|pid| !is_spared(*pid) && !ended.contains(pid)).collect();
+        let left: Vec<i32> = family::children_of("self").into_iter().filter(|pid| !is_spared(*pid) && !ended.contains(pid)).collect();
         if left.is_empty() {
             return alive;
         }
         for pid in left {
             let child = Pid::from_raw(pid);
-            if is_alive(pid) {
+            if family::is_alive(pid) {
                 alive.push(pid);
             }
             let _ = kill(child, Signal::SIGKILL);
@@ -222,16 +254,17 @@ fn end_children(is_spared: impl Fn(i32) -> bool) -> Vec<i32> {
     }
 }
 
-/// Children of this process, zombies included, as far as the system tells (Linux does).
-fn children() -> impl Iterator<Item = i32> {
-    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
-    lists.flat_map(|pids| pids.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
+/// Nothing is known to be adopted.
+#[cfg(not(target_os = "linux"))]
+fn end_children(_: impl Fn(i32) -> bool) -> Vec<i32> {
+    Vec::new()
 }
 
 impl Drop for Started {
     fn drop(&mut self) {
-        drop(self.pipe.take());
+        if let Some(pipe) = self.pipe.take() {
+            send(pipe.as_raw_fd(), Record::Finished);
+        }
         // The guardian ends at once on end of file; without this a long-lived host would collect zombies.
         let _ = nix::sys::wait::waitpid(self.pid, None);
     }
@@ -265,7 +298,7 @@ fn send(pipe: RawFd, record: Record) {
     unsafe { libc::write(pipe, bytes.as_ptr().cast(), bytes.len()) };
 }
 
-fn start() -> io::Result<Started> {
+fn start(mark: ServersMark) -> io::Result<Started> {
     let mut ends = [0; 2];
     // SAFETY: `ends` has room for two descriptors.
     if unsafe { libc::pipe(ends.as_mut_ptr()) } != 0 {
@@ -285,9 +318,16 @@ fn start() -> io::Result<Started> {
             drop(read);
             Ok(Started { pid: child, pipe: Some(write) })
         }
-        ForkResult::Child => guard(read.as_raw_fd(), watched),
+        ForkResult::Child => guard(read.as_raw_fd(), watched, mark),
     }
 }
+
+/// By what the offspring of servers is found.
+#[cfg(target_os = "linux")]
+type ServersMark = Mark;
+/// Nothing else is inherited by all.
+#[cfg(not(target_os = "linux"))]
+type ServersMark = ();
 
 /// What the guardian ends: a process that is about to be there, or is.
 #[derive(Clone, Copy)]
@@ -297,7 +337,10 @@ struct Watched {
 }
 
 /// The life of the guardian.
-fn guard(pipe: RawFd, mut watched: Vec<Watched>) -> ! {
+fn guard(pipe: RawFd, mut watched: Vec<Watched>, mark: ServersMark) -> ! {
+    // What ends others is not to be ended by another guardian, above us, before its work is done.
+    #[cfg(target_os = "linux")]
+    mark::take_off();
     // SAFETY: plain system calls on descriptors of this process, nothing that allocates or locks.
     unsafe {
         // Its own session: Ctrl-C at the terminal and signals to our group do not reach it.
@@ -309,12 +352,17 @@ fn guard(pipe: RawFd, mut watched: Vec<Watched>) -> ! {
         libc::dup2(pipe, 0);
         close_from(1);
     }
+    // This process ended its servers itself, and theirs with them.
+    let mut in_order = false;
     let mut bytes = [0_u8; record::SIZE];
     loop {
         // SAFETY: `bytes` has room for its length. Records are written atomically, so a read gives a whole one.
         let count = unsafe { libc::read(0, bytes.as_mut_ptr().cast(), bytes.len()) };
         if usize::try_from(count) == Ok(bytes.len()) {
-            note(&mut watched, Record::from_bytes(bytes));
+            match Record::from_bytes(bytes) {
+                Record::Finished => in_order = true,
+                record => note(&mut watched, record),
+            }
         } else if count == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
             break;
         }
@@ -329,6 +377,13 @@ fn guard(pipe: RawFd, mut watched: Vec<Watched>) -> ! {
             None => unreachable!("unexpected {stdin}: processes register themselves"),
         }
     }
+    #[cfg(target_os = "linux")]
+    if !in_order {
+        // The one that is gone may bear it as well; it ends without us.
+        mark.end_bearers(0);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let (_, ()) = (in_order, mark);
     // SAFETY: ends this process without running what the parent registered for its exit.
     unsafe { libc::_exit(0) }
 }
@@ -337,14 +392,14 @@ fn guard(pipe: RawFd, mut watched: Vec<Watched>) -> ! {
 fn note(watched: &mut Vec<Watched>, record: Record) {
     let named = |stdin: u64| move |known: &Watched| known.group.is_none() && known.stdin == stdin;
     let found = match record {
-        Record::Expected { .. } => None,
+        Record::Expected { .. } | Record::Finished => None,
         Record::Arrived { stdin, .. } | Record::Missing { stdin } => watched.iter().position(named(stdin)),
         Record::Ended { group } => watched.iter().position(|known| known.group == Some(group)),
     };
     let now = match record {
         Record::Expected { stdin } => Some(Watched { stdin, group: None }),
         Record::Arrived { stdin, group } => Some(Watched { stdin, group: Some(group) }),
-        Record::Missing { .. } | Record::Ended { .. } => None,
+        Record::Missing { .. } | Record::Ended { .. } | Record::Finished => None,
     };
     match (found, now) {
         (Some(index), Some(now)) => watched[index] = now,

@@ -4,7 +4,16 @@
 use nix::libc;
 
 /// Calls `found` with the id of each process whose stdin is the pipe of that inode.
-pub(super) fn of_stdin(inode: u64, found: impl Fn(i32)) {
+pub(crate) fn of_stdin(inode: u64, found: impl Fn(i32)) {
+    each_process(|proc, name, pid| {
+        if stdin_of(proc, name) == Some(inode) {
+            found(pid);
+        }
+    });
+}
+
+/// Calls `seen` with `/proc`, and the name in it and the id of each process. Async-signal-safe if `seen` is.
+pub(super) fn each_process(mut seen: impl FnMut(i32, &[u8], i32)) {
     // SAFETY: a path that ends with a zero byte.
     let proc = unsafe { libc::open(c"/proc".as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC) };
     if proc < 0 {
@@ -19,10 +28,8 @@ pub(super) fn of_stdin(inode: u64, found: impl Fn(i32)) {
         };
         while let Some((name, after)) = entry(rest) {
             rest = after;
-            if let Some(pid) = number(name).and_then(|pid| i32::try_from(pid).ok())
-                && stdin_of(proc, name) == Some(inode)
-            {
-                found(pid);
+            if let Some(pid) = number(name).and_then(|pid| i32::try_from(pid).ok()) {
+                seen(proc, name, pid);
             }
         }
     }

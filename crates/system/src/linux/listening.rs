@@ -1,13 +1,12 @@
-//! Finds out where a process group listens, to tell "listens elsewhere" from "does not listen", and who else listens at a port. Linux
-//! only; elsewhere the response is empty, and a diagnosis says less.
+//! Finds out where a process group listens, to tell "listens elsewhere" from "does not listen", and who else listens at a port.
 
-use super::process::family;
+use super::family::family;
 use std::collections::HashSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// TCP addresses on which processes of the group accept connections, sorted.
-pub(crate) fn listening_addresses(group: i32) -> Vec<SocketAddr> {
+pub fn listening_addresses(group: i32) -> Vec<SocketAddr> {
     let mut inodes = HashSet::new();
     for pid in processes().filter(|pid| group_of(*pid) == Some(group)) {
         inodes.extend(socket_inodes(pid));
@@ -21,7 +20,7 @@ pub(crate) fn listening_addresses(group: i32) -> Vec<SocketAddr> {
 
 /// The process that listens at a port of this machine, if it is neither below the server nor below this process, as
 /// ``process 4321 (`python other.py`)``. `None` also where the system does not tell whose a listener is.
-pub(crate) fn other_listener(port: u16, server: i32) -> Option<String> {
+pub fn other_listener(port: u16, server: i32) -> Option<String> {
     listener_outside(port, &[server, i32::try_from(std::process::id()).ok()?])
 }
 
@@ -87,7 +86,7 @@ fn listener(line: &str) -> Option<(SocketAddr, u64)> {
     Some((SocketAddr::new(address, u16::from_str_radix(port, 16).ok()?), fields.get(9)?.parse().ok()?))
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

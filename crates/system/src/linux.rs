@@ -1,0 +1,8 @@
+//! Linux tells everything about its processes in `/proc`.
+
+pub(crate) mod family;
+pub(crate) mod listening;
+pub(crate) mod mark;
+pub(crate) mod programs;
+pub(crate) mod resource_usage;
+pub(crate) mod stdin_processes;
