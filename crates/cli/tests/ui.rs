@@ -81,6 +81,26 @@ fn a_connection_that_fails_is_diagnosed() {
 }
 
 #[test]
+fn servers_are_added_on_the_page_one_after_the_other() {
+    let inspector = Inspector::start(&[]);
+    let mut page = Page::new();
+    page.look(1440, 900, "light");
+    page.visit(&inspector.url);
+    for (number, name) in [(1, "shop"), (2, "tracker")] {
+        if number > 1 {
+            click(&mut page, "add-server");
+        }
+        wait_for(&mut page, "document.querySelector('[data-testid=target]')");
+        fill(&mut page, "[data-testid=target]", &format!("{} demo {name}", env!("CARGO_BIN_EXE_mcproof")));
+        click(&mut page, "connect-button");
+        let title = format!("document.querySelector('[data-testid=overview] h1')?.textContent.toLowerCase().includes('{name}')");
+        wait_for(&mut page, &format!("document.querySelector('[data-testid=overview]')?.dataset.status === 'open' && {title}"));
+        assert_eq!(page.evaluate("document.querySelectorAll('[data-testid=server]').length"), number);
+    }
+    assert_eq!(page.complaints(), Vec::<&Value>::new());
+}
+
+#[test]
 fn strangers_are_refused() {
     let inspector = Inspector::start(&[]);
     let (host, token) = (inspector.authority().to_owned(), inspector.token().to_owned());

@@ -78,6 +78,7 @@ export function takeOverview(next: Overview) {
     const open = next.connections.find((connection) => connection.status === "open") ?? next.connections[0];
     selected.value = open?.id ?? null;
   }
+  if (awaited !== null && next.connections.some((connection) => connection.id === awaited)) selectNew(awaited);
   for (const connection of next.connections) {
     const old = before?.connections.find((old) => old.id === connection.id);
     const id = connection.sessions.at(-1)?.id;
@@ -190,7 +191,18 @@ export const currentSession = computed(() => {
   return id === undefined ? undefined : sessions.get(id);
 });
 
+/** A connection that was asked for, of which the program has not told yet. */
+let awaited: number | null = null;
+
+/** Shows a new connection as soon as the program tells of it; until then, there is nothing to show. */
+export function selectNew(id: number) {
+  if (!overview.value?.connections.some((connection) => connection.id === id)) return void (awaited = id);
+  select(id);
+  go("overview");
+}
+
 export function select(id: number) {
+  awaited = null;
   batch(() => {
     selected.value = id;
     story.value = null;

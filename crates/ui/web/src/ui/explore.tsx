@@ -35,7 +35,7 @@ export function SideList() {
   return (
     <div class="side-list" data-testid={`list-${now}`}>
       <div class="side-search">
-        <Icon name="search" size={14} /><input type="search" aria-label={`Search ${now}`} placeholder={`Search ${all.length} ${now}`} value={needle} onInput={(event) => setNeedle(event.currentTarget.value)} />
+        <Icon name="search" size={14} /><input type="search" aria-label={`Search ${now}`} placeholder={`Search ${now}`} value={needle} onInput={(event) => setNeedle(event.currentTarget.value)} />
         <Button kind="quiet" icon="again" label={`Read ${now} again`} onClick={() => lists.forEach(([name]) => void loadList(connection.value!.id, name))} />
       </div>
       {failed && <p class="note error">{visible(failed[1].error ?? "")}</p>}

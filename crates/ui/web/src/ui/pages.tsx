@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { get, post } from "../lib/api";
 import { isObject } from "../lib/calls";
 import { suite, suiteTest } from "../lib/snippets";
-import { connection, currentSession, frameVersion, go, handshake, isFile, overview, select, selected, steps, toast, trafficOpen, pane, story, brush } from "../lib/store";
+import { connection, currentSession, frameVersion, handshake, isFile, overview, selectNew, selected, steps, toast, trafficOpen, pane, story, brush } from "../lib/store";
 import { clock, count, download, duration, rawText, visible } from "../lib/text";
 import type { Connection, Diagnostic, Finding, Frame, JsonObject } from "../lib/types";
 import { Badge, Button, CopyButton, Empty, Icon, Rows, Tabs, type IconName } from "./basics";
@@ -57,8 +57,7 @@ export function Connect() {
     setWrong("");
     try {
       const { id } = await post<{ id: number }>("connections", spec);
-      select(id);
-      go("overview");
+      selectNew(id);
     } catch (error) {
       setWrong((error as Error).message);
     }
