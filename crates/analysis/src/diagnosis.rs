@@ -1,6 +1,7 @@
 //! Turns the failure of a connection or a request into a diagnostic: cause, evidence, remedy. The one place for these texts, for
 //! suites and one-shot commands alike.
 
+use crate::interpreter;
 use crate::wording::shortened;
 use mcproof_client::jsonrpc::{Flaw, Malformed};
 use mcproof_client::{
@@ -9,6 +10,7 @@ use mcproof_client::{
 };
 use mcproof_protocol::methods;
 use mcproof_record::{Diagnostic, Direction, Evidence, ExchangeId, FrameBody, FrameId, Raw, Transcript};
+use std::path::Path;
 
 /// The number of frames and stderr lines that a diagnostic shows.
 const FRAMES: usize = 8;
@@ -40,7 +42,11 @@ impl Audience {
         })
     }
 
-    fn credentials(self) -> Option<String> {
+    fn credentials(self, transcript: &Transcript) -> Option<String> {
+        if sent_a_token(transcript) {
+            let why = "the server does not accept this token: it may be expired, revoked, or made for another server";
+            return Some(why.to_owned());
+        }
         self.hint(
             "send credentials: `auth: { bearer: \"${env.TOKEN}\" }`, or `auth: { client_id: …, client_secret: \"${env.SECRET}\" }`",
             "send credentials: `headers: { \"Authorization\": \"Bearer …\" }` in `target`, and the token in `secrets`",
@@ -83,6 +89,15 @@ impl Audience {
             &format!("raise {flag} if the server is expected to send that much"),
         )
     }
+}
+
+/// Whether the last HTTP request had credentials in it.
+fn sent_a_token(transcript: &Transcript) -> bool {
+    let heads = transcript.frames.iter().rev().filter_map(|frame| match &frame.body {
+        FrameBody::HttpRequest { headers, .. } => Some(headers),
+        _ => None,
+    });
+    heads.take(1).flatten().any(|(name, _)| name.eq_ignore_ascii_case("authorization"))
 }
 
 /// The hint for a monitor: a target has one time limit.
@@ -133,6 +148,10 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
         F::Start(StartFailure::NotFound { program }) if program.starts_with('~') => {
             ("command-not-found", fixed("the command does not run in a shell, so `~` is not expanded: write the full path"))
         }
+        F::Start(StartFailure::NotFound { program }) if interpreter(Path::new(program)).is_some() => {
+            let interpreter = interpreter(Path::new(program)).unwrap_or_default();
+            ("command-not-found", Some(format!("start it with its interpreter: `{interpreter} {program}`")))
+        }
         F::Start(StartFailure::NotFound { program }) => {
             ("command-not-found", Some(format!("check the spelling of `{program}`, and that it is installed and on PATH")))
         }
@@ -166,7 +185,7 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
         F::NotListening { .. } => ("server-not-listening", slow_start()),
         F::NotLocated { .. } => ("port-not-announced", fixed("check that `port_from` matches a line that the server prints")),
         F::Address(_) => ("bad-url", None),
-        F::Unauthorized { .. } => ("unauthorized", audience.credentials()),
+        F::Unauthorized { .. } => ("unauthorized", audience.credentials(transcript)),
         F::Unanswered { failure, method, faults } => {
             let scene = Scene { transcript: transcript.clone(), faults: faults.clone(), exit: None, audience };
             let mut diagnostic = of_call_failure(failure, method, &scene);
@@ -205,7 +224,7 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
                 "request a revision that the server supports with `protocol_version`",
             ),
         ),
-        F::Sse(SseFailure::Unauthorized { .. }) => ("unauthorized", audience.credentials()),
+        F::Sse(SseFailure::Unauthorized { .. }) => ("unauthorized", audience.credentials(transcript)),
         F::Sse(SseFailure::Unreachable(broken) | SseFailure::Ended(Some(broken))) if broken.bound.is_some() => {
             broken.bound.map_or(("no-event-stream", None), |bound| (code_of_bound(bound), audience.bound(bound)))
         }
@@ -252,7 +271,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
             message = format!("{exit}, before responding to `{method}`");
             ("server-exited", missing_piece(&scene.transcript, |name| scene.audience.variable(name)))
         }
-        (CallFailure::Unauthorized { .. }, None) => ("unauthorized", scene.audience.credentials()),
+        (CallFailure::Unauthorized { .. }, None) => ("unauthorized", scene.audience.credentials(&scene.transcript)),
         (CallFailure::Cancelled { .. }, None) => ("cancelled", None),
         (CallFailure::Closed(_), None) => ("connection-closed", None),
         (CallFailure::Unanswered(Unanswered::Unreachable(_)), None) => {
@@ -263,9 +282,8 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
             if let Some(fault) = fault {
                 message += &format!("; {}", describe_fault(fault, &scene.transcript));
             }
-            let hint = fault
-                .and_then(|fault| fault_hint(fault, &scene.transcript, scene.audience))
-                .or_else(|| http_hint(head, excerpt, scene.audience));
+            let hint =
+                fault.and_then(|fault| fault_hint(fault, &scene.transcript, scene.audience)).or_else(|| http_hint(head, excerpt, scene));
             ("no-answer-in-response", hint)
         }
     };
@@ -570,7 +588,8 @@ fn missing_variable(line: &str) -> Option<&str> {
     words.find(|word| is_name(word) && !is_code(word)).filter(|_| complains)
 }
 
-fn http_hint(head: &HttpHead, excerpt: &str, audience: Audience) -> Option<String> {
+fn http_hint(head: &HttpHead, excerpt: &str, scene: &Scene) -> Option<String> {
+    let audience = scene.audience;
     let kind = head.header("content-type").unwrap_or_default();
     Some(match head.status {
         301 | 302 | 307 | 308 => "the server redirects: use the URL in its `Location` header".into(),
@@ -583,7 +602,7 @@ fn http_hint(head: &HttpHead, excerpt: &str, audience: Audience) -> Option<Strin
             );
         }
         501 => "check the URL: this endpoint does not accept POST".into(),
-        401 => return audience.credentials(),
+        401 => return audience.credentials(&scene.transcript),
         406 => "the server must accept requests with `Accept: application/json, text/event-stream`".into(),
         200 if !kind.starts_with("application/json") && !kind.starts_with("text/event-stream") => match excerpt {
             text if is_event_stream(text) => "the body is an event stream: set `Content-Type: text/event-stream`".into(),

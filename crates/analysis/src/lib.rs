@@ -17,5 +17,5 @@ pub mod wording;
 pub use conversation::{
     Attempt, AttemptOutcome, ConversationView, HttpExchange, MOST_VALUES, USUAL_PROBES, WireMessage, is_error_response, read_json,
 };
-pub use suggest::{did_you_mean, listed, missing};
+pub use suggest::{did_you_mean, interpreter, listed, missing};
 pub use wording::named;

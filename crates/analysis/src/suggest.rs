@@ -1,5 +1,7 @@
 //! "Did you mean …": names that are near to what someone typed.
 
+use std::path::Path;
+
 /// The nearest candidate, if it is near enough to be a slip of the fingers.
 pub fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = fold(typed);
@@ -29,6 +31,18 @@ pub fn missing<'a>(noun: &str, name: &str, names: impl Iterator<Item = &'a str> 
         None if names.clone().next().is_none() => format!("the server has no {noun} `{name}`, and lists none at all"),
         None => format!("the server has no {noun} `{name}`; it has {}", listed(names)),
     })
+}
+
+/// What runs a script, by its name.
+pub fn interpreter(path: &Path) -> Option<&'static str> {
+    match path.extension()?.to_str()? {
+        "py" => Some("python"),
+        "js" | "mjs" | "cjs" => Some("node"),
+        "ts" => Some("npx tsx"),
+        "rb" => Some("ruby"),
+        "sh" => Some("sh"),
+        _ => None,
+    }
 }
 
 /// Names in backticks with commas between, cut when there are too many to read.

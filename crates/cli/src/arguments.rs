@@ -34,9 +34,12 @@ pub(crate) fn parse(words: &[String]) -> Result<Vec<Argument>, Failure> {
 
 fn parse_one(word: &str) -> Result<Argument, Failure> {
     let wrong = |message| Failure::bad_input("bad-argument", message);
-    let hint = match word.starts_with('{') {
-        true => "to pass all arguments as one object, use --args, or --tool-args-json with `inspect`",
-        false => "write name=value, or name:=JSON for a JSON value",
+    let hint = match word {
+        word if word.starts_with('{') => "to pass all arguments as one object, use --args, or --tool-args-json with `inspect`",
+        word if word.starts_with("http://") || word.starts_with("https://") => {
+            "put the URL of the server first, or after --server-url; for an argument, write name=value"
+        }
+        _ => "write name=value, or name:=JSON for a JSON value",
     };
     let (name, value) = word.split_once('=').ok_or_else(|| wrong(format!("`{word}` is not a valid argument")).hint(hint))?;
     let (name, value) = match name.strip_suffix(':') {

@@ -6,11 +6,15 @@ use std::time::Duration;
 /// What `0` stands for, which elsewhere means "no limit": every wait has an end.
 const NO_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// A bare number below it is meant as seconds: no server responds so fast each time.
+const FEWEST_MILLIS: u64 = 100;
+
 /// # Errors
 /// The message describes a valid duration.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     match text.trim().parse::<u64>() {
         Ok(0) => Ok(NO_LIMIT),
+        Ok(few) if few < FEWEST_MILLIS => Err(format!("a bare number counts milliseconds: write {few}s for seconds, or {few}ms")),
         Ok(millis) => Ok(Duration::from_millis(millis).min(NO_LIMIT)),
         Err(_) => match parse_duration(text) {
             Ok(duration) => Ok(duration.min(NO_LIMIT)),
@@ -55,6 +59,8 @@ mod tests {
         check("0", Some(86_400_000));
         check("48h", Some(86_400_000));
         check("1m30s", Some(90_000));
+        assert!(parse("5").is_err_and(|said| said.contains("write 5s for seconds, or 5ms")));
+        check("100", Some(100));
         for text in ["", "s", "900h", "5 days", "-1", "1e3", "1.2.3s", "five"] {
             check(text, None);
         }

@@ -58,7 +58,8 @@ fn of_flag(subcommand: &str, word: &str) -> Option<String> {
             "select tests with -E, as in -E 'name(TEXT)' or -E 'tag(TEXT)'"
         }
         ("test" | "plan", "--tag" | "--tags" | "-m" | "--group") => "select tests by tag with -E 'tag(NAME)'",
-        ("test", "--list" | "--list-tests" | "--collect-only" | "--co" | "--dry-run" | "-n") => "list tests with `mcproof plan`",
+        ("test", "--list" | "--list-tests" | "--collect-only" | "--co" | "--dry-run") => "list tests with `mcproof plan`",
+        ("test", "-n") => "run N tests at a time with --jobs N, or list the tests with `mcproof plan`",
         ("test", "--bail" | "--maxfail" | "--exitfirst") => "use --fail-fast, or --fail-fast=N to stop after N failures",
         ("test", "--lf" | "--last-failed" | "--only-failures") => "use --rerun-failed",
         ("test", "-u" | "--update" | "--updateSnapshot") => "use --update-snapshots",
@@ -70,6 +71,13 @@ fn of_flag(subcommand: &str, word: &str) -> Option<String> {
             "the test library is never restricted: run untrusted tests in a sandbox without secrets"
         }
         ("test", "--junit" | "--junitxml" | "--junit-xml") => "use --reporter junit=FILE",
+        ("test" | "check", "--output" | "-o" | "--outputFile" | "--format") => {
+            "write a report with --reporter NAME=FILE, such as junit=junit.xml"
+        }
+        ("check", "--rule" | "--rules" | "--select") => "judge only some rules with --only RULES",
+        ("check", "--ignore" | "--exclude" | "--disable") => "leave out rules with --skip RULES",
+        ("call" | "prompt", "--arg" | "--argument" | "--tool-arg") => "write the arguments after the name, as NAME=VALUE",
+        ("proxy" | "mock" | "ui" | "watch", "--port" | "-p" | "--host") => "use --listen ADDRESS:PORT, such as --listen 127.0.0.1:8080",
         _ => return None,
     };
     Some(meant.to_owned())
@@ -104,6 +112,10 @@ mod tests {
         check(of_argument("tools", "server.js"), Some("mcproof tools -- node"));
         check(of_flag("test", "-k"), Some("-E 'name(TEXT)'"));
         check(of_flag("test", "--list"), Some("mcproof plan"));
+        check(of_flag("test", "-n"), Some("--jobs N"));
+        check(of_flag("check", "--rule"), Some("--only RULES"));
+        check(of_flag("call", "--arg"), Some("NAME=VALUE"));
+        check(of_flag("proxy", "--port"), Some("--listen 127.0.0.1:8080"));
         check(of_flag("plan", "--tag"), Some("-E 'tag(NAME)'"));
         check(of_flag("tools", "--tag"), None);
         check(of_flag("watch", "--restricted"), Some("a sandbox without secrets"));

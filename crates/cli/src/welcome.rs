@@ -80,7 +80,7 @@ fn guess(folder: &Path) -> Option<Guess> {
     };
     let exists = |name: &str| folder.join(name).is_file();
     let found = |file, command: String| Guess { file, target: format!("-- {command}") };
-    if let Some(command) = read("package.json").and_then(|text| javascript(&text)) {
+    if let Some(command) = read("package.json").and_then(|text| javascript(&text, &exists)) {
         return Some(found("package.json", command));
     }
     if let Some(command) = read("pyproject.toml").and_then(|text| python(&text, &exists)) {
@@ -93,8 +93,9 @@ fn guess(folder: &Path) -> Option<Guess> {
     read("go.mod").filter(is_go).map(|_| found("go.mod", "go run .".to_owned()))
 }
 
-/// The command of a package that depends on an MCP SDK: its executable, its main module, or its script `start`.
-fn javascript(text: &str) -> Option<String> {
+/// The command of a package that depends on an MCP SDK: its executable, its main module, its script `start`, or the usual name of a main
+/// module. A file that is built only later is named all the same, unless one of the usual ones is there.
+fn javascript(text: &str, exists: &dyn Fn(&str) -> bool) -> Option<String> {
     let manifest: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).ok()?;
     let dependencies = manifest.get("dependencies")?;
     NPM.iter().find(|name| dependencies.get(**name).is_some())?;
@@ -103,9 +104,14 @@ fn javascript(text: &str) -> Option<String> {
         Some(Value::Object(files)) => files.values().next().and_then(Value::as_str),
         _ => manifest.get("main").and_then(Value::as_str),
     };
+    let file = file.map(|file| file.trim_start_matches("./"));
+    let usual = || ["server.js", "server.mjs", "index.mjs", "src/index.js"].into_iter().find(|name| exists(name));
     match file {
-        Some(file) => Some(format!("node {}", quoted(file.trim_start_matches("./")))),
-        None => manifest.pointer("/scripts/start").map(|_| "npm run --silent start".to_owned()),
+        // `npm init` names `index.js`, whether there is one or not.
+        Some(file) if !exists(file) && usual().is_some() => usual().map(|name| format!("node {name}")),
+        Some(file) => Some(format!("node {}", quoted(file))),
+        None if manifest.pointer("/scripts/start").is_some() => Some("npm run --silent start".to_owned()),
+        None => usual().map(|name| format!("node {name}")),
     }
 }
 
@@ -140,7 +146,11 @@ mod tests {
 
     #[test]
     fn a_package_with_an_sdk_is_started_as_its_manifest_says() {
-        let check = |manifest: &str, expected: Option<&str>| assert_eq!(javascript(manifest).as_deref(), expected, "{manifest}");
+        let check =
+            |manifest: &str, expected: Option<&str>| assert_eq!(javascript(manifest, &|_| false).as_deref(), expected, "{manifest}");
+        let fresh = r#"{"dependencies":{"@modelcontextprotocol/sdk":"1"},"main":"index.js"}"#;
+        assert_eq!(javascript(fresh, &|name| name == "server.js").as_deref(), Some("node server.js"));
+        assert_eq!(javascript(fresh, &|_| true).as_deref(), Some("node index.js"));
         check(r#"{"dependencies":{"@modelcontextprotocol/sdk":"1"},"bin":{"shop":"./dist/index.js"}}"#, Some("node dist/index.js"));
         check(r#"{"dependencies":{"@modelcontextprotocol/sdk":"1"},"bin":"my server.js"}"#, Some("node 'my server.js'"));
         check(r#"{"dependencies":{"fastmcp":"1"},"main":"a.js"}"#, Some("node a.js"));

@@ -219,6 +219,14 @@ fn nothing_is_overwritten_without_being_told_to() {
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("many-servers-env-home.mcproof.yaml already exists"), "{}", said(&output));
     assert_eq!(suite(folder.path()).1, "# edited\n");
+    // What is missing is added, and what was edited stays.
+    let workflow = folder.path().join(".github/workflows/mcproof.yml");
+    std::fs::remove_file(&workflow).unwrap();
+    let output = init_many(folder.path(), 1, &[]);
+    assert!(output.status.success(), "{}", said(&output));
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("many-servers-env-home.mcproof.yaml: kept as it is") && workflow.is_file(), "{told}");
+    assert_eq!(suite(folder.path()).1, "# edited\n");
     assert!(init_many(folder.path(), 1, &["--force"]).status.success());
     assert_eq!(suite(folder.path()).1, text, "the same server gives the same suite");
     // Another folder has nothing in the way.

@@ -21,6 +21,7 @@ mod web;
 pub use assertion::{SigningAlgorithm, SigningKey, UnreadableKey};
 pub use authorization_failure::AuthorizationFailure;
 pub use challenge::metadata_hint;
+pub(crate) use challenge::reason_of;
 pub use discovery::{Document, identifies, resource_locations, server_locations};
 pub use secret::Secret;
 pub use store::TokenStore;

@@ -52,9 +52,58 @@ pub struct Found {
     pub line: &'static str,
 }
 
-/// The lines that hold all words, whatever their case; pages whose title holds them first.
-pub fn search(words: &[String]) -> Vec<Found> {
+/// What a search found.
+#[derive(Debug)]
+pub enum Search {
+    /// Lines that hold all words; those of pages whose title holds them first.
+    Lines(Vec<Found>),
+    /// No line does: the pages that hold most of the words, best first.
+    Pages(Vec<&'static Topic>),
+}
+
+/// Words of a question that say nothing about its subject.
+const COMMON: [&str; 44] = [
+    "a", "an", "and", "any", "are", "as", "at", "be", "between", "by", "can", "do", "does", "for", "from", "how", "i", "in", "is", "it",
+    "its", "me", "my", "no", "not", "of", "on", "one", "only", "or", "our", "see", "the", "their", "them", "this", "to", "two", "use",
+    "we", "what", "when", "with", "your",
+];
+
+/// Pages that a search without an exact hit shows.
+const MOST_PAGES: usize = 8;
+
+/// Finds the lines that hold all words, whatever their case, or else the pages that hold most of them.
+pub fn search(words: &[String]) -> Search {
     let words: Vec<String> = words.iter().flat_map(|word| word.split_whitespace()).map(str::to_lowercase).collect();
+    let lines = lines_with(&words);
+    if !lines.is_empty() {
+        return Search::Lines(lines);
+    }
+    let telling: Vec<&str> = words.iter().filter(|word| !COMMON.contains(&word.as_str())).map(|word| stem(word)).collect();
+    let mut pages: Vec<(usize, usize, &Topic)> = TOPICS
+        .iter()
+        .map(|topic| {
+            let (title, text) = (format!("{} {}", topic.name, topic.title()).to_lowercase(), topic.text.to_lowercase());
+            let count = |within: &str| telling.iter().filter(|word| begins_a_word(within, word)).count();
+            (count(&text), count(&title), topic)
+        })
+        .collect();
+    // Half of the words by chance is no answer.
+    pages.retain(|(found, ..)| found * 2 > telling.len());
+    pages.sort_by_key(|(found, named, _)| std::cmp::Reverse(found + 2 * named));
+    Search::Pages(pages.into_iter().take(MOST_PAGES).map(|(.., topic)| topic).collect())
+}
+
+/// A word without the ending of its plural.
+fn stem(word: &str) -> &str {
+    let word = word.trim_matches(|symbol: char| !symbol.is_alphanumeric());
+    word.strip_suffix('s').filter(|stem| stem.chars().count() > 2 && !stem.ends_with('s')).unwrap_or(word)
+}
+
+fn begins_a_word(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| !text[..at].chars().next_back().is_some_and(char::is_alphanumeric))
+}
+
+fn lines_with(words: &[String]) -> Vec<Found> {
     let holds = |text: &str| {
         let text = text.to_lowercase();
         words.iter().all(|word| text.contains(word.as_str()))
@@ -101,10 +150,34 @@ mod tests {
         assert_eq!(suggest("chekc", ["check"]), Some("check"));
     }
 
+    fn searched(words: &str) -> Search {
+        search(&[words.to_owned()])
+    }
+
     #[test]
-    fn a_search_needs_all_words_in_one_line() {
-        let found = search(&["GitLab".to_owned(), "junit".to_owned()]);
+    fn a_line_with_all_words_is_found() {
+        let Search::Lines(found) = searched("GitLab junit") else { panic!("no line was found") };
         assert!(found.iter().any(|found| found.topic.name == "ci"), "{found:?}");
-        assert!(search(&["no page holds these words".to_owned()]).is_empty());
+    }
+
+    #[test]
+    fn a_question_finds_the_page_that_answers_it() {
+        let check = |question: &str, expected: &str| {
+            let names: Vec<&str> = match searched(question) {
+                Search::Lines(found) => found.iter().map(|found| found.topic.name).collect(),
+                Search::Pages(found) => found.iter().map(|topic| topic.name).collect(),
+            };
+            assert!(names.iter().take(3).any(|name| *name == expected), "{question}: {names:?}");
+        };
+        check("mock a server for my client", "mock");
+        check("compare two versions of my server", "versions");
+        check("the host does not see my tools", "hosts");
+        check("record a bug for a colleague", "trace");
+        check("alert to Slack only at night", "monitoring");
+        check("find a memory leak", "faults");
+        check("test on a flaky network", "chaos");
+        check("share steps between suites", "share-steps");
+        let Search::Pages(found) = searched("zebra xylophone umbrella") else { panic!("a line was found") };
+        assert_eq!(found, Vec::<&Topic>::new());
     }
 }

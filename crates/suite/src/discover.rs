@@ -1,6 +1,6 @@
 //! Finds suite files. Looks at names only.
 
-use mcproof_analysis::did_you_mean;
+use mcproof_analysis::{did_you_mean, interpreter};
 use mcproof_record::Diagnostic;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Diagnostic> {
     let mut advice = None;
     for path in paths {
         if path.is_file() {
-            match runner(path) {
+            match interpreter(path) {
                 Some(runner) => {
                     problems.push(format!("`{}` is a program, not a suite", path.display()));
                     let first = format!("`mcproof init -- {runner} {}` writes a suite for a server", path.display());
@@ -50,18 +50,6 @@ pub fn discover(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Diagnostic> {
             let hint = advice.unwrap_or_else(|| "name suite files or folders that hold some; -E 'name(TEXT)' chooses tests".to_owned());
             Err(Diagnostic::error("unreadable-path", problems.join("; ")).hint(hint))
         }
-    }
-}
-
-/// What runs a script that somebody took for a suite.
-fn runner(path: &Path) -> Option<&'static str> {
-    match path.extension()?.to_str()? {
-        "py" => Some("python"),
-        "js" | "mjs" | "cjs" => Some("node"),
-        "ts" => Some("npx tsx"),
-        "rb" => Some("ruby"),
-        "sh" => Some("sh"),
-        _ => None,
     }
 }
 

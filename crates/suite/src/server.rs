@@ -394,6 +394,11 @@ fn read_binding(reader: &mut Reader<'_>, node: &Node, transport: Transport, serv
             &expanded
         }
         Kind::Broken => return Err(Fault::Reported),
+        Kind::Seq(_) if stdio => {
+            let diagnostic = Diagnostic::error("wrong-type", "expected a transport as a map, or text, found a list");
+            reader.report(diagnostic.hint("write a command in words as `stdio: { command: […] }`"), node.span);
+            return Err(Fault::Reported);
+        }
         _ => return Err(Fault::Shape),
     };
     reader.open = vec![TMP.to_owned()];

@@ -4,7 +4,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{output, settings};
 use clap::Command;
-use mcproof_guide::{Found, TOPICS, Topic, find, render, search, suggest};
+use mcproof_guide::{Found, Search, TOPICS, Topic, find, render, search, suggest};
 use mcproof_report::{Style, explain};
 use mcproof_rules as rules;
 use std::fmt::Write as _;
@@ -123,11 +123,23 @@ fn heading(style: &Style, text: &str) -> String {
 }
 
 fn searched(words: &[String], style: &Style) -> Result<Exit, Failure> {
-    let found = search(words);
-    if found.is_empty() {
-        return Err(Failure::bad_input("nothing-found", format!("no page contains `{}`", mcproof_report::escape(&words.join(" "))))
-            .hint("use fewer words, or list all pages with `mcproof help`"));
-    }
+    let found = match search(words) {
+        Search::Lines(found) => found,
+        Search::Pages(pages) if pages.is_empty() => {
+            let message = format!("no page contains `{}`", mcproof_report::escape(&words.join(" ")));
+            return Err(Failure::bad_input("nothing-found", message).hint("use fewer words, or list all pages with `mcproof help`"));
+        }
+        Search::Pages(pages) => {
+            let widest = pages.iter().map(|topic| topic.path().len()).max().unwrap_or_default();
+            let mut text = String::from("No line contains all of these words. Pages that contain most of them:\n\n");
+            for topic in pages {
+                writeln!(text, "mcproof help {:<widest$}  {}", topic.path(), heading(style, topic.title()))
+                    .expect("a String takes all text");
+            }
+            output::show(&text)?;
+            return Ok(Exit::Passed);
+        }
+    };
     let mut text = String::new();
     let mut last: Option<&Topic> = None;
     for Found { topic, heading: above, line } in found.iter().take(MOST_FOUND) {

@@ -33,7 +33,7 @@ pub(crate) struct RecordedSuite {
     pub tests: usize,
     pub steps: usize,
     /// Requests that became no step, by why.
-    pub left_out: BTreeMap<&'static str, usize>,
+    pub left_out: BTreeMap<String, usize>,
 }
 
 /// Characters below which a text that a request sends may equal one of a response by chance.
@@ -78,10 +78,11 @@ pub(crate) fn write(sessions: &[RecordedSession], folder: Option<&str>, surround
     for session in sessions {
         let drafted = draft(session, &now, surroundings, &fleeting, &mut left_out);
         // A step that no reader of suites takes is left out, so that what is written is a suite.
-        let (good, bad): (Vec<_>, Vec<_>) =
-            drafted.into_iter().partition(|step| step.saves_or_uses || is_flawless(&render(&head, &[("a test".into(), vec![step])])));
+        let (good, bad): (Vec<_>, Vec<_>) = drafted
+            .into_iter()
+            .partition(|step| step.saves_or_uses || is_flawless(&render(&head, &[("a test".into(), &Map::new(), vec![step])])));
         if !bad.is_empty() {
-            *left_out.entry("cannot be written in a suite").or_default() += bad.len();
+            *left_out.entry("cannot be written in a suite".to_owned()).or_default() += bad.len();
         }
         if good.is_empty() {
             continue;
@@ -89,9 +90,10 @@ pub(crate) fn write(sessions: &[RecordedSession], folder: Option<&str>, surround
         steps += good.len();
         let name = session.info.test.clone().unwrap_or_else(|| format!("recorded session {}", session.info.key));
         let name = if names.insert(name.clone()) { name } else { format!("{name} (session {})", session.info.key) };
-        tests.push((name, good));
+        let answers = Client::of(session).answers_beside(&good);
+        tests.push((name, answers, good));
     }
-    let borrowed: Vec<_> = tests.iter().map(|(name, steps)| (name.clone(), steps.iter().collect())).collect();
+    let borrowed: Vec<_> = tests.iter().map(|(name, answers, steps)| (name.clone(), answers, steps.iter().collect())).collect();
     RecordedSuite { text: render(&head, &borrowed), tests: tests.len(), steps, left_out }
 }
 
@@ -126,13 +128,20 @@ fn head(session: &RecordedSession, folder: Option<&str>) -> String {
     text
 }
 
-fn render(head: &str, tests: &[(String, Vec<&Step>)]) -> String {
+fn render(head: &str, tests: &[(String, &Map<String, Value>, Vec<&Step>)]) -> String {
     let mut text = format!("{head}\ntests:\n");
-    for (name, steps) in tests {
-        text += &format!("  - name: {}\n    steps:\n", yaml::scalar(&name.replace("${", "$${")));
+    for (name, answers, steps) in tests {
+        text += &format!("  - name: {}\n", yaml::scalar(&name.replace("${", "$${")));
+        if !answers.is_empty() {
+            yaml::entry(&mut text, 4, "answers", &Value::Object((*answers).clone()), None);
+        }
+        text += "    steps:\n";
         for step in steps {
             let mut lines = String::new();
-            yaml::entry(&mut lines, 8, step.action, &step.object, None);
+            match &step.object {
+                Value::Null => lines += &format!("        {}:\n", step.action),
+                object => yaml::entry(&mut lines, 8, step.action, object, None),
+            }
             step.rest.iter().for_each(|(key, value)| yaml::entry(&mut lines, 8, key, value, None));
             text += &format!("      - {}", &lines[8..]);
         }
@@ -149,26 +158,28 @@ fn draft(
     now: &Now,
     surroundings: &BaseEnvironment,
     fleeting: &Fleeting,
-    left_out: &mut BTreeMap<&'static str, usize>,
+    left_out: &mut BTreeMap<String, usize>,
 ) -> Vec<Step> {
     let asked = |call: &&Call| call.kind == CallKind::Request && call.direction == Direction::ToServer;
     let calls: Vec<&Call> = session.calls.iter().filter(asked).collect();
     let saved = Saved::find(&calls);
     let mut steps = Vec::new();
     let mut lists = BTreeSet::new();
+    let client = Client::of(session);
     for (index, call) in calls.iter().enumerate() {
         let step = match call.method.as_str() {
             "initialize" | "server/discover" | "ping" => continue,
             "tools/call" | "resources/read" | "prompts/get" => {
-                one(call, index, &saved, &Context { now, surroundings, fleeting }).map(|step| with_answers(step, call, session))
+                let step = one(call, index, &saved, &Context { now, surroundings, fleeting });
+                step.map(|step| with_answers(step, call, session)).map_err(str::to_owned)
             }
             "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
                 if !lists.insert(call.method.clone()) {
                     continue;
                 }
-                list(call)
+                list(call, client.offered()).map_err(str::to_owned)
             }
-            _ => Err("a method that suites repeat in other ways"),
+            method => Err(format!("`{method}` does not become a step")),
         };
         match step {
             Ok(step) => steps.push(step),
@@ -184,7 +195,52 @@ struct Context<'a> {
     fleeting: &'a Fleeting,
 }
 
-fn list(call: &Call) -> Result<Step, &'static str> {
+/// What a list of the suite is to the recorded one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Offered {
+    /// The client of the suite declares what the recorded one did.
+    Same,
+    /// It declares more, for which a server may offer more.
+    AtLeast,
+}
+
+/// What the recorded client declared to support.
+struct Client {
+    capabilities: Value,
+}
+
+impl Client {
+    fn of(session: &RecordedSession) -> Self {
+        let declared = session.calls.iter().filter(|call| call.direction == Direction::ToServer).find_map(|call| {
+            let request = call.request_json()?;
+            let meta = request.pointer("/params/_meta/io.modelcontextprotocol~1clientCapabilities");
+            meta.or_else(|| (call.method == "initialize").then(|| request.pointer("/params/capabilities")).flatten()).cloned()
+        });
+        Self { capabilities: declared.unwrap_or_default() }
+    }
+
+    /// A suite that answers an elicitation declares forms and URLs.
+    fn offered(&self) -> Offered {
+        let elicitation = self.capabilities.get("elicitation");
+        match elicitation.is_some_and(|modes| modes.get("url").is_none()) {
+            true => Offered::AtLeast,
+            false => Offered::Same,
+        }
+    }
+
+    /// Answers that no step has, so that the suite declares what the client did.
+    fn answers_beside(&self, steps: &[Step]) -> Map<String, Value> {
+        let given = |name: &str| {
+            let mut answers = steps.iter().flat_map(|step| &step.rest).filter(|(key, _)| *key == "answers");
+            answers.any(|(_, answers)| answers.get(name).is_some())
+        };
+        let idle = [("roots", json!([])), ("elicitation", json!("decline")), ("sampling", json!("reject"))];
+        let missing = idle.into_iter().filter(|(name, _)| self.capabilities.get(*name).is_some() && !given(name));
+        missing.map(|(name, answer)| (name.to_owned(), answer)).collect()
+    }
+}
+
+fn list(call: &Call, offered: Offered) -> Result<Step, &'static str> {
     let (action, member, key) = match call.method.as_str() {
         "tools/list" => ("tools", "tools", "name"),
         "prompts/list" => ("prompts", "prompts", "name"),
@@ -200,7 +256,13 @@ fn list(call: &Call) -> Result<Step, &'static str> {
     if names.is_empty() || names.iter().collect::<BTreeSet<_>>().len() != items.len() {
         return Err("a list that is empty or has names twice");
     }
-    Ok(Step { action, object: escaped(&json!(names)), rest: Vec::new(), saves_or_uses: false })
+    Ok(match offered {
+        Offered::Same => Step { action, object: escaped(&json!(names)), rest: Vec::new(), saves_or_uses: false },
+        Offered::AtLeast => {
+            let each = names.iter().map(|name| ((*name).to_owned(), json!({ "$type": "object" }))).collect();
+            Step { action, object: Value::Null, rest: vec![("expect", escaped(&Value::Object(each)))], saves_or_uses: false }
+        }
+    })
 }
 
 fn one(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Result<Step, &'static str> {
@@ -291,8 +353,10 @@ fn answer(method: &str, result: &Value, answers: &mut Map<String, Value>) {
             _ => return,
         },
         "sampling/createMessage" => match result.pointer("/content/text") {
-            Some(text) => ("sampling", text.clone()),
-            None => return,
+            // What a text in a suite becomes.
+            Some(text) if result["model"] == "mcproof" => ("sampling", text.clone()),
+            _ if result.get("content").is_some() => ("sampling", result.clone()),
+            _ => return,
         },
         "roots/list" => {
             let uris = result["roots"].as_array().into_iter().flatten().filter_map(|root| root.get("uri")).cloned();

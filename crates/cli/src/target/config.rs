@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::settings;
 use crate::suggest;
 use jsonc_parser::parse_to_serde_value;
+use mcproof_analysis::interpreter;
 use mcproof_hosts::HOST_JSON;
 use mcproof_protocol::Transport;
 use mcproof_record::{Diagnostic, Place};
@@ -53,10 +54,19 @@ pub(super) fn find(named: Option<&Path>, name: &str, restriction: Option<&Restri
         _ if [".lock", ".json", ".yaml", ".yml"].iter().any(|end| name.ends_with(end)) => {
             format!("file `{name}` does not exist: check the path")
         }
+        _ if interpreter(Path::new(name)).is_some() || name.contains(' ') => {
+            format!("to start a command, put `--` before it: -- {}", started(name))
+        }
         true => format!("for a URL, write http://{name}; for a command, put `--` before it"),
         false => format!("to start a command, put `--` before it: -- {name}"),
     });
     Err(unknown.hint(hint))
+}
+
+/// A script as its interpreter starts it, and any other command as it was typed.
+fn started(typed: &str) -> String {
+    let interpreter = interpreter(Path::new(typed)).filter(|_| !typed.contains(' '));
+    interpreter.map_or_else(|| typed.to_owned(), |interpreter| format!("{interpreter} {typed}"))
 }
 
 /// The one server that is there, when none is named.

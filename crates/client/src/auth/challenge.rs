@@ -9,6 +9,7 @@ pub(super) struct Challenge {
     pub(super) resource_metadata: Option<String>,
     pub(super) scopes: Option<Vec<String>>,
     pub(super) error: Option<String>,
+    description: Option<String>,
 }
 
 impl Challenge {
@@ -22,7 +23,7 @@ impl Challenge {
         challenges.find(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map_or_else(Self::default, |(_, parameters)| {
             let find = |wanted: &str| parameters.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.clone());
             let scopes = find("scope").map(|scope| scope.split_ascii_whitespace().map(str::to_owned).collect());
-            Self { resource_metadata: find("resource_metadata"), scopes, error: find("error") }
+            Self { resource_metadata: find("resource_metadata"), scopes, error: find("error"), description: find("error_description") }
         })
     }
 }
@@ -31,6 +32,16 @@ impl Challenge {
 pub fn metadata_hint(headers: &[(String, String)]) -> Option<String> {
     Challenge::among(headers).resource_metadata
 }
+
+/// What the server says is wrong, as part of a message: ` (invalid_token: The token has expired)`, or nothing.
+pub(crate) fn reason_of(head: &HttpHead) -> String {
+    let Challenge { error, description, .. } = Challenge::of(head);
+    let said: Vec<String> = error.into_iter().chain(description).map(|text| text.chars().take(LONGEST_REASON).collect()).collect();
+    if said.is_empty() { String::new() } else { format!(" ({})", said.join(": ")) }
+}
+
+/// Characters of what a server says.
+const LONGEST_REASON: usize = 200;
 
 type Parameters = Vec<(String, String)>;
 
@@ -95,7 +106,8 @@ mod tests {
         let found = Challenge::of(&HttpHead { exchange: ExchangeId(0), frame: FrameId(0), status: 401, headers });
         let owned = |text: &str| text.to_owned();
         let scopes = scopes.map(|scopes| scopes.iter().map(|scope| owned(scope)).collect());
-        assert_eq!(found, Challenge { resource_metadata: metadata.map(owned), scopes, error: error.map(owned) }, "{values:?}");
+        let expected = (metadata.map(owned), scopes, error.map(owned));
+        assert_eq!((found.resource_metadata, found.scopes, found.error), expected, "{values:?}");
     }
 
     #[test]
@@ -111,5 +123,18 @@ mod tests {
         check(&[r#"Bearer error="a \"quoted\" one", scope = "s""#], None, Some(&["s"]), Some("a \"quoted\" one"));
         check(&[r#"Bearer error_description="Bearer scope=evil", error="e""#], None, None, Some("e"));
         check(&[r#"Bearer "", =, scope="unfinished"#], None, Some(&["unfinished"]), None);
+    }
+
+    #[test]
+    fn what_the_server_says_is_wrong_is_part_of_the_message() {
+        let check = |value: &str, expected: &str| {
+            let headers = vec![("www-authenticate".to_owned(), value.to_owned())];
+            let head = HttpHead { exchange: ExchangeId(1), frame: FrameId(1), status: 401, headers };
+            assert_eq!(reason_of(&head), expected, "{value}");
+        };
+        check("Bearer", "");
+        check(r#"Bearer error="invalid_token""#, " (invalid_token)");
+        check(r#"Bearer error="invalid_token", error_description="The token has expired""#, " (invalid_token: The token has expired)");
+        check(&format!(r#"Bearer error_description="{}""#, "x".repeat(300)), &format!(" ({})", "x".repeat(200)));
     }
 }

@@ -1,6 +1,7 @@
 //! Why no session came about, in sentences.
 
 use super::{CallFailure, Fault, show};
+use crate::auth::reason_of;
 use crate::jsonrpc::RpcError;
 use crate::transport::{AddressFailure, Exit, HttpHead, SseFailure, StartFailure};
 use std::net::SocketAddr;
@@ -32,7 +33,7 @@ pub enum ConnectFailure {
         /// What came instead.
         faults: Vec<Fault>,
     },
-    #[error("server wants authorization: status {} for `{method}`", .head.status)]
+    #[error("server wants authorization: status {} for `{method}`{}", .head.status, reason_of(.head))]
     Unauthorized { method: &'static str, head: Arc<HttpHead> },
     #[error("server refused `{method}`: {error}")]
     Refused { method: &'static str, error: RpcError },

@@ -4,7 +4,7 @@ use super::expand::{Work, binding};
 use super::sessions::{EndedSession, Open, SessionOutcome};
 use mcproof_client::{Closed, Session};
 use mcproof_protocol::{Era, Transport, methods};
-use mcproof_record::{Aftermath, Blame, ServerState};
+use mcproof_record::{Aftermath, Blame, FrameBody, ServerState, Transcript};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -30,11 +30,18 @@ fn not_started(work: &Work, past: &EndedSession) -> Option<Aftermath> {
         (SessionOutcome::Ended, _) => return None,
         (SessionOutcome::NeverOpenedUnderFaults, _) => (ServerState::NotStarted, Blame::InjectedFault, "never got as far as a session"),
         (SessionOutcome::NeverOpened, true) => (ServerState::NotStarted, Blame::Server, "never got as far as a session"),
+        (SessionOutcome::NeverOpened, false) if responded(&past.transcript.transcript) => {
+            (ServerState::Answers, Blame::ServerOrSuite, "responds, but no session could be opened")
+        }
         (SessionOutcome::NeverOpened, false) => {
             (ServerState::Unreachable, Blame::Network, "could not be reached: the server or the network is down")
         }
     };
     Some(Aftermath { server: name.to_owned(), state, blame, message: message.to_owned() })
+}
+
+fn responded(transcript: &Transcript) -> bool {
+    transcript.frames.iter().any(|frame| matches!(frame.body, FrameBody::HttpResponse { .. }))
 }
 
 async fn ask_again(work: &Work, name: &str, open: &Open) -> Aftermath {

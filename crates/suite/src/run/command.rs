@@ -50,11 +50,18 @@ pub(super) fn failure(launch: &Launch, payload: &Payload) -> Option<Diagnostic> 
     let code = payload.value.get("code").filter(|code| **code != json!(0))?;
     let program = launch.command.first().map_or("", String::as_str);
     let said = ["stderr", "stdout"].iter().filter_map(|name| payload.value.get(name).and_then(Value::as_str));
-    let last = said.flat_map(|text| text.trim_end().lines().next_back()).next().unwrap_or_default();
+    let last = said.flat_map(|text| telling(text)).next().unwrap_or_default();
     let message = format!("`{program}` ended with code {code}{}{last}", if last.is_empty() { "" } else { ": " });
     let diagnostic = Diagnostic::error("command-failed", message);
     let actual = serde_json::to_string_pretty(&payload.value).unwrap_or_default();
     Some(Diagnostic { actual: Some(actual), ..diagnostic }.hint("expect another code with `expect: { code: … }` if that is right"))
+}
+
+/// The last line of an output that is not indented: what is indented explains the line above it.
+fn telling(text: &str) -> Option<&str> {
+    let mut lines = text.lines().rev().filter(|line| !line.trim().is_empty());
+    let last = lines.clone().next()?;
+    Some(lines.find(|line| !line.starts_with([' ', '\t'])).unwrap_or(last).trim())
 }
 
 fn output(transcript: &Transcript) -> (String, String) {

@@ -1,5 +1,4 @@
-//! Writes the files around a suite: all of them or none, and no existing file without `--force`. Knows formats and directories, no
-//! servers.
+//! Writes the files around a suite, and over no existing file without `--force`. Knows formats and directories, no servers.
 
 use crate::failure::Failure;
 use std::fmt::Write as _;
@@ -70,21 +69,24 @@ pub(super) fn scaffold(folder: &Path, scaffold: &Scaffold<'_>) -> Vec<Planned> {
     ]
 }
 
-/// Writes all files, and gives a line about each.
+/// Writes the files, and gives a line about each. Those that exist stay as they are; if there is nothing to add, that is an error.
 pub(super) fn write(folder: &Path, planned: &[Planned], overwrite: bool) -> Result<String, Failure> {
     let cannot =
         |path: &Path, error: std::io::Error| Failure::bad_input("cannot-write", format!("cannot write {}: {error}", path.display()));
-    if !overwrite {
-        let there: Vec<String> =
-            planned.iter().filter(|file| file.is_in_the_way(folder)).map(|file| file.path.display().to_string()).collect();
-        if !there.is_empty() {
-            let message = format!("{} already exists; nothing was written", there.join(", "));
-            return Err(Failure::bad_input("file-exists", message).hint("--force overwrites, --dir FOLDER writes somewhere else"));
-        }
+    let stays = |file: &Planned| !overwrite && file.is_in_the_way(folder);
+    let kept: Vec<String> = planned.iter().filter(|file| stays(file)).map(|file| file.path.display().to_string()).collect();
+    if !kept.is_empty() && planned.iter().all(|file| folder.join(&file.path).symlink_metadata().is_ok()) {
+        let verb = if kept.len() == 1 { "exists" } else { "exist" };
+        let message = format!("{} already {verb}; nothing was written", kept.join(", "));
+        return Err(Failure::bad_input("file-exists", message).hint("--force overwrites, --dir FOLDER writes somewhere else"));
     }
     let mut told = String::new();
     for file in planned {
         let path = folder.join(&file.path);
+        if stays(file) {
+            writeln!(told, "{}: kept as it is; --force overwrites it", path.display()).expect("a String takes all text");
+            continue;
+        }
         let parent = path.parent().unwrap_or(folder);
         fs::create_dir_all(parent).map_err(|error| cannot(parent, error))?;
         fs::write(&path, &file.text).map_err(|error| cannot(&path, error))?;
