@@ -9,7 +9,7 @@ use super::profile::{Profile, Visitor};
 use mcproof_protocol::Era;
 use mcproof_record::{ChangeLevel, Contract, ContractChange, ContractDiff, FORMAT_VERSION};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// One of the two sides.
 #[derive(Clone, Copy, Debug)]
@@ -159,6 +159,8 @@ pub(super) struct Changes {
     /// Of the contracts that are being compared.
     key: String,
     all: Vec<ContractChange>,
+    /// Where those of a subject, a place in it and a reason are.
+    places: HashMap<(String, String, String), Vec<usize>>,
 }
 
 impl Changes {
@@ -193,13 +195,18 @@ impl Changes {
             new,
         };
         let is_same = |known: &ContractChange| {
-            ContractChange { keys: Vec::new(), ..known.clone() } == ContractChange { keys: Vec::new(), ..change.clone() }
+            (known.level, &known.code, &known.suspicion) == (change.level, &change.code, &change.suspicion)
+                && (&known.old, &known.new) == (&change.old, &change.new)
         };
-        match self.all.iter_mut().find(|known| is_same(known)) {
-            Some(known) if known.keys.contains(&self.key) => {}
+        let there = self.places.entry((change.subject.clone(), change.pointer.clone(), change.reason.clone())).or_default();
+        match there.iter().copied().find(|place| is_same(&self.all[*place])) {
+            Some(place) if self.all[place].keys.contains(&self.key) => {}
             // The same change for another kind of client.
-            Some(known) => known.keys.push(self.key.clone()),
-            None => self.all.push(change),
+            Some(place) => self.all[place].keys.push(self.key.clone()),
+            None => {
+                there.push(self.all.len());
+                self.all.push(change);
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ use contains::{By, Counterexample, CounterexampleKind, Declared, Findings, losse
 use document::{Document, stripped};
 use mcproof_record::ChangeLevel;
 use serde_json::Value;
+use std::collections::{HashMap, HashSet};
 use wording::{Direction, Phrase};
 
 /// On which side of a schema the caller stands.
@@ -49,7 +50,8 @@ pub(super) fn compare(old: &Value, new: &Value, usage: Use) -> Vec<SchemaChange>
     let mut narrowed = losses(&before, &after);
     let mut widened = losses(&after, &before);
     reconcile(&mut narrowed, &mut widened, usage);
-    let mut changes = Vec::new();
+    let mut changes = Changes::default();
+    let (narrowed_types, widened_types) = (lost_types(&narrowed), lost_types(&widened));
     let (bad, good) = match usage {
         Use::Arguments => (Direction::Narrowed, Direction::Widened),
         Use::Result => (Direction::Widened, Direction::Narrowed),
@@ -57,14 +59,16 @@ pub(super) fn compare(old: &Value, new: &Value, usage: Use) -> Vec<SchemaChange>
     for (way, level) in [(bad, ChangeLevel::Breaking), (good, ChangeLevel::Compatible)] {
         let found = if way == Direction::Narrowed { &narrowed } else { &widened };
         for loss in &found.losses {
-            let counterpart = if way == Direction::Narrowed { &widened } else { &narrowed };
-            if let Some(types) = other_types(loss, counterpart) {
+            let counterpart = if way == Direction::Narrowed { &widened_types } else { &narrowed_types };
+            // The types that took the place of those that were lost.
+            if let CounterexampleKind::Types { lost, .. } = loss.what
+                && let Some(types) = counterpart.get(loss.path.as_str()).copied()
+            {
                 if way == bad {
-                    let CounterexampleKind::Types { lost, .. } = loss.what else { continue };
                     let (before, after) = if way == Direction::Narrowed { (lost, types) } else { (types, lost) };
                     let Phrase { code, reason } = wording::retyped(before, after, &loss.path, usage);
                     let pointer = if way == Direction::Narrowed { &loss.outer } else { &loss.inner };
-                    push(&mut changes, SchemaChange { level, code, pointer: pointer.clone(), reason, old: None, new: None });
+                    changes.add(SchemaChange { level, code, pointer: pointer.clone(), reason, old: None, new: None });
                 }
                 continue;
             }
@@ -72,7 +76,7 @@ pub(super) fn compare(old: &Value, new: &Value, usage: Use) -> Vec<SchemaChange>
             let (now, then) = if way == Direction::Narrowed { (&loss.outer, &loss.inner) } else { (&loss.inner, &loss.outer) };
             let pointer = if now.is_empty() { then } else { now };
             let Phrase { code, reason } = wording::phrase(&loss.what, &loss.path, way, usage);
-            push(&mut changes, SchemaChange { level, code, pointer: pointer.clone(), reason, old: None, new: None });
+            changes.add(SchemaChange { level, code, pointer: pointer.clone(), reason, old: None, new: None });
         }
     }
     for declared in &narrowed.declared {
@@ -81,8 +85,9 @@ pub(super) fn compare(old: &Value, new: &Value, usage: Use) -> Vec<SchemaChange>
             _ => ChangeLevel::Compatible,
         };
         let Phrase { code, reason } = wording::declared(declared, usage);
-        push(&mut changes, SchemaChange { level, code, pointer: declared.pointer.clone(), reason, old: None, new: None });
+        changes.add(SchemaChange { level, code, pointer: declared.pointer.clone(), reason, old: None, new: None });
     }
+    let mut changes = changes.all;
     notes::compare(old, new, usage, &mut changes);
     if changes.iter().all(|change| change.level == ChangeLevel::Cosmetic) && stripped(old) != stripped(new) {
         let reason = "the schema is written differently but accepts the same values".to_owned();
@@ -92,91 +97,125 @@ pub(super) fn compare(old: &Value, new: &Value, usage: Use) -> Vec<SchemaChange>
     changes
 }
 
-/// The types that took the place of those that were lost.
-fn other_types(loss: &Counterexample, counterpart: &Findings) -> Option<Types> {
-    let CounterexampleKind::Types { .. } = loss.what else { return None };
-    counterpart.losses.iter().filter(|other| other.path == loss.path).find_map(|other| match other.what {
-        CounterexampleKind::Types { lost, .. } => Some(lost),
-        _ => None,
-    })
+/// The types that are lost at each path.
+fn lost_types(findings: &Findings) -> HashMap<&str, Types> {
+    let mut all = HashMap::new();
+    for loss in &findings.losses {
+        if let CounterexampleKind::Types { lost, .. } = loss.what {
+            all.entry(loss.path.as_str()).or_insert(lost);
+        }
+    }
+    all
 }
 
 /// Each change is reported once, although shared definitions are reached from many places.
-fn push(changes: &mut Vec<SchemaChange>, change: SchemaChange) {
-    let is_known = |known: &SchemaChange| known.pointer == change.pointer && (known.reason == change.reason || known.is_met_again(&change));
-    if !changes.iter().any(is_known) {
-        changes.push(change);
+#[derive(Default)]
+struct Changes {
+    all: Vec<SchemaChange>,
+    /// Places, with the reasons of their changes.
+    known: HashSet<(String, String)>,
+    /// Places in shared definitions, with the code and the end of the reason, which says what changed, whatever argument it was seen
+    /// from.
+    shared: HashSet<(String, String, Option<String>)>,
+}
+
+impl Changes {
+    fn add(&mut self, change: SchemaChange) {
+        let SchemaChange { pointer, code, reason, .. } = &change;
+        let is_shared = ["/$defs/", "/definitions/"].iter().any(|place| pointer.contains(place));
+        let end = || reason.rsplit_once("` ").map(|(_, end)| end.to_owned());
+        let is_new = self.known.insert((pointer.clone(), reason.clone()))
+            && (!is_shared || self.shared.insert((pointer.clone(), code.clone(), end())));
+        if is_new {
+            self.all.push(change);
+        }
     }
 }
 
-impl SchemaChange {
-    /// The same change of a definition, seen from another argument.
-    fn is_met_again(&self, other: &Self) -> bool {
-        let is_shared = ["/$defs/", "/definitions/"].iter().any(|place| self.pointer.contains(place));
-        // What follows the name of the argument says what changed.
-        let end = |reason: &str| reason.rsplit_once("` ").map(|(_, end)| end.to_owned());
-        is_shared && self.code == other.code && end(&self.reason) == end(&other.reason)
+/// What was found about members, by their path and name.
+struct Members<'f> {
+    absent: HashSet<(&'f str, &'f str)>,
+    lost: HashSet<(&'f str, &'f str)>,
+}
+
+impl<'f> Members<'f> {
+    fn of(losses: &'f [Counterexample]) -> Self {
+        let mut found = Self { absent: HashSet::new(), lost: HashSet::new() };
+        for Counterexample { path, what, .. } in losses {
+            match what {
+                CounterexampleKind::Absence(name) => found.absent.insert((path, name)),
+                CounterexampleKind::Member(name) => found.lost.insert((path, name)),
+                _ => false,
+            };
+        }
+        found
     }
 }
 
 /// A change that both comparisons find is reported once, with the higher level.
 fn reconcile(narrowed: &mut Findings, widened: &mut Findings, usage: Use) {
-    let has = |findings: &Findings, path: &str, wanted: &dyn Fn(&CounterexampleKind) -> bool| {
-        findings.losses.iter().any(|loss| loss.path == path && wanted(&loss.what))
-    };
-    let is_absence = |name: &str| {
-        let name = name.to_owned();
-        move |what: &CounterexampleKind| *what == CounterexampleKind::Absence(name.clone())
-    };
-    let is_member = |name: &str| {
-        let name = name.to_owned();
-        move |what: &CounterexampleKind| *what == CounterexampleKind::Member(name.clone())
-    };
     match usage {
         Use::Arguments => {
-            let declares = |by: By, path: &str, name: &str| {
-                narrowed.declared.iter().any(|known: &Declared| known.by == by && known.path == path && known.name == name)
-            };
-            widened.losses.retain(|loss| match &loss.what {
+            let known = Members::of(&narrowed.losses);
+            let declared: HashSet<(bool, &str, &str)> =
+                narrowed.declared.iter().map(|known| (known.by == By::Inner, known.path.as_str(), known.name.as_str())).collect();
+            widened.losses.retain(|Counterexample { path, what, .. }| match what {
                 // A new argument is told as such, also where it was forbidden before.
-                CounterexampleKind::Member(name) => !declares(By::Outer, &loss.path, name) && !has(narrowed, &loss.path, &is_absence(name)),
+                CounterexampleKind::Member(name) => !declared.contains(&(false, path, name)) && !known.absent.contains(&(path, name)),
                 // So is one that is gone.
-                CounterexampleKind::Absence(name) => !declares(By::Inner, &loss.path, name) && !has(narrowed, &loss.path, &is_member(name)),
+                CounterexampleKind::Absence(name) => !declared.contains(&(true, path, name)) && !known.lost.contains(&(path, name)),
                 _ => true,
             });
         }
         Use::Result => {
-            narrowed.declared.retain(|known| match known.by {
-                By::Outer => !has(widened, &known.path, &is_member(&known.name)),
-                By::Inner => !has(widened, &known.path, &is_absence(&known.name)),
+            let known = Members::of(&widened.losses);
+            narrowed.declared.retain(|Declared { path, name, by, .. }| match by {
+                By::Outer => !known.lost.contains(&(path, name)),
+                By::Inner => !known.absent.contains(&(path, name)),
             });
-            let told = |loss: &Counterexample| match &loss.what {
-                CounterexampleKind::Absence(name) => has(widened, &loss.path, &is_member(name)),
-                CounterexampleKind::Member(name) => has(widened, &loss.path, &is_absence(name)),
-                _ => false,
-            };
-            narrowed.losses.retain(|loss| !told(loss));
+            narrowed.losses.retain(|Counterexample { path, what, .. }| match what {
+                CounterexampleKind::Absence(name) => !known.lost.contains(&(path, name)),
+                CounterexampleKind::Member(name) => !known.absent.contains(&(path, name)),
+                _ => true,
+            });
         }
     }
     let (worse, better) = match usage {
         Use::Arguments => (narrowed, widened),
         Use::Result => (widened, narrowed),
     };
-    better.losses.retain(|loss| !worse.losses.iter().any(|worse| is_other_half(worse, loss)));
+    let mut halves: HashMap<(&str, &str), Vec<&CounterexampleKind>> = HashMap::new();
+    for Counterexample { path, what, .. } in &worse.losses {
+        if let Some(keyword) = keyword_with_two_halves(what) {
+            halves.entry((path, keyword)).or_default().push(what);
+        }
+    }
+    better.losses.retain(|Counterexample { path, what, .. }| {
+        let others = keyword_with_two_halves(what).and_then(|keyword| halves.get(&(path.as_str(), keyword)));
+        !others.is_some_and(|others| others.iter().any(|worse| is_other_half(worse, what)))
+    });
 }
 
-/// Whether two losses, in opposite directions, are one change of one keyword.
-fn is_other_half(one: &Counterexample, other: &Counterexample) -> bool {
-    one.path == other.path
-        && match (&one.what, &other.what) {
-            (
-                CounterexampleKind::Tighter { keyword, inner, outer },
-                CounterexampleKind::Tighter { keyword: known, inner: other_inner, outer: other_outer },
-            ) => keyword == known && inner == other_outer && outer == other_inner,
-            (CounterexampleKind::Uncertain(keyword), CounterexampleKind::Uncertain(known)) => keyword == known,
-            (CounterexampleKind::TooComplex, CounterexampleKind::TooComplex) => true,
-            _ => false,
-        }
+/// What losses in both directions can be one change of.
+fn keyword_with_two_halves(what: &CounterexampleKind) -> Option<&'static str> {
+    match what {
+        CounterexampleKind::Tighter { keyword, .. } | CounterexampleKind::Uncertain(keyword) => Some(keyword),
+        CounterexampleKind::TooComplex => Some(""),
+        _ => None,
+    }
+}
+
+/// Whether two losses at one path, in opposite directions, are one change of one keyword.
+fn is_other_half(one: &CounterexampleKind, other: &CounterexampleKind) -> bool {
+    match (one, other) {
+        (
+            CounterexampleKind::Tighter { keyword, inner, outer },
+            CounterexampleKind::Tighter { keyword: known, inner: other_inner, outer: other_outer },
+        ) => keyword == known && inner == other_outer && outer == other_inner,
+        (CounterexampleKind::Uncertain(keyword), CounterexampleKind::Uncertain(known)) => keyword == known,
+        (CounterexampleKind::TooComplex, CounterexampleKind::TooComplex) => true,
+        _ => false,
+    }
 }
 
 #[cfg(test)]

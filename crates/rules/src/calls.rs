@@ -8,13 +8,14 @@ use super::modern_headers::mirrors;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::differences::{OutputFlaw, output_flaw};
-use mcproof_analysis::json_schema::Schema;
+use mcproof_analysis::json_schema::{Schema, explodes};
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{Attempt, AttemptOutcome, WireMessage};
 use mcproof_protocol::error_code::{HEADER_MISMATCH, INVALID_PARAMS};
 use mcproof_protocol::methods;
 use mcproof_record::{FrameId, ProbeOutcome};
 use serde_json::{Value, json};
+use std::collections::HashSet;
 
 const VALIDATION: &[RequirementSource] =
     &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools#security-considerations" }];
@@ -399,8 +400,12 @@ fn succeeded<'c>(conversation: &'c ConversationView<'_>) -> impl Iterator<Item =
     conversation.requests().filter(|(request, _)| request.method() == Some(methods::TOOLS_CALL)).filter_map(of)
 }
 
+/// Tools whose results take too long to validate, before no result is validated any more: the first ones are told.
+const MOST_COSTLY: usize = 8;
+
 fn output_fits(all: &[&ConversationView<'_>]) -> Judgment {
     let (mut promised, mut seen, mut flaws) = (false, 0, Vec::new());
+    let mut costly = HashSet::new();
     for (position, conversation) in all.iter().enumerate() {
         let tools = conversation.tools();
         let schema = |name: &str| {
@@ -410,9 +415,17 @@ fn output_fits(all: &[&ConversationView<'_>]) -> Judgment {
         promised |= tools.iter().any(|(tool, _)| tool.get("outputSchema").is_some_and(Value::is_object));
         for (name, result, frame) in succeeded(conversation) {
             let Some(schema) = schema(name) else { continue };
+            if costly.len() > MOST_COSTLY || costly.contains(name) {
+                continue;
+            }
             let detail = match output_flaw(schema, result) {
                 // Other rules tell of these.
-                Some(OutputFlaw::NoSchema(_) | OutputFlaw::TooCostly(_)) => continue,
+                Some(OutputFlaw::NoSchema(_)) => continue,
+                Some(OutputFlaw::TooCostly(_)) if explodes(schema) => continue,
+                Some(OutputFlaw::TooCostly(too_costly)) => {
+                    costly.insert(name);
+                    Some(format!("a result cannot be validated: {too_costly}"))
+                }
                 Some(OutputFlaw::Missing) => Some("a result has no `structuredContent`".to_owned()),
                 Some(OutputFlaw::Differs(differences)) => differences
                     .first()
@@ -520,4 +533,32 @@ fn survived(all: &[&ConversationView<'_>], unusual: Unusual) -> Judgment {
 fn end_of(conversation: &ConversationView<'_>) -> Option<FrameId> {
     let exit = conversation.frames().iter().find(|frame| matches!(frame.body, mcproof_record::FrameBody::Exited { .. }))?;
     Some(exit.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcproof_analysis::example;
+
+    #[test]
+    fn results_that_nobody_can_validate_are_told_and_soon_not_validated_any_more() {
+        let dear = json!({ "type": "object", "additionalProperties": { "anyOf": [{ "$ref": "#" }, { "$ref": "#" }] } });
+        let deep = (0..40).fold(json!({}), |inner, _| json!({ "a": inner }));
+        let tools: Vec<Value> = (0..40).map(|tool| json!({ "name": format!("t{tool}"), "outputSchema": dear })).collect();
+        let message = |id: usize, kind: &str, what: Value| json!({ "jsonrpc": "2.0", "id": id, kind: what });
+        let mut text = format!("> {}\n", json!({ "jsonrpc": "2.0", "id": 0, "method": "tools/list" }));
+        text += &format!("< {}\n", message(0, "result", json!({ "tools": tools })));
+        for id in 1..=200 {
+            let call = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": format!("t{}", id % 40) } });
+            text += &format!("> {call}\n< {}\n", message(id, "result", json!({ "content": [], "structuredContent": deep })));
+        }
+        let recorded = example::read(&text, "stdio", "2025-11-25");
+        let conversation = ConversationView::new(&recorded);
+        let Judgment::Broken(violations) = output_fits(&[&conversation]) else { panic!("no result was validated") };
+        let told: Vec<&str> = violations.iter().map(|violation| violation.message.as_str()).collect();
+        assert!(
+            told[0].contains("a result cannot be validated: validating against this schema takes more than 2 million steps"),
+            "{told:?}"
+        );
+    }
 }

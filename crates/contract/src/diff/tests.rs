@@ -222,3 +222,20 @@ fn new_texts_that_speak_to_models_are_flagged_wherever_they_stand() {
     let new = contracts(&["legacy/full"], &of(|contract| tool(contract)["description"] = json!(format!("{poison}, never"))));
     assert!(diff(side(&old), side(&new)).changes.iter().all(|change| change.suspicion.is_none()));
 }
+
+/// Whoever compares each change with each other one takes minutes for these.
+#[test]
+fn tens_of_thousands_of_changes_are_told_once_each_for_all_clients() {
+    let with = |text: &str| {
+        let property = |number| (format!("p{number}"), json!({ "type": "string", "description": format!("{text} {number}") }));
+        let properties: serde_json::Map<String, Value> = (0..15_000).map(property).collect();
+        contracts(
+            &["legacy/full", "legacy/none"],
+            &of(|contract| tool(contract)["inputSchema"]["properties"] = Value::Object(properties.clone())),
+        )
+    };
+    let (old, new) = (with("old"), with("new"));
+    let found = diff(side(&old), side(&new));
+    assert_eq!(found.changes.len(), 15_000, "{:?}", found.changes.first());
+    assert!(found.changes.iter().all(|change| change.keys == ["legacy/full", "legacy/none"]));
+}

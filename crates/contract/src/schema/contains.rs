@@ -366,6 +366,9 @@ impl<'i, 'o> Comparison<'_, 'i, 'o> {
         for pattern in ours.name_patterns() {
             undeclared.push((ours.named_like(pattern), theirs.named_like(pattern)));
         }
+        if theirs.name_patterns().len().saturating_mul(ours.name_patterns().len()) > MOST_STEPS {
+            return Err(TooComplex);
+        }
         for pattern in theirs.name_patterns().difference(&ours.name_patterns()) {
             undeclared.push((ours.others(), theirs.named_like(pattern)));
             for known in ours.name_patterns() {

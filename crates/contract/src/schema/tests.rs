@@ -724,3 +724,20 @@ fn thousands_of_values_are_too_many_to_compare_one_by_one() {
     assert_eq!(codes(300, 301), ["value-widened"]);
     assert!(codes(20_000, 20_001).contains(&"schema-too-complex-narrowed".to_owned()), "{:?}", codes(20_000, 20_001));
 }
+
+/// Whoever compares each change with each other one takes minutes for these.
+#[test]
+fn tens_of_thousands_of_changes_are_told_once_each() {
+    let names = || (0..30_000).map(|number| format!("m{number}"));
+    let object = |properties: Value, required: Value| json!({ "type": "object", "properties": properties, "required": required });
+    let all: Vec<String> = names().collect();
+    let check = |old: &Value, new: &Value, usage: Use, code: &str, expected: usize| {
+        let changes = compare(old, new, usage);
+        assert_eq!(changes.iter().filter(|change| change.code == code).count(), expected, "{:?}", changes.first());
+    };
+    let (none, required) = (object(json!({}), json!([])), object(json!({}), json!(all)));
+    check(&none, &required, Use::Arguments, "argument-required", 30_000);
+    check(&required, &none, Use::Result, "result-may-be-missing", 30_000);
+    let of = |schema: Value| object(names().map(|name| (name, schema.clone())).collect::<serde_json::Map<_, _>>().into(), json!([]));
+    check(&of(json!({ "type": "string" })), &of(json!({ "type": "integer" })), Use::Arguments, "type-changed", 19_999);
+}
