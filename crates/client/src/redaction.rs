@@ -1,5 +1,6 @@
 //! Takes secrets out of bytes that somebody else wrote, in whatever form they stand there: as they are, in upper or lower case, with
-//! the escapes of URLs, JSON, program text or HTML, as hexadecimal digits, or in Base64 wherever it begins. Knows forms, not frames.
+//! the escapes of URLs, JSON, program text, mail or HTML, as hexadecimal digits, as a list of bytes, or in Base64 wherever it begins. Knows
+//! forms, not frames.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -200,8 +201,10 @@ enum Encoding {
     Exact,
     /// In upper or lower case.
     Folded,
-    /// Two digits a byte, with a sign or none between bytes.
+    /// Two digits a byte, with a sign, `0x` or nothing between bytes.
     Hexadecimal,
+    /// A list of numbers, as programs write a buffer.
+    Decimal,
     /// Of either alphabet, on any number of lines. A symbol that is not the secret's alone may follow.
     Base64 {
         shares_last: bool,
@@ -219,6 +222,8 @@ fn forms(secret: &str) -> Vec<Form> {
         cases.iter().map(|text| Form { symbols: text.chars().map(folded).collect(), manner: Encoding::Folded }).collect();
     let digits: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
     forms.push(form(&digits, Encoding::Hexadecimal));
+    let numbers: Vec<String> = secret.bytes().map(|byte| byte.to_string()).collect();
+    forms.push(form(&numbers.join(","), Encoding::Decimal));
     // How many bytes stand before the secret decides how its bits are parted. The first symbols belong to those as well.
     for (before, shared) in [(0, 0), (1, 2), (2, 3)] {
         let bits = (before + secret.len()) * 8;
@@ -260,7 +265,8 @@ impl Form {
                 symbols_at(bytes, place, &mut |symbol, end| {
                     if self.fold(symbol) == *wanted {
                         following.add(end);
-                    } else if index > 0 && self.skips(symbol, index) {
+                    }
+                    if index > 0 && self.skips(symbol, index) {
                         ways.add(end);
                     }
                 });
@@ -279,7 +285,7 @@ impl Form {
 
     fn fold(&self, symbol: char) -> char {
         match self.manner {
-            Encoding::Exact => symbol,
+            Encoding::Exact | Encoding::Decimal => symbol,
             Encoding::Folded | Encoding::Hexadecimal => folded(symbol),
             Encoding::Base64 { .. } => of_standard_alphabet(symbol),
         }
@@ -289,7 +295,10 @@ impl Form {
     fn skips(&self, symbol: char, index: usize) -> bool {
         match self.manner {
             Encoding::Exact | Encoding::Folded => false,
-            Encoding::Hexadecimal => index.is_multiple_of(2) && matches!(symbol, ' ' | ':' | '-' | '\n' | '\r'),
+            Encoding::Hexadecimal => {
+                index.is_multiple_of(2) && matches!(symbol, ' ' | ':' | '-' | ',' | '0' | 'x' | 'X' | '\t' | '\n' | '\r')
+            }
+            Encoding::Decimal => self.symbols[index - 1] == ',' && matches!(symbol, ' ' | '\t' | '\n' | '\r'),
             Encoding::Base64 { .. } => matches!(symbol, '\n' | '\r'),
         }
     }
@@ -358,7 +367,7 @@ struct Starts(Box<[u64]>);
 impl Starts {
     /// Escapes, and all that is not ASCII, are looked at more closely.
     fn is_any(byte: u8) -> bool {
-        !byte.is_ascii() || b"%\\&+".contains(&byte)
+        !byte.is_ascii() || b"%\\&+=".contains(&byte)
     }
 
     fn add(&mut self, form: &Form) {
@@ -414,7 +423,7 @@ fn is_begun_escape(rest: &[u8]) -> bool {
                 [b'u', digits @ ..] => digits.len() < 4 && digits.iter().all(u8::is_ascii_hexdigit),
                 [b'U', digits @ ..] => digits.len() < 8 && digits.iter().all(u8::is_ascii_hexdigit),
                 [b'x', digits @ ..] => digits.len() < 2 && digits.iter().all(u8::is_ascii_hexdigit),
-                _ => false,
+                digits => digits.len() < 3 && digits.iter().all(|digit| matches!(digit, b'0'..=b'7')),
             }
         }
         [b'&', name @ ..] => name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'#'),
@@ -434,6 +443,12 @@ fn symbols_at(bytes: &[u8], place: usize, found: &mut impl FnMut(char, usize)) {
     let Some(first) = bytes.get(place).copied() else { return };
     match first {
         b'%' => percent(bytes, place, found),
+        // In mail.
+        b'=' => {
+            if let Some(byte) = number(bytes, place + 1, 2) {
+                octets(bytes, b"=", place + 1, byte, found);
+            }
+        }
         b'\\' => backslash(bytes, place, found),
         b'&' => entity(bytes, place, found),
         // In forms.
@@ -525,6 +540,10 @@ fn backslash(bytes: &[u8], place: usize, found: &mut impl FnMut(char, usize)) {
             }
         }
         Some(letter) => {
+            let octal = bytes.get(kind..kind + 3).filter(|digits| digits.iter().all(|digit| matches!(digit, b'0'..=b'7')));
+            if let Some(digits) = octal {
+                told(Some(digits.iter().fold(0, |code, digit| code * 8 + u32::from(digit - b'0'))), kind + 3);
+            }
             let control = [(b'n', '\n'), (b'r', '\r'), (b't', '\t'), (b'b', '\u{8}'), (b'f', '\u{c}'), (b'v', '\u{b}'), (b'0', '\0')];
             let meant = control.iter().find(|(known, _)| *known == letter).map(|(_, control)| *control);
             if let Some(symbol) = meant.or_else(|| (letter.is_ascii_punctuation() && letter != b'\\').then(|| char::from(letter))) {

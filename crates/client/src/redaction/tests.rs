@@ -52,7 +52,12 @@ fn encodings(secret: &str) -> Vec<String> {
             all.push(percent_encoded(secret, whole, upper));
             all.push(escaped(secret, whole, upper));
         }
-        all.extend(["", " ", ":"].map(|between| hexadecimal(secret, upper, between)));
+        all.extend(["", " ", ":", ", ", " 0x", ", 0x"].map(|between| hexadecimal(secret, upper, between)));
+    }
+    all.extend([",", ", ", ",\n  "].map(|between| secret.bytes().map(|byte| byte.to_string()).collect::<Vec<_>>().join(between)));
+    all.push(secret.bytes().map(|byte| format!("={byte:02X}")).collect());
+    if secret.is_ascii() {
+        all.push(secret.bytes().map(|byte| format!("\\{byte:03o}")).collect());
     }
     all.extend((0..4).map(|form| entities(secret, form)));
     // Twice, as JSON in JSON or a URL in a URL.
@@ -107,6 +112,9 @@ fn secrets_go_in_every_form() {
     check(&["a long secret that is wrapped"], "YSBsb25nIHNlY3JldCB0aGF0\r\nIGlzIHdyYXBwZWQ=", "[redacted]");
     check(&["a long secret that is wrapped"], r"YSBsb25nIHNlY3JldCB0aGF0\nIGlzIHdyYXBwZWQ=", "[redacted]");
     check(&["hunter2"], "<Buffer 68 75 6e 74 65 72 32>", "<Buffer [redacted]>");
+    check(&["hunter2"], r#"{"type":"Buffer","data":[104,117,110,116,101,114,50]}"#, r#"{"type":"Buffer","data":[[redacted]]}"#);
+    check(&["hunter2"], "0x68, 0x75, 0x6e, 0x74, 0x65, 0x72, 0x32", "0x[redacted]");
+    check(&["hunter2"], r"\150unter2 =68unter2", "[redacted] [redacted]");
     check(&["two words"], "q=two+words&TWO%20words", "q=[redacted]&[redacted]");
 }
 
@@ -174,7 +182,7 @@ fn the_work_grows_with_the_bytes() {
         redactor.text(text);
         began.elapsed()
     };
-    for unit in ["a", "%", "\\", "&amp;", "%25", "ab", "YWFh", "61", "\\u0061"] {
+    for unit in ["a", "%", "\\", "&amp;", "%25", "ab", "YWFh", "61", "97,", "=61", "\\141", "00", "\\u0061"] {
         let almost = format!("{}b", unit.repeat(2000 / unit.len()));
         let took = time(&almost, &unit.repeat(200_000 / unit.len()));
         assert!(took < Duration::from_secs(20), "{unit}: {took:?}");
