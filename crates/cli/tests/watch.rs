@@ -193,7 +193,8 @@ fn once_probes_everything_and_tells_what_is_down() {
     let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
     let lines: Vec<&str> = ran.stdout.lines().collect();
-    assert!(lines[0].starts_with("down") && lines[0].ends_with("bad"), "{}", ran.stdout);
+    assert!(lines[0].starts_with("down") && lines[0].contains("  bad is down: "), "{}", ran.stdout);
+    assert!(lines[0].contains("refused"), "{}", ran.stdout);
     assert!(lines[1].starts_with("ok") && lines[1].ends_with("good"), "{}", ran.stdout);
     assert_eq!(pager.kinds(), ["trigger"], "{}", ran.stderr);
     let page = pager.heard.lock().unwrap()[0].clone();
@@ -468,6 +469,7 @@ fn once_is_no_success_where_nothing_could_be_found_out() {
     let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
     assert!(ran.stdout.contains("far  (not reached because of a problem of this machine)"), "{}", ran.stdout);
+    assert!(ran.stdout.starts_with("unknown "), "{}", ran.stdout);
 }
 
 /// A server that repeats its credentials in what it refuses.
@@ -631,6 +633,31 @@ fn a_running_monitor_takes_over_a_changed_file_and_keeps_the_old_one_where_that_
 }
 
 /// The first line of what the dashboard answers, and the rest.
+/// It does not wait for what a receiver says, which comes too late or never.
+#[test]
+fn a_monitor_ends_although_a_receiver_hangs() {
+    let receiver = TcpListener::bind("127.0.0.1:0").unwrap();
+    receiver.set_nonblocking(true).unwrap();
+    let config = format!(
+        "defaults: {{ every: 2s, timeout: 1s, failures: 1 }}\ntargets: {{ bad: {{ http: 'http://127.0.0.1:1/mcp' }} }}\n\
+         channels: {{ pager: {{ webhook: 'http://{}' }} }}\n",
+        receiver.local_addr().unwrap()
+    );
+    let folder = folder_with(&[("watch.yaml", &config)]);
+    let mut monitor = Monitor::start(folder.path());
+    let mut held = None;
+    until("a message", || {
+        held = receiver.accept().ok();
+        held.is_some()
+    });
+    monitor.signal("-TERM");
+    let asked = std::time::Instant::now();
+    while monitor.process.try_wait().unwrap().is_none() {
+        assert!(asked.elapsed().as_secs() < 8, "it waits for the receiver");
+        thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
 fn get(at: &str, path: &str) -> (String, String) {
     let mut page = TcpStream::connect(at.trim_start_matches("http://")).unwrap();
     page.write_all(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").as_bytes()).unwrap();

@@ -106,9 +106,28 @@ impl DatabaseProblem {
     /// By the primary result code of SQLite, <https://sqlite.org/rescode.html>, which is shorter than the codes of Postgres.
     fn of(error: &sqlx::Error) -> Option<Self> {
         const FULL: u32 = 13;
+        match error {
+            sqlx::Error::PoolTimedOut => {
+                let hint = "check that the database server runs and takes connections, and the address in `database`";
+                return Some(Self { name: "the database does not answer", hint });
+            }
+            sqlx::Error::Io(_) => {
+                let hint = "check that the database server runs, and the address in `database`";
+                return Some(Self { name: "the database cannot be reached", hint });
+            }
+            _ => {}
+        }
         let code = error.as_database_error()?.code()?;
         let code = match code.as_ref() {
             "53100" => FULL,
+            "55P03" => {
+                let hint = "end the program that holds the lock, such as a migration or a shell: `pg_locks` lists it";
+                return Some(Self { name: "another program has locked a table of the database", hint });
+            }
+            "25006" => {
+                let hint = "connect to the primary server, or end the read-only mode of this one (`default_transaction_read_only`)";
+                return Some(Self { name: "the database is read-only", hint });
+            }
             code if code.len() < 5 => code.parse::<u32>().ok()? & 0xff,
             _ => return None,
         };
@@ -229,9 +248,10 @@ impl Dialect {
                 "PRAGMA wal_autocheckpoint = 8000",
                 "PRAGMA cache_size = -16000",
             ],
-            // A process that froze in the middle must not hide rows from the others.
+            // A process that froze in the middle must not hide rows from the others, and nobody waits for ever for somebody's lock.
             Self::Postgres => &[
                 "SET idle_in_transaction_session_timeout = '5s'",
+                "SET lock_timeout = '10s'",
                 "SET tcp_keepalives_idle = 10",
                 "SET tcp_keepalives_interval = 5",
                 "SET tcp_keepalives_count = 3",

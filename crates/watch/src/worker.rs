@@ -38,8 +38,8 @@ const GATHERING: Duration = Duration::from_millis(100);
 /// Between two looks at the schedule at the least, and at the most.
 const SHORTEST_REST: Duration = Duration::from_millis(50);
 const LONGEST_REST: Duration = Duration::from_secs(1);
-/// For probes on their way when everything ends.
-const LAST_CALL: Duration = Duration::from_secs(10);
+/// For probes on their way when everything ends. Their turns are given back, so that the next process has them at once.
+const LAST_CALL: Duration = Duration::from_millis(800);
 
 /// One that probes from a region.
 #[derive(Clone)]

@@ -76,12 +76,14 @@ const CLAIMS: &[(&str, Claim)] = claims![
     what_the_database_does_not_take_is_tried_again_later,
     a_database_of_an_earlier_version_goes_on,
     a_database_of_a_later_version_is_left_alone,
+    a_lock_of_another_program_is_named_with_what_to_do,
     nobody_is_told_of_what_is_silenced_until_it_ends,
     what_depends_on_what_is_down_is_told_only_if_it_outlasts_that,
     what_is_grouped_is_one_message_and_none_is_lost,
 ];
 
 const CLAIMS_OF_POSTGRES: &[(&str, Claim)] = claims![
+    a_read_only_database_is_named_with_what_to_do,
     a_worker_that_stalls_in_its_transaction_holds_nobody_up,
     workers_whose_clocks_differ_go_by_that_of_the_database,
     the_clock_of_a_busy_database_is_right,

@@ -114,6 +114,33 @@ pub(crate) async fn a_database_of_a_later_version_is_left_alone(address: String)
     assert!(matches!(Store::open(&address).await, Err(StoreFailure::Newer(1000))));
 }
 
+/// Whoever waits for somebody's lock for ever says nothing.
+pub(crate) async fn a_lock_of_another_program_is_named_with_what_to_do(address: String) {
+    drop(Store::open(&address).await.unwrap());
+    let mut other = AnyConnection::connect(&address).await.unwrap();
+    let lock = match address.starts_with("sqlite:") {
+        true => "BEGIN EXCLUSIVE",
+        false => "BEGIN; LOCK TABLE layout IN ACCESS EXCLUSIVE MODE",
+    };
+    other.execute(lock).await.unwrap();
+    let failure = Store::open(&address).await.unwrap_err();
+    assert!(failure.to_string().starts_with("another program has locked "), "{failure}");
+    assert!(failure.hint().is_some());
+    other.execute("ROLLBACK").await.unwrap();
+    drop(Store::open(&address).await.unwrap());
+}
+
+pub(crate) async fn a_read_only_database_is_named_with_what_to_do(address: String) {
+    sqlx::any::install_default_drivers();
+    let mut connection = AnyConnection::connect(&address).await.unwrap();
+    let database = address.strip_prefix("postgres:///").unwrap().split('?').next().unwrap();
+    let statement = format!("ALTER DATABASE {database} SET default_transaction_read_only = on");
+    connection.execute(sqlx::AssertSqlSafe(statement)).await.unwrap();
+    let failure = Store::open(&address).await.unwrap_err();
+    assert!(failure.to_string().starts_with("the database is read-only: "), "{failure}");
+    assert!(failure.hint().unwrap().contains("default_transaction_read_only"));
+}
+
 /// What is silenced is kept to oneself until that is over, and is told then.
 pub(crate) async fn nobody_is_told_of_what_is_silenced_until_it_ends(address: String) {
     use mcproof_watch::config::{ChannelSpec, Config, Route, Secret};

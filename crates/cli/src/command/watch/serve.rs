@@ -24,7 +24,7 @@ use mcproof_watch::notifier::{Notifier, Sent};
 use mcproof_watch::standby::{News, Standby};
 use mcproof_watch::state::Availability;
 use mcproof_watch::store::StoreFailure;
-use mcproof_watch::store::read::TargetRow;
+use mcproof_watch::store::read::{TargetRow, Which};
 use mcproof_watch::subscribers::{FailedMessage, Subscribers};
 use mcproof_watch::web::{self, ServeFailure};
 use mcproof_watch::worker::Trouble;
@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, broadcast, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// How often another process may have written what is to be told.
 const POLL: Duration = Duration::from_secs(1);
@@ -44,8 +44,14 @@ const POLL: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_secs(1);
 /// Changes that an open page may be behind.
 const BELL: usize = 256;
+/// For what is on its way when everything ends: a message that was not taken by then is sent again by the next process.
+const LAST_CALL: Duration = Duration::from_secs(1);
+/// For giving back leases after that.
+const LAST_WORDS: Duration = Duration::from_millis(700);
 /// What is told after `--once` at the most.
 const LAST_MESSAGES: Duration = Duration::from_secs(60);
+/// Open incidents that are looked through for the reason why a target is down.
+const MOST_INCIDENTS: i64 = 1_000;
 
 /// The parts that are told about the end.
 struct Services {
@@ -130,16 +136,27 @@ impl Services {
         let plan = Arc::clone(&plan.borrow());
         let is_ours =
             |name: &str| plan.targets.get(name).is_some_and(|spec| spec.regions.is_empty() || spec.regions.contains(&plan.config.region));
-        for TargetRow { name, availability, surface, last_result, .. } in
-            self.monitor.store.targets().await.map_err(|failure| of_store(&failure))?
-        {
+        let store = &self.monitor.store;
+        let open = store.incidents(Which::Open, None, MOST_INCIDENTS).await.map_err(|failure| of_store(&failure))?;
+        for TargetRow { name, availability, surface, last_result, .. } in store.targets().await.map_err(|failure| of_store(&failure))? {
             // What came of an earlier run says nothing about this one.
             let is_unknown = is_ours(&name) && last_result < start;
-            let why = if is_unknown { "  (not reached because of a problem of this machine)" } else { "" };
-            output::show(&format!("{:11} {:8} {}{why}\n", availability.word(), surface.word(), escape(&name)))?;
+            let incident = open.iter().filter(|incident| incident.subject == name).max_by_key(|incident| incident.severity);
+            let why = match incident {
+                _ if is_unknown => "  (not reached because of a problem of this machine)".to_owned(),
+                Some(incident) => format!("  {}", escape(&incident.title)),
+                None => String::new(),
+            };
+            let state = if is_unknown { "unknown" } else { availability.word() };
+            output::show(&format!("{state:11} {:8} {}{why}\n", surface.word(), escape(&name)))?;
             if is_unknown || !matches!(availability, Availability::Ok | Availability::Recovering) {
                 exit = Exit::Failed;
             }
+        }
+        if let Some(trouble) = self.monitor.worker_health.report().trouble {
+            let hint = trouble.hint.unwrap_or("check `database` in the configuration");
+            self.log.say(Level::Error, "results-not-written", &[("why", &trouble.why), ("hint", hint)]);
+            exit = Exit::Failed;
         }
         if self.monitor.store.oldest_unsent_page().await.map_err(|failure| of_store(&failure))?.is_some() {
             self.log.say(Level::Error, "not-told", &[("why", "no channel accepted the alert"), ("hint", "retried in the next run")]);
@@ -210,9 +227,20 @@ impl Services {
                 standby.run(&self.clock, |news| self.tell_of_standby(&news), stopped()).await;
             }
         };
-        let (exit, ..) = tokio::join!(stopping, probing, telling, telling_subscribers, beating, showing, reading, complaining, standing_by);
-        // A database that is gone has no leases either.
-        let _ = self.monitor.give_back().await;
+        let working = async { tokio::join!(probing, telling, telling_subscribers, beating, showing, reading, complaining, standing_by) };
+        let last_call = async {
+            stopped().await;
+            sleep(LAST_CALL).await;
+        };
+        let all = async {
+            tokio::select! {
+                _ = working => {}
+                () = last_call => {}
+            }
+        };
+        let (exit, ()) = tokio::join!(stopping, all);
+        // A database that is gone has no leases either; one that does not answer lets them end.
+        let _ = timeout(LAST_WORDS, self.monitor.give_back()).await;
         Ok(exit)
     }
 
