@@ -113,12 +113,14 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         Planned { path: files::SCHEMA.into(), text: format!("{:#}\n", suite_schema()), about: "schema of suites, for editors".into() },
     ];
     output::talk("locking the contract for each client kind …\n");
+    let mut exit = Exit::Passed;
     let locked = match lock(arguments, &resolved, &reaching, watching) {
         Ok(Ok(locked)) => Some(locked),
         Ok(Err(exit)) => return Ok(exit),
         Err(failure) => {
             printing::report(&failure);
             output::talk(&format!("skipped {LOCK}: the suite does not need it\n"));
+            exit = failure.exit;
             None
         }
     };
@@ -138,7 +140,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     if suite.has_bad_lists {
         output::talk("a list of the server has items without a name or with the same name, and is not tested; see `mcproof check`\n");
     }
-    Ok(Exit::Passed)
+    Ok(exit)
 }
 
 /// Visits the server, and once more a moment later, in a process of its own if we start it. Gives what it said, or how the user
