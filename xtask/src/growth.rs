@@ -1,7 +1,6 @@
-//! `cargo xtask growth`: what each more of something costs, in time and in memory, from a hundred to ten thousand. Runs the program;
-//! knows nothing of its inside.
+//! `cargo xtask growth`: what each more of something costs, in processor time and in memory, from a hundred to a hundred thousand. Runs
+//! the program; knows nothing of its inside.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,7 +10,16 @@ use std::time::{Duration, Instant};
 const USAGE: &str = "usage: cargo xtask growth [--program PATH] [--most N] [NAME…]";
 /// Whoever takes longer is no use to anybody.
 const LONGEST: Duration = Duration::from_secs(300);
-const SIZES: [usize; 3] = [100, 1_000, 10_000];
+/// Whoever needs more is killed before the machine is in trouble. In KiB.
+const MOST_MEMORY: u64 = 3 << 20;
+const LIMITS: &str = "300 s and 3 GB";
+const SIZES: [usize; 4] = [100, 1_000, 10_000, 100_000];
+/// What one of many costs may be so many times what one of a few costs.
+const MOST_GROWTH: f64 = 1.5;
+/// One with ten times as many has more values than a suite may have.
+const MOST_OF_A_SUITE: usize = 10_000;
+/// Less than this is too little to be measured in hundredths of a second.
+const LEAST: Duration = Duration::from_millis(100);
 const SERVER: &str = include_str!("growth/server.py");
 const PAGE: &str = "docs/growth.md";
 
@@ -26,20 +34,20 @@ struct Subject {
     most: usize,
 }
 
-const SUBJECTS: [Subject; 9] = [
+const SUBJECTS: [Subject; 11] = [
     Subject {
         name: "plan",
         about: "rows of one test that `plan` writes out",
         arguments: |size, folder| with_suite(folder, "plan", &rows(size)),
         code: 0,
-        most: usize::MAX,
+        most: MOST_OF_A_SUITE,
     },
     Subject {
         name: "cases",
         about: "tests that share a server, run by `test`",
         arguments: |size, folder| with_suite(folder, "test", &rows(size)),
         code: 0,
-        most: usize::MAX,
+        most: MOST_OF_A_SUITE,
     },
     Subject {
         name: "frames",
@@ -53,7 +61,7 @@ const SUBJECTS: [Subject; 9] = [
         about: "tests that fail, with their reports",
         arguments: |size, folder| with_suite(folder, "test", &failures(size)),
         code: 1,
-        most: usize::MAX,
+        most: MOST_OF_A_SUITE,
     },
     Subject {
         name: "tools",
@@ -88,14 +96,29 @@ const SUBJECTS: [Subject; 9] = [
         about: "values of a suite that `plan` reads",
         arguments: |size, folder| with_suite(folder, "plan", &values(size)),
         code: 0,
-        most: usize::MAX,
+        most: MOST_OF_A_SUITE,
+    },
+    Subject {
+        name: "targets",
+        about: "targets of a monitor that `watch --check` reads",
+        arguments: |size, folder| with_targets(folder, size, "--check"),
+        code: 0,
+        most: 10_000,
+    },
+    Subject {
+        name: "probes",
+        about: "targets that are down, probed and told by `watch --once`",
+        arguments: |size, folder| with_targets(folder, size, "--once"),
+        code: 1,
+        most: 10_000,
     },
 ];
 
 /// One run.
 struct Measured {
     size: usize,
-    took: Duration,
+    /// Processor time of the program itself, without that of the servers that it started: other work of the machine changes it little.
+    busy: Duration,
     /// Most memory that was in use at once, in KiB.
     peak: u64,
 }
@@ -108,16 +131,25 @@ pub(crate) fn growth(root: &Path, arguments: &[&str]) -> Result<(), String> {
         Some(program) => program,
         None => build(root)?,
     };
-    let mut page = String::from(HEAD);
+    let optimized = !program.components().any(|part| part.as_os_str() == "debug");
+    let mut page = head(optimized);
+    let mut grown = Vec::new();
     let subjects = SUBJECTS.iter().filter(|subject| names.is_empty() || names.iter().any(|name| name == subject.name));
     for subject in subjects {
         let mut runs: Vec<Measured> = Vec::new();
         for size in SIZES.into_iter().filter(|size| *size <= most.min(subject.most)) {
-            let measured = measure(&program, subject, size)?;
-            let line = row(subject, &measured, runs.last());
+            let Some(measured) = measure(&program, subject, size)? else {
+                let line = format!("| {}: {} | {size} | not done in {} **!** |  |  |  |  |  |\n", subject.name, subject.about, LIMITS);
+                print!("{line}");
+                page += &line;
+                grown.push(format!("{} {size}", subject.name));
+                break;
+            };
+            runs.push(measured);
+            let Row { line, has_grown } = row(subject, &runs);
             print!("{line}");
             page += &line;
-            runs.push(measured);
+            grown.extend(has_grown.then(|| format!("{} {size}", subject.name)));
         }
     }
     if names.is_empty() {
@@ -125,38 +157,52 @@ pub(crate) fn growth(root: &Path, arguments: &[&str]) -> Result<(), String> {
         fs::write(&page_file, page).map_err(|error| format!("{PAGE} cannot be written: {error}"))?;
         println!("{PAGE} is written");
     }
-    Ok(())
+    if grown.is_empty() { Ok(()) } else { Err(format!("grew by more than {MOST_GROWTH}: {}", grown.join(", "))) }
 }
 
-const HEAD: &str = "\
-# What more costs
+fn head(optimized: bool) -> String {
+    let build = if optimized { "the release build" } else { "an unoptimized build, of whose memory the program itself is about 40 MB" };
+    format!(
+        "# What more costs\n\nWritten by `cargo xtask growth` with {build}, on a machine of two cores that did other work as well. The time is \
+         processor time of mcproof itself. Each of a number may cost at most {MOST_GROWTH} times what each of a smaller number costs, in time and \
+         in memory; where it costs more, the growth is marked **!**. What every run takes, to start for example, is in the figures, so that \
+         each costs less the more there are; a time below 0.1 s counts as 0.1 s. A suite has at most 300,000 values, which 100,000 rows exceed. \
+         The more tools there are, the less often `check` lists them, and the more rules it reports as not tested. How memory and time grow with the days of a monitor is in [soak.md](soak.md).\n\n\
+         | what | how many | time | each | growth | memory | each | growth |\n|---|--:|--:|--:|--:|--:|--:|--:|\n"
+    )
+}
 
-Written by `cargo xtask growth`, which runs the release build on a machine of two cores. *times* is how much longer, and how much more memory, ten
-times as much takes; what every run takes (to start, a server included) is in it, so that small sizes grow by less than ten.
+struct Row {
+    line: String,
+    has_grown: bool,
+}
 
-| what | how many | time | for each | times | memory | for each | times |
-|---|--:|--:|--:|--:|--:|--:|--:|
-";
-
-fn row(subject: &Subject, now: &Measured, before: Option<&Measured>) -> String {
-    let Measured { size, took, peak } = now;
-    let each = |total: f64| total / *size as f64;
-    let times = |now: f64, before: Option<f64>| before.map_or(String::new(), |before| format!("{:.1}", now / before));
-    let mut line = String::new();
-    writeln!(
-        line,
-        "| {}: {} | {size} | {:.2} s | {:.2} ms | {} | {:.0} MB | {:.1} KB | {} |",
+/// The last of these runs, compared with the best of those before it.
+fn row(subject: &Subject, runs: &[Measured]) -> Row {
+    let (now, before) = runs.split_last().expect("a row is written after a run");
+    let each_ms = |run: &Measured| run.busy.as_secs_f64() * 1000.0 / run.size as f64;
+    let each_kb = |run: &Measured| run.peak as f64 / run.size as f64;
+    let growth = |each: &dyn Fn(&Measured) -> f64| before.iter().map(each).reduce(f64::min).map(|least| each(now) / least);
+    let least_ms = |run: &Measured| run.busy.max(LEAST).as_secs_f64() * 1000.0 / run.size as f64;
+    let (time, memory) = (growth(&least_ms), growth(&each_kb));
+    let shown = |growth: Option<f64>| match growth {
+        Some(growth) if growth > MOST_GROWTH => format!("{growth:.2} **!**"),
+        Some(growth) => format!("{growth:.2}"),
+        None => String::new(),
+    };
+    let line = format!(
+        "| {}: {} | {} | {:.2} s | {:.3} ms | {} | {:.0} MB | {:.2} KB | {} |\n",
         subject.name,
         subject.about,
-        took.as_secs_f64(),
-        each(took.as_secs_f64() * 1000.0),
-        times(took.as_secs_f64(), before.map(|before| before.took.as_secs_f64())),
-        *peak as f64 / 1024.0,
-        each(*peak as f64),
-        times(*peak as f64, before.map(|before| before.peak as f64)),
-    )
-    .expect("a String takes all text");
-    line
+        now.size,
+        now.busy.as_secs_f64(),
+        each_ms(now),
+        shown(time),
+        now.peak as f64 / 1024.0,
+        each_kb(now),
+        shown(memory),
+    );
+    Row { line, has_grown: [time, memory].into_iter().flatten().any(|growth| growth > MOST_GROWTH) }
 }
 
 struct Plan {
@@ -192,42 +238,64 @@ fn build(root: &Path) -> Result<PathBuf, String> {
     }
 }
 
-fn measure(program: &Path, subject: &Subject, size: usize) -> Result<Measured, String> {
+/// Nothing if it ran into a limit.
+fn measure(program: &Path, subject: &Subject, size: usize) -> Result<Option<Measured>, String> {
     let folder = std::env::temp_dir().join(format!("mcproof-growth-{}-{}-{size}", std::process::id(), subject.name));
     fs::create_dir_all(&folder).map_err(|error| format!("{} cannot be created: {error}", folder.display()))?;
     let arguments = (subject.arguments)(size, &folder);
     let measured = run(program, &arguments, &folder);
     let _ = fs::remove_dir_all(&folder);
-    let (code, took, peak) = measured.map_err(|error| format!("{} {size}: {error}", subject.name))?;
+    let Some((code, busy, peak)) = measured.map_err(|error| format!("{} {size}: {error}", subject.name))? else { return Ok(None) };
     match code == Some(subject.code) {
-        true => Ok(Measured { size, took, peak }),
+        true => Ok(Some(Measured { size, busy, peak })),
         false => Err(format!("{} {size} ended with {code:?}, not {}: {}", subject.name, subject.code, arguments.join(" "))),
     }
 }
 
-fn run(program: &Path, arguments: &[String], folder: &Path) -> Result<(Option<i32>, Duration, u64), String> {
+type Ended = (Option<i32>, Duration, u64);
+
+fn run(program: &Path, arguments: &[String], folder: &Path) -> Result<Option<Ended>, String> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).env("XDG_STATE_HOME", folder);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let started = Instant::now();
     let mut child = command.spawn().map_err(|error| format!("{} cannot be started: {error}", program.display()))?;
     let status = PathBuf::from(format!("/proc/{}/status", child.id()));
+    let stat = PathBuf::from(format!("/proc/{}/stat", child.id()));
     let mut peak = 0;
     loop {
         // The system keeps the highest mark, so that only what comes right before the end is missed.
         let text = fs::read_to_string(&status).unwrap_or_default();
         let mark = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
         peak = mark.map_or(peak, |mark: u64| peak.max(mark));
-        if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
-            return Ok((status.code(), started.elapsed(), peak));
+        // What it took is known until it is waited for.
+        if let Some(busy) = busy_at_the_end(&stat) {
+            let status = child.wait().map_err(|error| error.to_string())?;
+            return Ok(Some((status.code(), busy, peak)));
         }
-        if started.elapsed() > LONGEST {
+        if started.elapsed() > LONGEST || peak > MOST_MEMORY {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(format!("not done after {} s", LONGEST.as_secs()));
+            return Ok(None);
         }
         sleep(Duration::from_millis(2));
     }
+}
+
+/// The processor time of a process that has ended. In hundredths of a second, as the kernel tells it to everybody.
+fn busy_at_the_end(stat: &Path) -> Option<Duration> {
+    let text = fs::read_to_string(stat).ok()?;
+    // The name of the program, which may hold anything, ends with the last parenthesis.
+    let values: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |position: usize| values.get(position)?.parse::<u64>().ok();
+    (values.first() == Some(&"Z")).then_some(Duration::from_millis((ticks(11)? + ticks(12)?) * 10))
+}
+
+fn with_targets(folder: &Path, size: usize, mode: &str) -> Vec<String> {
+    let targets: String =
+        (0..size).map(|target| format!("  t{target}: {{ http: \"http://127.0.0.1:1/{target}\", failures: 1 }}\n")).collect();
+    write(folder, "watch.yaml", &format!("targets:\n{targets}"));
+    ["watch", "watch.yaml", mode].map(str::to_owned).into()
 }
 
 fn with_suite(folder: &Path, verb: &str, text: &str) -> Vec<String> {
@@ -280,8 +348,15 @@ mod tests {
 
     #[test]
     fn a_row_tells_how_it_grows() {
-        let measured = |size, seconds, peak| Measured { size, took: Duration::from_secs(seconds), peak };
-        let line = row(&SUBJECTS[0], &measured(1000, 20, 20 << 10), Some(&measured(100, 2, 10 << 10)));
-        assert_eq!(line, "| plan: rows of one test that `plan` writes out | 1000 | 20.00 s | 20.00 ms | 10.0 | 20 MB | 20.5 KB | 2.0 |\n");
+        let check = |runs: &[(usize, u64, u64)], expected: &str, has_grown: bool| {
+            let of = |&(size, busy, peak): &(usize, u64, u64)| Measured { size, busy: Duration::from_secs(busy), peak: peak << 10 };
+            let row = row(&SUBJECTS[0], &runs.iter().map(of).collect::<Vec<_>>());
+            let line = format!("| plan: rows of one test that `plan` writes out | {expected} |\n");
+            assert_eq!((row.line, row.has_grown), (line, has_grown));
+        };
+        check(&[(100, 2, 10)], "100 | 2.00 s | 20.000 ms |  | 10 MB | 102.40 KB | ", false);
+        check(&[(100, 2, 10), (1000, 20, 20)], "1000 | 20.00 s | 20.000 ms | 1.00 | 20 MB | 20.48 KB | 0.20", false);
+        let more = [(100, 20, 10), (1000, 20, 20), (10_000, 400, 400)];
+        check(&more, "10000 | 400.00 s | 40.000 ms | 2.00 **!** | 400 MB | 40.96 KB | 2.00 **!**", true);
     }
 }

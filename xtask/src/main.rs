@@ -55,8 +55,8 @@ Usage: cargo xtask <TASK>
   mutations [--place 'TRANSPORT ERA'] [--only TEXT] [--sample N] [--again] [--list] [--with-legal] [--page]
                   apply one mutation at a time to a correct server and verify that `check` does not pass; all mutations
                   take hours, in as many parts as wanted; --page writes docs/mutations.md from what is kept
-  hostile [TEXT]  run every command on every hostile server (or those with TEXT in their name) and write docs/hostile.md;
-                  takes half an hour
+  hostile [TEXT]  run every command on every hostile server (or only where TEXT is in `SERVER TRANSPORT COMMAND`), keep the results,
+                  and write docs/hostile.md; takes half an hour
   chaos [--minutes N] [--seed N] [--database sqlite|postgres]
                   inject random faults into a monitor on each database, by default for ten minutes each; verify that no outage
                   is lost and no alert is false, and write docs/chaos.md
@@ -74,7 +74,7 @@ Usage: cargo xtask <TASK>
                   make the picture of a failure in the README (docs/pictures/failure.svg) from a real run
   supply          check licenses, duplicates, sources and (if the database is reachable) advisories of the crates (deny.toml)
   growth [--program PATH] [--most N] [NAME…]
-                  measure time and memory for 100 to 10,000 items of each kind and write docs/growth.md
+                  measure processor time and memory for 100 to 100,000 items of each kind and write docs/growth.md
   windows FOLDER  build mcproof for Windows in a chroot of Debian forky below FOLDER, and run it under wine in one of Debian trixie;
                   both are made if they are missing (as root, 4 GB)
   bench           run the benchmarks in the release profile";
@@ -148,8 +148,8 @@ fn told(outcome: Result<(), String>) -> bool {
 
 /// Starts a test program of the command line for what it does beside its tests.
 fn test_program(name: &str, chore: &str, words: &[&str]) -> bool {
-    let program = ["test", "--package", "mcproof", "--test", name, "--", chore];
-    let status = Command::new("cargo").args(program).args(words).current_dir(root()).status();
+    let program = ["--test", name, "--", chore];
+    let status = Command::new("cargo").args(test_programs::TEST).args(program).args(words).current_dir(root()).status();
     match status {
         Ok(status) => status.success(),
         Err(error) => {

@@ -1,5 +1,7 @@
 //! Runs a program to its end: what it printed, the most memory that it ever had, and what it left behind.
 
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::{Pid, SysconfVar, sysconf};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,6 +16,8 @@ pub(crate) struct Measured {
     pub(crate) stderr: String,
     /// Bytes resident, at the most.
     pub(crate) peak: u64,
+    /// Processor time that it took itself, without what it started.
+    pub(crate) busy: Duration,
     /// Command lines of processes that it started, and that were still there after it.
     pub(crate) orphans: Vec<String>,
 }
@@ -29,10 +33,10 @@ pub(crate) fn run(command: &mut Command) -> Measured {
     let mut child = command.env(MARK, &mark).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let stdout = read(child.stdout.take().unwrap());
     let stderr = read(child.stderr.take().unwrap());
-    let (ended, peak) = watch(&mut child);
+    let (ended, peak, busy) = watch(&mut child);
     let code = child.wait().unwrap().code();
     let orphans = orphans(&mark);
-    Measured { ended, code, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap(), peak, orphans }
+    Measured { ended, code, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap(), peak, busy, orphans }
 }
 
 fn read(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<String> {
@@ -44,23 +48,35 @@ fn read(mut pipe: impl Read + Send + 'static) -> thread::JoinHandle<String> {
 }
 
 /// Waits for the end. The kernel keeps the highest amount of memory itself, for as long as the process lives.
-fn watch(child: &mut Child) -> (bool, u64) {
-    let status = format!("/proc/{}/status", child.id());
+fn watch(child: &mut Child) -> (bool, u64, Duration) {
+    let (status, stat) = (format!("/proc/{}/status", child.id()), format!("/proc/{}/stat", child.id()));
+    let process = Pid::from_raw(child.id().cast_signed());
     let deadline = Instant::now() + PATIENCE;
     let mut peak = 0;
     loop {
         let text = std::fs::read_to_string(&status).unwrap_or_default();
         let kilobytes = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
         peak = peak.max(kilobytes.unwrap_or_default() * 1024);
-        if child.try_wait().unwrap().is_some() {
-            return (true, peak);
+        // What it took is known until it is waited for.
+        let state = waitid(Id::Pid(process), WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT).unwrap();
+        if state != WaitStatus::StillAlive {
+            return (true, peak, busy(&stat));
         }
         if Instant::now() > deadline {
+            let busy = busy(&stat);
             child.kill().unwrap();
-            return (false, peak);
+            return (false, peak, busy);
         }
         thread::sleep(Duration::from_millis(2));
     }
+}
+
+fn busy(stat: &str) -> Duration {
+    let text = std::fs::read_to_string(stat).unwrap();
+    // The name of the program, which may hold anything, ends with the last parenthesis; the times are the 14th and 15th value.
+    let ticks: u64 = text.rsplit_once(')').unwrap().1.split_whitespace().skip(11).take(2).map(|value| value.parse::<u64>().unwrap()).sum();
+    let each = sysconf(SysconfVar::CLK_TCK).unwrap().unwrap().cast_unsigned();
+    Duration::from_millis(ticks * 1000 / each)
 }
 
 /// Those that are still there after a while; what was killed may need a moment to go.

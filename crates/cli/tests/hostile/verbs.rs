@@ -1,16 +1,17 @@
 //! Every verb that talks to a server, on every hostile server, in the form that a person types: no flag, no suite of ours. The chore
-//! `cargo xtask hostile` runs all of them and writes `docs/hostile.md`.
+//! `cargo xtask hostile` runs all of them and writes `docs/hostile.md`. What came of each is kept in `target/hostile`, so that it can be
+//! run in parts.
 
 #![expect(clippy::print_stderr, reason = "a chore tells how far it is")]
 
 use super::measured::{Measured, run};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,10 +21,15 @@ const JUDGES: [&str; 2] = ["check", "test"];
 /// What a client gets along with, although it is odd, or that is only unpleasant.
 const USABLE: [&str; 5] = ["large-answer", "answer-before-request", "duplicate-answer", "wrong-id-type", "escapes-in-names"];
 const VERBS: [&str; 8] = ["tools", "call", "probe", "check", "init", "lock", "test", "watch"];
+/// What is shown of them: those that ask for the same say the same.
+const SHOWN_VERDICTS: [&str; 3] = ["tools", "check", "watch"];
 /// By when each has to end.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Most of the time is waiting for deadlines.
 const AT_ONCE: usize = 4;
+
+/// Characters of what a command says that are shown.
+const LONGEST_VERDICT: usize = 140;
 
 pub(crate) struct Row {
     pub(crate) peer: &'static str,
@@ -33,10 +39,14 @@ pub(crate) struct Row {
 }
 
 /// What one verb did with one server.
+#[derive(Deserialize, Serialize)]
 struct Cell {
     code: Option<i32>,
     took: Duration,
+    busy: Duration,
     peak: u64,
+    /// The first thing that it said.
+    verdict: String,
     /// Why it is not as it should be.
     wrong: Vec<String>,
 }
@@ -45,36 +55,49 @@ impl Cell {
     fn shown(&self) -> String {
         let code = self.code.map_or_else(|| "killed".to_owned(), |code| code.to_string());
         let mark = if self.wrong.is_empty() { "" } else { " **!**" };
-        format!("{code}, {:.1} s, {} MB{mark}", self.took.as_secs_f64(), self.peak / 1_000_000)
+        let [took, busy] = [self.took, self.busy].map(|time| time.as_secs_f64());
+        format!("{code}, {took:.1} s ({busy:.1}), {} MB{mark}", self.peak / 1_000_000)
     }
 }
 
-/// Runs all verbs on those whose name holds `only`, and writes the page if that is all of them.
+/// Where the cell of a row is kept.
+fn kept(row: &Row, verb: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("hostile");
+    fs::create_dir_all(&folder).unwrap();
+    folder.join(format!("{} {} {verb}.json", row.peer, row.transport))
+}
+
+/// Runs all verbs on those whose name holds `only`, and writes the page if all are known.
 pub(crate) fn table(rows: &[Row], only: Option<&str>, most: u64) -> ExitCode {
-    let rows: Vec<&Row> = rows.iter().filter(|row| only.is_none_or(|only| row.peer.contains(only))).collect();
-    let jobs: Vec<(usize, &str)> = (0..rows.len()).flat_map(|row| VERBS.map(|verb| (row, verb))).collect();
-    let (next, cells) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let named = |row: &Row, verb: &str| only.is_none_or(|only| format!("{} {} {verb}", row.peer, row.transport).contains(only));
+    let all = (0..rows.len()).flat_map(|row| VERBS.map(|verb| (row, verb)));
+    let jobs: Vec<(usize, &str)> = all.clone().filter(|(row, verb)| named(&rows[*row], verb)).collect();
+    let (next, wrong) = (AtomicUsize::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some((row, verb)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let cell = tried(rows[*row], verb, most);
+                    let cell = tried(&rows[*row], verb, most);
                     eprintln!("{} {} {verb}: {}", rows[*row].peer, rows[*row].transport, cell.shown());
                     for wrong in &cell.wrong {
                         eprintln!("    {wrong}");
                     }
-                    cells.lock().unwrap().insert((*row, *verb), cell);
+                    wrong.fetch_add(usize::from(!cell.wrong.is_empty()), Ordering::Relaxed);
+                    fs::write(kept(&rows[*row], verb), serde_json::to_string(&cell).unwrap()).unwrap();
                 }
             });
         }
     });
-    let cells = cells.into_inner().unwrap();
-    if only.is_none() {
+    let known = all.map(|(row, verb)| {
+        let text = fs::read_to_string(kept(&rows[row], verb)).ok()?;
+        Some(((row, verb), serde_json::from_str(&text).unwrap()))
+    });
+    if let Some(cells) = known.collect::<Option<BTreeMap<(usize, &str), Cell>>>() {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/hostile.md");
-        fs::write(page, rendered(&rows, &cells, most)).unwrap();
+        fs::write(page, rendered(rows, &cells, most)).unwrap();
     }
-    let wrong = cells.values().filter(|cell| !cell.wrong.is_empty()).count();
-    eprintln!("{} runs, {wrong} not as they should be", cells.len());
+    let wrong = wrong.into_inner();
+    eprintln!("{} runs, {wrong} not as they should be", jobs.len());
     if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
@@ -86,7 +109,23 @@ fn tried(row: &Row, verb: &str, most: u64) -> Cell {
     let began = Instant::now();
     let ran = run(&mut mcproof);
     let took = began.elapsed();
-    Cell { code: ran.code, took, peak: ran.peak, wrong: wrong(may_be_green(row, verb), &ran, took, most) }
+    Cell {
+        code: ran.code,
+        took,
+        busy: ran.busy,
+        peak: ran.peak,
+        verdict: verdict(&ran, verb),
+        wrong: wrong(may_be_green(row, verb), &ran, took, most),
+    }
+}
+
+/// The first finding, or what else was told first.
+fn verdict(ran: &Measured, verb: &str) -> String {
+    let lines = || ran.stdout.lines().chain(ran.stderr.lines()).map(str::trim).filter(|line| !line.is_empty());
+    let finding = || lines().find(|line| line.starts_with("error: ") || line.starts_with("warning: "));
+    // A monitor warns that it has no channels, and its targets have a line each.
+    let told = if verb == "watch" { lines().next() } else { finding().or_else(|| lines().next()) };
+    told.unwrap_or_default().chars().take(LONGEST_VERDICT).collect()
 }
 
 fn command(mcproof: &mut Command, row: &Row, verb: &str, folder: &Path) {
@@ -151,11 +190,18 @@ fn wrong(may_be_green: bool, ran: &Measured, took: Duration, most: u64) -> Vec<S
     wrong
 }
 
-fn rendered(rows: &[&Row], cells: &BTreeMap<(usize, &str), Cell>, most: u64) -> String {
+fn rendered(rows: &[Row], cells: &BTreeMap<(usize, &str), Cell>, most: u64) -> String {
+    let build = if cfg!(debug_assertions) {
+        "an unoptimized build, of whose memory the program itself is about 40 MB"
+    } else {
+        "an optimized build"
+    };
     let mut text = format!(
-        "# Hostile servers\n\nWhat each command makes of each hostile server of the testkit: exit code, time to the end, most memory that \
-         mcproof had. The commands run as a person types them, without flags; {AT_ONCE} at a time. All have to end within {} s and {} MB, \
-         leave no process behind, and be green only where a client gets through. Written by `cargo xtask hostile`.\n\n| server | transport |",
+        "# Hostile servers\n\nWhat each command makes of each hostile server of the testkit: exit code, time to the end, in parentheses the \
+         processor time that mcproof took for itself, and the most memory that it had. The commands run as a person types them, without \
+         flags, {AT_ONCE} at a time, with {build}. All have to end within {} s and {} MB, leave no process behind, and be green only where a \
+         client gets through; what does not is marked **!**. Written by `cargo xtask hostile`, which keeps what it found, so that it can be \
+         run in parts: `cargo xtask hostile 'gzip-bomb http'`.\n\n| server | transport |",
         PATIENCE.as_secs(),
         most / 1_000_000,
     );
@@ -168,6 +214,18 @@ fn rendered(rows: &[&Row], cells: &BTreeMap<(usize, &str), Cell>, most: u64) -> 
         let _ = write!(text, "\n| {} | {} |", row.peer, row.transport);
         for verb in VERBS {
             let _ = write!(text, " {} |", cells[&(index, verb)].shown());
+        }
+    }
+    text.push_str("\n\n## What they say first\n\n| server | transport |");
+    for verb in SHOWN_VERDICTS {
+        let _ = write!(text, " {verb} |");
+    }
+    text.push_str("\n|---|---|");
+    text.push_str(&"---|".repeat(SHOWN_VERDICTS.len()));
+    for (index, row) in rows.iter().enumerate() {
+        let _ = write!(text, "\n| {} | {} |", row.peer, row.transport);
+        for verb in SHOWN_VERDICTS {
+            let _ = write!(text, " {} |", cells[&(index, verb)].verdict.replace('|', "\\|").replace('<', "&lt;"));
         }
     }
     text.push('\n');
