@@ -2,9 +2,11 @@
 
 use crate::probes::LEFT_OUT;
 use mcproof_protocol::{Era, Revision, methods};
-use mcproof_record::{Conversation, Direction, ExchangeId, Frame, FrameBody, FrameId, ProbeOutcome, Probed, holds_more_values};
+use mcproof_record::{Conversation, Direction, ExchangeId, Frame, FrameBody, FrameId, JsonSize, ProbeOutcome, Probed};
+use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -30,8 +32,12 @@ pub struct ConversationView<'a> {
     /// Every JSON value that either side sent, in order. What is no JSON is only among the frames.
     pub wire_message: Vec<WireMessage<'a>>,
     pub exchanges: BTreeMap<ExchangeId, HttpExchange<'a>>,
-    /// The first message of the server that holds more values than are read: nothing is known of what it says.
-    pub unread: Option<FrameId>,
+    /// Why a message of the server was not read: nothing is known of what it says.
+    pub unread: Option<TooMuch>,
+    /// How many notifications of a method there are beyond those that are read.
+    pub flooded: BTreeMap<String, usize>,
+    /// How many notifications of a method were read.
+    notified: BTreeMap<String, usize>,
     /// Messages of ours, positions in `said`. They are few, also where a server floods.
     ours: Vec<usize>,
     /// Answers of the server by their id as JSON, positions in `said`. Long conversations are asked for them again and again.
@@ -152,31 +158,76 @@ impl AttemptOutcome<'_> {
     }
 }
 
-/// A value takes many times the memory of its bytes: what holds more than these is not read. Four times what a session takes.
-pub const MOST_VALUES: usize = 1_000_000;
+/// A value takes many times the memory of its bytes. What holds more than these is not read: four times what a session takes.
+const MOST_VALUES: usize = 1_000_000;
+
+/// Roughly what one message may take as a value, in bytes.
+const MOST_MEMORY_OF_ONE: usize = 56 << 20;
+
+/// The same for the messages of the server in all conversations of a check.
+const MOST_MEMORY: usize = 2 * MOST_MEMORY_OF_ONE;
+
+/// Of the notifications of one method in a conversation only these are read: a flood says the same again and again.
+pub const MOST_NOTIFICATIONS: usize = 2000;
+
+/// Why a message is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TooMuch {
+    /// It holds too much itself.
+    InOneMessage,
+    /// Together with what the server sent before it would take too much memory.
+    InAll,
+}
+
+/// What tells a notification from other messages, without its content.
+#[derive(Deserialize)]
+struct MessageHead<'a> {
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    id: Option<IgnoredAny>,
+}
 
 /// JSON that somebody sent; `None` for some that holds too much to be read.
 pub fn read_json(bytes: &[u8]) -> serde_json::Result<Option<Value>> {
-    match holds_more_values(bytes, MOST_VALUES) {
-        true => serde_json::from_slice::<IgnoredAny>(bytes).map(|_| None),
-        false => serde_json::from_slice(bytes).map(Some),
-    }
+    read_if_fits(bytes, JsonSize::of(bytes), MOST_MEMORY_OF_ONE).map(Result::ok)
+}
+
+/// The same where a part of the memory of a check is left.
+fn read_if_fits(bytes: &[u8], size: JsonSize, memory: usize) -> serde_json::Result<Result<Value, TooMuch>> {
+    let too_much = match size.memory() {
+        needed if needed > MOST_MEMORY_OF_ONE || size.values > MOST_VALUES => TooMuch::InOneMessage,
+        needed if needed > memory => TooMuch::InAll,
+        _ => return serde_json::from_slice(bytes).map(Ok),
+    };
+    serde_json::from_slice::<IgnoredAny>(bytes).map(|_| Err(too_much))
 }
 
 impl<'a> ConversationView<'a> {
     pub fn new(conversation: &'a Conversation) -> Self {
+        Self::within(conversation, &mut { MOST_MEMORY })
+    }
+
+    /// Those of one check, which share a bound of memory.
+    pub fn all(conversations: &'a [Conversation]) -> Vec<Self> {
+        let mut memory = MOST_MEMORY;
+        conversations.iter().map(|conversation| Self::within(conversation, &mut memory)).collect()
+    }
+
+    fn within(conversation: &'a Conversation, memory: &mut usize) -> Self {
         let mut view = Self {
             conversation,
             wire_message: Vec::new(),
             exchanges: BTreeMap::new(),
             unread: None,
+            flooded: BTreeMap::new(),
+            notified: BTreeMap::new(),
             ours: Vec::new(),
             answers: BTreeMap::new(),
             nameless: BTreeMap::new(),
             questions: BTreeMap::new(),
         };
         for frame in in_time(conversation) {
-            view.take_in(frame);
+            view.take_in(frame, memory);
         }
         view.index();
         view
@@ -203,24 +254,54 @@ impl<'a> ConversationView<'a> {
         }
     }
 
-    fn take_in(&mut self, frame: &'a Frame) {
-        let mut say = |bytes: &[u8], exchange: Option<ExchangeId>| match read_json(bytes) {
-            Ok(Some(value)) if exchange.is_none() || is_message(&value) => {
-                self.wire_message.push(WireMessage { frame, value, exchange });
-                true
+    /// Whether this is one more notification of a flood. Counts it.
+    fn is_of_flood(&mut self, bytes: &[u8]) -> bool {
+        if self.notified.values().all(|read| *read < MOST_NOTIFICATIONS) {
+            return false;
+        }
+        let Ok(MessageHead { method: Some(method), id: None }) = serde_json::from_slice(bytes) else { return false };
+        let is_beyond = self.notified.get(method.as_ref()).is_some_and(|read| *read >= MOST_NOTIFICATIONS);
+        if is_beyond {
+            *self.flooded.entry(method.into_owned()).or_default() += 1;
+        }
+        is_beyond
+    }
+
+    /// Reads a message. False if there is none, or it was not read.
+    fn say(&mut self, frame: &'a Frame, bytes: &[u8], exchange: Option<ExchangeId>, memory: &mut usize) -> bool {
+        let is_theirs = frame.direction == Direction::FromServer;
+        if is_theirs && self.is_of_flood(bytes) {
+            return true;
+        }
+        let size = JsonSize::of(bytes);
+        let value = match read_if_fits(bytes, size, if is_theirs { *memory } else { MOST_MEMORY_OF_ONE }) {
+            Ok(Ok(value)) if exchange.is_none() || is_message(&value) => value,
+            Ok(Err(too_much)) if is_theirs => {
+                self.unread.get_or_insert(too_much);
+                return false;
             }
-            Ok(None) if frame.direction == Direction::FromServer => {
-                self.unread.get_or_insert(frame.id);
-                false
-            }
-            Ok(_) | Err(_) => false,
+            Ok(_) | Err(_) => return false,
         };
+        if is_theirs {
+            *memory -= size.memory();
+        }
+        if let Some(method) = value.get("method").and_then(Value::as_str).filter(|_| is_theirs && value.get("id").is_none()) {
+            match self.notified.get_mut(method) {
+                Some(read) => *read += 1,
+                None => _ = self.notified.insert(method.to_owned(), 1),
+            }
+        }
+        self.wire_message.push(WireMessage { frame, value, exchange });
+        true
+    }
+
+    fn take_in(&mut self, frame: &'a Frame, memory: &mut usize) {
         match &frame.body {
             FrameBody::Line { bytes, .. } => {
-                say(bytes.as_bytes(), None);
+                self.say(frame, bytes.as_bytes(), None, memory);
             }
             FrameBody::HttpRequest { exchange, method, url, headers, body } => {
-                say(body.as_bytes(), Some(*exchange));
+                self.say(frame, body.as_bytes(), Some(*exchange), memory);
                 self.exchanges.insert(
                     *exchange,
                     HttpExchange {
@@ -247,20 +328,20 @@ impl<'a> ConversationView<'a> {
                 let known = self.exchanges.get(exchange);
                 let is_ours = known.is_none_or(|known| known.method == "POST" && known.status().is_none_or(|status| status < 400));
                 if is_ours || read_json(bytes.as_bytes()).is_ok_and(|value| value.as_ref().is_some_and(is_error_response)) {
-                    say(bytes.as_bytes(), Some(*exchange));
+                    self.say(frame, bytes.as_bytes(), Some(*exchange), memory);
                 }
                 if let Some(known) = self.exchanges.get_mut(exchange) {
                     known.body = Some((frame, bytes.as_bytes()));
                 }
             }
             FrameBody::SseEvent { exchange, bytes, data, .. } => {
-                let is_said = data.as_ref().is_some_and(|data| say(data.as_bytes(), Some(*exchange)));
+                let is_said = data.as_ref().is_some_and(|data| self.say(frame, data.as_bytes(), Some(*exchange), memory));
                 // What is there in spite of a faulty event is known: its fault is one, that nothing was said is none. An event
                 // that says something may have swallowed lines before it that are no fields.
                 let text = bytes.to_text();
                 let lines = text.lines().map(|line| line.strip_prefix("data:").filter(|_| !is_said).unwrap_or(line).trim());
                 for line in lines.filter(|line| line.starts_with('{')) {
-                    say(line.as_bytes(), Some(*exchange));
+                    self.say(frame, line.as_bytes(), Some(*exchange), memory);
                 }
                 if let Some(known) = self.exchanges.get_mut(exchange) {
                     known.events.push(frame);

@@ -15,7 +15,8 @@ pub mod texts;
 pub mod wording;
 
 pub use conversation::{
-    Attempt, AttemptOutcome, ConversationView, HttpExchange, MOST_VALUES, USUAL_PROBES, WireMessage, is_error_response, read_json,
+    Attempt, AttemptOutcome, ConversationView, HttpExchange, MOST_NOTIFICATIONS, TooMuch, USUAL_PROBES, WireMessage, is_error_response,
+    read_json,
 };
 pub use suggest::{did_you_mean, interpreter, listed, missing};
 pub use wording::named;

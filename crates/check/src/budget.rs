@@ -35,7 +35,7 @@ const LEAST_START: Duration = Duration::from_secs(10);
 const OTHER_ERA: Duration = Duration::from_secs(5);
 
 /// A list of more tools is not asked for again and again.
-const MANY: usize = 2000;
+const MANY: usize = 500;
 
 /// A conversation of several that follow one another gets this part of the time that is left.
 const SHARE: u32 = 3;
@@ -61,6 +61,8 @@ struct Shared {
     /// The slowest start that led to a conversation.
     start: Mutex<Option<Duration>>,
     starts: Mutex<StartCounts>,
+    /// Set if the server accepted connections before it responded to any.
+    listens_early: OnceLock<()>,
     known: Arc<Mutex<Known>>,
     /// Waits of conversations that follow one another.
     in_vain: Arc<Mutex<Duration>>,
@@ -101,6 +103,16 @@ impl Budget {
     pub(super) async fn turn(&self) -> Option<OwnedSemaphorePermit> {
         let turns = Arc::clone(self.turns.as_ref()?);
         timeout(LONGEST_WAIT_FOR_START_SLOT, turns.acquire_owned()).await.ok()?.ok()
+    }
+
+    pub(super) fn listens_early(&self) {
+        // Whoever knows it first is as good as another.
+        let _ = self.shared.listens_early.set(());
+    }
+
+    /// Whether a process has to be asked until it responds, although it accepts connections.
+    pub(super) fn is_known_to_listen_early(&self) -> bool {
+        self.shared.listens_early.get().is_some()
     }
 
     pub(super) fn died_at_start(&self) {

@@ -4,6 +4,7 @@
 use super::CheckOptions;
 use super::budget::Waits;
 use super::padding::without_padding;
+use super::readiness;
 use futures_util::StreamExt as _;
 use mcproof_analysis::probes::{LEFT_OUT, PARALLEL_TOKEN};
 use mcproof_client::{
@@ -159,7 +160,7 @@ impl<'a> Explorer<'a> {
         offered: &str,
         options: &ConnectOptions,
     ) -> Result<Self, Box<(Conversation, ConnectFailure)>> {
-        let tap = Tap::with(check_options.tap, check_options.secrets.clone(), None);
+        let tap = check_options.new_tap();
         if check_options.budget.left().is_zero() {
             let failure = no_time();
             return Err(Box::new((unopened(check_options, name, offered.to_owned(), &failure, &tap, CutShort::Yes), failure)));
@@ -194,7 +195,7 @@ impl<'a> Explorer<'a> {
         name: &'static str,
         give_up: impl Future<Output = ()>,
     ) -> Result<Self, FailedDiscovery<'a>> {
-        let tap = Tap::with(check_options.tap, check_options.secrets.clone(), None);
+        let tap = check_options.new_tap();
         let (options, cut) = in_time(check_options, &ConnectOptions { era: EraChoice::Modern, ..check_options.options.clone() });
         let offered = options.protocol_version.clone().unwrap_or_else(|| Revision::MODERN.as_str().to_owned());
         let (alone, _turn) = (check_options.budget.turn().await, turn().await);
@@ -263,13 +264,18 @@ impl<'a> Explorer<'a> {
         kind: Transport,
         version: &str,
     ) -> Result<Self, ConnectFailure> {
-        let tap = Tap::with(check_options.tap, check_options.secrets.clone(), None);
+        let tap = check_options.new_tap();
         if check_options.budget.left().is_zero() {
             return Err(no_time());
         }
         let turn = check_options.budget.turn().await;
         let session = open_bare(&check_options.target, kind, version, &in_time(check_options, &check_options.options).0, &tap).await?;
-        Ok(Self { turn, ..Self::of(check_options, session, tap, name, version.to_owned(), Opened::Bare) })
+        let was_awaited = readiness::await_process(check_options, &session).await;
+        let mut explorer = Self { turn, ..Self::of(check_options, session, tap, name, version.to_owned(), Opened::Bare) };
+        if was_awaited {
+            explorer.frame_range.begun = explorer.tap.mark();
+        }
+        Ok(explorer)
     }
 
     fn of(check_options: &'a CheckOptions, session: Session, tap: Tap, name: &'static str, revision: String, opened: Opened) -> Self {

@@ -17,6 +17,7 @@ mod modern_headers;
 mod padding;
 mod permission;
 mod process;
+mod readiness;
 mod replicas;
 pub mod sdk;
 mod served;
@@ -31,18 +32,25 @@ use crate::sdk::DetectedSdks;
 use calls::Tools;
 use explorer::Explorer;
 use mcproof_analysis::ConversationView;
-use mcproof_client::{CallFailure, ConnectFailure, ConnectOptions, Reading, Session, Startup, TapBounds, Target, Unanswered};
+use mcproof_client::{
+    CallFailure, ConnectFailure, ConnectOptions, Reading, Session, Startup, Tap, TapBounds, Target, TranscriptPool, Unanswered,
+};
 use mcproof_protocol::{EraChoice, Transport, error_code};
 use mcproof_record::{Conversation, Direction, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
 use served::Served;
+use std::pin::Pin;
 use std::time::Duration;
 use tokio::sync::{SetOnce, oneshot};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use transport::Settled;
 use url::Url;
 
 /// Whoever keeps a modern client waiting for longer is started again for the next one.
 const HANDING_ON: Duration = Duration::from_secs(3);
+
+/// All conversations together keep as much as so many of their transcripts may take: of a server that floods each of them, more would
+/// say nothing new.
+const KEPT_TRANSCRIPTS: usize = 2;
 
 /// With less time than this nothing is tried again.
 const LEAST_FOR_ANOTHER: Duration = Duration::from_secs(1);
@@ -59,6 +67,8 @@ pub struct CheckOptions {
     pub timeout: Duration,
     /// What the whole check may take.
     pub budget: Budget,
+    /// How long a server that refuses all connections, or says that it is not there yet, may be about to start.
+    pub patience: Duration,
     /// Which tools may be called.
     pub calls: Permission,
     /// Which calls are sent twice.
@@ -68,6 +78,8 @@ pub struct CheckOptions {
     /// Other instances of the same server.
     pub replicas: Vec<Url>,
     pub detected_sdks: DetectedSdks,
+    /// What the transcripts of all conversations may take.
+    pub pool: TranscriptPool,
 }
 
 /// Which calls are sent twice with the same arguments, to see whether their effect doubles.
@@ -83,8 +95,9 @@ impl CheckOptions {
     /// The options of a check that calls nothing: an outage is reported, not awaited, and oddities are judged, not tolerated.
     pub fn new(target: Target, options: ConnectOptions, secrets: Vec<String>, tap: TapBounds, timeout: Duration) -> Self {
         Self {
-            target,
+            patience: readiness::patience(&target, &options),
             options: ConnectOptions { startup: Startup::Over, reading: Reading::Strict, ..options },
+            target,
             secrets,
             tap,
             timeout,
@@ -94,8 +107,18 @@ impl CheckOptions {
             as_browser: false,
             replicas: Vec::new(),
             detected_sdks: DetectedSdks::default(),
+            pool: pool(tap),
         }
     }
+
+    /// For one conversation.
+    fn new_tap(&self) -> Tap {
+        Tap::of_pool(self.tap, self.pool.clone(), self.secrets.clone())
+    }
+}
+
+fn pool(bounds: TapBounds) -> TranscriptPool {
+    TranscriptPool::of(bounds.bytes.saturating_mul(KEPT_TRANSCRIPTS))
 }
 
 /// What came of it.
@@ -145,7 +168,9 @@ impl DetectedServer {
 /// all clients but those that may be its end.
 pub async fn explore(check_options: &CheckOptions) -> Explored {
     check_options.budget.begin();
-    let mut explored = explore_all(check_options).await;
+    // Without its type: what a check awaits is nested almost as deeply as the compiler follows.
+    let exploration: Pin<Box<dyn Future<Output = Explored> + Send + '_>> = Box::pin(explore_all(check_options));
+    let mut explored = exploration.await;
     let sdks = check_options.detected_sdks.told().await;
     explored.conversations.iter_mut().for_each(|take| take.sdks.clone_from(&sdks));
     explored
@@ -163,7 +188,8 @@ async fn explore_all(check_options: &CheckOptions) -> Explored {
                 return explored;
             }
             // A server that locks a file or listens on a port cannot run twice at the same time, which is allowed.
-            let alone = CheckOptions { budget: check_options.budget.one_at_a_time(), ..check_options.clone() };
+            let alone =
+                CheckOptions { budget: check_options.budget.one_at_a_time(), pool: pool(check_options.tap), ..check_options.clone() };
             explore_one_by_one(&alone).await
         }
         Target::Http { .. } => explore_web(check_options).await,
@@ -183,7 +209,7 @@ async fn run_side_by_side(check_options: &CheckOptions) -> bool {
 
 /// Over stdio, with one process after the other.
 async fn explore_one_by_one(check_options: &CheckOptions) -> Explored {
-    let HandshakeOutcome { mut conversations, found, unreachable } =
+    let HandshakeOutcome { mut conversations, found, unreachable, .. } =
         converse(check_options, &EraSupport::default(), &mut None, oneshot::channel().0).await;
     if let Some(found) = found {
         let tested = fixtures::explore(check_options, found, &conversations).await;
@@ -247,7 +273,7 @@ async fn explore_pipes(check_options: &CheckOptions) -> Explored {
         Some(explore_side_conversations(check_options, era, refused.await, tools).await)
     };
     let conversed = async {
-        let HandshakeOutcome { conversations, found, unreachable } = converse(check_options, &eras, &mut None, hand_on).await;
+        let HandshakeOutcome { conversations, found, unreachable, .. } = converse(check_options, &eras, &mut None, hand_on).await;
         let tested = match found {
             Some(found) => fixtures::explore(check_options, found, &conversations).await,
             None => Vec::new(),
@@ -368,15 +394,25 @@ async fn explore_web(check_options: &CheckOptions) -> Explored {
             return Explored { conversations: vec![take], unreachable: Some(failure).filter(is_unreachable) };
         }
     };
-    let mut reached = served.as_ref().map_or_else(|| check_options.clone(), |served| served.check_options.clone());
-    let Settled { kind, greeted } = transport::settle(&reached).await;
-    revive(&mut served).await;
-    transport::set(&mut reached.target, kind);
-    let mut settled = check_options.clone();
-    transport::set(&mut settled.target, kind);
+    let began = Instant::now();
+    let mut is_first = true;
+    let (reached, settled, greeted, outcome) = loop {
+        let mut reached = served.as_ref().map_or_else(|| check_options.clone(), |served| served.check_options.clone());
+        let Settled { kind, greeted } = transport::settle(&reached).await;
+        revive(&mut served).await;
+        transport::set(&mut reached.target, kind);
+        let mut settled = check_options.clone();
+        transport::set(&mut settled.target, kind);
+        let outcome = converse(&reached, &EraSupport::default(), &mut served, oneshot::channel().0).await;
+        // Nothing of this attempt is judged if the server only was not ready: ready means answered.
+        let is_starting = is_first && outcome.found.is_none() && greeted.is_none() && outcome.is_starting;
+        if !is_starting || !readiness::comes_about(&reached, served.as_ref(), began).await {
+            break (reached, settled, greeted, outcome);
+        }
+        is_first = false;
+    };
     let check_options = &settled;
-    let HandshakeOutcome { mut conversations, found, unreachable } =
-        converse(&reached, &EraSupport::default(), &mut served, oneshot::channel().0).await;
+    let HandshakeOutcome { mut conversations, found, unreachable, .. } = outcome;
     // What served a client before is there, whatever it does to the next ones.
     let unreachable = unreachable.filter(|_| greeted.is_none());
     if let (Some(greeted), None) = (greeted, found) {
@@ -395,6 +431,9 @@ async fn explore_web(check_options: &CheckOptions) -> Explored {
     let Some(found) = found else { return Explored { conversations, unreachable } };
     // What these do to a server is judged by what they see of it. If it does not start again, they say so.
     let served = Served::start(check_options).await.unwrap_or_default();
+    if !is_first {
+        readiness::comes_about(&reached, served.as_ref(), Instant::now()).await;
+    }
     conversations.extend(http::explore(&reached, found).await);
     conversations.extend(replicas::explore(&reached, found).await);
     if let Some(served) = served {
@@ -409,6 +448,8 @@ struct HandshakeOutcome {
     conversations: Vec<Conversation>,
     found: Option<DetectedServer>,
     unreachable: Option<ConnectFailure>,
+    /// The first handshake failed as it does with a server that is about to start.
+    is_starting: bool,
 }
 
 async fn converse<'a>(
@@ -438,6 +479,7 @@ async fn converse<'a>(
         (Some(failure), Some(_)) if is_unreachable(failure) && !was_served(&legacy.conversations) => legacy.failure.clone(),
         _ => None,
     };
+    let is_starting = legacy.failure.as_ref().is_some_and(readiness::is_passing) && modern.failure.is_some();
     distinguish_eras(&mut legacy, &mut modern);
     let is_late = |talked: &EraOutcome| talked.failure.as_ref().is_some_and(explorer::timed_out) && sent_nothing(&talked.conversations);
     if is_late(&legacy) && modern.failure.is_some() && sent_nothing(&modern.conversations) {
@@ -450,7 +492,7 @@ async fn converse<'a>(
     if unreachable.is_none() && !is_legacy && !is_modern {
         conversations.extend(http::explore_without_handshake(check_options).await);
     }
-    HandshakeOutcome { conversations, found, unreachable }
+    HandshakeOutcome { conversations, found, unreachable, is_starting }
 }
 
 /// A server that we started may not have survived the last client.

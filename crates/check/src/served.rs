@@ -23,7 +23,7 @@ impl Served {
     /// `None` if there is no server to be started and left running.
     pub(super) async fn start(check_options: &CheckOptions) -> Result<Option<Self>, Box<(Conversation, ConnectFailure)>> {
         let Target::Http { endpoint, kind, launch: Some(_), locate } = &check_options.target else { return Ok(None) };
-        let tap = Tap::with(check_options.tap, check_options.secrets.clone(), None);
+        let tap = check_options.new_tap();
         let target = Target::Http { endpoint: endpoint.clone(), kind: *kind, launch: None, locate: locate.clone() };
         let mut served = Self {
             check_options: CheckOptions { target, ..check_options.clone() },
@@ -65,11 +65,15 @@ impl Served {
         Ok(())
     }
 
+    pub(super) fn is_running(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.exit().is_none())
+    }
+
     /// Starts the server again if it has ended.
     pub(super) async fn revive(&mut self) {
         let Some(session) = self.session.take_if(|session| session.exit().is_some()) else { return };
         self.finish(session).await;
-        self.tap = Tap::with(self.started.tap, self.started.secrets.clone(), None);
+        self.tap = self.started.new_tap();
         // If it does not start again, the clients to come will say so.
         let _ = self.open().await;
     }

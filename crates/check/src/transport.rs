@@ -29,7 +29,7 @@ pub(super) struct Settled {
 
 pub(super) async fn settle(check_options: &CheckOptions) -> Settled {
     let Target::Http { kind: None, .. } = &check_options.target else { return Settled::default() };
-    let tap = Tap::with(check_options.tap, check_options.secrets.clone(), None);
+    let tap = check_options.new_tap();
     let options = ConnectOptions { era: EraChoice::Legacy, ..check_options.options.clone() };
     let stream = async {
         while !begins_stream(&tap) {

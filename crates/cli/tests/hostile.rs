@@ -27,6 +27,15 @@ use verdicts::{Expected, VERDICTS};
 /// is less than half of that.
 const PEAK: u64 = 120 << 20;
 
+/// Servers of which `check` takes most: it talks to each in many conversations, and judges all of them together.
+const CHECKED: [(&str, &str); 5] = [
+    ("notification-flood", "stdio"),
+    ("notification-flood", "sse"),
+    ("many-tools", "stdio"),
+    ("endless-message", "stdio"),
+    ("stderr-flood", "stdio"),
+];
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if let Some(("--peer", peer)) = words.split_first().map(|(first, rest)| (first.as_str(), rest)) {
@@ -47,6 +56,9 @@ fn main() -> ExitCode {
             Trial::test(format!("{name}_over_{transport}"), move || check(name, transport, &table))
         })
         .collect();
+    for (name, transport) in CHECKED {
+        trials.push(Trial::test(format!("a_check_of_{name}_over_{transport}_stays_small"), move || checked(name, transport)));
+    }
     trials.push(Trial::test("every_peer_has_a_verdict_and_every_verdict_a_peer", every_verdict_has_a_peer));
     let mut arguments = Arguments::from_args();
     // Most of the time is spent waiting for deadlines.
@@ -129,6 +141,25 @@ fn tried(peer: &str, transport: &str, arguments: &[&str]) -> Measured {
         mcproof.args(["--timeout", timeout]);
     }
     run(&mut mcproof)
+}
+
+/// `mcproof check` of that peer. Only a flood of notifications is no fault.
+fn checked(peer: &str, transport: &str) -> Result<(), Failed> {
+    let this = std::env::current_exe().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
+    mcproof.current_dir(folder.path()).args(["check", "--era", "legacy", "--deadline", "8s", "--color", "never"]);
+    let mut server = vec!["--peer".to_owned(), peer.to_owned(), format!("--{transport}")];
+    if transport != "stdio" {
+        mcproof.arg("http://127.0.0.1:${port}/");
+        server.push("${port}".into());
+    }
+    let run = run(mcproof.arg("--").arg(this).args(server));
+    check_marks(&run);
+    match (run.code, peer) {
+        (Some(1 | 3), _) | (Some(0), "notification-flood") => Ok(()),
+        (code, _) => Err(format!("exit code {code:?}\n{}{}", run.stdout, run.stderr).into()),
+    }
 }
 
 fn write_table(rows: &mut Vec<String>) {

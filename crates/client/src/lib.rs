@@ -22,7 +22,7 @@ pub use session::{
     TaskFailure, TaskState, TaskStatus, UrlFinder, WaitFor, WaitOptions, check_param_headers, open_bare, open_in_memory, open_relayed,
     open_session, request_elsewhere, request_headers,
 };
-pub use tap::{FrameRedactor, Tap, TapBounds};
+pub use tap::{FrameRedactor, Tap, TapBounds, TranscriptPool};
 pub use transport::{
     BaseEnvironment, Bound, Broken, Carrier, Closed, ConnectionTiming, Destinations, DirectChannel, Endpoint, Exit, FaultDirection,
     FaultInjector, FaultRule, Group, Guardian, HeaderCase, HttpCall, HttpCallResponse, HttpHead, InjectedFault, JsonLimits, Launch, Limits,

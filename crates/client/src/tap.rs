@@ -7,7 +7,7 @@ use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Json, Raw
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,7 @@ struct TapInner {
     /// Sees each frame as it is recorded, also those that are later dropped.
     observer: Option<Observer>,
     bounds: TapBounds,
+    pool: Option<TranscriptPool>,
     secrets: RwLock<Redactor>,
     /// What each stream of lines ended with last.
     tails: Mutex<[Tail; STREAMS]>,
@@ -69,6 +70,27 @@ pub struct TapBounds {
     pub bytes: usize,
 }
 
+/// What several taps keep together. One that is used up leaves each of them a little.
+#[derive(Clone, Debug)]
+pub struct TranscriptPool {
+    bytes: usize,
+    used: Arc<AtomicUsize>,
+}
+
+impl TranscriptPool {
+    /// `bytes`: what all of them keep together, counted like that of one.
+    pub fn of(bytes: usize) -> Self {
+        Self { bytes, used: Arc::default() }
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.used.load(Ordering::Relaxed) > self.bytes
+    }
+}
+
+/// What a tap keeps of a pool that is used up: enough for an ordinary conversation.
+const LEAST_KEPT: usize = 512 << 10;
+
 impl Default for TapBounds {
     fn default() -> Self {
         Self { first: 64, bytes: 16 << 20 }
@@ -86,11 +108,21 @@ impl Tap {
 
     /// `secrets` are replaced before anything is recorded; `observer` is called for each frame.
     pub fn with(bounds: TapBounds, secrets: Vec<String>, observer: Option<Observer>) -> Self {
+        Self::made(bounds, secrets, observer, None)
+    }
+
+    /// One that shares a bound with others.
+    pub fn of_pool(bounds: TapBounds, pool: TranscriptPool, secrets: Vec<String>) -> Self {
+        Self::made(bounds, secrets, None, Some(pool))
+    }
+
+    fn made(bounds: TapBounds, secrets: Vec<String>, observer: Option<Observer>, pool: Option<TranscriptPool>) -> Self {
         let shared = TapInner {
             start: Instant::now(),
             state: Mutex::default(),
             observer,
             bounds,
+            pool,
             secrets: RwLock::default(),
             tails: Mutex::default(),
             exchanges: AtomicU64::new(0),
@@ -249,20 +281,33 @@ impl Tap {
         }
         let bounds = self.shared.bounds;
         let begins = state.last.is_empty() && state.first.len() < bounds.first;
-        if begins && state.first_bytes + size(&frame) <= bounds.bytes / 4 {
-            state.first_bytes += size(&frame);
+        let taken = size(&frame);
+        if let Some(pool) = &self.shared.pool {
+            pool.used.fetch_add(taken, Ordering::Relaxed);
+        }
+        if begins && state.first_bytes + taken <= bounds.bytes / 4 {
+            state.first_bytes += taken;
             state.first.push(frame);
         } else {
-            state.bytes += size(&frame);
+            state.bytes += taken;
             state.last.push_back(frame);
-            while state.bytes > bounds.bytes && state.last.len() > 1 {
+            while state.bytes > self.most() && state.last.len() > 1 {
                 if let Some(old) = state.last.pop_front() {
                     state.bytes -= size(&old);
                     state.dropped += 1;
+                    if let Some(pool) = &self.shared.pool {
+                        pool.used.fetch_sub(size(&old), Ordering::Relaxed);
+                    }
                 }
             }
         }
         id
+    }
+
+    /// The bytes that are kept besides the first ones.
+    fn most(&self) -> usize {
+        let bytes = self.shared.bounds.bytes;
+        if self.shared.pool.as_ref().is_some_and(TranscriptPool::is_used_up) { bytes.min(LEAST_KEPT) } else { bytes }
     }
 
     /// Since the transcript began: the clock of its frames.
@@ -310,7 +355,7 @@ impl Tap {
     pub fn transcript(&self) -> Transcript {
         let state = self.state();
         let gap = state.last.front().filter(|_| state.dropped > 0).map(|next| {
-            let bound = self.shared.bounds.bytes;
+            let bound = self.most();
             let text = format!("{} earlier frames were counted but not stored: the limit is {bound} bytes", state.dropped);
             // The place and the number of the last one that is missing.
             Frame { id: FrameId(next.id.0 - 1), at: next.at, direction: Direction::Local, body: FrameBody::Note { text } }

@@ -2,8 +2,7 @@
 
 use crate::client::Client;
 use crate::failure::{Failure, rendered};
-use mcproof_check::sdk::DetectedSdks;
-use mcproof_check::{Budget, CheckOptions, Explored, Permission, RepeatedCalls, explore, take_of};
+use mcproof_check::{CheckOptions, Explored, explore, take_of};
 use mcproof_client::{ConnectOptions, TapBounds, Target};
 use mcproof_contract::{self as contract, CaptureFailure};
 use mcproof_record::{Conversation, Diagnostic, Severity};
@@ -65,20 +64,7 @@ pub async fn assert_check(target: Target, options: ConnectOptions) -> Result<(),
     let secrets = target.secrets();
     let name = target.command().map_or_else(|| "the server".to_owned(), |command| command.join(" "));
     let timeout = std::time::Duration::from_secs(30);
-    let calls = Permission::default();
-    let check_options = CheckOptions {
-        target,
-        options,
-        secrets,
-        tap: TapBounds::default(),
-        timeout,
-        budget: Budget::default(),
-        calls,
-        repeats: RepeatedCalls::default(),
-        as_browser: false,
-        replicas: Vec::new(),
-        detected_sdks: DetectedSdks::default(),
-    };
+    let check_options = CheckOptions::new(target, options, secrets, TapBounds::default(), timeout);
     let of_thread = check_options.clone();
     let (sender, explored) = oneshot::channel();
     // The thread of a test has a small stack, on which the many conversations of a check do not find room.

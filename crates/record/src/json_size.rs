@@ -7,12 +7,18 @@ pub struct JsonSize {
     pub values: usize,
     /// Levels of objects and arrays.
     pub depth: usize,
+    objects: usize,
+    bytes: usize,
 }
+
+/// Roughly what a parsed value takes, and an object besides: most have few members, each with a name.
+const VALUE: usize = 80;
+const OBJECT: usize = 600;
 
 impl JsonSize {
     /// Of bytes that need not be valid JSON.
     pub fn of(json: &[u8]) -> Self {
-        let mut size = Self { values: 0, depth: 0 };
+        let mut size = Self { values: 0, depth: 0, objects: 0, bytes: json.len() };
         let (mut open, mut in_string, mut escaped) = (0_usize, false, false);
         for byte in json {
             match byte {
@@ -22,6 +28,7 @@ impl JsonSize {
                 _ if in_string => {}
                 b'[' | b'{' => {
                     size.values += 1;
+                    size.objects += usize::from(*byte == b'{');
                     open += 1;
                     size.depth = size.depth.max(open);
                 }
@@ -31,6 +38,11 @@ impl JsonSize {
             }
         }
         size
+    }
+
+    /// Roughly what the parsed JSON takes in memory, in bytes.
+    pub fn memory(self) -> usize {
+        self.bytes + self.values * VALUE + self.objects * OBJECT
     }
 }
 

@@ -9,7 +9,7 @@ use super::rule_definition::{Area, Judge, Judgment, Rule, Violation};
 use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
 use mcproof_analysis::HttpExchange;
 use mcproof_analysis::probes::PARALLEL_TOKEN;
-use mcproof_protocol::{error_code::INTERNAL_ERROR, methods};
+use mcproof_protocol::{Era, error_code::INTERNAL_ERROR, methods};
 use mcproof_record::{Finding, FrameBody, FrameId, Judged, Opened, ProbeOutcome, RuleResult, Severity};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -242,6 +242,7 @@ pub(super) fn fold(results: &mut [RuleResult], conversations: &[ConversationView
     let concerned: Vec<&ConversationView<'_>> = conversations.iter().filter(|one| one.conversation.opened != Opened::OtherEra).collect();
     fold_crossed(results, conversations);
     fold_unreadable(results, conversations);
+    fold_malformed(results, conversations);
     let is_broken = |results: &[RuleResult], rule: &str| {
         results.iter().any(|result| result.rule == rule && matches!(result.judged, Judged::Broken { .. }))
     };
@@ -249,6 +250,9 @@ pub(super) fn fold(results: &mut [RuleResult], conversations: &[ConversationView
         let cause = if was_up { GOES_ON } else { HANDSHAKE };
         if is_broken(results, cause) {
             fold_under(results, conversations, cause, &failure);
+            if failure == Failure::Closed {
+                fold_end(results, cause);
+            }
             return;
         }
     }
@@ -260,6 +264,19 @@ pub(super) fn fold(results: &mut [RuleResult], conversations: &[ConversationView
             cause.message = message;
         }
         fold_under(results, conversations, STAYS_ALIVE, &failure);
+    }
+}
+
+/// A process that ended is why its connections were closed.
+fn fold_end(results: &mut [RuleResult], rule: &str) {
+    let mut how = None;
+    for finding in results.iter_mut().filter(|result| result.rule == STAYS_ALIVE).flat_map(findings) {
+        finding.cause = Some(rule.to_owned());
+        how.get_or_insert_with(|| finding.message.clone());
+    }
+    let cause = results.iter_mut().filter(|result| result.rule == rule).flat_map(findings).next();
+    if let (Some(cause), Some(how)) = (cause, how) {
+        cause.message = format!("{}: {how}", cause.message);
     }
 }
 
@@ -295,6 +312,55 @@ fn fold_unreadable(results: &mut [RuleResult], conversations: &[ConversationView
     }
 }
 
+/// The rules that tell that the parts of a response on which everything else about it rests have the wrong type.
+const MALFORMED: [(&str, fn(&Value, Era) -> bool); 2] =
+    [("message-matches-schema", has_malformed_result), ("error-has-code-and-message", has_malformed_error)];
+
+/// Whether a call succeeded, for example, is not known from a result that is not an object, or that says `"isError": "false"`.
+fn fold_malformed(results: &mut [RuleResult], conversations: &[ConversationView<'_>]) {
+    for (cause, is_malformed) in MALFORMED {
+        if !results.iter_mut().any(|result| result.rule == cause && findings(result).next().is_some()) {
+            continue;
+        }
+        let frames = |one: &ConversationView<'_>| -> BTreeSet<FrameId> {
+            let era = if one.is_modern() { Era::Modern } else { Era::Legacy };
+            one.from_server()
+                .filter(|wire_message| is_malformed(&wire_message.value, era))
+                .map(|wire_message| wire_message.frame.id)
+                .collect()
+        };
+        let malformed: Vec<BTreeSet<FrameId>> = conversations.iter().map(frames).collect();
+        for result in results.iter_mut().filter(|result| result.rule != cause) {
+            let rests_on_capabilities = OF_CAPABILITIES.contains(&result.rule.as_str()) && cause == MALFORMED[0].0;
+            let follows = |finding: &&mut Finding| {
+                let is_malformed = |frame: &FrameId| malformed[finding.conversation].contains(frame);
+                let declares_nothing = || rests_on_capabilities && has_no_capabilities(&conversations[finding.conversation]);
+                finding.cause.is_none() && (finding.frames.iter().any(is_malformed) || declares_nothing())
+            };
+            findings(result).filter(follows).for_each(|finding| finding.cause = Some(cause.to_owned()));
+        }
+    }
+}
+
+/// Rules that hold against a server what it has not declared.
+const OF_CAPABILITIES: [&str; 2] = ["capability-is-declared", "discover-is-implemented"];
+
+/// Whether the handshake lacks the object in which capabilities are declared.
+fn has_no_capabilities(conversation: &ConversationView<'_>) -> bool {
+    conversation.handshake().is_some_and(|(result, _)| !result.get("capabilities").is_some_and(Value::is_object))
+}
+
+/// Before 2026-07-28, structured content is an object.
+fn has_malformed_result(message: &Value, era: Era) -> bool {
+    let Some(result) = message.get("result") else { return false };
+    let is_other = |member: &str, is_right: fn(&Value) -> bool| result.get(member).is_some_and(|value| !is_right(value));
+    !result.is_object() || is_other("isError", Value::is_boolean) || era == Era::Legacy && is_other("structuredContent", Value::is_object)
+}
+
+fn has_malformed_error(message: &Value, _: Era) -> bool {
+    message.get("error").is_some_and(|error| !error.get("code").is_some_and(Value::is_i64))
+}
+
 /// The frames of responses with a body that broke off or is not UTF-8.
 fn unreadable_responses(conversation: &ConversationView<'_>) -> BTreeSet<FrameId> {
     let is_unreadable = |exchange: &&HttpExchange<'_>| {
@@ -303,7 +369,7 @@ fn unreadable_responses(conversation: &ConversationView<'_>) -> BTreeSet<FrameId
     };
     let frames = conversation.exchanges.values().filter(is_unreadable).flat_map(|exchange| {
         let others = [exchange.body.map(|(frame, _)| frame.id), exchange.end.map(|(frame, _)| frame.id)];
-        exchange.response.map(|response| response.frame.id).into_iter().chain(others.into_iter().flatten())
+        exchange.heads().into_iter().chain(others.into_iter().flatten())
     });
     frames.collect()
 }

@@ -129,11 +129,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Notifications that were posted, and over HTTP+SSE requests whose response came on the stream, without a response to the POST
-/// itself, although the server responded to what was posted later.
+/// itself, although the server responded to what was posted later. Each with a sentence.
 pub(super) fn unanswered_posts<'c, 'a>(conversation: &'c ConversationView<'a>) -> Vec<(&'c HttpExchange<'a>, String)> {
     let Some(last) = conversation.frames().last() else { return Vec::new() };
     let unanswered = |exchange: &'c HttpExchange<'a>| {
-        if exchange.method != "POST" || exchange.response.is_some() || exchange.end.is_some() || is_abandoned(conversation, exchange) {
+        if exchange.method != "POST" || exchange.response.is_some() || is_abandoned(conversation, exchange) {
             return None;
         }
         let wire_message = conversation.from_client().find(|wire_message| wire_message.exchange == Some(exchange.id))?;
@@ -142,10 +142,29 @@ pub(super) fn unanswered_posts<'c, 'a>(conversation: &'c ConversationView<'a>) -
             (true, false) => return None,
             (false, _) => exchange.request.id,
         };
+        let method = wire_message.method()?;
+        if exchange.end.is_some() {
+            let is_told = was_closed(exchange) && is_responded_later(conversation, exchange) && !is_ever_responded(conversation, method);
+            return is_told.then(|| (exchange, format!("`{method}` got no response: the connection was closed")));
+        }
         let is_overdue = conversation.elapsed(since, last.id)? >= SILENCE && is_responded_later(conversation, exchange);
-        is_overdue.then(|| Some((exchange, wire_message.method()?.to_owned())))?
+        is_overdue.then(|| (exchange, format!("`{method}` got no response")))
     };
     conversation.exchanges.values().filter_map(unanswered).collect()
+}
+
+/// Whether the connection ended before the response began.
+fn was_closed(exchange: &HttpExchange<'_>) -> bool {
+    exchange.response.is_none() && exchange.end.is_some_and(|(_, broken)| broken.is_some())
+}
+
+/// Whether a message of this method got an HTTP response. One connection may be closed for want of use just as it is used.
+fn is_ever_responded(conversation: &ConversationView<'_>, method: &str) -> bool {
+    let mut sent = conversation.from_client().filter(|wire_message| wire_message.method() == Some(method));
+    sent.any(|wire_message| {
+        let exchange = wire_message.exchange.and_then(|id| conversation.exchanges.get(&id));
+        exchange.is_some_and(|exchange| exchange.response.is_some())
+    })
 }
 
 /// Whether the client did not wait for the response.
@@ -413,6 +432,14 @@ mod tests {
         check("sse", notification, later, 1);
         check("http", notification, "> POST /messages\n< 202\n! ended", 0);
         check("http", notification, &format!("< 202\n! ended\n{later}"), 0);
+        // A connection that is closed tells at once, unless another one of the kind got its response.
+        let closed = "! broken connection closed before message completed";
+        let another = format!("> POST /messages\n> {notification}\n< 202\n! ended");
+        for transport in ["http", "sse"] {
+            check(transport, notification, &format!("{closed}\n{request_later}", request_later = "> POST /messages\n< 200\n! ended"), 1);
+            check(transport, notification, &format!("{closed}\n{another}"), 0);
+            check(transport, notification, closed, 0);
+        }
         // Nobody responds to anything any more, which is told otherwise.
         check("sse", notification, "~ 2100\n> POST /messages", 0);
         // A request may take its time, unless its response has come on the stream.

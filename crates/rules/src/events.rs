@@ -578,8 +578,8 @@ fn post_is_accepted(conversation: &ConversationView<'_>) -> Judgment {
         violations.push(Violation::new(message, exchange.heads()));
     }
     let unanswered = unanswered_posts(conversation);
-    if let Some((exchange, method)) = unanswered.first() {
-        let message = format!("the POST of `{method}` got no response{}", and_more(unanswered.len() - 1));
+    if let Some((exchange, told)) = unanswered.first() {
+        let message = format!("the POST of {told}{}", and_more(unanswered.len() - 1));
         violations.push(Violation::new(message, exchange.heads()));
     }
     Judgment::of(violations, posts.len(), "no message was posted")

@@ -466,7 +466,7 @@ fn notification_gets_202(conversation: &ConversationView<'_>) -> Judgment {
     let first = posted.iter().find(|(_, what, status)| wrong(what, *status));
     let violation = first.map(|(exchange, what, status)| Violation::new(format!("{what} got status {status}"), exchange.heads()));
     let unanswered = unanswered_posts(conversation);
-    let silence = unanswered.first().map(|(exchange, method)| Violation::new(format!("`{method}` got no response"), exchange.heads()));
+    let silence = unanswered.first().map(|(exchange, told)| Violation::new(told.clone(), exchange.heads()));
     Judgment::of(violation.into_iter().chain(silence).collect(), posted.len(), "no notification was posted")
 }
 

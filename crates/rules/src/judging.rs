@@ -27,7 +27,7 @@ pub enum Strictness {
 
 /// Judges recorded conversations by rules. `strictness`: which severities the findings get.
 pub fn judge(rules: &[&'static Rule], recorded: &[Conversation], strictness: Strictness) -> Vec<RuleResult> {
-    let conversations: Vec<ConversationView<'_>> = recorded.iter().map(ConversationView::new).collect();
+    let conversations = ConversationView::all(recorded);
     let mut results = judge_all(rules, &conversations, strictness);
     causes::fold(&mut results, &conversations);
     if let Some(common) = common_reason(&conversations, &results) {
@@ -243,13 +243,13 @@ fn finding(rule: &Rule, judged: &Conversation, conversation: usize, violation: V
     })
 }
 
-/// Messages of several conversations that differ only in numbers, or of which a later one names nothing that the first does not
-/// name, are reported once, with the evidence of the first.
+/// Messages of several conversations that differ only in numbers and in what they quote, or of which a later one names nothing that
+/// the first does not name, are reported once, with the evidence of the first.
 fn without_repetitions(findings: Vec<Finding>) -> Vec<Finding> {
     let (mut kept, mut messages) = (Vec::<Finding>::new(), HashSet::new());
     let mut recorded: HashMap<String, HashSet<usize>> = HashMap::new();
     for finding in findings {
-        let elsewhere = recorded.entry(without_numbers(&finding.message)).or_default();
+        let elsewhere = recorded.entry(without_numbers(without_quotation(&finding.message)).replace("-#", "#")).or_default();
         if elsewhere.iter().any(|take| *take != finding.conversation) || messages.contains(&finding.message) {
             continue;
         }
@@ -261,6 +261,20 @@ fn without_repetitions(findings: Vec<Finding>) -> Vec<Finding> {
         kept.push(finding);
     }
     kept
+}
+
+/// A message without the sample that ends it, and without how often the same was seen besides: an event does not end with a blank
+/// line: `{"jsonrpc…` (and 3 more).
+fn without_quotation(message: &str) -> &str {
+    let counted = |before: &str, after: &str| {
+        let (text, count) = message.strip_suffix(after)?.rsplit_once(before)?;
+        count.bytes().all(|digit| digit.is_ascii_digit()).then_some(text)
+    };
+    const COUNTS: [(&str, &str); 3] = [(" (and ", " more)"), (", and so did ", " more"), (", and ", " more like it")];
+    let text = COUNTS.iter().find_map(|(before, after)| counted(before, after)).unwrap_or(message);
+    // What is put together of several quotations is a sentence.
+    let quoted = text.strip_suffix('`').and_then(|text| text.rsplit_once(": `")).filter(|(_, sample)| !sample.contains('`'));
+    quoted.map_or(text, |(text, _)| text)
 }
 
 /// Whether two messages say the same, and each list of what is in backquotes in `first` holds that in `second`, or more than it
@@ -345,6 +359,18 @@ mod tests {
         check("the result of `a` and `b` has no `x`", "the result of `c` has no `x`", false);
         check("the result of `a` has no `x`", "the result of `a` and `b` has no `x`", false);
         check("tool `echo`: a call succeeded", "tool `add`: a call succeeded", false);
+    }
+
+    #[test]
+    fn what_a_message_quotes_is_no_other_finding() {
+        let check = |message: &str, expected: &str| assert_eq!(without_quotation(message), expected);
+        check("an event does not end with a blank line: `{}` (and 3 more)", "an event does not end with a blank line");
+        check("message `a`: `b` of `c` is null at `/d`", "message `a`: `b` of `c` is null at `/d`");
+        check("an event does not end with a blank line: `{}`", "an event does not end with a blank line");
+        check("`a/b` got error -32601 with status 200, and so did 5 more", "`a/b` got error -32601 with status 200");
+        check("a line is not a message: `DEBUG`, and 6 more like it", "a line is not a message");
+        check("`a`: `b` is missing", "`a`: `b` is missing");
+        check("tools differ: `a` (and many more)", "tools differ: `a` (and many more)");
     }
 
     #[test]

@@ -171,7 +171,7 @@ fn last_lines(conversation: &ConversationView<'_>) -> Vec<FrameId> {
 
 /// The last line of stderr that names an error, or else the last one, to be put after a sentence: some runtimes end with where
 /// it was, and with who they are.
-fn last_words(conversation: &ConversationView<'_>) -> String {
+pub(super) fn last_words(conversation: &ConversationView<'_>) -> String {
     let lines = || {
         conversation.frames().iter().rev().filter_map(|frame| match &frame.body {
             FrameBody::Stderr { bytes } => Some(bytes.to_text().trim().to_owned()),
@@ -230,6 +230,7 @@ fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
         _ if conversation.frames().iter().any(|frame| matches!(frame.body, FrameBody::Exited { .. })) && !outlived(conversation) => {
             Judgment::Untestable("the process ended before that".into())
         }
+        _ if conversation.conversation.transcript.dropped > 0 => Judgment::Untestable(NOT_ALL_KEPT.into()),
         _ => broken(format!("no response{}", last_words(conversation)), None),
     }
 }
@@ -257,6 +258,7 @@ fn outlived(conversation: &ConversationView<'_>) -> bool {
 
 /// Why next to nothing can be tested on a server that lets nobody in, or that nobody understands.
 pub(super) const WANTS_AUTHORIZATION: &str = "the server requires authorization; `--bearer env:NAME` sends a token";
+pub(super) const NOT_ALL_KEPT: &str = "the server sent more than is kept of a conversation, output on stderr included";
 pub(super) const COULD_NOT_BE_READ: &str = "the output of the server could not be read";
 
 const NOT_TRIED: &str = "no unknown version was offered";

@@ -2,15 +2,15 @@
 //! lists, and a judgment of the essential rules. Knows results and conversations, and no violation.
 
 use super::answers::death;
+use super::lifecycle::{NOT_ALL_KEPT, last_words};
 use super::{ConversationView, Strictness, judging};
 use crate::sdk;
-use mcproof_analysis::MOST_VALUES;
-use mcproof_analysis::named;
 use mcproof_analysis::probes::{EXPLORED_IN_PART, UNANSWERED_CALL};
+use mcproof_analysis::{MOST_NOTIFICATIONS, TooMuch, named};
 use mcproof_protocol::{Era, methods};
 use mcproof_record::{CheckReport, Conversation, FORMAT_VERSION, Gap, GapKind, Judged, Opened, ProbeOutcome, RuleResult, Severity};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Rules that can be judged in any conversation. If one of them was not judged, the conversation was not a normal one.
 const ESSENTIAL: [&str; 10] = [
@@ -36,13 +36,16 @@ const LISTS: [(&str, &str, &str); 3] = [
 /// Judges recorded conversations by rules, and reports what was not seen. `strictness`: which severities the findings get.
 pub fn report(target: String, rules: &[&'static super::Rule], recorded: Vec<Conversation>, strictness: Strictness) -> CheckReport {
     let mut results = judging::judge(rules, &recorded, strictness);
-    let gaps = gaps(&recorded, &results);
+    let (gaps, floods) = {
+        let conversations = ConversationView::all(&recorded);
+        (gaps(&conversations, &results), floods(&conversations))
+    };
     sdk::explain(&mut results, &recorded, strictness);
     if gaps.iter().any(|gap| gap.kind == GapKind::NoConversation) {
         give_one_reason(&mut results);
     }
     let marks = recorded.iter().flat_map(|take| &take.probes).filter(|probed| probed.probe == EXPLORED_IN_PART);
-    let sampled: BTreeSet<String> = marks.filter_map(|probed| probed.subject.clone()).collect();
+    let sampled: BTreeSet<String> = marks.filter_map(|probed| probed.subject.clone()).chain(floods).collect();
     CheckReport { version: FORMAT_VERSION, target, gaps, sampled: sampled.into_iter().collect(), rules: results, conversations: recorded }
 }
 
@@ -63,28 +66,42 @@ fn give_one_reason(results: &mut [RuleResult]) {
 }
 
 /// The gaps that rule out a verdict.
-fn gaps(recorded: &[Conversation], results: &[RuleResult]) -> Vec<Gap> {
-    let conversations: Vec<ConversationView<'_>> = recorded.iter().map(ConversationView::new).collect();
-    let mut gaps = without_conversation(&conversations);
+fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<Gap> {
+    let mut gaps = without_conversation(conversations);
     if gaps.is_empty() {
-        gaps.extend(failed_handshakes(&conversations, results));
+        gaps.extend(failed_handshakes(conversations, results));
     }
     if gaps.is_empty() {
         gaps.extend(not_judged(results));
     }
     if gaps.is_empty() {
-        gaps.extend(unread_message(&conversations));
-        gaps.extend(calls_without_response(&conversations));
+        gaps.extend(unread_message(conversations));
+        gaps.extend(calls_without_response(conversations));
     }
     gaps
 }
 
+/// Which notifications were not judged, because there were so many.
+fn floods(conversations: &[ConversationView<'_>]) -> Vec<String> {
+    let mut beyond = BTreeMap::<&str, usize>::new();
+    for (method, count) in conversations.iter().flat_map(|one| &one.flooded) {
+        *beyond.entry(method).or_default() += count;
+    }
+    let told = |(method, count)| {
+        format!("the first {MOST_NOTIFICATIONS} notifications `{method}` of a conversation were judged, and {count} more were counted")
+    };
+    beyond.into_iter().map(told).collect()
+}
+
 /// A message that was too large to be judged.
 fn unread_message(conversations: &[ConversationView<'_>]) -> Option<Gap> {
-    let take = conversations.iter().position(|one| one.unread.is_some())?;
-    let message = format!("a message of the server holds more than {MOST_VALUES} JSON values and was not judged");
+    let (take, too_much) = conversations.iter().enumerate().find_map(|(take, one)| Some((take, one.unread?)))?;
+    let message = match too_much {
+        TooMuch::InOneMessage => "a message of the server holds too many JSON values to be judged",
+        TooMuch::InAll => "the server sent more than one check judges: some of its messages were not judged",
+    };
     let hint = "send less at a time: paginate lists, and link to large results as resources";
-    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(take) })
+    Some(Gap { kind: GapKind::NotJudged, message: message.into(), hint: hint.into(), conversation: Some(take) })
 }
 
 /// Tools whose calls got no response in time. The specification does not limit how long a tool may take.
@@ -106,10 +123,17 @@ fn calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap>
 
 /// A gap for each transport over which no conversation completed the handshake and the lists.
 fn without_conversation(conversations: &[ConversationView<'_>]) -> Vec<Gap> {
-    let transports: BTreeSet<&str> = conversations.iter().map(|one| one.conversation.transport.as_str()).collect();
+    let over = |is_concerned: fn(&ConversationView<'_>) -> bool| {
+        conversations.iter().filter(|one| is_concerned(one)).map(|one| one.conversation.transport.as_str()).collect::<BTreeSet<_>>()
+    };
+    // Where a client only looks from the outside, it does not begin a conversation.
+    let shaking_hands = over(|one| one.conversation.opened != Opened::Bare);
+    let transports = if shaking_hands.is_empty() { over(|_| true) } else { shaking_hands };
     if transports.is_empty() {
         return vec![no_conversation("there was no conversation with the server".into(), None)];
     }
+    // Over HTTP, the output of the process is recorded beside the conversations.
+    let output = conversations.iter().map(last_words).find(|words| !words.is_empty()).unwrap_or_default();
     let gap = |transport: &str| {
         let mut furthest: Option<(u8, usize, String)> = None;
         for (index, conversation) in conversations.iter().enumerate().filter(|(_, one)| one.is_over(transport)) {
@@ -120,7 +144,8 @@ fn without_conversation(conversations: &[ConversationView<'_>]) -> Vec<Gap> {
             }
         }
         let (_, take, why) = furthest?;
-        Some(no_conversation(format!("no conversation over {transport} completed the handshake and the lists: {why}"), Some(take)))
+        let output = if transport == "stdio" { "" } else { output.as_str() };
+        Some(no_conversation(format!("no conversation over {transport} completed the handshake and the lists: {why}{output}"), Some(take)))
     };
     transports.into_iter().filter_map(gap).collect()
 }
@@ -155,7 +180,10 @@ fn completed_opening(conversation: &ConversationView<'_>) -> Result<(), (u8, Str
             })
         });
         if is_declared && !is_answered && conversation.unread.is_some() {
-            return Err((5, format!("a message of more than {MOST_VALUES} JSON values was not judged, and `{method}` got no list")));
+            return Err((5, format!("a message held too many JSON values to be judged, and `{method}` got no list")));
+        }
+        if is_declared && !is_answered && conversation.conversation.transcript.dropped > 0 {
+            return Err((5, format!("{NOT_ALL_KEPT}, and the response to `{method}` is missing")));
         }
         if is_declared && !is_answered {
             return Err((5, format!("`{method}` got no list, although `{capability}` is declared")));
@@ -258,6 +286,6 @@ mod tests {
             assert_eq!(told, expected);
         };
         check(10, &[]);
-        check(MOST_VALUES, &["a message of the server holds more than 1000000 JSON values and was not judged"]);
+        check(1_000_000, &["a message of the server holds too many JSON values to be judged"]);
     }
 }

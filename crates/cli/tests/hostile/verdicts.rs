@@ -52,6 +52,7 @@ pub(crate) const VERDICTS: &[Expected] = &[
     row("stderr-flood", STDIO, "pass", ""),
     row("large-answer", ALL, "unexpected-names", ""),
     row("many-values", ALL, "json-too-many-values", "more than 250000 JSON values"),
+    row("many-tools", ALL, "json-too-many-values", "more than 250000 JSON values"),
     row("deep-json", ALL, "json-too-deep", "JSON nested deeper than 127 levels"),
     row("slow-drip", STDIO, "no-answer", "the beginning of a line without a line feed"),
     row("slow-drip", HTTP, "no-answer", "bytes of its body came"),

@@ -109,6 +109,10 @@ pub fn hostile_servers() -> &'static [HostileServer] {
             let answer = [answer_up_to(id, r#"{"tools":["#).as_str(), &"0,".repeat(4_000_000), "0]}}"].concat();
             wire.send(answer.as_bytes())
         }),
+        peer("many-tools", "a list of 60,000 tools", ALL, |wire, id| {
+            let tool = |number: u32| json!({ "name": format!("t{number}"), "description": "d", "inputSchema": { "type": "object", "properties": {} } });
+            wire.send(&tools(id, (0..60_000).map(tool).collect()))
+        }),
         peer("deep-json", "an answer 10,000 levels deep", ALL, |wire, id| {
             let answer = [answer_up_to(id, "").as_str(), &"[".repeat(10_000), &"]".repeat(10_000), "}"].concat();
             wire.send(answer.as_bytes())

@@ -551,6 +551,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Internal(InternalDeviation::CallsHangUp),
     ),
     broken_server(
+        "hangs-up-on-notifications",
+        "closes the connection of each notification without a response",
+        "http-notification-gets-202",
+        HTTP,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::NotificationsHangUp),
+    ),
+    broken_server(
         "answers-on-another-stream",
         "answers a request on the stream of the GET",
         "http-get-stream-has-no-responses",

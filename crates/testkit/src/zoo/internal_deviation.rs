@@ -31,6 +31,8 @@ pub(crate) enum InternalDeviation {
     /// A request without a session id gets any session.
     MissingSessionsServed,
     NameHeaderUnchecked,
+    /// A notification over HTTP ends its connection, and gets no response.
+    NotificationsHangUp,
     NullOriginWelcome,
     OriginUnchecked,
     OriginUncheckedForGet,

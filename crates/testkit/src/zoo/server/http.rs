@@ -228,6 +228,9 @@ impl Exchange<'_> {
         let received = Arc::new(Received { server, session, message, era: Era::Legacy, version });
         if kind != MessageKind::Request {
             note(&received, kind);
+            if kind == MessageKind::Notification && received.server.deviates(InternalDeviation::NotificationsHangUp) {
+                return Ok(false);
+            }
             return self.send(match kind {
                 MessageKind::Response if received.server.deviates(InternalDeviation::AnswersGet200) => Response::json(200, &json!({})),
                 _ => Response::new(202),
