@@ -1,4 +1,5 @@
-//! Lists the examples of the rules, so that a new rule needs no entry anywhere.
+//! Lists the examples of the rules, so that a new rule needs no entry anywhere; and tells the tests whether the official schemas
+//! are beside the checkout (`cfg(official_schemas)`): without them they are ignored, not passed.
 
 #![expect(clippy::disallowed_methods, reason = "cargo talks to build scripts in this way")]
 
@@ -7,7 +8,13 @@ use std::path::PathBuf;
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or(io::ErrorKind::NotFound)?).join("examples");
+    let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or(io::ErrorKind::NotFound)?);
+    let schemas = package.join("../../../shared/spec");
+    println!("cargo::rustc-check-cfg=cfg(official_schemas)\ncargo::rerun-if-changed={}", schemas.display());
+    if schemas.is_dir() {
+        println!("cargo::rustc-cfg=official_schemas");
+    }
+    let folder = package.join("examples");
     println!("cargo::rerun-if-changed={}", folder.display());
     let mut files = fs::read_dir(&folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
     files.sort();

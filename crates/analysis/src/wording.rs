@@ -16,12 +16,6 @@ pub fn excerpt(sent: impl AsRef<[u8]>) -> String {
     shortened(&line, MOST)
 }
 
-/// A duration in seconds: `60 s`, `2.5 s`.
-pub fn seconds(duration: std::time::Duration) -> String {
-    let seconds = duration.as_secs_f64();
-    if seconds.fract() == 0.0 { format!("{seconds:.0} s") } else { format!("{seconds:.1} s") }
-}
-
 /// A few names of many, for the sentence of a finding: `a`, `b` and 7 more.
 pub fn named(names: &[String]) -> String {
     const MOST: usize = 4;

@@ -152,7 +152,7 @@ impl Budget {
 
     /// Why rules are not tested for want of time: a lowercase fragment.
     pub(super) fn reason(&self) -> String {
-        format!("the check's deadline of {} had passed", mcproof_analysis::wording::seconds(self.deadline))
+        format!("the check's deadline of {} had passed", mcproof_record::duration::readable(self.deadline))
     }
 
     /// How long a start may take that the user gives `most`.

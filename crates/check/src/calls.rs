@@ -8,6 +8,7 @@ use mcproof_analysis::{ConversationView, named};
 use mcproof_client::Session;
 use mcproof_protocol::{EraChoice, Transport, methods};
 use mcproof_record::Conversation;
+use mcproof_record::duration::readable;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -264,7 +265,7 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'
     let (harmless, others): (Vec<&Callable>, Vec<_>) = silent.partition(|tool| growth::is_harmless(tool));
     if !others.is_empty() && !explorer.is_over() {
         let names: Vec<String> = others.iter().map(|tool| tool.name.clone()).collect();
-        let why = format!("calls of {} got no response within {:.1} s and were not repeated", named(&names), patience.as_secs_f64());
+        let why = format!("calls of {} got no response within {} and were not repeated", named(&names), readable(patience));
         explorer.record_observation(EXPLORED_IN_PART, &why);
     }
     wait_for(explorer, harmless.into_iter().take(MOST_WAITED_FOR).collect()).await;

@@ -49,6 +49,7 @@ use crate::transport::{
 use dispatcher::Dispatcher;
 use handshake::Offer;
 use mcproof_protocol::{Era, Transport, methods};
+use mcproof_record::duration::readable;
 use mcproof_record::{FrameId, Json, JsonObject};
 use modern::mirrored;
 pub use modern::request_headers;
@@ -129,14 +130,14 @@ impl Reply<Json> {
 /// Why a request got no response.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CallFailure {
-    #[error("no response to `{method}` within {}{}", show(*.after), .stage.map(|stage| format!(": {stage}")).unwrap_or_default())]
+    #[error("no response to `{method}` within {}{}", readable(*.after), .stage.map(|stage| format!(": {stage}")).unwrap_or_default())]
     TimedOut {
         method: String,
         after: Duration,
         /// How far its exchange had come, where HTTP carries it.
         stage: Option<Stage>,
     },
-    #[error("`{method}` was canceled after {}, as requested", show(*.after))]
+    #[error("`{method}` was canceled after {}, as requested", readable(*.after))]
     Cancelled { method: String, after: Duration },
     #[error("the response is not a valid message: {0}")]
     NotAnAnswer(Malformed),
@@ -148,16 +149,6 @@ pub enum CallFailure {
     Closed(Closed),
     #[error("{}", describe_unanswered(.0))]
     Unanswered(Unanswered),
-}
-
-/// A duration as people write it.
-pub(crate) fn show(duration: Duration) -> String {
-    let millis = duration.as_millis();
-    match millis {
-        0..1000 => format!("{millis} ms"),
-        _ if millis.is_multiple_of(1000) => format!("{} s", millis / 1000),
-        _ => format!("{:.1} s", duration.as_secs_f64()),
-    }
 }
 
 fn describe_unanswered(why: &Unanswered) -> String {

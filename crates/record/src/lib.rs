@@ -7,6 +7,7 @@ mod contract;
 mod coverage;
 mod diagnostic;
 pub mod drive;
+pub mod duration;
 mod event;
 mod frame;
 mod json;

@@ -7,7 +7,7 @@ use super::retries::RETRY_DELAY;
 use super::schema::definition_name;
 use crate::judge::MATCHER_KEYS;
 use mcproof_client::{HostedTasks, Limits, TapBounds};
-use std::time::Duration;
+use mcproof_record::duration::typed;
 
 /// One kind of object.
 pub struct Table {
@@ -87,8 +87,8 @@ fn default(object: &str, key: &str) -> Option<String> {
         ("a suite" | "a test", "validate_output") => "true".to_owned(),
         ("a suite", "isolation") => "case".to_owned(),
         ("a server", "era") => "auto".to_owned(),
-        ("`timeouts`", "connect") => duration(Timeouts::default().connect),
-        ("`timeouts`", "request") => duration(Timeouts::default().request),
+        ("`timeouts`", "connect") => typed(Timeouts::default().connect),
+        ("`timeouts`", "request") => typed(Timeouts::default().request),
         ("`limits`", "line") => size(line),
         ("`limits`", "body") => size(body),
         ("`limits`", "event") => size(event),
@@ -96,22 +96,15 @@ fn default(object: &str, key: &str) -> Option<String> {
         ("`limits`", "depth") => json.depth.to_string(),
         ("`limits`", "values") => json.values.to_string(),
         ("`limits`", "transcript") => size(TapBounds::default().bytes),
-        ("`retries`", "delay") => duration(RETRY_DELAY),
-        ("`retry`", "delay") => duration(Retry::default().delay),
-        ("`tasks`", "takes") => duration(HostedTasks::default().takes),
-        ("`tasks`", "poll_interval") => duration(HostedTasks::default().poll_interval),
+        ("`retries`", "delay") => typed(RETRY_DELAY),
+        ("`retry`", "delay") => typed(Retry::default().delay),
+        ("`tasks`", "takes") => typed(HostedTasks::default().takes),
+        ("`tasks`", "poll_interval") => typed(HostedTasks::default().poll_interval),
         ("a fault", "to") => "client".to_owned(),
         ("a step", "concurrency" | "times") => "1".to_owned(),
         _ => return None,
     };
     Some(text)
-}
-
-fn duration(duration: Duration) -> String {
-    match duration.subsec_millis() {
-        0 => format!("{}s", duration.as_secs()),
-        _ => format!("{}ms", duration.as_millis()),
-    }
 }
 
 fn size(bytes: usize) -> String {

@@ -133,7 +133,7 @@ async fn soak(targets: u32, days: i64) {
     };
     let config = Config {
         targets: (0..targets).map(target).map(|target| (target.name.clone(), target)).collect(),
-        channels: [("chat".to_owned(), ChannelSpec::Webhook { url: Secret(format!("{origin}/chat")), secret: None })].into(),
+        channels: [("chat".to_owned(), ChannelSpec::Webhook { url: Secret::new(format!("{origin}/chat")), secret: None })].into(),
         routes: vec![Route { channels: vec!["chat".into()], remind_every: Some(Duration::from_secs(120)), ..Route::default() }],
         // Something is forgotten from the second day on.
         retention: Retention { raw: Duration::from_secs(86_400), five_minutes: Duration::from_secs(2 * 86_400), ..Retention::default() },

@@ -57,21 +57,21 @@ pub struct Post {
 
 impl Post {
     fn json(url: &str, body: &Value) -> Self {
-        Self { method: "POST", url: Secret(url.to_owned()), headers: Vec::new(), body: body.to_string().into_bytes(), hidden: Vec::new() }
+        Self { method: "POST", url: Secret::new(url), headers: Vec::new(), body: body.to_string().into_bytes(), hidden: Vec::new() }
     }
 
     #[must_use]
     fn header(mut self, name: &str, value: &str) -> Self {
-        self.headers.push((name.to_owned(), Secret(value.to_owned())));
+        self.headers.push((name.to_owned(), Secret::new(value)));
         self
     }
 
     /// The text without what this payload keeps secret, should a service repeat it.
     fn redacted(&self, text: &str) -> String {
-        let path = Url::parse(&self.url.0).map(|url| url[url::Position::BeforePath..].to_owned()).unwrap_or_default();
-        let headers = self.headers.iter().flat_map(|(_, value)| value.0.split(' '));
-        let hidden = self.hidden.iter().map(|secret| secret.0.as_str());
-        let secrets = [self.url.0.as_str(), path.as_str()].into_iter().chain(headers).chain(hidden);
+        let path = Url::parse(&self.url.expose()).map(|url| url[url::Position::BeforePath..].to_owned()).unwrap_or_default();
+        let headers = self.headers.iter().flat_map(|(_, value)| value.expose().split(' '));
+        let hidden = self.hidden.iter().map(|secret| secret.expose());
+        let secrets = [self.url.expose(), path.as_str()].into_iter().chain(headers).chain(hidden);
         // A shorter one would star out half of the text without hiding anything.
         secrets.filter(|secret| secret.len() >= SHORTEST_SECRET).fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
     }

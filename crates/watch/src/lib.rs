@@ -21,7 +21,6 @@ pub mod push;
 pub mod role;
 pub mod schedule;
 pub mod seal;
-pub mod secret;
 pub mod standby;
 pub mod state;
 pub mod store;

@@ -1,5 +1,6 @@
 //! Points in time. The monitor reads no clock: whoever drives it says what time it is, so that a day can pass in a minute.
 
+use mcproof_record::duration::readable;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -39,16 +40,9 @@ pub fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A span of time as people say it: its two largest units.
+/// A duration for people, in whole seconds.
 pub fn span(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{seconds} s"),
-        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
-        (0, _, _) => format!("{hours} h {minutes} min"),
-        _ => format!("{days} d {hours} h"),
-    }
+    readable(Duration::from_secs(duration.as_secs()))
 }
 
 impl Add<Duration> for Moment {

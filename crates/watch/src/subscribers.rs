@@ -176,7 +176,7 @@ impl Subscribers {
         began: Instant,
     ) -> Result<Result<(), Refusal>, StoreFailure> {
         let opened = config.seal.as_ref().and_then(|key| key.open(&message.secret).ok()).and_then(|secret| String::from_utf8(secret).ok());
-        let Some(secret) = opened.map(Secret) else {
+        let Some(secret) = opened.map(Secret::new) else {
             return Ok(Err(Refusal::Later("its secret was encrypted with another `seal_key`".into())));
         };
         let network = Network { destinations: config.status.subscriptions.webhook.clone().unwrap_or_default(), ..self.network.clone() };

@@ -40,7 +40,7 @@ fn now() -> Moment {
 }
 
 pub(crate) fn with_token(token: &str) -> Config {
-    Config { login: Login { tokens: vec![Secret(token.to_owned())], ..Login::default() }, ..Config::default() }
+    Config { login: Login { tokens: vec![Secret::new(token)], ..Login::default() }, ..Config::default() }
 }
 
 /// A dashboard over a database full of things, for as long as this lives.
@@ -451,7 +451,7 @@ fn a_token_opens_the_dashboard_until_it_is_left() {
 
 fn with_people() -> Config {
     let people = [("ann", Role::Admin), ("oscar", Role::Operator), ("vera", Role::Viewer)];
-    let user = |(name, role): (&str, Role)| (name.to_owned(), User { role, token: Some(Secret(format!("token-of-{name}"))) });
+    let user = |(name, role): (&str, Role)| (name.to_owned(), User { role, token: Some(Secret::new(format!("token-of-{name}"))) });
     Config { login: Login { users: people.map(user).into(), ..Login::default() }, ..Config::default() }
 }
 
@@ -747,7 +747,7 @@ fn with_jobs() -> Config {
     let job = |name: &str, token: &str| {
         let expectation =
             Expectation { rhythm: PushSchedule::Every(Duration::from_secs(3_600)), grace: Duration::from_secs(60), lasts: None };
-        let kind = TargetKind::Push { token: Secret(token.to_owned()), expectation };
+        let kind = TargetKind::Push { token: Secret::new(token), expectation };
         let text = "targets: { NAME: { monitor: 'http://127.0.0.1:9/' } }".replace("NAME", name);
         let loaded = load("w.yaml", &text, std::path::Path::new("/"), &Environment::default()).unwrap();
         (name.to_owned(), TargetSpec { kind, ..loaded.config.targets[name].clone() })

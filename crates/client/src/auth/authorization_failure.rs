@@ -1,6 +1,7 @@
 //! Why there is no token: one sentence for each place where a flow can end.
 
 use super::discovery::Document;
+use mcproof_record::duration::readable;
 use std::time::Duration;
 use url::Url;
 
@@ -52,6 +53,6 @@ pub enum AuthorizationFailure {
     ScopesRefused { scopes: String },
     #[error("the server requires more than {limit} authorizations for one request")]
     TooMany { limit: usize },
-    #[error("authorization took longer than {}", crate::session::show(*.after))]
+    #[error("authorization took longer than {}", readable(*.after))]
     TimedOut { after: Duration },
 }

@@ -1,9 +1,10 @@
 //! Why no session came about, in sentences.
 
-use super::{CallFailure, Fault, show};
+use super::{CallFailure, Fault};
 use crate::auth::reason_of;
 use crate::jsonrpc::RpcError;
 use crate::transport::{AddressFailure, Exit, HttpHead, SseFailure, StartFailure};
+use mcproof_record::duration::readable;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,7 @@ pub enum ConnectFailure {
     /// Another process was faster at the port of the server that was started.
     #[error("{owner} listens at {url}, not the server that was started: use another port, or try again; {failure}")]
     OtherListens { url: String, owner: String, failure: Box<Self> },
-    #[error("the server printed no line with its port within {}", show(*.after))]
+    #[error("the server printed no line with its port within {}", readable(*.after))]
     NotLocated { after: Duration },
     #[error("`{method}`: {failure}")]
     Unanswered {
@@ -49,7 +50,7 @@ pub enum ConnectFailure {
     Sse(#[from] SseFailure),
     #[error("HTTP+SSE belongs to the legacy era, but the modern era was requested")]
     NoModernSse,
-    #[error("no HTTP+SSE stream with an `endpoint` event within {}{}", show(*.after), .faults.first().map(|fault| format!("; the server sent {}", fault.kind)).unwrap_or_default())]
+    #[error("no HTTP+SSE stream with an `endpoint` event within {}{}", readable(*.after), .faults.first().map(|fault| format!("; the server sent {}", fault.kind)).unwrap_or_default())]
     SseTimedOut {
         after: Duration,
         /// What came instead.
@@ -58,7 +59,7 @@ pub enum ConnectFailure {
 }
 
 fn not_listening(url: &str, after: Duration, elsewhere: &[SocketAddr]) -> String {
-    let mut text = format!("nothing accepts connections at {url} after {}", show(after));
+    let mut text = format!("nothing accepts connections at {url} after {}", readable(after));
     if !elsewhere.is_empty() {
         let list: Vec<String> = elsewhere.iter().map(ToString::to_string).collect();
         text += &format!("; the server listens on {} instead", list.join(" and "));

@@ -1,10 +1,11 @@
 //! What the server says unasked, in order, and how to wait for it. Knows messages that were parsed, not who sent for them.
 
+use super::Session;
 use super::history_bounds::BoundedHistory;
-use super::{Session, show};
 use crate::jsonrpc::RequestId;
 use crate::transport::Closed;
 use mcproof_record::FrameId;
+use mcproof_record::duration::readable;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,7 +33,7 @@ impl Notification {
 /// Why a notification was waited for in vain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotificationFailure {
-    #[error("no `{method}` within {}", show(*.after))]
+    #[error("no `{method}` within {}", readable(*.after))]
     TimedOut { method: String, after: Duration },
     #[error("{0}")]
     Closed(Closed),

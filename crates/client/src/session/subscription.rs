@@ -6,10 +6,11 @@ use super::dispatcher::Waiting;
 use super::modern::declare_tasks;
 use super::notifications::Notification;
 use super::wire::{Wire, refusal};
-use super::{CallFailure, Reply, Session, show};
+use super::{CallFailure, Reply, Session};
 use crate::jsonrpc::{RequestId, RpcError};
 use mcproof_protocol::{Era, methods};
 use mcproof_record::FrameId;
+use mcproof_record::duration::readable;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -33,7 +34,7 @@ pub enum ListenFailure {
 /// Why a subscription gave no notification.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum SubscriptionFailure {
-    #[error("no notification of the subscription within {}", show(*.after))]
+    #[error("no notification of the subscription within {}", readable(*.after))]
     TimedOut { after: Duration },
     #[error("{0}")]
     Ended(SubscriptionEnd),

@@ -8,10 +8,11 @@ mod follow;
 pub use call::Called;
 pub(super) use call::TaskSupport;
 
-use super::{CallFailure, ListFailure, Reply, Session, show};
+use super::{CallFailure, ListFailure, Reply, Session};
 use crate::jsonrpc::RpcError;
 use mcproof_protocol::{Era, methods};
 use mcproof_record::FrameId;
+use mcproof_record::duration::readable;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::fmt;
@@ -84,7 +85,7 @@ pub enum TaskFailure {
     NotATask { method: &'static str, reason: String, frame: FrameId },
     #[error("task `{id}` requests input that no client response covers: {}", .wanted.join(", "))]
     NoInput { id: String, wanted: Vec<String>, frame: FrameId },
-    #[error("task `{id}` is still {status} after {}, {}", show(*.after), describe_canceling(.cancelled))]
+    #[error("task `{id}` is still {status} after {}, {}", readable(*.after), describe_canceling(.cancelled))]
     TimedOut { id: String, status: TaskStatus, after: Duration, cancelled: Result<(), Box<Self>> },
 }
 

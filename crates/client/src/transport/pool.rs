@@ -9,7 +9,6 @@ use super::tls::{self, Tls, Verification};
 use super::uppercase_headers::UppercaseHeaders;
 use super::{Bound, Broken, Destinations, Limits, Network};
 use crate::Tap;
-use crate::session::show;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::{Body, Incoming};
@@ -18,6 +17,7 @@ use hyper::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
 use hyper::http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use hyper::rt::{Executor, Read, Write};
 use hyper::{Request, Response};
+use mcproof_record::duration::readable;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -309,7 +309,7 @@ impl<B: RequestBody> Pool<B> {
     async fn connect(&self, progress: &Progress) -> Result<Sender<B>, String> {
         progress.enter(Stage::Connecting);
         timeout(self.connect, self.dial(progress)).await.unwrap_or_else(|_| {
-            let (server, within) = (self.authority(), show(self.connect));
+            let (server, within) = (self.authority(), readable(self.connect));
             Err(match (progress.stage(), &self.proxy) {
                 (Stage::Securing, _) => format!("the TLS handshake with {server} was not finished within {within}"),
                 (Stage::Tunnelling, Some(proxy)) => format!("the proxy {} opened no tunnel to {server} within {within}", proxy.address()),

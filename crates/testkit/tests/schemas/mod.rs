@@ -22,19 +22,15 @@ pub(crate) struct Schemas {
 }
 
 impl Schemas {
-    /// `None` where the specification is not beside the checkout; that is said aloud.
-    pub(crate) fn find() -> Option<Self> {
+    /// Only for tests that are ignored without `cfg(official_schemas)`.
+    pub(crate) fn read() -> Self {
         let folder = folder();
-        if !folder.is_dir() {
-            println!("skipped: the official schemas are not at {}", folder.display());
-            return None;
-        }
         let read = |version| {
             let text = std::fs::read_to_string(folder.join(format!("{version}.schema.json"))).unwrap();
             (version, serde_json::from_str(&text).unwrap())
         };
         let documents = revisions().map(read).collect();
-        Some(Self { documents })
+        Self { documents }
     }
 
     /// The document, and its definitions.

@@ -128,8 +128,9 @@ fn look(name: &str, transport: &str, era: Era) -> Record {
 
 /// All messages of the correct server, in each revision.
 #[test]
+#[cfg_attr(not(official_schemas), ignore = "the official schemas are not beside the checkout (../shared/spec)")]
 fn every_message_of_the_correct_server_fits_the_schema() {
-    let Some(schemas) = Schemas::find() else { return };
+    let schemas = Schemas::read();
     for version in revisions() {
         let steps = script::main(version);
         let asked: BTreeMap<String, String> = steps.iter().flat_map(script::Step::requests).collect();

@@ -30,5 +30,5 @@ pub(super) fn pack(url: &str, token: &Secret, message: &Message) -> Option<Post>
     if let Some(link) = message.link() {
         event["source_url"] = link.into();
     }
-    Some(Post { hidden: vec![token.clone()], ..Post::json(url, &event) }.header("authorization", &format!("Bearer {}", token.0)))
+    Some(Post { hidden: vec![token.clone()], ..Post::json(url, &event) }.header("authorization", &format!("Bearer {}", token.expose())))
 }

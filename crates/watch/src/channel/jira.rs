@@ -24,7 +24,7 @@ pub(super) fn pack(url: &str, api_key: &Secret, message: &Message) -> Result<Pos
         Kind::Resolve => Post::json(&with_alias("close")?, &note()),
         Kind::Trigger | Kind::Update | Kind::Reminder | Kind::Escalation => Post::json(url, &alert(message)),
     };
-    Ok(post.header("authorization", &format!("GenieKey {}", api_key.0)))
+    Ok(post.header("authorization", &format!("GenieKey {}", api_key.expose())))
 }
 
 fn alert(message: &Message) -> Value {

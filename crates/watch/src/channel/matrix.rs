@@ -17,5 +17,5 @@ pub(super) fn pack(url: &str, token: &Secret, room: &str, message: &Message) -> 
     };
     let body = json!({ "msgtype": "m.text", "body": fit(&text, LONGEST), "m.mentions": {} });
     let post = Post { method: "PUT", ..Post::json(url.as_str(), &body) };
-    Ok(post.header("authorization", &format!("Bearer {}", token.0)))
+    Ok(post.header("authorization", &format!("Bearer {}", token.expose())))
 }

@@ -37,7 +37,7 @@ pub(super) fn pack(url: &str, topic: &str, token: Option<&Secret>, message: &Mes
     }
     let post = Post { hidden: token.cloned().into_iter().collect(), ..Post::json(url, &body) };
     match token {
-        Some(token) => post.header("authorization", &format!("Bearer {}", token.0)),
+        Some(token) => post.header("authorization", &format!("Bearer {}", token.expose())),
         None => post,
     }
 }

@@ -15,7 +15,7 @@ pub(super) fn pack(url: &str, routing_key: &Secret, message: &Message) -> Post {
         Kind::Acknowledge => "acknowledge",
         Kind::Resolve => "resolve",
     };
-    let mut event = json!({ "routing_key": routing_key.0, "event_action": action, "dedup_key": message.incident });
+    let mut event = json!({ "routing_key": routing_key.expose(), "event_action": action, "dedup_key": message.incident });
     if action == "trigger" {
         let details: Map<String, Value> = message.facts().into_iter().map(|fact| (fact.label.to_owned(), fact.text.into())).collect();
         let mut details = Value::Object(details);

@@ -23,8 +23,8 @@ pub(super) fn pack(url: &str, token: &Secret, user: &Secret, message: &Message) 
         _ => message.details(),
     };
     let mut body = json!({
-        "token": token.0,
-        "user": user.0,
+        "token": token.expose(),
+        "user": user.expose(),
         "title": cut(&message.headline(), LONGEST_TITLE),
         "message": cut(&text, LONGEST_MESSAGE),
         "priority": priority,

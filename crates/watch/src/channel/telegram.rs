@@ -27,7 +27,7 @@ pub(super) fn pack(url: &str, token: &Secret, chat: &str, message: &Message) -> 
         "link_preview_options": { "is_disabled": true },
         "disable_notification": matches!(message.kind, Kind::Acknowledge),
     });
-    let url = format!("{}/bot{}/sendMessage", url.trim_end_matches('/'), token.0);
+    let url = format!("{}/bot{}/sendMessage", url.trim_end_matches('/'), token.expose());
     Post { hidden: vec![token.clone()], ..Post::json(&url, &body) }
 }
 

@@ -20,7 +20,7 @@ const MOST_MEMBERS: usize = 1000;
 /// The value of the header that signs a body.
 pub fn signature(secret: &Secret, now: Moment, body: &[u8]) -> String {
     let seconds = now.0.div_euclid(1000);
-    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.0.as_bytes());
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.expose().as_bytes());
     let mut context = hmac::Context::with_key(&key);
     context.update(format!("{seconds}.").as_bytes());
     context.update(body);
@@ -32,7 +32,7 @@ pub fn signature(secret: &Secret, now: Moment, body: &[u8]) -> String {
 }
 
 pub(super) fn pack(url: &Secret, secret: Option<&Secret>, message: &Message) -> Post {
-    let post = Post::json(&url.0, &body(message)).header("idempotency-key", &message.id);
+    let post = Post::json(&url.expose(), &body(message)).header("idempotency-key", &message.id);
     match secret {
         Some(secret) => {
             let signed = signature(secret, message.now, &post.body);

@@ -350,7 +350,7 @@ static NTFY: Object<Topic> = Object {
         required("url", "the URL of the topic, such as https://ntfy.sh/my-topic", Shape::Text, |reader, node, draft| {
             // Whoever knows the name of a topic can read it.
             let url = read_secret_url(reader, node, Secrecy::Public)?;
-            let parsed = Url::parse(&url.0).map_err(|_| Fault::Shape)?;
+            let parsed = Url::parse(&url.expose()).map_err(|_| Fault::Shape)?;
             let path = parsed.path().trim_matches('/');
             let (folder, topic) = path.rsplit_once('/').unwrap_or(("", path));
             let is_topic =
@@ -403,7 +403,7 @@ static TELEGRAM: Object<Account> = Object {
         required("token", "the token of the bot, as BotFather gives it", Shape::Text, |reader, node, draft| {
             read_account_token(reader, node, draft)?;
             let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b":-_".contains(&byte);
-            if !draft.token.as_ref().is_some_and(|token| token.0.bytes().all(is_token)) {
+            if !draft.token.as_ref().is_some_and(|token| token.expose().bytes().all(is_token)) {
                 let diagnostic = Diagnostic::error("bad-token", "this is not a bot token");
                 reader.report(diagnostic.hint("BotFather issues tokens such as 123456:ABC-DEF"), node.span);
                 return Err(Fault::Reported);
@@ -506,7 +506,7 @@ pub(super) fn read_smtp_url(reader: &mut Reader<'_>, node: &Node) -> Result<Secr
     let written = reader.text(node)?;
     let has_password = Url::parse(&written).is_ok_and(|url| url.password().is_some());
     let secret = read_secret(reader, node, if has_password { Secrecy::Secret } else { Secrecy::Public })?;
-    let parsed = Url::parse(&secret.0);
+    let parsed = Url::parse(&secret.expose());
     if let Ok(url) = &parsed
         && let Some((key, value)) = url.query_pairs().find(|(key, value)| key != "tls" || !matches!(&**value, "required" | "none"))
     {

@@ -2,8 +2,8 @@
 //! that a secret names is read here; no place that is shown later tells it.
 
 use crate::moment::Moment;
-use crate::secret::Secret;
 use mcproof_analysis::{did_you_mean, listed};
+use mcproof_client::auth::Secret;
 use mcproof_record::Diagnostic;
 use mcproof_suite::document::{Kind, Node};
 use mcproof_suite::format::{Fault, Key, Presence, Shape};
@@ -52,7 +52,7 @@ pub(super) fn read_secret(reader: &mut Reader<'_>, node: &Node, secrecy: Secrecy
         let warning = Diagnostic::warning("literal-secret", "this file contains a secret in plain text");
         reader.report(warning.hint("write `env:NAME` and set NAME in the environment of mcproof, or write `file:PATH`"), reader.key);
     }
-    Ok(Secret(secret))
+    Ok(Secret::new(secret))
 }
 
 fn variable(reader: &mut Reader<'_>, node: &Node, name: &str) -> Result<String, Fault> {
@@ -118,8 +118,8 @@ pub(super) fn read_url(reader: &mut Reader<'_>, node: &Node) -> Result<String, F
 
 pub(super) fn read_secret_url(reader: &mut Reader<'_>, node: &Node, secrecy: Secrecy) -> Result<Secret, Fault> {
     let url = read_secret(reader, node, secrecy)?;
-    let parsed = check_url(reader, node, &url.0)?;
-    let is_literal = matches!(&node.kind, Kind::Text(text) if *text == url.0);
+    let parsed = check_url(reader, node, &url.expose())?;
+    let is_literal = matches!(&node.kind, Kind::Text(text) if *text == url.expose());
     if is_literal && secrecy == Secrecy::Public && parsed.password().is_some() {
         return read_secret(reader, node, Secrecy::Secret);
     }

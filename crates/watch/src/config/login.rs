@@ -114,7 +114,7 @@ static PROXY: Object<Proxy> = Object {
 fn read_token(reader: &mut Reader<'_>, node: &Node) -> Result<Secret, Fault> {
     const SHORTEST: usize = 16;
     let token = read_secret(reader, node, Secrecy::Secret)?;
-    if token.0.len() < SHORTEST {
+    if token.expose().len() < SHORTEST {
         let diagnostic = Diagnostic::error("short-token", format!("this token is shorter than {SHORTEST} characters"));
         reader.report(diagnostic.hint("generate one with `openssl rand -hex 32`"), node.span);
         return Err(Fault::Reported);

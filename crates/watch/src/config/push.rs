@@ -30,7 +30,7 @@ pub(super) static PUSH: Object<PushDraft> = Object {
         required("token", "token of the job, at least 16 characters", Shape::Text, |reader, node, draft| {
             let token = read_secret(reader, node, Secrecy::Secret)?;
             let is_segment = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
-            if token.0.len() < SHORTEST_TOKEN || !token.0.bytes().all(is_segment) {
+            if token.expose().len() < SHORTEST_TOKEN || !token.expose().bytes().all(is_segment) {
                 let diagnostic = Diagnostic::error("bad-token", "this is not a valid job token");
                 let hint = "use at least 16 letters, digits, `-`, `_`, `.` and `~`; generate one with `openssl rand -hex 32`";
                 reader.report(diagnostic.hint(hint), node.span);

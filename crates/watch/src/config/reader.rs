@@ -201,7 +201,7 @@ static CONFIG: Object<ConfigDraft> = Object {
             Shape::Text,
             |reader, node, draft| {
                 let secret = read_secret(reader, node, Secrecy::Secret)?;
-                draft.seal = Some(SealKey::parse(&secret.0).map_err(|failure| {
+                draft.seal = Some(SealKey::parse(&secret.expose()).map_err(|failure| {
                     let diagnostic = Diagnostic::error("bad-key", format!("this is not a valid key: {failure}"));
                     reader.report(diagnostic.hint("generate one with `openssl rand -hex 32`"), node.span);
                     Fault::Reported
@@ -467,12 +467,13 @@ fn warn_of_gaps(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTreeMap
 fn read_database(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
     let written = reader.text(node)?;
     let has_password = url::Url::parse(&written).is_ok_and(|url| url.password().is_some());
-    let Secret(address) = read_secret(reader, node, if has_password { Secrecy::Secret } else { Secrecy::Public })?;
+    let secret = read_secret(reader, node, if has_password { Secrecy::Secret } else { Secrecy::Public })?;
+    let address = secret.expose();
     match address.split_once(':') {
         Some(("sqlite", path)) if !path.trim_start_matches('/').is_empty() => {
             Ok(format!("sqlite:{}", reader.folder.join(path.trim_start_matches("//")).display()))
         }
-        Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => Ok(address),
+        Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => Ok(address.to_owned()),
         _ => {
             let diagnostic = Diagnostic::error("bad-database", "this is not a database URL");
             reader.report(diagnostic.hint("write `sqlite:FILE` or `postgres://…`"), node.span);

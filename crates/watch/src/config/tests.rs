@@ -85,7 +85,7 @@ fn every_key_is_read() {
     }
     assert_eq!(config.channels.len(), 19);
     let Some(ChannelSpec::PagerDuty { routing_key, .. }) = config.channels.get("europe") else { panic!() };
-    assert_eq!(routing_key, &Secret("key-from-file".into()));
+    assert_eq!(routing_key, &Secret::new("key-from-file"));
     assert_eq!(config.targets.keys().collect::<Vec<_>>(), ["backup", "files", "other monitor", "remote", "shop", "sync", "tools"]);
 }
 

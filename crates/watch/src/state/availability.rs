@@ -3,7 +3,7 @@
 
 use super::{Availability, Effect, Observation, Policy, Thresholds, Verdict};
 use crate::incident::{Class, Detail, Severity};
-use crate::moment::Moment;
+use crate::moment::{Moment, span};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -377,13 +377,4 @@ pub(super) fn detail(observation: &Observation) -> Detail {
         hint: observation.hint.clone(),
         ..Detail::default()
     }
-}
-
-/// `3 h 5 min`, in the two largest units.
-pub(crate) fn span(duration: Duration) -> String {
-    let seconds = duration.as_secs();
-    let parts = [(seconds / 86_400, "d"), (seconds / 3_600 % 24, "h"), (seconds / 60 % 60, "min"), (seconds % 60, "s")];
-    let first = parts.iter().position(|(count, _)| *count > 0).unwrap_or(parts.len() - 1);
-    let shown = parts[first..].iter().take(2).filter(|(count, unit)| *count > 0 || *unit == "s" && first == parts.len() - 1);
-    shown.map(|(count, unit)| format!("{count} {unit}")).collect::<Vec<_>>().join(" ")
 }

@@ -578,15 +578,6 @@ fn a_process_that_grows_or_dies_again_and_again_is_told() {
 }
 
 #[test]
-fn spans_are_told_in_their_two_largest_units() {
-    for (seconds, expected) in
-        [(0, "0 s"), (59, "59 s"), (60, "1 min"), (61, "1 min 1 s"), (3_600, "1 h"), (3_665, "1 h 1 min"), (90_061, "1 d 1 h")]
-    {
-        assert_eq!(availability::span(Duration::from_secs(seconds)), expected, "{seconds}");
-    }
-}
-
-#[test]
 fn a_state_of_version_1_is_read_by_every_later_reader() {
     let written = r#"{"course":{"stage":{"down":{"since":5}},"votes":{"eu":{"at":7,"is_up":false}},"outages":[5]},"surface":{"accepted":"a"},"last":{"eu":[60000,2]}}"#;
     let state: TargetState = serde_json::from_str(written).unwrap();

@@ -96,7 +96,7 @@ pub(super) fn is_proxy(login: &Login, address: IpAddr) -> bool {
 pub(super) fn key(config: &Config) -> hmac::Key {
     match config.login.secrets().next() {
         Some((_, _, token)) => {
-            let master = hmac::Key::new(hmac::HMAC_SHA256, token.0.as_bytes());
+            let master = hmac::Key::new(hmac::HMAC_SHA256, token.expose().as_bytes());
             hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&master, b"mcproof forms").as_ref())
         }
         None => hmac::Key::new(hmac::HMAC_SHA256, &random::<32>()),
@@ -112,7 +112,7 @@ pub(super) fn random<const BYTES: usize>() -> [u8; BYTES] {
 /// Somebody who logged in: a cookie that proves it, and who that is. It is signed with their token, so that it ends with it, and says
 /// nothing of who they are: the token does.
 pub(super) fn session(config: &Config, token: &str, now: Moment) -> Option<(String, HeaderValue)> {
-    let is_this = |known: &Secret| same(known.0.as_bytes(), token.as_bytes());
+    let is_this = |known: &Secret| same(known.expose().as_bytes(), token.as_bytes());
     let (name, _) = config.login.whose(is_this)?;
     let claim = format!("{}.{}", (now + SESSION).0, URL_SAFE_NO_PAD.encode(random::<12>()));
     let signature = hmac::sign(&session_key(token.as_bytes()), claim.as_bytes());
@@ -321,7 +321,7 @@ struct Known {
 
 async fn recognize(state: &State, config: &Config, headers: &HeaderMap, peer: Option<Peer>) -> Result<Option<Known>, Response> {
     if let Some(token) = bearer(headers) {
-        if let Some((name, role)) = config.login.whose(|known| same(known.0.as_bytes(), token.as_bytes())) {
+        if let Some((name, role)) = config.login.whose(|known| same(known.expose().as_bytes(), token.as_bytes())) {
             return Ok(Some(Known { name, role, by: By::Bearer }));
         }
         return match state.store.token(token).await {
@@ -365,7 +365,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 fn verified(login: &Login, value: &str, now: Moment) -> Option<(String, Role)> {
     let (claim, signature) = value.rsplit_once('.')?;
     let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
-    let found = login.whose(|token| hmac::verify(&session_key(token.0.as_bytes()), claim.as_bytes(), &signature).is_ok())?;
+    let found = login.whose(|token| hmac::verify(&session_key(token.expose().as_bytes()), claim.as_bytes(), &signature).is_ok())?;
     let until: i64 = claim.split('.').next()?.parse().ok()?;
     (now.0 < until).then_some(found)
 }

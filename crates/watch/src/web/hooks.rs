@@ -171,7 +171,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
 /// Whether this is the HMAC-SHA-256 of these parts, in hexadecimal. Its time tells nothing.
 fn is_signed(secret: &Secret, parts: &[&[u8]], hex: &str) -> bool {
     let digits: Option<Vec<u8>> = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok()).collect();
-    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.0.as_bytes());
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.expose().as_bytes());
     digits.is_some_and(|signature| hmac::verify(&key, &parts.concat(), &signature).is_ok())
 }
 

@@ -38,7 +38,7 @@ async fn take(Shared(state): Shared<State>, peer: Option<Extension<Peer>>, token
     let mut found = None;
     for (name, spec) in &config.targets {
         if let TargetKind::Push { token: known, .. } = &spec.kind
-            && same(known.0.as_bytes(), token.as_bytes())
+            && same(known.expose().as_bytes(), token.as_bytes())
         {
             found = Some(name);
         }

@@ -209,7 +209,7 @@ impl IncidentContext {
     fn begin(&mut self) -> Running {
         let number = self.passes.len();
         self.passes.push(Instant::now());
-        let channel = ChannelSpec::Webhook { url: Secret(self.pager.url(&format!("/{number}"))), secret: None };
+        let channel = ChannelSpec::Webhook { url: Secret::new(self.pager.url(&format!("/{number}"))), secret: None };
         let config = Config { channels: [("pager".to_owned(), channel)].into(), ..self.config.clone() };
         let (_, plan) = watch::channel(Arc::new(Plan { config: Arc::new(config), targets: BTreeMap::new() }));
         let notifier = Notifier::new(self.world.store.clone(), plan, DeliveryClient::new(Network::default())).guarded(self.guard);

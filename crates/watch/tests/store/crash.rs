@@ -398,7 +398,7 @@ async fn open(address: &str, url: &str, pager: &str, fence: Fence) -> Result<Mon
         TargetSpec { every: EVERY, ..over_http(&name, &url) }
     };
     config.targets = (0..TARGETS).map(target).map(|target| (target.name.clone(), target)).collect();
-    config.channels = [("pager".to_owned(), ChannelSpec::Webhook { url: Secret(pager.to_owned()), secret: None })].into();
+    config.channels = [("pager".to_owned(), ChannelSpec::Webhook { url: Secret::new(pager), secret: None })].into();
     let (channels, everything) = (vec!["pager".to_owned()], Vec::new());
     config.routes = vec![Route { severities: Vec::new(), tags: everything, channels, ..Route::default() }];
     let store = Store::open(address).await?.fenced(fence);

@@ -146,7 +146,7 @@ pub(crate) async fn nobody_is_told_of_what_is_silenced_until_it_ends(address: St
     use mcproof_watch::config::{ChannelSpec, Config, Route, Secret};
     use mcproof_watch::state::Verdict;
     use mcproof_watch::store::incidents::tell_what_is_owed;
-    let channel = ChannelSpec::Webhook { url: Secret("http://127.0.0.1:9/".into()), secret: None };
+    let channel = ChannelSpec::Webhook { url: Secret::new("http://127.0.0.1:9/"), secret: None };
     let config = Config {
         channels: [("chat".to_owned(), channel)].into(),
         routes: vec![Route { channels: vec!["chat".into()], ..Route::default() }],

@@ -58,7 +58,7 @@ pub(crate) async fn small_server(is_well: Arc<AtomicBool>) -> String {
 
 pub(crate) async fn a_job_is_down_when_it_does_not_report_in(address: String) {
     let expectation = Expectation { rhythm: PushSchedule::Every(MINUTE * 60), grace: MINUTE * 5, lasts: Some(MINUTE * 30) };
-    let token = Secret("the-token-of-the-backup".into());
+    let token = Secret::new("the-token-of-the-backup");
     let job = TargetSpec { kind: TargetKind::Push { token, expectation }, ..target("backup") };
     let monitor = monitor(&address, vec![job], Vec::new()).await;
     let state = || rows(&address, "SELECT availability FROM target");

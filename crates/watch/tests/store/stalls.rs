@@ -106,7 +106,7 @@ async fn next(store: &Store) -> (Lease, Moment) {
 
 /// Somebody is told of everything.
 fn telling() -> Config {
-    let channel = ChannelSpec::Webhook { url: Secret("http://127.0.0.1:9/".into()), secret: None };
+    let channel = ChannelSpec::Webhook { url: Secret::new("http://127.0.0.1:9/"), secret: None };
     let route = Route { severities: Vec::new(), tags: Vec::new(), channels: vec!["chat".into()], ..Route::default() };
     Config { channels: [("chat".to_owned(), channel)].into(), routes: vec![route], ..config() }
 }

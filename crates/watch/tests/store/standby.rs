@@ -24,7 +24,7 @@ pub(crate) async fn an_outage_is_told_while_the_database_takes_nothing(address: 
     let clock = Clock::of_machine(SystemTime::now);
     let (is_well, chat) = (Arc::new(AtomicBool::new(true)), Receiver::http().await);
     let target = TargetSpec { every: Duration::from_secs(1), ..over_http("small", &small_server(Arc::clone(&is_well)).await) };
-    let channel = ChannelSpec::Webhook { url: Secret(chat.url("/")), secret: None };
+    let channel = ChannelSpec::Webhook { url: Secret::new(chat.url("/")), secret: None };
     let route = Route { channels: vec!["chat".into()], ..Route::default() };
     let config = Config {
         targets: [("small".to_owned(), target)].into(),
@@ -75,7 +75,7 @@ pub(crate) async fn what_an_unread_standby_tells_anew_goes_on(address: String) {
     let clock = Clock::of_machine(SystemTime::now);
     let (is_well, chat) = (Arc::new(AtomicBool::new(true)), Receiver::http().await);
     let target = TargetSpec { every: Duration::from_secs(1), ..over_http("small", &small_server(Arc::clone(&is_well)).await) };
-    let channel = ChannelSpec::Webhook { url: Secret(chat.url("/")), secret: None };
+    let channel = ChannelSpec::Webhook { url: Secret::new(chat.url("/")), secret: None };
     let config = Config {
         targets: [("small".to_owned(), target)].into(),
         channels: [("chat".to_owned(), channel)].into(),

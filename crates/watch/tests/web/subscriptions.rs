@@ -23,13 +23,13 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// `relay` takes mails; webhooks may be anywhere.
 fn config(relay: SocketAddr) -> Config {
-    let relay = Secret(format!("smtp://{relay}"));
+    let relay = Secret::new(format!("smtp://{relay}"));
     let mail = SubscriptionMail { relay, from: "Example status <status@example.com>".into() };
     let subscriptions = SubscriptionsSpec { mail: Some(mail), webhook: Some(Destinations::Any) };
     Config {
         public_url: Some("https://status.example.com".into()),
         seal: Some(SealKey::parse(&"ab".repeat(32)).unwrap()),
-        login: Login { tokens: vec![Secret("token-of-ann".to_owned())], ..Login::default() },
+        login: Login { tokens: vec![Secret::new("token-of-ann")], ..Login::default() },
         status: StatusSpec { title: Some("Example".into()), subscriptions, ..StatusSpec::default() },
         ..Config::default()
     }
@@ -301,7 +301,7 @@ fn a_webhook_that_returns_the_challenge_is_told_with_a_signature() {
             let heard = hook.heard.lock().unwrap().clone();
             for (signed, body, _) in &heard[1..] {
                 let seconds: i64 = signed.strip_prefix("t=").unwrap().split(',').next().unwrap().parse().unwrap();
-                assert_eq!(*signed, signature(&Secret(secret.to_owned()), Moment(seconds * 1000), body.as_bytes()));
+                assert_eq!(*signed, signature(&Secret::new(secret), Moment(seconds * 1000), body.as_bytes()));
             }
             let (first, again) = (&heard[2].2, &heard[3].2);
             assert_eq!(

@@ -1,6 +1,7 @@
 //! What a configuration comes to, for people and as JSON. Secrets are not in it.
 
 use mcproof_analysis::oddities::Oddities;
+use mcproof_record::duration::typed;
 use mcproof_report::escape;
 use mcproof_watch::config::{Config, Route, TargetKind, TargetSpec, When};
 use mcproof_watch::push::PushSchedule;
@@ -33,7 +34,7 @@ pub(super) fn text(config: &Config) -> String {
         line(if number == 0 { "maintenance" } else { "" }, &format!("{}: {}", window.name, when(&window.when)));
     }
     if let Some(heartbeat) = &config.heartbeat {
-        line("heartbeat", &format!("every {}", span(heartbeat.every)));
+        line("heartbeat", &format!("every {}", typed(heartbeat.every)));
     }
     text
 }
@@ -97,7 +98,7 @@ fn database(config: &Config) -> String {
 fn told(target: &TargetSpec) -> String {
     let (transport, place) = place(target);
     let mut parts =
-        vec![format!("{transport} {place}"), format!("every {}", span(target.every)), format!("timeout {}", span(target.timeout))];
+        vec![format!("{transport} {place}"), format!("every {}", typed(target.every)), format!("timeout {}", typed(target.timeout))];
     if !target.regions.is_empty() {
         parts.push(format!("from {}", target.regions.join(" and ")));
     }
@@ -109,7 +110,7 @@ fn told(target: &TargetSpec) -> String {
     }
     let usual = Thresholds::default();
     if target.thresholds.confirmations != usual.confirmations {
-        let times: Vec<String> = target.thresholds.confirmations.iter().copied().map(span).collect();
+        let times: Vec<String> = target.thresholds.confirmations.iter().copied().map(typed).collect();
         parts.push(if times.is_empty() { "down at once".to_owned() } else { format!("down after {}", times.join(", ")) });
     }
     if target.thresholds.recoveries != usual.recoveries {
@@ -133,12 +134,12 @@ fn place(target: &TargetSpec) -> (String, String) {
     match &target.kind {
         TargetKind::Monitor(url) => ("monitor".to_owned(), address(url)),
         TargetKind::Push { expectation, .. } => {
-            let lasts = expectation.lasts.map(|lasts| format!(", takes up to {}", span(lasts))).unwrap_or_default();
+            let lasts = expectation.lasts.map(|lasts| format!(", takes up to {}", typed(lasts))).unwrap_or_default();
             let rhythm = match &expectation.rhythm {
-                PushSchedule::Every(every) => format!("within {}", span(*every)),
+                PushSchedule::Every(every) => format!("within {}", typed(*every)),
                 PushSchedule::Cron { expression, zone } => format!("at {expression} ({zone})"),
             };
-            ("push".to_owned(), format!("{rhythm}, grace {}{lasts}", span(expectation.grace)))
+            ("push".to_owned(), format!("{rhythm}, grace {}{lasts}", typed(expectation.grace)))
         }
         TargetKind::Server(server) => {
             let Some(binding) = server.bindings.first() else { return (String::new(), String::new()) };
@@ -167,9 +168,9 @@ fn way(route: &Route) -> String {
     let all = |words: Vec<String>, what: &str| if words.is_empty() { what.to_owned() } else { words.join(", ") };
     let severities = all(route.severities.iter().map(ToString::to_string).collect(), "everything");
     let tags = if route.tags.is_empty() { String::new() } else { format!(" of {}", route.tags.join(", ")) };
-    let reminded = route.remind_every.map(|every| format!(", again every {}", span(every))).unwrap_or_default();
+    let reminded = route.remind_every.map(|every| format!(", again every {}", typed(every))).unwrap_or_default();
     let steps: String =
-        route.escalate.iter().map(|step| format!(", after {} {}", span(step.after), step.channels.join(", then "))).collect();
+        route.escalate.iter().map(|step| format!(", after {} {}", typed(step.after), step.channels.join(", then "))).collect();
     let again = if route.repeat > 0 { format!(", {} times more", route.repeat) } else { String::new() };
     let grouped = if route.group_by.is_empty() { String::new() } else { format!(", grouped by {}", route.group_by.join(", ")) };
     format!("{severities}{tags}: {}{grouped}{reminded}{steps}{again}", route.channels.join(", then "))
@@ -178,22 +179,10 @@ fn way(route: &Route) -> String {
 fn when(when: &When) -> String {
     match when {
         When::Once { from, until } => format!("{from} until {until}"),
-        When::Cron { expression, zone, lasts } => format!("{expression} ({zone}), for {}", span(*lasts)),
+        When::Cron { expression, zone, lasts } => format!("{expression} ({zone}), for {}", typed(*lasts)),
     }
 }
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// As a configuration writes it.
-fn span(duration: Duration) -> String {
-    let millis = duration.as_millis();
-    match millis {
-        0 => "0s".to_owned(),
-        _ if millis.is_multiple_of(3_600_000) => format!("{}h", millis / 3_600_000),
-        _ if millis.is_multiple_of(60_000) => format!("{}m", millis / 60_000),
-        _ if millis.is_multiple_of(1_000) => format!("{}s", millis / 1_000),
-        _ => format!("{millis}ms"),
-    }
 }

@@ -4,6 +4,7 @@ use crate::judge::{Matcher, Payload, mismatch};
 use crate::plan::{Action, ExpectedExit, Spanned};
 use crate::run::sessions::Open;
 use mcproof_client::{Exit, Notification};
+use mcproof_record::duration::readable;
 use mcproof_record::{Diagnostic, FrameId};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -37,7 +38,7 @@ pub(super) async fn notifications(
             if count == 0 {
                 diagnostic.message = match open.session.closed_because() {
                     Some(closed) => format!("no notification came before the connection ended: {closed}"),
-                    None => format!("no notification came within {}", seconds(deadline)),
+                    None => format!("no notification came within {}", readable(deadline)),
                 };
             }
             return Some(diagnostic);
@@ -58,7 +59,7 @@ pub(super) async fn exit(expected: &Spanned<ExpectedExit>, action: &Action, open
     let ExpectedExit { code, signal, within } = &expected.value;
     let at = |diagnostic: Diagnostic| diagnostic.at(expected.place.clone());
     let Some(exit) = open.session.wait_for_exit(*within).await else {
-        let message = format!("the server still runs, {} after `{}`", seconds(*within), action.title());
+        let message = format!("the server still runs, {} after `{}`", readable(*within), action.title());
         let diagnostic = at(Diagnostic::error("still-running", message));
         return Some(match action {
             Action::CloseStdin => diagnostic.hint("end the process when its stdin ends"),
@@ -77,13 +78,5 @@ pub(super) async fn exit(expected: &Spanned<ExpectedExit>, action: &Action, open
         (Some(_), _, _) => wrong("an exit code".into()),
         (None, Some(signal), found) if found.signal != Some(signal.number()) => wrong(format!("that {signal} ends the server")),
         _ => None,
-    }
-}
-
-fn seconds(duration: Duration) -> String {
-    match duration.as_millis() {
-        millis @ 0..1000 => format!("{millis} ms"),
-        millis if millis.is_multiple_of(1000) => format!("{} s", millis / 1000),
-        _ => format!("{:.1} s", duration.as_secs_f64()),
     }
 }
