@@ -179,3 +179,37 @@ fn a_first_suite_shows_which_tool_is_asked() {
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && text.contains("exploring the server") && !text.contains("1/2") && !text.contains('\r'), "{text}");
 }
+
+#[test]
+fn a_trace_is_viewed_while_it_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let call = |tool: &str, arguments: &[&str]| {
+        let words =
+            [&["call", tool], arguments, &["--trace", "a.mcptrace", "--", env!("CARGO_BIN_EXE_mcproof"), "demo", "tracker"]].concat();
+        plain(folder.path(), &words).output().unwrap();
+    };
+    call("list_issues", &[]);
+    let mut terminal = start(folder.path(), &["trace", "view", "a.mcptrace"]);
+    shows(&mut terminal, "list_issues");
+    // Another session writes to the same file.
+    call("no_such_tool", &[]);
+    shows(&mut terminal, "no_such_tool");
+    terminal.send("q").unwrap();
+    ends_with_code(&mut terminal, 0);
+
+    for end in ["\u{3}", "SIGTERM"] {
+        let mut terminal = start(folder.path(), &["trace", "view", "a.mcptrace"]);
+        shows(&mut terminal, "no_such_tool");
+        if end == "SIGTERM" {
+            terminal.process().signal(nix::sys::signal::Signal::SIGTERM).unwrap();
+        } else {
+            terminal.send(end).unwrap();
+        }
+        // The screen of before is back, whatever ended it.
+        shows(&mut terminal, "\u{1b}[?1049l");
+        ends_with_code(&mut terminal, if end == "SIGTERM" { 143 } else { 0 });
+    }
+    let piped = plain(folder.path(), &["trace", "view", "a.mcptrace"]).output().unwrap();
+    let text = String::from_utf8(piped.stderr).unwrap();
+    assert!(piped.status.code() == Some(2) && text.contains("mcproof trace show a.mcptrace"), "{text}");
+}

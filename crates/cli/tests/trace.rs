@@ -102,6 +102,40 @@ fn a_trace_is_exported() {
     check(at, &["trace", "export", RECORDED], 2, &["--har"]);
 }
 
+/// What others read: a validator of HAR, and the messages of OpenTelemetry. A peer judges each of them.
+#[test]
+fn exports_are_what_the_programs_of_others_read() {
+    let folder = recorded();
+    let at = folder.path();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    for source in [RECORDED, "http.mcptrace"] {
+        if source == "http.mcptrace" {
+            let server = ["call", "http://127.0.0.1:${port}/mcp", "check_inventory", "product_id=PROD-124", "--trace", source, "--"];
+            check(at, &[&server[..], &[MCPROOF, "demo", "shop", "--http", "--port", "${port}"]].concat(), 0, &[]);
+        }
+        for format in ["har", "otlp"] {
+            check(at, &["trace", "export", source, &format!("--{format}"), "--output", format], 0, &[]);
+        }
+        let validator = root.join("target/peers/node/har/node_modules/har-validator/lib/promise.js");
+        assert!(validator.exists(), "{} is not there: run `cargo xtask peers` first", validator.display());
+        let script = "const [library, file] = process.argv.slice(1); \
+            require(library).har(JSON.parse(require('fs').readFileSync(file))).catch(error => { console.error(error); process.exit(1) })";
+        let judged = Command::new("node").args(["-e", script]).arg(validator).arg(at.join("har")).output().unwrap();
+        assert!(judged.status.success(), "{source}: {}", String::from_utf8_lossy(&judged.stderr));
+
+        let request = serde_json::json!({"path": "/v1/traces", "body": fs::read_to_string(at.join("otlp")).unwrap()});
+        fs::write(at.join("request"), format!("{request}\n")).unwrap();
+        let judged = Command::new(root.join("target/peers/python/receivers/bin/python"))
+            .arg(root.join("crates/watch/tests/receivers/otlp.py"))
+            .stdin(fs::File::open(at.join("request")).unwrap())
+            .output()
+            .unwrap();
+        assert!(judged.status.success(), "{source}: {}", String::from_utf8_lossy(&judged.stderr));
+        let held: Value = serde_json::from_slice(&judged.stdout).unwrap();
+        assert!(held["spans"].as_array().unwrap().iter().any(|span| span == "tools/call check_inventory"), "{source}: {held}");
+    }
+}
+
 #[test]
 fn a_command_that_is_killed_leaves_a_trace() {
     let folder = tempfile::tempdir().unwrap();

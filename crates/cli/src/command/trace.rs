@@ -10,6 +10,7 @@ mod markdown;
 mod redact;
 mod show;
 mod suite;
+mod view;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -20,7 +21,7 @@ use std::io;
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-/// Show, search, compare, export and redact traces
+/// Show, view, search, compare, export and redact traces
 ///
 /// A trace is what `--trace FILE` of the other commands writes: all traffic with its times, as it was. `-` reads one from stdin.
 #[derive(Debug, clap::Args)]
@@ -28,6 +29,7 @@ use tempfile::NamedTempFile;
   mcproof call search query=coffee --trace a.mcptrace -- node server.js
   mcproof trace show a.mcptrace
   mcproof trace show a.mcptrace 2
+  mcproof trace view
   mcproof trace grep 'method:tools/call status:error' a.mcptrace
   mcproof trace diff before.mcptrace after.mcptrace
   mcproof trace export a.mcptrace --har --output a.har
@@ -51,6 +53,8 @@ Filters:
 enum Command {
     /// Show the calls of a trace, or one of them as a whole
     Show(show::Arguments),
+    /// View a trace in the terminal, also while it is being written
+    View(view::Arguments),
     /// Search for calls: exit code 0 if there are any, 1 if there are none
     Grep(grep::Arguments),
     /// Compare two traces: exit code 1 if they differ
@@ -64,6 +68,7 @@ enum Command {
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     match &arguments.command {
         Command::Show(arguments) => show::run(arguments),
+        Command::View(arguments) => view::run(arguments),
         Command::Grep(arguments) => grep::run(arguments),
         Command::Diff(arguments) => diff::run(arguments),
         Command::Export(arguments) => export::run(arguments),

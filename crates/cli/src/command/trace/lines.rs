@@ -95,6 +95,15 @@ pub(super) fn header(key: SessionKey, session: Option<&SessionInfo>) -> String {
 }
 
 pub(super) fn line(call: &Call, depth: usize, style: &Style) -> String {
+    let (times, text) = parts(call, style);
+    format!("{times}{:indent$}{text}\n", "", indent = INDENT * depth)
+}
+
+/// Columns by which a call stands to the right of the one that it belongs to.
+pub(super) const INDENT: usize = 2;
+
+/// Number and times of a call, and what it is about. Between the two goes the indentation.
+pub(super) fn parts(call: &Call, style: &Style) -> (String, String) {
     let (to, from) = match style.charset {
         Charset::Unicode => ("→", "←"),
         Charset::Ascii => (">", "<"),
@@ -111,18 +120,17 @@ pub(super) fn line(call: &Call, depth: usize, style: &Style) -> String {
     };
     let duration = call.duration().filter(|_| call.kind != CallKind::Notification).map(shown).unwrap_or_default();
     let subject = call.target.as_deref().map(|target| format!(" {}", escape_line(target, 100))).unwrap_or_default();
-    let subject = format!("{:indent$}{arrow} {}{subject}", "", escape_line(&call.method, 100), indent = 2 * depth);
-    let mut end = match call.kind {
-        CallKind::Notification if call.status == CallStatus::Ok => String::new(),
-        _ => format!("  {mark}{}{mark:#}", call.status.name()),
-    };
+    let mut text = format!("{arrow} {}{subject}", escape_line(&call.method, 100));
+    if call.kind != CallKind::Notification || call.status != CallStatus::Ok {
+        text += &format!("  {mark}{}{mark:#}", call.status.name());
+    }
     if let Some(code) = call.code {
-        end += &format!(" {code}");
+        text += &format!(" {code}");
     }
     if let Some(message) = &call.message {
-        end += &format!("  {}", escape_line(message, LONGEST_MESSAGE));
+        text += &format!("  {}", escape_line(message, LONGEST_MESSAGE));
     }
-    format!("{:>5}  +{:.3}s  {duration:>9}  {subject}{end}\n", call.key.0, call.start.as_secs_f64())
+    (format!("{:>5}  +{:.3}s  {duration:>9}  ", call.key.0, call.start.as_secs_f64()), text)
 }
 
 /// A duration in three or four digits.
