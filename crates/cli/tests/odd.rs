@@ -359,3 +359,22 @@ fn a_strict_target_of_a_monitor_is_down_when_it_is_odd() {
         assert!(format!("{}{}", ran.stdout, ran.stderr).contains(word), "{key}: {}{}", ran.stdout, ran.stderr);
     }
 }
+
+/// A response that comes after the client has given up was not looked at, and is no sign of a server that does not respond.
+#[test]
+fn a_list_that_comes_after_the_timeout_was_not_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    for transport in ["stdio", "http"] {
+        let server = odd(transport, "slow-list");
+        let words: Vec<&str> = ["check", "--timeout", "500ms"].into_iter().chain(server.iter().map(String::as_str)).collect();
+        let ran = run(folder.path(), &words);
+        // Over stdio it has real failures besides: it does not survive what is not JSON.
+        assert_eq!(ran.code, Some(if transport == "stdio" { 1 } else { 3 }), "{transport}: {}{}", ran.stdout, ran.stderr);
+        assert!(
+            ran.stdout.contains("`tools/list` got no response in time, so what it lists was not checked"),
+            "{transport}: {}",
+            ran.stdout
+        );
+        assert!(!ran.stdout.contains("request-gets-response"), "{transport}: {}", ran.stdout);
+    }
+}

@@ -189,21 +189,30 @@ fn a_trace_is_viewed_while_it_is_written() {
         plain(folder.path(), &words).output().unwrap();
     };
     call("list_issues", &[]);
-    let mut terminal = start(folder.path(), &["trace", "view", "a.mcptrace"]);
+    // Whoever tests gives the terminal no size.
+    let view = || {
+        let mut mcproof = Command::new("sh");
+        let script = "stty cols 100 rows 30; exec \"$0\" trace view a.mcptrace";
+        mcproof.args(["-c", script, env!("CARGO_BIN_EXE_mcproof")]).current_dir(folder.path());
+        spawn_command(mcproof, Some(PATIENCE_MILLIS)).unwrap()
+    };
+    let mut terminal = view();
     shows(&mut terminal, "list_issues");
     // Another session writes to the same file.
     call("no_such_tool", &[]);
     shows(&mut terminal, "no_such_tool");
     terminal.send("q").unwrap();
+    terminal.flush().unwrap();
     ends_with_code(&mut terminal, 0);
 
     for end in ["\u{3}", "SIGTERM"] {
-        let mut terminal = start(folder.path(), &["trace", "view", "a.mcptrace"]);
+        let mut terminal = view();
         shows(&mut terminal, "no_such_tool");
         if end == "SIGTERM" {
-            terminal.process().signal(nix::sys::signal::Signal::SIGTERM).unwrap();
+            terminal.process_mut().signal(nix::sys::signal::Signal::SIGTERM).unwrap();
         } else {
             terminal.send(end).unwrap();
+            terminal.flush().unwrap();
         }
         // The screen of before is back, whatever ended it.
         shows(&mut terminal, "\u{1b}[?1049l");

@@ -17,6 +17,7 @@ use mcproof_protocol::{Era, Revision, methods};
 use mcproof_record::{FrameBody, FrameId, Opened, ProbeOutcome};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 const NEGOTIATION: &[RequirementSource] =
     &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Must, source: "basic/lifecycle#version-negotiation" }];
@@ -426,6 +427,13 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
         let is_known = || tools.iter().any(|(tool, _)| tool.get("name") == request.value.pointer("/params/name"));
         is_given_up || request.method() == methods::TOOLS_CALL && is_known()
     };
+    // A response that took longer than another request of its method was waited for shows a slow server, not one that is silent.
+    let mut slowest = BTreeMap::<&str, Duration>::new();
+    for (index, request) in pairing.requests.iter().enumerate() {
+        let took = pairing.answer_to(index).and_then(|answer| conversation.elapsed(request.frame, answer.frame));
+        let known = slowest.entry(request.method()).or_default();
+        *known = (*known).max(took.unwrap_or_default());
+    }
     let (mut violations, mut told) = (Vec::<Violation>::new(), BTreeSet::new());
     for probed in conversation.conversation.probes.iter().filter(|probed| probed.probe != LEGAL_FORM) {
         for (index, request) in pairing.within(probed.first, probed.end) {
@@ -454,6 +462,7 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
                 (_, ProbeOutcome::Silent) if !may_be_silent(index) => {
                     // The last frame may be one of those that there was no room for.
                     match conversation.elapsed(request.frame, FrameId(probed.end.0.saturating_sub(1))) {
+                        Some(waited) if slowest.get(request.method()).is_some_and(|slowest| waited < *slowest) => continue,
                         Some(waited) => format!("got no response within {:.1} s", waited.as_secs_f64()),
                         None => "got no response in time".to_owned(),
                     }

@@ -136,8 +136,12 @@ fn without_conversation(conversations: &[ConversationView<'_>]) -> Vec<Gap> {
     let output = conversations.iter().map(last_words).find(|words| !words.is_empty()).unwrap_or_default();
     let gap = |transport: &str| {
         let mut furthest: Option<(u8, usize, String)> = None;
+        // Other conversations may ask for a list as well, for a purpose of their own; only what was explored was checked.
+        let explores = |one: &ConversationView<'_>| one.conversation.probes.iter().any(|probed| probed.probe == "list");
+        let is_explored = conversations.iter().any(|one| one.is_over(transport) && explores(one));
         for (index, conversation) in conversations.iter().enumerate().filter(|(_, one)| one.is_over(transport)) {
             match completed_opening(conversation) {
+                Ok(()) if is_explored && !explores(conversation) => {}
                 Ok(()) => return None,
                 Err((stage, why)) if furthest.as_ref().is_none_or(|(known, ..)| stage > *known) => furthest = Some((stage, index, why)),
                 Err(_) => {}
@@ -188,11 +192,22 @@ fn completed_opening(conversation: &ConversationView<'_>) -> Result<(), (u8, Str
         if is_declared && !is_answered {
             return Err((5, format!("`{method}` got no list, although `{capability}` is declared")));
         }
-        // A response that the client did not accept, such as one beyond its limits, was not judged.
-        let mut attempt =
-            conversation.conversation.probes.iter().filter(|probed| probed.probe == "list" && probed.subject.as_deref() == Some(method));
-        if is_declared && death(conversation).is_none() && attempt.any(|probed| probed.outcome == ProbeOutcome::Gone) {
-            return Err((5, format!("no response to `{method}` was accepted; `mcproof {capability}` shows why")));
+        // What the client did not get was not explored: a response beyond its limits, or one that came when it waited no longer.
+        let methods: &[&str] = if capability == "resources" { &[method, methods::RESOURCES_TEMPLATES_LIST] } else { &[method] };
+        let attempts = conversation.conversation.probes.iter().filter(|probed| probed.probe == "list");
+        for (method, outcome) in attempts.filter_map(|probed| Some((probed.subject.as_deref()?, probed.outcome))) {
+            if !is_declared || !methods.contains(&method) || death(conversation).is_some() {
+                continue;
+            }
+            match outcome {
+                ProbeOutcome::Done => {}
+                ProbeOutcome::Silent => {
+                    return Err((5, format!("`{method}` got no response in time, so what it lists was not checked")));
+                }
+                ProbeOutcome::Gone => {
+                    return Err((5, format!("no response to `{method}` was accepted; `mcproof {capability}` shows why")));
+                }
+            }
         }
     }
     Ok(())

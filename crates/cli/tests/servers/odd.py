@@ -47,6 +47,8 @@ def result_of(method, params, session=None):
             found["capabilities"] = []
         return found
     if method == "tools/list":
+        if ODDITY == "slow-list":
+            time.sleep(1)
         return {"tools": TOOLS, "nextCursor": None} if ODDITY == "null-cursor" else {"tools": TOOLS}
     if method == "tools/call":
         return {"content": [{"type": "text", "text": "said again"}]}
