@@ -312,8 +312,11 @@ fn fold_unreadable(results: &mut [RuleResult], conversations: &[ConversationView
     }
 }
 
+/// Whether a message has the fault of a rule.
+type IsMalformed = fn(&Value, Era) -> bool;
+
 /// The rules that tell that the parts of a response on which everything else about it rests have the wrong type.
-const MALFORMED: [(&str, fn(&Value, Era) -> bool); 2] =
+const MALFORMED: [(&str, IsMalformed); 2] =
     [("message-matches-schema", has_malformed_result), ("error-has-code-and-message", has_malformed_error)];
 
 /// Whether a call succeeded, for example, is not known from a result that is not an object, or that says `"isError": "false"`.

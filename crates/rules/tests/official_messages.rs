@@ -4,7 +4,6 @@
 //! are read from `../shared/spec`, beside the checkout.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stdout, reason = "what was skipped or compared is for whoever reads the log")]
 
 use jsonschema::Validator;
 use mcproof_rules::messages::{About, MessageFlaw, flaws};

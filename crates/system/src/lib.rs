@@ -45,7 +45,7 @@ pub mod errors {
 /// Files and folders of one user, or of everybody.
 pub mod files {
     pub use crate::system::files::{
-        identity, is_open_to_others, link, make_public, make_shared, private_file, private_folder, public_permissions, shared_permissions,
+        identity, is_open_to_others, link, make_public, private_file, private_folder, public_permissions, shared_permissions,
     };
 }
 

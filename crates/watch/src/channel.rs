@@ -68,7 +68,7 @@ impl Post {
 
     /// The text without what this payload keeps secret, should a service repeat it.
     fn redacted(&self, text: &str) -> String {
-        let path = Url::parse(&self.url.expose()).map(|url| url[url::Position::BeforePath..].to_owned()).unwrap_or_default();
+        let path = Url::parse(self.url.expose()).map(|url| url[url::Position::BeforePath..].to_owned()).unwrap_or_default();
         let headers = self.headers.iter().flat_map(|(_, value)| value.expose().split(' '));
         let hidden = self.hidden.iter().map(|secret| secret.expose());
         let secrets = [self.url.expose(), path.as_str()].into_iter().chain(headers).chain(hidden);

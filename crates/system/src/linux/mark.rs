@@ -81,7 +81,6 @@ fn set_limit(pid: i32, (now, most): (u64, u64)) -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
     use std::io::{BufRead as _, BufReader};

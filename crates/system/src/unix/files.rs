@@ -38,14 +38,6 @@ pub fn make_public(file: &Path) -> io::Result<()> {
     fs::set_permissions(file, Permissions::from_mode(0o644))
 }
 
-/// Lets everybody read and change a file.
-///
-/// # Errors
-/// It is gone, or somebody else's.
-pub fn make_shared(file: &Path) -> io::Result<()> {
-    fs::set_permissions(file, Permissions::from_mode(0o666))
-}
-
 /// Tells a file from another one that was put in its place.
 pub fn identity(about: &Metadata) -> u64 {
     about.ino()

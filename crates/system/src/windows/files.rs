@@ -39,14 +39,6 @@ pub fn make_public(_file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whoever may use the folder may read the file.
-///
-/// # Errors
-/// None.
-pub fn make_shared(_file: &Path) -> io::Result<()> {
-    Ok(())
-}
-
 /// Tells a file from another one that was put in its place.
 pub fn identity(about: &Metadata) -> u64 {
     about.creation_time()

@@ -13,7 +13,7 @@ use std::time::Duration;
 const LASTS: Duration = Duration::from_secs(15 * 60);
 
 pub(super) fn pack(url: &Secret, message: &Message) -> Result<Option<Post>, String> {
-    let place = below(&url.expose(), &["api", "v2", "alerts"])?;
+    let place = below(url.expose(), &["api", "v2", "alerts"])?;
     let ends = match message.kind {
         Kind::Acknowledge => return Ok(None),
         Kind::Trigger | Kind::Update | Kind::Reminder | Kind::Escalation => message.now + LASTS,

@@ -86,7 +86,7 @@ impl DeliveryClient {
     /// # Errors
     /// It did not answer with success in time.
     pub async fn fetch(&self, url: &Secret) -> Result<u16, String> {
-        let url = Url::parse(&url.expose()).map_err(|_| "its URL cannot be used".to_owned())?;
+        let url = Url::parse(url.expose()).map_err(|_| "its URL cannot be used".to_owned())?;
         let fetched = async {
             let connected = HttpCall::connect(&url, &self.network).await?;
             connected.send("GET", &[AGENT.map(str::to_owned).into()], Vec::new()).await
@@ -106,7 +106,7 @@ impl DeliveryClient {
         may_send: &(dyn Fn() -> bool + Sync),
         is_sent: &mut bool,
     ) -> Result<String, DeliveryFailure> {
-        let url = Url::parse(&post.url.expose()).map_err(|_| DeliveryFailure::Refused("its URL cannot be used".to_owned()))?;
+        let url = Url::parse(post.url.expose()).map_err(|_| DeliveryFailure::Refused("its URL cannot be used".to_owned()))?;
         let connected = HttpCall::connect(&url, &self.network).await.map_err(|broken| passing(broken.to_string(), false))?;
         if !may_send() {
             return Err(DeliveryFailure::TooLate);
@@ -153,7 +153,7 @@ fn retry_after(value: &str, now: Moment) -> Option<Duration> {
 }
 
 async fn send_mail(mail: &Mail, may_send: &(dyn Fn() -> bool + Sync), is_sent: &mut bool) -> Result<String, DeliveryFailure> {
-    let mut connection = connect(&mail.relay.expose()).await?;
+    let mut connection = connect(mail.relay.expose()).await?;
     if !may_send() {
         connection.abort().await;
         return Err(DeliveryFailure::TooLate);

@@ -34,7 +34,7 @@ pub(super) fn pack(url: &Secret, message: &Message) -> Post {
     if let Some(link) = message.link() {
         embed["url"] = link.into();
     }
-    Post::json(&url.expose(), &json!({ "embeds": [embed], "allowed_mentions": { "parse": [] } }))
+    Post::json(url.expose(), &json!({ "embeds": [embed], "allowed_mentions": { "parse": [] } }))
 }
 
 /// With a backslash before all that Markdown, mentions and links begin with.

@@ -14,7 +14,7 @@ const LONGEST_FACT: usize = 300;
 const MOST_FACTS: usize = 12;
 
 pub(super) fn pack(url: &Secret, message: &Message) -> Result<Post, String> {
-    let mut address = Url::parse(&url.expose()).map_err(|error| format!("its URL cannot be used: {error}"))?;
+    let mut address = Url::parse(url.expose()).map_err(|error| format!("its URL cannot be used: {error}"))?;
     address.query_pairs_mut().append_pair("messageReplyOption", "REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD");
     let mut widgets = Vec::new();
     if message.kind != Kind::Acknowledge {

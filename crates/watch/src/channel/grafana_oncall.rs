@@ -27,5 +27,5 @@ pub(super) fn pack(url: &Secret, message: &Message) -> Option<Post> {
     if let Some(link) = message.link() {
         event["link_to_upstream_details"] = link.into();
     }
-    Some(Post::json(&url.expose(), &event))
+    Some(Post::json(url.expose(), &event))
 }

@@ -54,7 +54,7 @@ pub(super) fn pack(url: &Secret, message: &Message, button: Button) -> Post {
     }
     // What a notification on a phone shows.
     let fallback = cut(&entities(&headline), LONGEST_SECTION);
-    Post::json(&url.expose(), &json!({ "text": fallback, "mrkdwn": false, "unfurl_links": false, "blocks": blocks }))
+    Post::json(url.expose(), &json!({ "text": fallback, "mrkdwn": false, "unfurl_links": false, "blocks": blocks }))
 }
 
 /// The three characters that mean something in a text of Slack: no `<!channel>`, no `<@U…>`, no link.

@@ -30,5 +30,5 @@ pub(super) fn pack(url: &Secret, message: &Message) -> Post {
     if let (Kind::Acknowledge, Some(who)) = (message.kind, &message.acknowledged_by) {
         event["ack_author"] = cut(who, LONGEST_NAME).into();
     }
-    Post::json(&url.expose(), &event)
+    Post::json(url.expose(), &event)
 }

@@ -44,5 +44,5 @@ pub(super) fn pack(url: &Secret, message: &Message) -> Post {
         "actions": actions.collect::<Vec<Value>>(),
     });
     let attachment = json!({ "contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": null, "content": card });
-    Post::json(&url.expose(), &json!({ "type": "message", "attachments": [attachment] }))
+    Post::json(url.expose(), &json!({ "type": "message", "attachments": [attachment] }))
 }

@@ -14,5 +14,5 @@ pub(super) fn pack(url: &Secret, message: &Message) -> Post {
         Kind::Acknowledge => message.headline(),
         _ => format!("{}\n{}", message.headline(), message.plain()),
     };
-    Post::json(&url.expose(), &json!({ "text": fit(&text, LONGEST) }))
+    Post::json(url.expose(), &json!({ "text": fit(&text, LONGEST) }))
 }

@@ -32,7 +32,7 @@ pub fn signature(secret: &Secret, now: Moment, body: &[u8]) -> String {
 }
 
 pub(super) fn pack(url: &Secret, secret: Option<&Secret>, message: &Message) -> Post {
-    let post = Post::json(&url.expose(), &body(message)).header("idempotency-key", &message.id);
+    let post = Post::json(url.expose(), &body(message)).header("idempotency-key", &message.id);
     match secret {
         Some(secret) => {
             let signed = signature(secret, message.now, &post.body);

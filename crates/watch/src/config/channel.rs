@@ -350,7 +350,7 @@ static NTFY: Object<Topic> = Object {
         required("url", "the URL of the topic, such as https://ntfy.sh/my-topic", Shape::Text, |reader, node, draft| {
             // Whoever knows the name of a topic can read it.
             let url = read_secret_url(reader, node, Secrecy::Public)?;
-            let parsed = Url::parse(&url.expose()).map_err(|_| Fault::Shape)?;
+            let parsed = Url::parse(url.expose()).map_err(|_| Fault::Shape)?;
             let path = parsed.path().trim_matches('/');
             let (folder, topic) = path.rsplit_once('/').unwrap_or(("", path));
             let is_topic =
@@ -506,7 +506,7 @@ pub(super) fn read_smtp_url(reader: &mut Reader<'_>, node: &Node) -> Result<Secr
     let written = reader.text(node)?;
     let has_password = Url::parse(&written).is_ok_and(|url| url.password().is_some());
     let secret = read_secret(reader, node, if has_password { Secrecy::Secret } else { Secrecy::Public })?;
-    let parsed = Url::parse(&secret.expose());
+    let parsed = Url::parse(secret.expose());
     if let Ok(url) = &parsed
         && let Some((key, value)) = url.query_pairs().find(|(key, value)| key != "tls" || !matches!(&**value, "required" | "none"))
     {

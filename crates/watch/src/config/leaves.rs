@@ -118,7 +118,7 @@ pub(super) fn read_url(reader: &mut Reader<'_>, node: &Node) -> Result<String, F
 
 pub(super) fn read_secret_url(reader: &mut Reader<'_>, node: &Node, secrecy: Secrecy) -> Result<Secret, Fault> {
     let url = read_secret(reader, node, secrecy)?;
-    let parsed = check_url(reader, node, &url.expose())?;
+    let parsed = check_url(reader, node, url.expose())?;
     let is_literal = matches!(&node.kind, Kind::Text(text) if *text == url.expose());
     if is_literal && secrecy == Secrecy::Public && parsed.password().is_some() {
         return read_secret(reader, node, Secrecy::Secret);

@@ -201,7 +201,7 @@ static CONFIG: Object<ConfigDraft> = Object {
             Shape::Text,
             |reader, node, draft| {
                 let secret = read_secret(reader, node, Secrecy::Secret)?;
-                draft.seal = Some(SealKey::parse(&secret.expose()).map_err(|failure| {
+                draft.seal = Some(SealKey::parse(secret.expose()).map_err(|failure| {
                     let diagnostic = Diagnostic::error("bad-key", format!("this is not a valid key: {failure}"));
                     reader.report(diagnostic.hint("generate one with `openssl rand -hex 32`"), node.span);
                     Fault::Reported
