@@ -144,7 +144,10 @@ pub(super) fn unanswered_posts<'c, 'a>(conversation: &'c ConversationView<'a>) -
         };
         let method = wire_message.method()?;
         if exchange.end.is_some() {
-            let is_told = was_closed(exchange) && is_responded_later(conversation, exchange) && !is_ever_responded(conversation, method);
+            let is_told = was_closed(exchange)
+                && is_responded_later(conversation, exchange)
+                && notifications(conversation).all(|sent| sent.response.is_none())
+                && notifications(conversation).filter(|sent| was_closed(sent)).count() > 1;
             return is_told.then(|| (exchange, format!("`{method}` got no response: the connection was closed")));
         }
         let is_overdue = conversation.elapsed(since, last.id)? >= SILENCE && is_responded_later(conversation, exchange);
@@ -158,13 +161,11 @@ fn was_closed(exchange: &HttpExchange<'_>) -> bool {
     exchange.response.is_none() && exchange.end.is_some_and(|(_, broken)| broken.is_some())
 }
 
-/// Whether a message of this method got an HTTP response. One connection may be closed for want of use just as it is used.
-fn is_ever_responded(conversation: &ConversationView<'_>, method: &str) -> bool {
-    let mut sent = conversation.from_client().filter(|wire_message| wire_message.method() == Some(method));
-    sent.any(|wire_message| {
-        let exchange = wire_message.exchange.and_then(|id| conversation.exchanges.get(&id));
-        exchange.is_some_and(|exchange| exchange.response.is_some())
-    })
+/// What carried notifications. That a single one was closed, or one of several, is no evidence: a connection that the server closes
+/// after a response may be closed just as it is used again.
+fn notifications<'c, 'a>(conversation: &'c ConversationView<'a>) -> impl Iterator<Item = &'c HttpExchange<'a>> {
+    let sent = conversation.from_client().filter(|wire_message| !wire_message.is_request());
+    sent.filter_map(|wire_message| conversation.exchanges.get(&wire_message.exchange?))
 }
 
 /// Whether the client did not wait for the response.
@@ -436,7 +437,10 @@ mod tests {
         let closed = "! broken connection closed before message completed";
         let another = format!("> POST /messages\n> {notification}\n< 202\n! ended");
         for transport in ["http", "sse"] {
-            check(transport, notification, &format!("{closed}\n{request_later}", request_later = "> POST /messages\n< 200\n! ended"), 1);
+            let request_later = "> POST /messages\n< 200\n! ended";
+            let again = format!("> POST /messages\n> {notification}\n{closed}");
+            check(transport, notification, &format!("{closed}\n{again}\n{request_later}"), 2);
+            check(transport, notification, &format!("{closed}\n{request_later}"), 0);
             check(transport, notification, &format!("{closed}\n{another}"), 0);
             check(transport, notification, closed, 0);
         }

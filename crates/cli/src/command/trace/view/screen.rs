@@ -141,8 +141,8 @@ impl Screen {
             }
             (KeyCode::Enter, _) => self.pane = Pane::Whole,
             (code, Pane::Whole) => {
-                let last = self.lines().len().saturating_sub(whole);
-                self.top = moved(code, self.top, whole, last);
+                // The drawing keeps the last page full.
+                self.top = moved(code, self.top, whole, self.lines().len());
             }
             (code, _) => {
                 let last = self.calls.rows.len().saturating_sub(1);
@@ -237,13 +237,11 @@ impl Screen {
     }
 
     fn title(&self) -> String {
-        if !self.was_read {
-            return format!("{}  reading", self.name);
-        }
         let Calls { rows, count, dropped, is_open, error } = &self.calls;
         let shown = rows.iter().filter(|row| matches!(row.subject, Subject::Call(_))).count();
         let calls = if shown == *count { format!("{count} calls") } else { format!("{shown} of {count} calls") };
         let state = match (error, is_open, self.follows) {
+            _ if !self.was_read => "reading".to_owned(),
             (Some(error), _, _) => format!("unreadable: {error}"),
             (None, true, true) => "following".to_owned(),
             (None, true, false) => "open".to_owned(),
@@ -350,7 +348,7 @@ mod tests {
     #[test]
     fn every_height_shows_the_selected_call_and_a_high_one_the_whole_of_it() {
         let mut screen = Screen::new("a.mcptrace".into(), String::new(), true);
-        assert!(text(&mut screen, 10).contains("a.mcptrace  reading"), "nothing is said of what was not read");
+        assert!(text(&mut screen, 10).contains("reading"), "nothing is said of what was not read");
         screen.take(with(1..=100));
         screen.take_whole(CallKey(100), (0..50).map(|line| format!("line {line}")).collect());
         for height in [3, 5, 24, 60] {
