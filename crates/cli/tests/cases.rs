@@ -86,9 +86,12 @@ fn one_test_at_a_time_is_one_server_at_a_time() {
     let server = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/alone.py");
     let lock = folder.path().join("lock");
     let tests: String = (0..6).map(|number| format!("  - {{ name: t{number}, steps: [{{ call: count, expect: 3 }}] }}\n")).collect();
-    let text = format!("server: {{ stdio: {{ command: [python3, {server:?}, {lock:?}] }} }}\ntests:\n{tests}");
-    check(&text, &["--jobs", "1"], 0, &["6 passed"]);
-    check(&text.replace("{ stdio", "{ era: legacy, stdio"), &["--jobs", "6"], 1, &["locked by another process", "use --jobs 1"]);
+    let suite = |options: &str, arguments: &str| {
+        format!("server: {{ {options}stdio: {{ command: [python3, {server:?}, {lock:?}{arguments}] }} }}\ntests:\n{tests}")
+    };
+    check(&suite("", ""), &["--jobs", "1"], 0, &["6 passed"]);
+    let expected = ["locked by another process", "use --jobs 1"];
+    check(&suite("era: legacy, ", ", --contended"), &["--jobs", "6"], 1, &expected);
 }
 
 #[test]

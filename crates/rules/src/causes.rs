@@ -243,6 +243,7 @@ pub(super) fn fold(results: &mut [RuleResult], conversations: &[ConversationView
     fold_crossed(results, conversations);
     fold_unreadable(results, conversations);
     fold_malformed(results, conversations);
+    fold_changed_state(results);
     let is_broken = |results: &[RuleResult], rule: &str| {
         results.iter().any(|result| result.rule == rule && matches!(result.judged, Judged::Broken { .. }))
     };
@@ -290,6 +291,22 @@ fn fold_crossed(results: &mut [RuleResult], conversations: &[ConversationView<'_
     };
     for result in results.iter_mut().filter(|result| result.rule != cause) {
         findings(result).filter(|finding| is_of_two(finding)).for_each(|finding| finding.cause = Some(cause.to_owned()));
+    }
+}
+
+/// The rules that tell that a tool which only reads changes what can be seen, and that another one changes it twice.
+const CHANGES: [&str; 2] = ["read-only-changes-nothing", "idempotent-changes-nothing-twice"];
+
+/// What a tool changes that only reads changes at any time: another tool cannot be blamed for it.
+fn fold_changed_state(results: &mut [RuleResult]) {
+    let [cause, follows] = CHANGES;
+    let what = |message: &str| Some(message.split_once(", but ")?.1.to_owned());
+    let reading = results.iter_mut().filter(|result| result.rule == cause).flat_map(findings);
+    let changed: BTreeSet<String> = reading.filter_map(|finding| what(&finding.message)).collect();
+    for finding in results.iter_mut().filter(|result| result.rule == follows).flat_map(findings) {
+        if what(&finding.message).is_some_and(|what| changed.contains(&what)) {
+            finding.cause = Some(cause.to_owned());
+        }
     }
 }
 

@@ -1,13 +1,21 @@
-"""A stdio server of which one process runs at a time: another one finds its database locked, and ends."""
+"""A stdio server of which one process runs at a time: another one finds its database locked, and ends.
+
+usage: alone.py LOCK [--contended]   with --contended, no tool answers before another process has found the lock taken
+"""
 
 import fcntl
 import json
+import os
 import sys
+import time
 
 lock = open(sys.argv[1], "w")
+refused = sys.argv[1] + ".refused"
+contended = "--contended" in sys.argv[2:]
 try:
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 except OSError:
+    open(refused, "w").close()
     sys.exit("Error: the database is locked by another process")
 
 REVISIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
@@ -36,6 +44,8 @@ def answer(method, params):
     if method == "tools/list" and "cursor" not in params:
         return {"tools": [TOOL]}
     if method == "tools/call" and params.get("name") == "count":
+        while contended and not os.path.exists(refused):
+            time.sleep(0.01)
         return {"content": [{"type": "text", "text": "3"}]}
     if method in ("tools/list", "tools/call"):
         raise ValueError(-32602, "no such tool or page")

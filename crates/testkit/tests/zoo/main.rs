@@ -79,6 +79,9 @@ fn the_correct_server_is_always_the_same() {
     }
 }
 
+/// How often a broken server may hide what is wrong with it.
+const LOOKS: usize = 3;
+
 #[test]
 fn every_animal_differs_from_the_correct_server() {
     let correct: BTreeMap<String, Record> =
@@ -99,12 +102,14 @@ fn every_animal_differs_from_the_correct_server() {
         for _ in 0..16 {
             scope.spawn(|| {
                 while let Some((broken_server, transport, era)) = places.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let seen = look(broken_server.name, transport, *era);
-                    // What is behind OAuth differs anyway; that it differs from what is rightly so is the point.
-                    let guarded = seen.iter().any(|line| line.contains("HTTP/1.1 401"));
-                    let differs =
-                        seen != correct[&format!("{:?}", (transport, era))] && !(guarded && seen == look("guarded", transport, *era));
-                    if !differs {
+                    let differs = || {
+                        let seen = look(broken_server.name, transport, *era);
+                        // What is behind OAuth differs anyway; that it differs from what is rightly so is the point.
+                        let guarded = seen.iter().any(|line| line.contains("HTTP/1.1 401"));
+                        seen != correct[&format!("{:?}", (transport, era))] && !(guarded && seen == look("guarded", transport, *era))
+                    };
+                    // What depends on who comes first, such as responses that go to another session, may not show at the first look.
+                    if !(0..LOOKS).any(|_| differs()) {
                         same.lock().unwrap().push(format!("{} over {transport}, {era:?}", broken_server.name));
                     }
                 }
