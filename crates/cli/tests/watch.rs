@@ -613,7 +613,8 @@ fn a_running_monitor_takes_over_a_changed_file_and_keeps_the_old_one_where_that_
     assert_eq!(pager.heard.lock().unwrap()[0]["target"], "dead");
     let incident = sent["incident"].as_str().unwrap();
     let desk = |arguments: &[&str]| run(folder.path(), &[&["watch"], arguments].concat());
-    assert_eq!(desk(&["ack", "watch.yaml", incident, "--by", "ann"]).stdout, format!("{incident}: acknowledged by ann\n"));
+    let taken = desk(&["ack", "watch.yaml", incident, "--by", "ann"]);
+    assert!(taken.stdout.starts_with(&format!("{incident}: acknowledged by ann: dead is down")), "{}", taken.stdout);
     assert_eq!(monitor.says("sent")["kind"], "acknowledge");
     assert_eq!(pager.heard.lock().unwrap()[1]["acknowledged_by"], "ann");
     let again = desk(&["ack", "watch.yaml", incident]);
@@ -737,4 +738,67 @@ fn a_saved_probe_is_judged_again_without_its_server() {
         let ran = run(folder.path(), &["probe", "--replay", "bad.json"]);
         assert!(ran.code == Some(2) && ran.stderr.contains(why), "{text}: {}", ran.stderr);
     }
+}
+
+/// Two targets that are down, each on a host of its own.
+const BOTH_DOWN: &str = "targets:
+  shop: { http: 'http://127.0.0.1:1/mcp', failures: 1 }
+  desk: { http: 'http://127.0.0.1:2/mcp', failures: 1 }
+";
+
+#[test]
+fn a_person_acknowledges_an_incident_by_what_they_have() {
+    let folder = folder_with(&[("watch.yaml", BOTH_DOWN)]);
+    assert_eq!(run(folder.path(), &["watch", "watch.yaml", "--once"]).code, Some(1));
+    let ack = |typed: &str| run(folder.path(), &["watch", "ack", "watch.yaml", typed, "--by", "ann"]);
+    let listed = run(folder.path(), &["watch", "incidents", "watch.yaml", "--json"]);
+    let listed: Value = serde_json::from_str(&listed.stdout).unwrap();
+    let id = |target: &str| {
+        let incidents = listed["incidents"].as_array().unwrap();
+        incidents.iter().find(|incident| incident["subject"] == target).unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let (shop, desk) = (id("shop"), id("desk"));
+    // Both were opened within seconds: their ids begin alike.
+    let ran = ack(&shop[..6]);
+    assert_eq!(ran.code, Some(2), "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stderr.contains(&shop) && ran.stderr.contains(&desk) && ran.stderr.contains("may be 2 incidents"), "{}", ran.stderr);
+    let ran = ack("shp");
+    assert!(ran.code == Some(2) && ran.stderr.contains("did you mean `shop`?"), "{}", ran.stderr);
+    let ran = ack("shop");
+    let is_done = |ran: &Ran, id: &str, name: &str| {
+        ran.code == Some(0) && ran.stdout.starts_with(&format!("{id}: acknowledged by ann: {name} is down"))
+    };
+    assert!(is_done(&ran, &shop, "shop"), "{}{}", ran.stdout, ran.stderr);
+    for again in ["shop", &shop] {
+        let ran = ack(again);
+        assert!(ran.code == Some(2) && ran.stderr.contains("is acknowledged already, by ann"), "{}", ran.stderr);
+    }
+    let ran = ack(&desk[..desk.len() - 1]);
+    assert!(is_done(&ran, &desk, "desk"), "{}{}", ran.stdout, ran.stderr);
+}
+
+#[test]
+fn a_route_with_hours_is_used_at_these_hours_only() {
+    let (day, night) = (Service::answering(202), Service::answering(202));
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    // The first of January 1970 was a Thursday. Three days from now is neither today nor tomorrow, whenever this is.
+    let days = since.as_secs() / 86_400;
+    let later = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"][usize::try_from((days + 6) % 7).unwrap()];
+    let channels = format!("channels: {{ day: {{ webhook: '{}' }}, night: {{ webhook: '{}' }} }}\n", day.url, night.url);
+    let closed = format!("{{ hours: {{ days: {later} }}, channels: day }}");
+    let folder = folder_with(&[("watch.yaml", &format!("{BOTH_DOWN}{channels}routes: [{closed}]\n"))]);
+    let once = || run(folder.path(), &["watch", "watch.yaml", "--once"]);
+    let checked = run(folder.path(), &["watch", "watch.yaml", "--check"]);
+    assert!(checked.stdout.contains(&format!("everything, {later} 00:00-24:00 (UTC): day")), "{}", checked.stdout);
+    assert!(checked.stderr.contains("only routes with `hours` match pages of `desk`, and of 1 more"), "{}", checked.stderr);
+    assert_eq!(once().code, Some(1));
+    assert_eq!((day.kinds(), night.kinds()), (Vec::<String>::new(), Vec::new()));
+    // What waits is told by the next route that is open.
+    std::fs::write(folder.path().join("watch.yaml"), format!("{BOTH_DOWN}{channels}routes: [{closed}, {{ channels: night }}]\n")).unwrap();
+    // What is owed is looked for every few seconds only.
+    let begun = std::time::Instant::now();
+    while night.kinds().len() < 2 && begun.elapsed() < std::time::Duration::from_secs(60) {
+        assert_eq!(once().code, Some(1));
+    }
+    assert_eq!((day.kinds().len(), night.kinds()), (0, vec!["trigger".to_owned(); 2]));
 }

@@ -2,6 +2,7 @@
 
 mod channel;
 mod dependency;
+mod hours;
 mod import;
 mod leaves;
 mod limits;
@@ -15,6 +16,7 @@ mod target;
 mod window;
 
 pub use dependency::Dependencies;
+pub use hours::Hours;
 pub use reader::{Loaded, config_schema, database_of, load};
 pub use status::{StatusPageSpec, StatusSpec, SubscriptionMail, SubscriptionsSpec};
 pub(crate) use suite::load_read_only;
@@ -23,6 +25,7 @@ pub use window::{When, Window};
 
 use crate::channel::Templates;
 use crate::incident::Severity;
+use crate::moment::Moment;
 use crate::push::Expectation;
 use crate::role::Role;
 use crate::seal::SealKey;
@@ -107,9 +110,16 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Who is told of an incident: the first route for this severity, and for one of these tags.
-    pub fn route(&self, severity: Severity, tags: &[String]) -> Option<&Route> {
-        self.routes.iter().find(|route| route.covers(severity, tags))
+    /// Who is told of an incident now: the first route for this severity, for one of these tags, and for this time.
+    pub fn route(&self, severity: Severity, tags: &[String], now: Moment) -> Option<&Route> {
+        self.routes.iter().find(|route| route.covers(severity, tags) && route.is_open(now))
+    }
+
+    /// The route that is used first, from now on, and when.
+    pub(crate) fn next_route(&self, severity: Severity, tags: &[String], now: Moment) -> Option<(&Route, Moment)> {
+        let covering = self.routes.iter().filter(|route| route.covers(severity, tags));
+        // Of those that begin at the same time, the first one.
+        covering.filter_map(|route| Some((route, route.opens(now)?))).min_by_key(|(_, opens)| *opens)
     }
 }
 
@@ -240,6 +250,8 @@ pub struct Route {
     pub severities: Vec<Severity>,
     /// Empty: all. Otherwise targets with one of these tags.
     pub tags: Vec<String>,
+    /// Empty: always. Otherwise it is used at these times only.
+    pub hours: Vec<Hours>,
     /// The first one is told; the next one if that did not work within two minutes.
     pub channels: Vec<String>,
     /// Until somebody acknowledges.
@@ -279,6 +291,15 @@ impl Route {
     pub(crate) fn covers(&self, severity: Severity, tags: &[String]) -> bool {
         let severe = self.severities.is_empty() || self.severities.contains(&severity);
         severe && (self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag)))
+    }
+
+    pub(crate) fn is_open(&self, now: Moment) -> bool {
+        self.hours.is_empty() || self.hours.iter().any(|hours| hours.is_open(now))
+    }
+
+    /// When it is used next; now if it is open.
+    fn opens(&self, now: Moment) -> Option<Moment> {
+        if self.is_open(now) { Some(now) } else { self.hours.iter().filter_map(|hours| hours.next(now)).min() }
     }
 }
 

@@ -220,8 +220,14 @@ impl Notifier {
         let mut next: Option<Moment> = None;
         let planned = maintenance::announced(&mut *self.store.pool.acquire().await?, now).await?;
         for unanswered in self.store.unanswered().await? {
-            let route = config.route(unanswered.severity, &unanswered.tags);
-            let Some((route, every)) = route.and_then(|route| Some((route, route.remind_every?))) else { continue };
+            // At other times somebody else is reminded, or nobody.
+            let next_route = config.next_route(unanswered.severity, &unanswered.tags, now);
+            let Some((route, opens)) = next_route else { continue };
+            if opens > now {
+                next = Some(next.map_or(opens, |next| next.min(opens)));
+                continue;
+            }
+            let Some(every) = route.remind_every else { continue };
             let due = unanswered.told + every;
             let is_quiet = self.is_quiet(&config, &planned, &unanswered, now).await?;
             if due > now || is_quiet {
@@ -245,7 +251,11 @@ impl Notifier {
         let mut next: Option<Moment> = None;
         let planned = maintenance::announced(&mut *self.store.pool.acquire().await?, now).await?;
         for unanswered in self.store.unacknowledged().await? {
-            let Some(route) = config.route(unanswered.severity, &unanswered.tags) else { continue };
+            let Some((route, opens)) = config.next_route(unanswered.severity, &unanswered.tags, now) else { continue };
+            if opens > now {
+                next = Some(next.map_or(opens, |next| next.min(opens)));
+                continue;
+            }
             if self.is_quiet(&config, &planned, &unanswered, now).await? {
                 next = Some(next.map_or(now + LOOK_AGAIN, |next| next.min(now + LOOK_AGAIN)));
                 continue;

@@ -4,6 +4,7 @@
 mod alert;
 mod log;
 mod look;
+mod meant;
 mod operations;
 mod reading;
 mod serve;

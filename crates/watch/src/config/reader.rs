@@ -454,13 +454,26 @@ fn warn(reader: &mut Reader<'_>, draft: &ConfigDraft, tree: &Node, targets: &BTr
 /// A target whose failures no route takes. Who writes an empty list of routes means it.
 fn warn_of_gaps(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTreeMap<String, TargetSpec>, routes: &[Route]) {
     let Some(node) = draft.routes.as_ref().filter(|_| !routes.is_empty()) else { return };
-    let is_missed = |target: &&TargetSpec| !routes.iter().any(|route| route.covers(incident::Severity::Page, &target.tags));
-    let missed: Vec<&str> = targets.values().filter(is_missed).map(|target| target.name.as_str()).collect();
+    let covering = |target: &TargetSpec| routes.iter().filter(|route| route.covers(incident::Severity::Page, &target.tags)).collect();
+    let (mut missed, mut at_times) = (Vec::new(), Vec::new());
+    for target in targets.values() {
+        let covering: Vec<&Route> = covering(target);
+        if covering.is_empty() {
+            missed.push(target.name.as_str());
+        } else if covering.iter().all(|route| !route.hours.is_empty()) {
+            at_times.push(target.name.as_str());
+        }
+    }
+    let others = |names: &[&str]| if names.len() > 1 { format!(", and of {} more", names.len() - 1) } else { String::new() };
     if let Some(first) = missed.first() {
-        let others = if missed.len() > 1 { format!(", and of {} more", missed.len() - 1) } else { String::new() };
-        let warning =
-            Diagnostic::warning("nobody-told", format!("no route matches pages of `{first}`{others}: no alert is sent when it fails"));
+        let message = format!("no route matches pages of `{first}`{}: no alert is sent when it fails", others(&missed));
+        let warning = Diagnostic::warning("nobody-told", message);
         reader.report(warning.hint("end `routes` with a route without `severities` and `tags`"), node.span);
+    }
+    if let Some(first) = at_times.first() {
+        let message = format!("only routes with `hours` match pages of `{first}`{}: at other times alerts wait", others(&at_times));
+        let warning = Diagnostic::warning("told-later", message);
+        reader.report(warning.hint("end `routes` with a route without `hours`, unless that is intended"), node.span);
     }
 }
 

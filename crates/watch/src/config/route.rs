@@ -1,5 +1,6 @@
 //! Reads `routes:`: who is told of what.
 
+use super::hours::{HOURS, read_hours};
 use super::leaves::{choose, optional, read_at_least, read_at_most, read_count, read_items, read_texts, required};
 use super::{Route, Step};
 use crate::incident::Severity;
@@ -27,6 +28,10 @@ pub(super) static ROUTE: Object<RouteDraft> = Object {
         }),
         optional("tags", "for targets with one of these tags only", Shape::TextOrTexts, |reader, node, draft| {
             draft.route.tags = read_texts(reader, node)?;
+            Ok(())
+        }),
+        optional("hours", "at these times only; default: always", Shape::ObjectOrList(&HOURS), |reader, node, draft| {
+            draft.route.hours = read_hours(reader, node)?;
             Ok(())
         }),
         required(

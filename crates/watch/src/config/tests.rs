@@ -156,12 +156,12 @@ fn no_place_that_is_shown_tells_a_secret() {
 #[test]
 fn the_first_route_that_fits_is_taken_and_without_routes_all_channels_in_their_order() {
     let config = read(WHOLE.split("import:").next().unwrap()).unwrap().config;
-    assert!(config.route(Severity::Page, &[]).is_none());
+    assert!(config.route(Severity::Page, &[], Moment(0)).is_none());
     let text = "channels: { z: { slack: 'env:SLACK_URL' }, a: { slack: 'env:SLACK_URL' } }\n";
     let check = |routes: &str, severity: Severity, tags: &[&str], expected: Option<&[&str]>| {
         let config = read(&format!("{text}{routes}")).unwrap().config;
         let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
-        let found = config.route(severity, &tags).map(|route| route.channels.iter().map(String::as_str).collect::<Vec<_>>());
+        let found = config.route(severity, &tags, Moment(0)).map(|route| route.channels.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(found.as_deref(), expected, "{routes}");
     };
     check("", Severity::Notify, &[], Some(&["z", "a"]));
@@ -205,7 +205,19 @@ fn the_examples_of_the_guide_are_read_and_it_names_every_key() {
         }
     }
     let schema = config_schema();
-    let own = ["a target", "a configuration", "`defaults`", "a route", "a step", "`flapping`", "`login`", "a user", "`proxy`", "a channel"];
+    let own = [
+        "a target",
+        "a configuration",
+        "`defaults`",
+        "a route",
+        "a step",
+        "`flapping`",
+        "`login`",
+        "a user",
+        "`proxy`",
+        "a channel",
+        "hours",
+    ];
     let keys = |object: &Value| object["properties"].as_object().map(|keys| keys.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
     let mut all = keys(&schema);
     for name in own {

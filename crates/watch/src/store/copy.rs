@@ -1,7 +1,7 @@
 //! Copies between the real database and one in memory that stands in for it: what is needed to go on there, and what was found out
 //! meanwhile back again.
 
-use super::incidents::unread;
+use super::incidents::{overtaken, unread};
 use super::values::Values;
 use super::{Dialect, Store, StoreFailure};
 use crate::moment::{DAY, FIVE_MINUTES, Moment, millis};
@@ -321,7 +321,10 @@ impl Store {
             sqlx::query(anew).bind(first).bind(now.0).execute(&mut *transaction).await?;
         }
         match knows_states {
-            true => write_states(&mut transaction, &memory.pool).await?,
+            true => {
+                write_states(&mut transaction, &memory.pool).await?;
+                overtaken::settle(&mut transaction, &memory.pool, now).await?;
+            }
             false => unread::take_over(&mut transaction, &memory.pool, now).await?,
         }
         // What ended in memory has to end before something of its kind that began there can be open.
@@ -346,6 +349,7 @@ impl Store {
         end_doubles(&mut transaction, &incidents, now).await?;
         let events = EVENT.read(&memory.pool, all).await?;
         write_events(&mut transaction, &events).await?;
+        overtaken::end_removed(&mut transaction, now).await?;
         Ok(transaction.commit().await?)
     }
 }
@@ -398,7 +402,8 @@ async fn end_doubles(transaction: &mut Transaction<'_, Any>, incidents: &[AnyRow
         let dialect = Dialect::of(transaction);
         // It may not be open beside the other one.
         let statement = "INSERT INTO incident (id, subject, class, severity, title, detail, since, opened, resolved) \
-             SELECT v.column1, v.column2, v.column3, v.column4, v.column5, v.column6, v.column7, v.column8, v.column8 FROM (VALUES {}) AS v";
+             SELECT v.column1, v.column2, v.column3, v.column4, v.column5 || ' (alerted twice: the other alert stays open)', v.column6, \
+             v.column7, v.column8, v.column8 FROM (VALUES {}) AS v";
         INCIDENT.values(dialect, &[row], 8)?.query(statement).execute(&mut **transaction).await?;
         let end = "INSERT INTO outbox (id, incident, kind, route, created, due) \
              SELECT id || '-end', incident, 'resolve', route, $1, $1 FROM outbox WHERE incident = $2 AND kind = 'trigger'";

@@ -9,6 +9,7 @@
 mod dependency;
 mod drift;
 mod group;
+pub(super) mod overtaken;
 mod storm;
 pub(super) mod unread;
 
@@ -24,8 +25,8 @@ use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
 use std::sync::Mutex;
 use std::time::Duration;
-use storm::Others;
 pub use storm::end_storms;
+use storm::{Others, Seen};
 use uuid::ContextV7;
 
 /// What came of the results of one target: its new state, and what follows.
@@ -50,6 +51,7 @@ struct IncidentContext<'a> {
     now: Moment,
     ids: Mutex<ContextV7>,
     planned: Vec<Planned>,
+    seen: Seen,
 }
 
 /// An incident that nobody was told of.
@@ -64,6 +66,7 @@ struct UnsentIncident<'a> {
 }
 
 /// What is known of a target besides its state.
+#[derive(Clone)]
 struct Subject {
     host: String,
     tags: Vec<String>,
@@ -77,7 +80,7 @@ struct Subject {
 /// # Errors
 /// The database refused.
 pub async fn apply(transaction: &mut Transaction<'_, Any>, config: &Config, turns: &mut [Turn], now: Moment) -> Result<(), sqlx::Error> {
-    let mut context = IncidentContext { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
+    let mut context = IncidentContext { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new(), seen: Seen::default() };
     if turns.iter().any(|turn| turn.effects.iter().any(is_followed)) {
         context.planned = maintenance::announced(transaction, now).await?;
     }
@@ -172,7 +175,16 @@ impl IncidentContext<'_> {
                 let evidence = turn.evidence.as_deref();
                 let opening = Opening { subject: &turn.target, class, severity, title, detail, since, parent, evidence };
                 if let Some(incident) = self.open(transaction, &opening).await? {
-                    if opening.parent.is_some() || self.route(severity, &subject.tags).is_none() {
+                    if opening.parent.is_some() {
+                        return Ok(());
+                    }
+                    if self.route(severity, &subject.tags).is_none() {
+                        if let Some((_, opens)) =
+                            self.config.next_route(severity, &subject.tags, self.now).filter(|(_, opens)| *opens > self.now)
+                        {
+                            let text = format!("alerts wait until {opens}, when the hours of a route begin");
+                            self.note(transaction, &incident, "suppressed", &text).await?;
+                        }
                         return Ok(());
                     }
                     if subject.is_quiet {
@@ -191,11 +203,18 @@ impl IncidentContext<'_> {
                 if let Some(row) = query.fetch_optional(&mut **transaction).await? {
                     let incident: String = row.try_get("id")?;
                     self.note(transaction, &incident, "escalated", title).await?;
-                    let Some(route) = self.route(*severity, &subject.tags).filter(|_| !subject.is_quiet) else { return Ok(()) };
+                    if subject.is_quiet {
+                        return Ok(());
+                    }
+                    // Who was told is told of this as soon as a route is open again.
+                    let Some((route, opens)) = self.config.next_route(*severity, &subject.tags, self.now) else { return Ok(()) };
+                    if route.channels.is_empty() {
+                        return Ok(());
+                    }
                     if let Some(parent) = row.try_get::<Option<String>, _>("parent")? {
                         group::changed(transaction, self, &parent, &incident, *severity).await?;
                     } else if self.was_told(transaction, &incident).await? {
-                        self.send(transaction, &incident, "update", &route).await?;
+                        self.send_after(transaction, &incident, "update", &in_json(&route.channels), opens.since(self.now)).await?;
                     } else {
                         let (since, opened) = (Moment(row.try_get("since")?), Moment(row.try_get("opened")?));
                         let unsent =
@@ -219,7 +238,7 @@ impl IncidentContext<'_> {
         unsent: &UnsentIncident<'_>,
         subject: &Subject,
     ) -> Result<bool, sqlx::Error> {
-        let Some(route) = self.config.route(unsent.severity, &subject.tags).filter(|route| !route.channels.is_empty()) else {
+        let Some(route) = self.config.route(unsent.severity, &subject.tags, self.now).filter(|route| !route.channels.is_empty()) else {
             return Ok(false);
         };
         match dependency::of(transaction, self, unsent).await? {
@@ -334,9 +353,9 @@ impl IncidentContext<'_> {
         note(transaction, incident, self.now, kind, text).await
     }
 
-    /// Whom to tell, as the outbox keeps it.
+    /// Whom to tell now, as the outbox keeps it.
     fn route(&self, severity: Severity, tags: &[String]) -> Option<String> {
-        let route = self.config.route(severity, tags)?;
+        let route = self.config.route(severity, tags, self.now)?;
         (!route.channels.is_empty()).then(|| in_json(&route.channels))
     }
 
@@ -356,7 +375,7 @@ pub(super) async fn end_all(transaction: &mut Transaction<'_, Any>, subject: &st
     let classes: Vec<String> = query.bind(subject).fetch_all(&mut **transaction).await?;
     // The end goes the way that the begin has gone, whatever routes there are.
     let config = Config::default();
-    let context = IncidentContext { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
+    let context = IncidentContext { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new(), seen: Seen::default() };
     for class in classes.iter().filter_map(|class| Class::of_word(class)) {
         context.resolve(transaction, subject, class, reason).await?;
     }
@@ -375,15 +394,15 @@ pub(super) async fn note(
     sqlx::query(statement).bind(incident).bind(now.0).bind(kind).bind(text).execute(&mut **transaction).await.map(drop)
 }
 
-/// Writes the pages that were held back, for what is still open, no longer under maintenance or muted, and explained by nothing else
-/// any more. Many that failed meanwhile and share a host, or a place that they are probed from, are one storm and one page here, too.
+/// Writes the pages that were held back, for what is still open, no longer under maintenance or muted, within the hours of a route, and
+/// explained by nothing else any more. Many that failed meanwhile and share a host, or a place that they are probed from, are one storm and one page here, too.
 /// True if there were any.
 ///
 /// # Errors
 /// The database refused.
 pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> Result<bool, sqlx::Error> {
     let mut transaction = store.begin().await?;
-    let mut context = IncidentContext { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
+    let mut context = IncidentContext { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new(), seen: Seen::default() };
     // Of what is a part of a storm or of a group nobody is told as long as that is open.
     let statement = "SELECT incident.id, incident.subject, incident.class, incident.severity, incident.since, incident.opened, \
                      incident.parent, whole.class AS whole_class, whole.subject AS whole_subject, whole.resolved AS whole_resolved, \
@@ -394,11 +413,15 @@ pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> R
                      AND (whole.id IS NULL OR whole.resolved IS NOT NULL OR whole.class NOT IN ('storm', 'group')) \
                      AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.incident = incident.id) ORDER BY incident.id";
     let owed = sqlx::query(statement).fetch_all(&mut *transaction).await?;
-    if owed.is_empty() {
+    let storms = storm::untold(&mut transaction).await?;
+    if owed.is_empty() && storms.is_empty() {
         return Ok(false);
     }
     context.planned = maintenance::announced(&mut transaction, now).await?;
     let mut is_any = false;
+    for storm in &storms {
+        is_any |= storm::tell(&mut transaction, &context, storm).await?;
+    }
     for row in owed {
         let name: String = row.try_get("subject")?;
         let subject = context.read_subject(&name, &row)?;
@@ -488,7 +511,7 @@ pub async fn acknowledge(store: &Store, incident: &str, who: &str, now: Moment) 
     let mut transaction = store.begin().await?;
     // Its end goes the way that its begin has gone.
     let config = Config::default();
-    let context = IncidentContext { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
+    let context = IncidentContext { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new(), seen: Seen::default() };
     let statement = "UPDATE incident SET acknowledged = $1, acknowledged_by = $2 \
                      WHERE id = $3 AND acknowledged IS NULL AND resolved IS NULL RETURNING subject, class";
     let query = sqlx::query(statement).bind(now.0).bind(who).bind(incident);

@@ -20,6 +20,8 @@ const LATEST: Duration = Duration::from_secs(200);
 const SOON: Duration = Duration::from_secs(30);
 /// What begins so long after a storm may still be a part of it.
 const STORM: Duration = Duration::from_secs(300);
+/// That may stand in for one database.
+const PROCESSES: usize = 2;
 /// So many that fail at once are a storm.
 const MANY: usize = 5;
 
@@ -27,13 +29,14 @@ pub(crate) const RULES: &str = "\
 - *lost*: a server was down for 30 s, not counting the time from a fault of the monitor or of its database to its recovery (and to the end of \
 leases, where a process of several died), or for 100 s in which any process ran; and neither a page of its own nor a storm that it \
 is a part of ever reached a receiver. Half of the outages end only when somebody was told, or long after somebody should have been.
-- *phantom*: a page about a server that was not down, a second page about the same outage, or a storm while fewer than five were down. \
+- *phantom*: a page about a server that was not down, a second page about the same outage, a second storm of the same targets within 30 s, or a storm while fewer than five were down. \
 Several processes that stand in for one Postgres tell people each on its own (as the guide says): counted apart.
 - *early*: a page about a server that was down for less than 10 s. A clock that is set forward between two looks makes the next one due at \
 once, so that three failures are closer together than 15 s.
 - *blind*: a page that nothing is known of a server. It is right after a fault of the monitor or of its database, else it is a phantom.
 - *order*: an end before its begin, a begin after its end, or a second begin of the same incident as another message.
-- *end lost*: an incident that nobody was told the end of, though its server worked; *end false*: the end of an outage that went on.
+- *end lost*: an incident that nobody was told the end of, though its server worked; *end false*: the end of an outage that went on, of \
+which no other page was open.
 - *unseen*: the longest time without any new result in the database in which `/healthz` still answered 200 and the heartbeat went on.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,9 +150,30 @@ pub(crate) fn judge(record: &Record) -> Judged {
     for (id, story) in &stories {
         let Some(begin) = story.begin else { continue };
         match story.class {
-            "availability" | "flapping" => explain(record, (id, story), begin, &mut told, &mut judged),
+            "availability" | "flapping" => {
+                let goes_on = |end: Duration| {
+                    let others = stories.iter().filter(|(other, _)| *other != id);
+                    let mut others = others.filter(|(_, other)| (other.class, other.target) == (story.class, story.target));
+                    others.any(|(_, other)| other.begin.is_some_and(|begin| begin <= end) && other.end.is_none_or(|other| other > end))
+                };
+                // The end of one of two pages about the same outage is no end of it.
+                let ends = story.end.filter(|end| !goes_on(*end));
+                explain(record, (id, story), begin, ends, &mut told, &mut judged);
+            }
             "blind" if hindered(record, begin, SOON * 2) => judged.blind += 1,
-            "storm" => weigh_storm(record, (id, story), begin, &mut judged),
+            "storm" => {
+                weigh_storm(record, (id, story), begin, &mut judged);
+                let is_earlier = |(other, told): &(&&str, &Story<'_>)| {
+                    let since = told.begin.filter(|since| (*since, **other) < (begin, *id));
+                    told.class == "storm" && told.target == story.target && since.is_some_and(|since| begin <= since + SOON)
+                };
+                match stories.iter().filter(is_earlier).count() {
+                    0 => {}
+                    // Each process may tell of it on its own.
+                    1..PROCESSES if without_database(record, begin.saturating_sub(SOON), begin) => judged.told_by_several += 1,
+                    _ => judged.phantom.push(format!("told again: storm {} at {:.1} s ({id})", story.target, begin.as_secs_f64())),
+                }
+            }
             // Whoever is slow is slow for a reason of ours.
             "latency" => {}
             class => judged.phantom.push(format!("{class} of {} at {:.1} s ({id})", story.target, begin.as_secs_f64())),
@@ -237,7 +261,14 @@ fn stories<'a>(record: &'a Record, judged: &mut Judged) -> BTreeMap<&'a str, Sto
 }
 
 /// Finds the outage that a page is about.
-fn explain(record: &Record, (id, story): (&str, &Story<'_>), begin: Duration, told: &mut BTreeMap<usize, Duration>, judged: &mut Judged) {
+fn explain(
+    record: &Record,
+    (id, story): (&str, &Story<'_>),
+    begin: Duration,
+    ends: Option<Duration>,
+    told: &mut BTreeMap<usize, Duration>,
+    judged: &mut Judged,
+) {
     let is_about = |outage: &Outage| {
         let late = if outage.length() < SHORTEST { SOON } else { LATEST };
         outage.target == story.target && outage.began <= begin && begin <= outage.ended + late
@@ -257,7 +288,7 @@ fn explain(record: &Record, (id, story): (&str, &Story<'_>), begin: Duration, to
     if outage.length() < SHORTEST {
         judged.early.push(format!("{}; {}", place(), describe(outage)));
     }
-    if let Some(end) = story.end.filter(|_| story.class == "availability")
+    if let Some(end) = ends.filter(|_| story.class == "availability")
         && end < outage.ended
         && record.removed.get(story.target).is_none_or(|removed| *removed > end)
     {

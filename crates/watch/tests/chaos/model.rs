@@ -65,6 +65,8 @@ fn judges() -> Result<(), Failed> {
     let two = [told[0], (21, "trigger j availability a"), (50, "resolve i availability a"), (50, "resolve j availability a")];
     check("told twice", &[outage("a", 0, 40)], &two, &[], [0, 1, 0, 0, 0, 0, 0, 0])?;
     check("without a database", &[outage("a", 0, 60)], &two, &[halt(5, 8, true)], [0, 0, 0, 0, 0, 1, 1, 0])?;
+    let double = [told[0], (21, "trigger j availability a"), (30, "resolve i availability a"), (65, "resolve j availability a")];
+    check("one of two pages ends", &[outage("a", 0, 60)], &double, &[halt(5, 8, true)], [0, 0, 0, 0, 0, 0, 1, 0])?;
     let blind = [(60, "trigger i blind a"), (70, "resolve i blind a")];
     check("blind", &[], &blind, &[halt(0, 40, false)], [0, 0, 0, 0, 0, 0, 0, 1])?;
     check("not blind", &[], &blind, &[], [0, 1, 0, 0, 0, 0, 0, 0])?;
@@ -76,6 +78,9 @@ fn weighs_storms() -> Result<(), Failed> {
     let all: Vec<Outage> = ["a", "b", "c", "d", "e"].map(|name| Outage { reach: Reach::Host, ..outage(name, 0, 40) }).into();
     let storm = [(20, "trigger i storm host"), (50, "resolve i storm host")];
     check("a storm tells of its parts", &all, &storm, &[], [0; 8])?;
+    let again = [storm[0], (21, "trigger j storm host"), storm[1], (50, "resolve j storm host")];
+    check("a storm told again", &all, &again, &[], [0, 1, 0, 0, 0, 0, 0, 0])?;
+    check("by another process", &all, &again, &[halt(5, 8, true)], [0, 0, 0, 0, 0, 0, 1, 0])?;
     check("a storm of four", &all[..4], &storm, &[], [0, 1, 0, 0, 0, 0, 0, 0])?;
     let late = [all.as_slice(), &[outage("f", 60, 120)]].concat();
     check("what began after a storm", &late, &storm, &[], [1, 0, 0, 0, 0, 0, 0, 0])?;

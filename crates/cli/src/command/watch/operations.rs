@@ -1,7 +1,7 @@
 //! What people tell the monitor from the command line: that a deploy is under way, that they take care of an incident, that they want
 //! to hear nothing of a target. Writes rows; the monitor that runs sees them there.
 
-use super::{of_store, reading};
+use super::{meant, of_store, reading};
 use crate::conversation;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -89,7 +89,7 @@ pub(crate) struct SilenceArguments {
 pub(crate) struct UnsilenceArguments {
     /// The configuration, a YAML file
     config: PathBuf,
-    /// The id of the silence, as listed by `mcproof watch silences`
+    /// The id of the silence or its start, as listed by `mcproof watch silences`
     silence: String,
     #[command(flatten)]
     kept: DatabaseArgs,
@@ -97,11 +97,13 @@ pub(crate) struct UnsilenceArguments {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  mcproof watch ack watch.yaml 0197… --by ann")]
+  mcproof watch ack watch.yaml shop
+  mcproof watch ack watch.yaml 01974c1e --by ann")]
 pub(crate) struct AckArguments {
     /// The configuration, a YAML file
     config: PathBuf,
-    /// The id of the incident, as shown in messages and on the dashboard
+    /// The target that has the incident, or the id of the incident or its start
+    #[arg(value_name = "TARGET|INCIDENT")]
     incident: String,
     /// Who acknowledges it [default: $USER]
     #[arg(long, value_name = "NAME")]
@@ -155,17 +157,16 @@ pub(super) fn acknowledge(arguments: &AckArguments) -> Result<Exit, Failure> {
     let AckArguments { config, incident, by, kept } = arguments;
     let who = by.clone().unwrap_or_else(user);
     with_store(config, kept, async |store, now| {
+        let found = meant::incident(store, incident).await?;
         let deed = if by.is_some() { format!("acknowledge as {who}") } else { "acknowledge".to_owned() };
-        write_down(store, &deed, incident, now).await?;
-        match incidents::acknowledge(store, incident, &who, now).await.map_err(|failure| of_store(&failure))? {
+        write_down(store, &deed, &found.id, now).await?;
+        match incidents::acknowledge(store, &found.id, &who, now).await.map_err(|failure| of_store(&failure))? {
             true => {
-                output::show(&format!("{}: acknowledged by {}\n", escape(incident), escape(&who)))?;
+                output::show(&format!("{}: acknowledged by {}: {}\n", found.id, escape(&who), escape(&found.title)))?;
                 Ok(Exit::Passed)
             }
-            false => {
-                let failure = Failure::bad_input("no-such-incident", format!("there is no open, unacknowledged incident `{incident}`"));
-                Err(failure.hint("it may be resolved or acknowledged already: `mcproof watch incidents` lists open incidents"))
-            }
+            // It was open a moment ago.
+            false => Err(meant::none(incident, &[])),
         }
     })
 }
@@ -194,10 +195,11 @@ pub(super) fn silence(arguments: &SilenceArguments) -> Result<Exit, Failure> {
 pub(super) fn unsilence(arguments: &UnsilenceArguments) -> Result<Exit, Failure> {
     let UnsilenceArguments { config, silence, kept } = arguments;
     with_store(config, kept, async |store, now| {
-        write_down(store, "end a silence", silence, now).await?;
-        match store.end_silence(silence, now).await.map_err(|failure| of_store(&failure))? {
+        let found = meant::silence(store, silence, now).await?;
+        write_down(store, "end a silence", &found, now).await?;
+        match store.end_silence(&found, now).await.map_err(|failure| of_store(&failure))? {
             true => {
-                output::show(&format!("{}: ended\n", escape(silence)))?;
+                output::show(&format!("{}: ended\n", escape(&found)))?;
                 Ok(Exit::Passed)
             }
             false => {

@@ -63,6 +63,7 @@ pub(super) fn json(config: &Config) -> String {
         json!({
             "severities": route.severities,
             "tags": route.tags,
+            "hours": route.hours.iter().map(ToString::to_string).collect::<Vec<String>>(),
             "channels": route.channels,
             "remind_every_ms": route.remind_every.map(millis),
             "escalate": route.escalate.iter().map(|step| json!({ "after_ms": millis(step.after), "channels": step.channels })).collect::<Vec<Value>>(),
@@ -173,7 +174,9 @@ fn way(route: &Route) -> String {
         route.escalate.iter().map(|step| format!(", after {} {}", typed(step.after), step.channels.join(", then "))).collect();
     let again = if route.repeat > 0 { format!(", {} times more", route.repeat) } else { String::new() };
     let grouped = if route.group_by.is_empty() { String::new() } else { format!(", grouped by {}", route.group_by.join(", ")) };
-    format!("{severities}{tags}: {}{grouped}{reminded}{steps}{again}", route.channels.join(", then "))
+    let hours: Vec<String> = route.hours.iter().map(ToString::to_string).collect();
+    let at = if hours.is_empty() { String::new() } else { format!(", {}", hours.join(" and ")) };
+    format!("{severities}{tags}{at}: {}{grouped}{reminded}{steps}{again}", route.channels.join(", then "))
 }
 
 fn when(when: &When) -> String {

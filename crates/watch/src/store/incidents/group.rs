@@ -1,6 +1,7 @@
 //! Targets that share a tag by which their route groups them are told together: the first one opens an incident of the group, whose
 //! page waits a little for others, and whoever comes later updates it. Those of the single targets are its parts.
 
+use super::storm::Seen;
 use super::{IncidentContext, Opening, UnsentIncident, in_json};
 use crate::config::{Config, Route};
 use crate::incident::{Class, Detail, Severity};
@@ -90,7 +91,7 @@ pub async fn end_empty_groups(store: &Store, config: &Config, now: Moment) -> Re
         return Ok(false);
     }
     let mut transaction = store.begin().await?;
-    let context = IncidentContext { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
+    let context = IncidentContext { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new(), seen: Seen::default() };
     for group in &empty {
         // Something may have joined it meanwhile; what joins it right now is told on its own.
         if parts_of(&mut transaction, group).await?.is_empty() {
@@ -121,7 +122,7 @@ pub(super) async fn changed(
     // Who is told of it may be somebody else now: then it is told on its own.
     let Some(route) = context
         .config
-        .route(severity, &detail.tags)
+        .route(severity, &detail.tags, context.now)
         .filter(|route| first_of(&channels).as_deref() == route.channels.first().map(String::as_str))
     else {
         let query = sqlx::query("UPDATE incident SET parent = NULL WHERE id = $1").bind(part);

@@ -9,8 +9,8 @@ use crate::moment::{Moment, millis};
 use crate::store::Store;
 use crate::store::values::Values;
 use sqlx::{Any, Row as _, Transaction};
-use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use uuid::ContextV7;
 
@@ -62,20 +62,20 @@ pub(super) async fn of(
         Others::SeenSince => (context.now, context.now - RECENT),
         Others::Known => (Moment(0), Moment(0)),
     };
-    // What is not seen any more has begun when that was noticed.
-    let since = if class == Class::Blind { context.now } else { failure.since };
+    // What is not seen any more has begun when that was noticed; so has what was seen before the clock was set back.
+    let since = if class == Class::Blind { context.now } else { failure.since.min(context.now) };
     let places = [Place::Host(&subject.host), Place::Region(region)];
     for place in places {
         let Some((storm, opened)) = open_storm(transaction, &place.subject()).await? else { continue };
-        let failing = failing(transaction, context, place, states, opened).await?;
+        let wave = failing(transaction, context, place, states, opened).await?;
         let is_part = since <= opened + subject.every.max(WITHIN);
-        if is_part && is_storm(transaction, context, place, &failing, working_since).await? {
+        if is_part && is_storm(transaction, context, place, &wave, working_since).await? {
             tell_routes(transaction, context, &storm, std::slice::from_ref(&subject.tags)).await?;
             return Ok(Some(storm));
         }
     }
     for place in places {
-        let mut failing = failing(transaction, context, place, states, began).await?;
+        let mut wave = failing(transaction, context, place, states, began).await?;
         let open = open_storm(transaction, &place.subject()).await?;
         let is_earlier = |opened: Moment| since > opened + subject.every.max(WITHIN);
         let older = open.as_ref().filter(|(_, opened)| is_earlier(*opened)).map(|(storm, _)| storm.as_str());
@@ -84,11 +84,13 @@ pub(super) async fn of(
             None => Vec::new(),
         };
         // What is known to fail since then is no part of another wave.
-        failing.retain(|(name, _)| parts.iter().all(|(part, _)| part != name));
-        if !is_storm(transaction, context, place, &failing, working_since).await? {
+        if !parts.is_empty() {
+            wave = Arc::new(wave.without(&parts));
+        }
+        if !is_storm(transaction, context, place, &wave, working_since).await? {
             continue;
         }
-        let mut tags: Vec<Vec<String>> = failing.iter().map(|(_, subject)| subject.tags.clone()).collect();
+        let mut tags: Vec<Vec<String>> = wave.targets.iter().map(|(_, subject)| subject.tags.clone()).collect();
         if let (Some((storm, _)), None) = (&open, older) {
             tell_routes(transaction, context, storm, &tags).await?;
             return Ok(Some(storm.clone()));
@@ -99,8 +101,8 @@ pub(super) async fn of(
                 .await?;
             tags.extend(parts.iter().map(|(_, subject)| subject.tags.clone()));
         }
-        let (count, hosts) = (failing.len(), hosts(&failing));
-        let members: Vec<String> = failing.into_iter().map(|(name, _)| name).take(MOST_NAMES).collect();
+        let (count, hosts) = (wave.targets.len(), wave.hosts);
+        let members: Vec<String> = wave.targets.iter().map(|(name, _)| name.clone()).take(MOST_NAMES).collect();
         let what = if class == Class::Blind { "are not seen any more" } else { "fail at once" };
         let (title, hint) = match place {
             Place::Host(host) => (format!("{count} targets on {host} {what}"), format!("check {host} before the single servers")),
@@ -129,6 +131,24 @@ pub(super) async fn of(
         }
     }
     Ok(None)
+}
+
+/// Storms of which nobody was told: they began outside the hours of their routes.
+pub(super) async fn untold(transaction: &mut Transaction<'_, Any>) -> Result<Vec<String>, sqlx::Error> {
+    let statement = "SELECT id FROM incident WHERE class = 'storm' AND resolved IS NULL AND acknowledged IS NULL \
+         AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.incident = incident.id) ORDER BY id";
+    sqlx::query_scalar(statement).fetch_all(&mut **transaction).await
+}
+
+/// Tells the routes that are open now. False if there are none.
+pub(super) async fn tell(transaction: &mut Transaction<'_, Any>, context: &IncidentContext<'_>, storm: &str) -> Result<bool, sqlx::Error> {
+    let parts = parts(transaction, context, storm).await?;
+    let tags: Vec<Vec<String>> = parts.into_iter().filter(|(_, subject)| !subject.is_quiet).map(|(_, subject)| subject.tags).collect();
+    if !tags.iter().any(|tags| context.route(SEVERITY, tags).is_some()) {
+        return Ok(false);
+    }
+    tell_routes(transaction, context, storm, &tags).await?;
+    Ok(true)
 }
 
 /// Of this storm, those that still fail.
@@ -169,8 +189,42 @@ async fn tell_routes(
     Ok(())
 }
 
-fn hosts(failing: &[(String, Subject)]) -> usize {
-    failing.iter().map(|(_, subject)| subject.host.as_str()).collect::<BTreeSet<_>>().len()
+/// Targets that fail at once.
+#[derive(Default)]
+struct Wave {
+    targets: Vec<(String, Subject)>,
+    hosts: usize,
+}
+
+impl Wave {
+    fn of(targets: Vec<(String, Subject)>) -> Self {
+        let hosts = targets.iter().map(|(_, subject)| subject.host.as_str()).collect::<BTreeSet<_>>().len();
+        Self { targets, hosts }
+    }
+
+    /// Those that are no part of what is known already.
+    fn without(&self, parts: &[(String, Subject)]) -> Self {
+        let parts: BTreeSet<&str> = parts.iter().map(|(name, _)| name.as_str()).collect();
+        Self::of(self.targets.iter().filter(|(name, _)| !parts.contains(name.as_str())).cloned().collect())
+    }
+}
+
+/// What was read of the other targets in one transaction, so that many that fail at once do not each read all of them. It stays what it
+/// is because states are written before anything follows from them.
+#[derive(Default)]
+pub(super) struct Seen(Mutex<OthersSeen>);
+
+#[derive(Default)]
+struct OthersSeen {
+    /// By the place, the states and the time.
+    failing: BTreeMap<(String, String, Moment), Arc<Wave>>,
+    working: BTreeMap<(String, Moment), i64>,
+}
+
+impl Seen {
+    fn lock(&self) -> MutexGuard<'_, OthersSeen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Whether so many fail, and more than work, that there is one reason for it.
@@ -178,12 +232,12 @@ async fn is_storm(
     transaction: &mut Transaction<'_, Any>,
     context: &IncidentContext<'_>,
     place: Place<'_>,
-    failing: &[(String, Subject)],
+    wave: &Wave,
     working_since: Moment,
 ) -> Result<bool, sqlx::Error> {
-    let is_wide = matches!(place, Place::Host(_)) || hosts(failing) > 1;
-    let count = i64::try_from(failing.len()).unwrap_or(i64::MAX);
-    Ok(count >= i64::from(context.config.storm) && is_wide && count > working(transaction, place, working_since).await?)
+    let is_wide = matches!(place, Place::Host(_)) || wave.hosts > 1;
+    let count = i64::try_from(wave.targets.len()).unwrap_or(i64::MAX);
+    Ok(count >= i64::from(context.config.storm) && is_wide && count > working(transaction, context, place, working_since).await?)
 }
 
 /// Ends storms of which only a few targets are left that were looked at since the others work again: those are told on their own.
@@ -200,7 +254,7 @@ pub async fn end_storms(store: &Store, config: &Config, now: Moment) -> Result<b
     }
     let mut transaction = store.begin().await?;
     let planned = maintenance::announced(&mut transaction, now).await?;
-    let context = IncidentContext { config, now, ids: Mutex::new(ContextV7::new()), planned };
+    let context = IncidentContext { config, now, ids: Mutex::new(ContextV7::new()), planned, seen: Seen::default() };
     let mut is_any = false;
     for (storm, opened) in &storms {
         let statement = "SELECT MAX(resolved) FROM incident WHERE parent = $1";
@@ -315,6 +369,22 @@ async fn failing(
     place: Place<'_>,
     states: &[&str],
     began: Moment,
+) -> Result<Arc<Wave>, sqlx::Error> {
+    let key = (place.subject(), states.join(" "), began);
+    if let Some(wave) = context.seen.lock().failing.get(&key) {
+        return Ok(Arc::clone(wave));
+    }
+    let wave = Arc::new(Wave::of(read_failing(transaction, context, place, states, began).await?));
+    context.seen.lock().failing.insert(key, Arc::clone(&wave));
+    Ok(wave)
+}
+
+async fn read_failing(
+    transaction: &mut Transaction<'_, Any>,
+    context: &IncidentContext<'_>,
+    place: Place<'_>,
+    states: &[&str],
+    began: Moment,
 ) -> Result<Vec<(String, Subject)>, sqlx::Error> {
     let states: Vec<String> = states.iter().map(|state| format!("'{state}'")).collect();
     let within = millis(WITHIN);
@@ -338,12 +408,24 @@ async fn failing(
 }
 
 /// How many worked when they were last looked at, and that was not before.
-async fn working(transaction: &mut Transaction<'_, Any>, place: Place<'_>, since: Moment) -> Result<i64, sqlx::Error> {
+async fn working(
+    transaction: &mut Transaction<'_, Any>,
+    context: &IncidentContext<'_>,
+    place: Place<'_>,
+    since: Moment,
+) -> Result<i64, sqlx::Error> {
+    let key = (place.subject(), since);
+    if let Some(count) = context.seen.lock().working.get(&key) {
+        return Ok(*count);
+    }
     let statement = format!(
         "SELECT count(*) FROM target WHERE availability IN ('ok', 'recovering') AND last_result >= $2 AND removed IS NULL AND {}",
         place.condition()
     );
-    sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(place.name()).bind(since.0).fetch_one(&mut **transaction).await
+    let query = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(place.name()).bind(since.0);
+    let count: i64 = query.fetch_one(&mut **transaction).await?;
+    context.seen.lock().working.insert(key, count);
+    Ok(count)
 }
 
 /// The time in which one failure is confirmed.
@@ -359,8 +441,8 @@ pub(super) async fn ask_neighbours(
 ) -> Result<(), sqlx::Error> {
     dependency::ask(transaction, context, &turn.target).await?;
     for (place, condition) in [(Place::Host(&subject.host), "host = $2"), (Place::Region(&turn.region), "host <> $2")] {
-        let failing = failing(transaction, context, place, &["suspect", "down"], context.now).await?;
-        if i64::try_from(failing.len()).is_ok_and(|count| count > i64::from(context.config.storm)) {
+        let wave = failing(transaction, context, place, &["suspect", "down"], context.now).await?;
+        if i64::try_from(wave.targets.len()).is_ok_and(|count| count > i64::from(context.config.storm)) {
             continue;
         }
         let statement = format!(

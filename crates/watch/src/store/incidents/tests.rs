@@ -62,6 +62,11 @@ impl World {
     }
 
     async fn see_announced(&mut self, target: &str, at: i64, announced: Option<&Announcement>, change: impl FnOnce(&mut Observation)) {
+        self.see_when(target, at, at, announced, change).await;
+    }
+
+    /// The clock may say another time when it is written.
+    async fn see_when(&mut self, target: &str, at: i64, now: i64, announced: Option<&Announcement>, change: impl FnOnce(&mut Observation)) {
         let mut observation = Observation {
             target: target.into(),
             slot: Moment(at),
@@ -83,11 +88,11 @@ impl World {
         change(&mut observation);
         let mut state = self.states.get(target).cloned().unwrap_or_default();
         let policy = Policy { every: Duration::from_secs(60), ..Policy::default() };
-        let effects = observe(&mut state, &policy, &observation, announced, Moment(at));
+        let effects = observe(&mut state, &policy, &observation, announced, Moment(now));
         let (last_slot, last_result) = (Some(Moment(at)), Some(Moment(at)));
         let mut turns = [Turn { target: target.into(), region: "here".into(), state, effects, last_slot, last_result, evidence: None }];
         let mut transaction = self.store.pool.begin_with("BEGIN IMMEDIATE").await.unwrap();
-        apply(&mut transaction, &self.config, &mut turns, Moment(at)).await.unwrap();
+        apply(&mut transaction, &self.config, &mut turns, Moment(now)).await.unwrap();
         transaction.commit().await.unwrap();
         let [turn] = turns;
         self.states.insert(target.into(), turn.state);
@@ -639,6 +644,91 @@ async fn a_storm_that_was_told_anew_takes_the_parts_of_the_older_one() {
     }
     assert_eq!(world.outbox().await[3..], [r#"resolve host:a:1 storm ["pager","mail"]"#]);
     assert!(world.texts(INCIDENTS).await.iter().all(|incident| !incident.ends_with(" open")));
+}
+
+#[tokio::test]
+async fn a_storm_is_one_page_where_the_clock_is_set_back_while_it_is_confirmed() {
+    let names: Vec<String> = (0..8).map(|number| format!("t{number}")).collect();
+    let mut world = World::new(&names.iter().map(|name| (name.as_str(), "a:1")).collect::<Vec<_>>()).await;
+    let begin = 1_000 * MINUTE;
+    for name in &names {
+        for after in [0, 5_000] {
+            world.see(name, begin + after, |observation| observation.verdict = Verdict::Down).await;
+        }
+    }
+    for name in &names {
+        // An hour back, and what was seen is an hour ahead.
+        let (at, now) = (begin + 15_000, begin - 60 * MINUTE);
+        world.see_when(name, at, now, None, |observation| observation.verdict = Verdict::Down).await;
+    }
+    assert_eq!(world.outbox().await, [r#"trigger host:a:1 storm ["pager","mail"]"#]);
+}
+
+/// Two processes stand in for one database; this is the one that is late.
+async fn late(world: &World) -> World {
+    let (mut memory, knows_states) = world.stand_in(&SHOP, "deploy").await;
+    assert!(knows_states);
+    memory.remember().await;
+    memory
+}
+
+const TOLD: [&str; 2] = [r#"trigger shop availability ["pager","mail"]"#, r#"resolve shop availability ["pager","mail"]"#];
+
+#[tokio::test]
+async fn what_was_told_in_memory_by_one_who_was_overtaken_ends_when_the_target_works() {
+    let mut world = World::new(&SHOP).await;
+    world.see("shop", MINUTE, |_| ()).await;
+    let mut memory = late(&world).await;
+    memory.fail("shop", 2 * MINUTE).await;
+    // Meanwhile another process goes on with the database, and sees it work.
+    world.see("shop", 3 * MINUTE, |_| ()).await;
+    world.take_over(&memory, true, 4 * MINUTE).await;
+    assert_eq!(world.outbox().await, TOLD[..1]);
+    world.recover("shop", 5 * MINUTE).await;
+    assert_eq!(world.outbox().await, TOLD);
+    // The end, too: it goes on from there, and the next outage is told.
+    world.fail("shop", 100 * MINUTE).await;
+    let mut memory = late(&world).await;
+    memory.recover("shop", 102 * MINUTE).await;
+    world.see("shop", 103 * MINUTE, |observation| observation.verdict = Verdict::Down).await;
+    world.take_over(&memory, true, 104 * MINUTE).await;
+    assert_eq!(world.outbox().await, [TOLD, TOLD].concat());
+    world.fail("shop", 200 * MINUTE).await;
+    assert_eq!(world.outbox().await[4..], TOLD[..1]);
+}
+
+#[tokio::test]
+async fn what_was_told_in_memory_of_a_target_that_is_gone_ends_when_it_is_written() {
+    let mut world = World::new(&SHOP).await;
+    world.see("shop", MINUTE, |_| ()).await;
+    let mut memory = late(&world).await;
+    memory.fail("shop", 2 * MINUTE).await;
+    world.store.sync_targets(&[], "here", Moment(3 * MINUTE)).await.unwrap();
+    world.take_over(&memory, true, 4 * MINUTE).await;
+    assert_eq!(world.outbox().await, TOLD);
+    assert!(world.texts(INCIDENTS).await.iter().all(|incident| !incident.ends_with(" open")));
+}
+
+#[tokio::test]
+async fn what_two_told_at_the_same_time_ends_for_one_of_them_and_says_that_the_other_goes_on() {
+    let mut world = World::new(&SHOP).await;
+    world.see("shop", MINUTE, |_| ()).await;
+    let (mut one, mut other) = (late(&world).await, late(&world).await);
+    one.fail("shop", 2 * MINUTE).await;
+    other.fail("shop", 2 * MINUTE).await;
+    world.take_over(&one, true, 3 * MINUTE).await;
+    world.take_over(&other, true, 3 * MINUTE).await;
+    // Of two that were told in the same millisecond either may be the one that ends.
+    let told = async |world: &World| {
+        let mut told = world.outbox().await;
+        told.sort();
+        told
+    };
+    assert_eq!(told(&world).await, [TOLD[1], TOLD[0], TOLD[0]]);
+    let titles = world.texts("SELECT title FROM incident WHERE resolved IS NOT NULL").await;
+    assert_eq!(titles, ["shop is down: connection refused (alerted twice: the other alert stays open)"]);
+    world.recover("shop", 4 * MINUTE).await;
+    assert_eq!(told(&world).await, [TOLD[1], TOLD[1], TOLD[0], TOLD[0]]);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! What was found out by somebody who could not read what was known before. What was known goes on from where it was; only what
 //! people were told meanwhile takes the place of what they were told before.
 
+use super::storm::Seen;
 use super::{IncidentContext, ROWS, Turn, write_states};
 use crate::config::Config;
 use crate::incident::Class;
@@ -29,7 +30,7 @@ struct Told {
 pub(in crate::store) async fn take_over(transaction: &mut Transaction<'_, Any>, memory: &AnyPool, now: Moment) -> Result<(), sqlx::Error> {
     // The end goes the way that the begin has gone, whatever routes there are.
     let config = Config::default();
-    let context = IncidentContext { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new() };
+    let context = IncidentContext { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new(), seen: Seen::default() };
     let told = told(memory).await?;
     let statement = "SELECT name, state, last_slot, last_result FROM target WHERE last_slot > 0 ORDER BY name";
     let found = sqlx::query(statement).fetch_all(memory).await?;

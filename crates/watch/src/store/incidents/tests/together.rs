@@ -234,3 +234,45 @@ async fn what_is_open_in_a_group_that_is_over_is_told_again_and_an_empty_group_e
     world.looks(3 * MINUTE).await;
     assert_eq!(world.told().await[2..], ["resolve group:billing@pager group"]);
 }
+
+const HALF_PAST: &str = "routes: [{ hours: { from: '00:30', until: '02:00' }, channels: pager }]\n";
+
+#[tokio::test]
+async fn outside_the_hours_of_all_routes_alerts_wait_for_the_next_that_begin() {
+    let mut world = World::of(HALF_PAST).await;
+    world.fail("db", MINUTE).await;
+    // What is over by then is told to nobody.
+    world.fail("mill", 3 * MINUTE).await;
+    world.recover("mill", 5 * MINUTE).await;
+    assert!(!world.looks(29 * MINUTE).await);
+    assert_eq!(world.told().await, Vec::<String>::new());
+    let waits = "SELECT text FROM incident_event WHERE kind = 'suppressed' ORDER BY at";
+    assert_eq!(world.texts(waits).await, ["alerts wait until 1970-01-01T00:30:00Z, when the hours of a route begin"; 2]);
+    assert!(world.looks(30 * MINUTE).await);
+    assert_eq!(world.told().await, [DB]);
+    assert!(!world.looks(31 * MINUTE).await, "it is told once");
+    // The end goes the way of the begin, whatever time it is.
+    world.recover("db", 130 * MINUTE).await;
+    assert_eq!(world.told().await, [DB, "resolve db availability"]);
+}
+
+#[tokio::test]
+async fn a_storm_outside_the_hours_of_all_routes_is_told_as_one_when_they_begin() {
+    let mut world = World::of(HALF_PAST).await;
+    let names = ["db", "cache", "shop", "desk", "mill"].map(str::to_owned);
+    world.fail_together(&names, MINUTE).await;
+    assert!(!world.looks(29 * MINUTE).await);
+    assert!(world.looks(30 * MINUTE).await);
+    assert!(!world.looks(31 * MINUTE).await, "it is told once");
+    assert_eq!(world.told().await, ["trigger region:here storm"]);
+}
+
+#[tokio::test]
+async fn the_first_route_that_is_open_is_used() {
+    let routes = "routes: [{ hours: { from: '00:30', until: '02:00' }, channels: chat }, { channels: pager }]\n";
+    let mut world = World::of(routes).await;
+    world.fail("db", MINUTE).await;
+    world.fail("mill", 40 * MINUTE).await;
+    let told = [r#"trigger db availability ["pager"]"#, r#"trigger mill availability ["chat"]"#];
+    assert_eq!(world.outbox().await, told);
+}
