@@ -778,6 +778,7 @@ fn a_person_acknowledges_an_incident_by_what_they_have() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the program goes by the clock of the machine, and so do the hours that it is given")]
 fn a_route_with_hours_is_used_at_these_hours_only() {
     let (day, night) = (Service::answering(202), Service::answering(202));
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();

@@ -110,6 +110,11 @@ pub(super) static HOURS: Object<HoursDraft> = Object {
             for item in items {
                 read_days(reader, item, &mut days)?;
             }
+            if days == [false; 7] {
+                let diagnostic = Diagnostic::error("bad-hours", "hours on no day are never open");
+                reader.report(diagnostic.hint("name a day, or remove `days`: then they are open on all of them"), node.span);
+                return Err(Fault::Reported);
+            }
             draft.days = Some(days);
             Ok(())
         }),
