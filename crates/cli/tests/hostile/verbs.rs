@@ -129,7 +129,10 @@ fn verdict(ran: &Measured, verb: &str) -> String {
 }
 
 fn command(mcproof: &mut Command, row: &Row, verb: &str, folder: &Path) {
-    let this = std::env::current_exe().unwrap().display().to_string();
+    let this = std::env::current_exe().unwrap();
+    // Whoever builds it anew takes it away, and then no server starts.
+    assert!(this.exists(), "{} was built anew meanwhile: start this again", this.display());
+    let this = this.display().to_string();
     let url = (row.transport != "stdio").then_some("http://127.0.0.1:${port}/");
     let mut server = vec![this, "--peer".to_owned(), row.peer.to_owned(), format!("--{}", row.transport)];
     server.extend(url.map(|_| "${port}".to_owned()));
