@@ -1,16 +1,17 @@
 //! Turns the failure of a connection or a request into a diagnostic: cause, evidence, remedy. The one place for these texts, for
 //! suites and one-shot commands alike.
 
-use crate::interpreter;
 use crate::wording::shortened;
+use crate::{interpreter, unread};
 use mcproof_client::jsonrpc::{Flaw, Malformed};
 use mcproof_client::{
-    Bound, CallFailure, Closed, ConnectFailure, Exit, Fault, HttpHead, ListFailure, Session, SseFailure, StartFailure, Tap, Target,
+    Bound, CallFailure, Closed, ConnectFailure, Exit, Fault, HttpHead, ListFailure, Session, SseFailure, Stage, StartFailure, Tap, Target,
     TaskFailure, Unanswered, ViolationKind,
 };
 use mcproof_protocol::methods;
 use mcproof_record::{Diagnostic, Direction, Evidence, ExchangeId, FrameBody, FrameId, Raw, Transcript};
 use std::path::Path;
+use std::time::Duration;
 
 /// The number of frames and stderr lines that a diagnostic shows.
 const FRAMES: usize = 8;
@@ -103,6 +104,21 @@ fn sent_a_token(transcript: &Transcript) -> bool {
 /// The hint for a monitor: a target has one time limit.
 const LONGER: &str = "raise `timeout` of the target in the configuration if the server needs longer";
 
+/// The remedy for output that stays in a buffer of the server.
+pub const FLUSH: &str =
+    "flush stdout after each message: what the server wrote came only when its stdin was closed (Python: `print(…, flush=True)`)";
+
+/// Whether a server over stdio wrote its first message only when its stdin was closed, and then at once.
+pub fn kept_back(transcript: &Transcript) -> bool {
+    const AT_ONCE: Duration = Duration::from_millis(500);
+    let is_message =
+        |body: &FrameBody| matches!(body, FrameBody::Line { bytes, .. } if bytes.as_bytes().trim_ascii_start().starts_with(b"{"));
+    let closed = transcript.frames.iter().find(|frame| matches!(&frame.body, FrameBody::Closed { pipe } if pipe == "stdin"));
+    let first = transcript.frames.iter().find(|frame| frame.direction == Direction::FromServer && is_message(&frame.body));
+    let (Some(closed), Some(first)) = (closed, first) else { return false };
+    first.id > closed.id && first.at.saturating_sub(closed.at) < AT_ONCE
+}
+
 /// The context of a failure: what else was recorded.
 pub struct Scene {
     pub transcript: Transcript,
@@ -122,6 +138,14 @@ impl Scene {
 
 /// The diagnostic of a session that could not be opened.
 pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Transcript, audience: Audience) -> Diagnostic {
+    let diagnostic = connect_failure(failure, target, transcript, audience);
+    match unread::of_handshake(transcript) {
+        Some(remedy) => Diagnostic { hint: Some(remedy.to_owned()), ..diagnostic },
+        None => diagnostic,
+    }
+}
+
+fn connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Transcript, audience: Audience) -> Diagnostic {
     use ConnectFailure as F;
     let by_hand = || target.command().map(|command| format!("run `{}` in a terminal to see its output", shell_line(command)));
     let fixed = |text: &str| Some(text.to_owned());
@@ -132,6 +156,9 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
             false => String::new(),
         };
     let slow_start = || {
+        if kept_back(transcript) {
+            return fixed(FLUSH);
+        }
         if audience == Audience::Monitor {
             return fixed(LONGER);
         }
@@ -240,6 +267,18 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
     finish(Diagnostic::error(code, failure.to_string()), hint, transcript)
 }
 
+const UNENDED: &str =
+    "the body did not end: check whether its `Content-Length` is too large, or its last chunk is missing, before you raise the timeout";
+
+/// Whether the last response is an event stream, which may go on.
+fn is_streaming(transcript: &Transcript) -> bool {
+    let heads = transcript.frames.iter().rev().filter_map(|frame| match &frame.body {
+        FrameBody::HttpResponse { headers, .. } => Some(headers),
+        _ => None,
+    });
+    heads.take(1).flatten().any(|(name, value)| name.eq_ignore_ascii_case("content-type") && value.starts_with("text/event-stream"))
+}
+
 /// The diagnostic of a request without a response.
 pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Diagnostic {
     let mut message = failure.to_string();
@@ -252,10 +291,13 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
         }
         (CallFailure::Lost(kind), _) => (code_of_kind(kind), kind_hint(kind).map(str::to_owned)),
         // A process that exits after the deadline of the request is not the cause.
-        (CallFailure::TimedOut { .. }, _) => match scene.faults.first() {
+        (CallFailure::TimedOut { stage, .. }, _) => match scene.faults.first() {
             Some(fault) => {
                 message += &format!("; meanwhile {}", describe_fault(fault, &scene.transcript));
                 ("no-answer", fault_hint(fault, &scene.transcript, scene.audience))
+            }
+            None if matches!(stage, Some(Stage::Responder { bytes: 1.. })) && !is_streaming(&scene.transcript) => {
+                ("no-answer", Some(UNENDED.to_owned()))
             }
             None if scene.audience == Audience::Monitor => ("no-answer", Some(LONGER.to_owned())),
             None => {
@@ -284,6 +326,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
             }
             let hint =
                 fault.and_then(|fault| fault_hint(fault, &scene.transcript, scene.audience)).or_else(|| http_hint(head, excerpt, scene));
+            let hint = hint.or_else(|| unread::of_events(&scene.transcript).map(str::to_owned));
             ("no-answer-in-response", hint)
         }
     };
@@ -293,12 +336,32 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
 /// The diagnostic of a list that could not be retrieved.
 pub fn of_list_failure(failure: &ListFailure, method: &str, scene: &Scene) -> Diagnostic {
     let code = match failure {
-        ListFailure::Call(failure) => return of_call_failure(failure, method, scene),
+        ListFailure::Call(failure) => {
+            let mut diagnostic = of_call_failure(failure, method, scene);
+            let pages = pages(&scene.transcript, method);
+            if matches!(failure, CallFailure::TimedOut { .. }) && pages >= MANY_PAGES {
+                diagnostic.message = format!("{}, after {pages} pages, each of which leads to another one", diagnostic.message);
+                diagnostic.hint = Some("leave out `nextCursor` on the last page of the list".to_owned());
+            }
+            return diagnostic;
+        }
         ListFailure::Rpc { .. } => "rpc-error",
         ListFailure::NoArray { .. } => "invalid-result",
         ListFailure::RepeatedCursor { .. } | ListFailure::TooManyPages { .. } => "endless-pages",
     };
     finish(Diagnostic::error(code, failure.to_string()), None, &scene.transcript)
+}
+
+/// A list of more pages that does not end in time may have no end.
+const MANY_PAGES: usize = 100;
+
+/// How many pages of a list were asked for.
+fn pages(transcript: &Transcript, method: &str) -> usize {
+    let asks = |body: &FrameBody| match body {
+        FrameBody::Line { bytes, .. } | FrameBody::HttpRequest { body: bytes, .. } => unread::is_request_of(bytes, method),
+        _ => false,
+    };
+    transcript.frames.iter().filter(|frame| asks(&frame.body)).count()
 }
 
 /// The diagnostic of a call that did not become a task, or whose task did not finish.
@@ -421,11 +484,23 @@ fn fault_hint(fault: &Fault, transcript: &Transcript, audience: Audience) -> Opt
         return Some(remedy.to_owned());
     }
     Some(match (flaw, line) {
+        (Flaw::NotUtf8(_), _) if is_gzip(fault, transcript) => {
+            "the body is compressed with gzip: set `Content-Encoding: gzip`, or send it as it is".into()
+        }
         (Flaw::NotUtf8(_), _) => "encode the output as UTF-8, which JSON requires".into(),
         (Flaw::ByteOrderMark, _) => "remove the byte order mark".into(),
         (Flaw::TooManyValues(_), _) => return audience.bound(Bound::Values),
         (Flaw::TooDeep(_), _) => return audience.bound(Bound::Depth),
         (Flaw::NotAMessage(_) | Flaw::NotAnObject(_), _) => return None,
+        (Flaw::NotJson(_), Some(line)) if line.as_bytes().contains(&0) => {
+            "write UTF-8: stdout is UTF-16 (in PowerShell, set `[Console]::OutputEncoding` to UTF-8)".into()
+        }
+        (Flaw::NotJson(_), Some(line)) if is_of_several_messages(&line) => {
+            "end each message with a line feed: several are on one line".into()
+        }
+        (Flaw::NotJson(_), Some(line)) if has_no_number(&line) => {
+            "JSON has no `NaN` and no `Infinity`: write null, or leave the member out".into()
+        }
         (Flaw::NotJson(_), Some(line)) if is_piece_of_json(&line) => {
             "write each message on one line: pretty-printed JSON spans several lines".into()
         }
@@ -467,11 +542,23 @@ fn http_form(fault: &Fault, transcript: &Transcript) -> Option<&'static str> {
         FrameBody::HttpBody { bytes, .. } if is_event_stream(&bytes.to_text()) => {
             Some("the body is an event stream: set `Content-Type: text/event-stream`")
         }
+        FrameBody::HttpBody { bytes, .. } if is_cut_off(bytes.as_bytes()) => {
+            Some("the body ends in the middle of its JSON: count bytes, not characters, in `Content-Length`")
+        }
         FrameBody::SseEvent { bytes, .. } if bytes.to_text().lines().any(|line| !line.is_empty() && !is_field(line)) => {
             Some("begin each line of a message with `data: `, or write the JSON on one line")
         }
         _ => None,
     }
+}
+
+fn is_gzip(fault: &Fault, transcript: &Transcript) -> bool {
+    let frame = transcript.frames.iter().find(|frame| frame.id == fault.frame);
+    frame.is_some_and(|frame| matches!(&frame.body, FrameBody::HttpBody { bytes, .. } if bytes.as_bytes().starts_with(&[0x1f, 0x8b])))
+}
+
+fn is_cut_off(body: &[u8]) -> bool {
+    !body.trim_ascii().is_empty() && serde_json::from_slice::<serde::de::IgnoredAny>(body).is_err_and(|error| error.is_eof())
 }
 
 fn is_field(line: &str) -> bool {
@@ -483,6 +570,19 @@ fn is_field(line: &str) -> bool {
 fn is_event_stream(body: &str) -> bool {
     let first = body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     first.contains(':') && is_field(first)
+}
+
+/// Whether a line begins with a JSON object, and goes on with another one.
+fn is_of_several_messages(line: &str) -> bool {
+    let mut values = serde_json::Deserializer::from_str(line).into_iter::<serde::de::IgnoredAny>();
+    line.trim_start().starts_with('{') && values.next().is_some_and(|first| first.is_ok()) && values.next().is_some_and(|next| next.is_ok())
+}
+
+/// Whether a line is an object that JSON cannot read because of a number that is none.
+fn has_no_number(line: &str) -> bool {
+    let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(line) else { return false };
+    let rest = line.get(error.column().saturating_sub(1)..).unwrap_or_default().trim_start_matches(['-', ':', ' ']);
+    line.trim_start().starts_with('{') && ["NaN", "Infinity", "nan", "inf"].iter().any(|word| rest.starts_with(word))
 }
 
 /// Whether a line looks like part of pretty-printed JSON, and not like `[info] started`.

@@ -12,6 +12,7 @@ pub mod offer;
 pub mod probes;
 mod suggest;
 pub mod texts;
+mod unread;
 pub mod wording;
 
 pub use conversation::{
@@ -19,4 +20,5 @@ pub use conversation::{
     read_json,
 };
 pub use suggest::{did_you_mean, interpreter, listed, missing};
+pub use unread::has_escaped_line_end;
 pub use wording::named;

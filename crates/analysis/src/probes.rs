@@ -4,6 +4,9 @@ use serde_json::Value;
 
 /// Pages of one list that are asked for at most, and the time that they may take.
 pub const MOST_PAGES: usize = 1000;
+
+/// So many pages in a row that bring nothing new are no list any more.
+pub const MOST_IDLE_PAGES: usize = 10;
 /// From here on nothing was tried for want of time: a mark for the judges, with the reason.
 pub const LEFT_OUT: &str = "left-out";
 /// Begins the ids of requests that are posted as they stand: only their HTTP response is waited for.

@@ -3,7 +3,7 @@
 use super::concurrent_requests;
 use super::explorer::Explorer;
 use super::features::{self, Catalogue};
-use mcproof_analysis::probes::{LEGAL_FORM, MOST_PAGES};
+use mcproof_analysis::probes::{LEGAL_FORM, MOST_IDLE_PAGES, MOST_PAGES};
 use mcproof_protocol::methods;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -63,14 +63,19 @@ pub(super) async fn explore(explorer: &mut Explorer<'_>) {
     }
 }
 
-/// Every page of a list, until there is none, or a cursor comes twice. Gives what is on them, and how many there are.
+/// Every page of a list, until there is none, a cursor comes twice, or too many in a row bring nothing new. Gives what is on them, and
+/// how many there are.
 async fn walk(explorer: &mut Explorer<'_>, probe: &str, method: &str, key: &str) -> (Vec<Value>, usize) {
     let (mut items, mut cursors, mut pages) = (Vec::new(), HashSet::new(), 0);
     let (mut params, end) = (json!({}), Instant::now() + LONGEST_WALK);
-    while pages < MOST_PAGES && Instant::now() < end {
+    let (mut known, mut idle) = (HashSet::new(), 0);
+    while pages < MOST_PAGES && idle < MOST_IDLE_PAGES && Instant::now() < end {
         let Some(Ok(result)) = explorer.send_request(probe, Some(method), method, params).await else { break };
         pages += 1;
-        items.extend(result.get(key).and_then(Value::as_array).into_iter().flatten().cloned());
+        let listed = result.get(key).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let new = listed.iter().filter(|item| known.insert(item.to_string())).count();
+        idle = if new == 0 { idle + 1 } else { 0 };
+        items.extend(listed.iter().cloned());
         let Some(cursor) = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned) else { break };
         params = json!({ "cursor": cursor });
         if !cursors.insert(cursor) {

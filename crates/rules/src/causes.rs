@@ -3,8 +3,12 @@
 
 use super::ConversationView;
 use super::answers::{Pairing, death, died_of_abuse, first_abuse};
+use super::connections::is_unended;
+use super::follows;
 use super::http_messages::NO_ANSWERS_TO_GET;
 use super::jsonrpc::RESPONSES;
+use super::lost_sessions::{flickering, refusal};
+use super::messages;
 use super::rule_definition::{Area, Judge, Judgment, Rule, Violation};
 use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
 use mcproof_analysis::HttpExchange;
@@ -25,7 +29,7 @@ const STAYS_ALIVE: &str = "server-stays-alive";
 const HANDSHAKE: &str = "initialize-gets-result";
 
 /// Fewer requests that fail in the same way may have reasons of their own.
-const LEAST_FAILING: usize = 3;
+pub(super) const LEAST_FAILING: usize = 3;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     id: GOES_ON,
@@ -49,11 +53,11 @@ const ORDINARY: [&str; 7] = [
     methods::RESOURCES_TEMPLATES_LIST,
 ];
 
-const HANDSHAKES: [&str; 2] = [methods::INITIALIZE, methods::SERVER_DISCOVER];
+pub(super) const HANDSHAKES: [&str; 2] = [methods::INITIALIZE, methods::SERVER_DISCOVER];
 
 /// In which way requests fail.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Failure {
+pub(super) enum Failure {
     Status(u16),
     /// The connection ended without a response.
     Closed,
@@ -76,20 +80,25 @@ impl fmt::Display for Failure {
 }
 
 /// An ordinary request and what came of it.
-struct Outcome<'c> {
-    method: &'c str,
-    frames: Vec<FrameId>,
+pub(super) struct Outcome<'c> {
+    pub(super) method: &'c str,
+    pub(super) frames: Vec<FrameId>,
     /// `None` if it was served.
-    failure: Option<Failure>,
+    pub(super) failure: Option<Failure>,
 }
 
 /// In time, as long as the server was only sent what it has to serve.
 fn outcomes<'c>(conversation: &'c ConversationView<'_>) -> Vec<Outcome<'c>> {
+    all_outcomes(conversation).0
+}
+
+/// The outcomes, and those of requests that were refused with a status from 300 to 499.
+pub(super) fn all_outcomes<'c>(conversation: &'c ConversationView<'_>) -> (Vec<Outcome<'c>>, Vec<Outcome<'c>>) {
     let pairing = Pairing::of(conversation);
     let end = first_abuse(conversation);
     // Where the process ended, that is why its connections were closed.
     let is_alive = death(conversation).is_none();
-    let mut outcomes = Vec::new();
+    let (mut outcomes, mut refused) = (Vec::new(), Vec::new());
     for wire_message in
         conversation.from_client().filter(|wire_message| wire_message.is_request() && end.is_none_or(|end| wire_message.frame.id < end))
     {
@@ -111,8 +120,11 @@ fn outcomes<'c>(conversation: &'c ConversationView<'_>) -> Vec<Outcome<'c>> {
             (Some(reply), _) if code(reply.value) == Some(INTERNAL_ERROR) => Some(Failure::InternalError),
             // No handshake is in a session that may have ended.
             (_, Some(response)) if response.status == 404 && method == methods::INITIALIZE => Some(Failure::Status(404)),
-            // Refused for what else was wrong about it.
-            (_, Some(response)) if !(200..300).contains(&response.status) => continue,
+            (_, Some(response)) if !(200..300).contains(&response.status) => {
+                // Refused for what else was wrong about it, or for whatever is sent.
+                refused.push(Outcome { method, frames, failure: Some(Failure::Status(response.status)) });
+                continue;
+            }
             (Some(_), _) => None,
             (None, _) if closed.is_some() && is_alive => Some(Failure::Closed),
             (None, _) if probed.is_some_and(|probed| probed.outcome == ProbeOutcome::Silent) => Some(Failure::Silence),
@@ -121,7 +133,7 @@ fn outcomes<'c>(conversation: &'c ConversationView<'_>) -> Vec<Outcome<'c>> {
         };
         outcomes.push(Outcome { method, frames, failure });
     }
-    outcomes
+    (outcomes, refused)
 }
 
 fn code(reply: &Value) -> Option<i64> {
@@ -129,19 +141,27 @@ fn code(reply: &Value) -> Option<i64> {
 }
 
 /// What keeps a server from serving anything.
-struct ServerFailure {
-    failure: Failure,
+pub(super) struct ServerFailure {
+    pub(super) failure: Failure,
     /// Whether anything was served before.
-    was_up: bool,
-    message: String,
+    pub(super) was_up: bool,
+    pub(super) message: String,
     /// Position of the conversation that shows it best.
-    conversation: usize,
-    frames: Vec<FrameId>,
+    pub(super) conversation: usize,
+    pub(super) frames: Vec<FrameId>,
 }
 
 /// The way in which everything fails from some request on, in all conversations, if there is one.
 fn outage(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
-    let all: Vec<(usize, Vec<Outcome<'_>>)> = conversations.iter().map(|conversation| outcomes(conversation)).enumerate().collect();
+    lasting(conversations).or_else(|| refusal(conversations)).or_else(|| flickering(conversations))
+}
+
+fn lasting(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
+    // What is posted to the URL of a stream of HTTP+SSE is nothing that its server has to serve.
+    let is_sse = conversations.iter().any(|conversation| conversation.is_over("sse"));
+    let is_served = |conversation: &ConversationView<'_>| !is_sse || !conversation.is_over("http");
+    let all: Vec<(usize, Vec<Outcome<'_>>)> =
+        conversations.iter().map(|one| if is_served(one) { outcomes(one) } else { Vec::new() }).enumerate().collect();
     let failure = all.iter().flat_map(|(_, outcomes)| outcomes).find_map(|outcome| outcome.failure.clone())?;
     let fails = |outcome: &&Outcome<'_>| outcome.failure.as_ref() == Some(&failure);
     // Whoever serves something afterwards is not down.
@@ -203,7 +223,10 @@ fn ends(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
     let mut by_how: BTreeMap<String, Vec<(usize, FrameId, String)>> = BTreeMap::new();
     for (position, conversation) in conversations.iter().enumerate() {
         let Some(death) = death(conversation) else { continue };
-        let is_exit = conversation.frames().iter().any(|frame| frame.id == death.frame && matches!(frame.body, FrameBody::Exited { .. }));
+        let is_end = |body: &FrameBody| {
+            matches!(body, FrameBody::Exited { .. }) || matches!(body, FrameBody::HttpEnd { .. }) && conversation.is_over("sse")
+        };
+        let is_exit = conversation.frames().iter().any(|frame| frame.id == death.frame && is_end(&frame.body));
         let last = conversation.from_client().rfind(|wire_message| wire_message.frame.id < death.frame);
         if let (true, Some(method)) = (is_exit, last.and_then(|wire_message| wire_message.method())) {
             by_how.entry(death.how.clone()).or_default().push((position, death.frame, method.to_owned()));
@@ -244,6 +267,7 @@ pub(super) fn fold(results: &mut [RuleResult], conversations: &[ConversationView
     fold_unreadable(results, conversations);
     fold_malformed(results, conversations);
     fold_changed_state(results);
+    follows::fold(results, conversations);
     let is_broken = |results: &[RuleResult], rule: &str| {
         results.iter().any(|result| result.rule == rule && matches!(result.judged, Judged::Broken { .. }))
     };
@@ -374,7 +398,10 @@ fn has_no_capabilities(conversation: &ConversationView<'_>) -> bool {
 fn has_malformed_result(message: &Value, era: Era) -> bool {
     let Some(result) = message.get("result") else { return false };
     let is_other = |member: &str, is_right: fn(&Value) -> bool| result.get(member).is_some_and(|value| !is_right(value));
-    !result.is_object() || is_other("isError", Value::is_boolean) || era == Era::Legacy && is_other("structuredContent", Value::is_object)
+    !result.is_object()
+        || is_other("isError", Value::is_boolean)
+        || messages::misspelt(result, "isError").is_some()
+        || era == Era::Legacy && is_other("structuredContent", Value::is_object)
 }
 
 fn has_malformed_error(message: &Value, _: Era) -> bool {
@@ -387,6 +414,7 @@ fn unreadable_responses(conversation: &ConversationView<'_>) -> BTreeSet<FrameId
         let is_broken = exchange.response.is_some() && exchange.end.is_some_and(|(_, broken)| broken.is_some());
         is_broken || exchange.body.is_some_and(|(_, bytes)| std::str::from_utf8(bytes).is_err())
     };
+    let is_unreadable = |exchange: &&HttpExchange<'_>| is_unreadable(exchange) || is_unended(conversation, exchange);
     let frames = conversation.exchanges.values().filter(is_unreadable).flat_map(|exchange| {
         let others = [exchange.body.map(|(frame, _)| frame.id), exchange.end.map(|(frame, _)| frame.id)];
         exchange.heads().into_iter().chain(others.into_iter().flatten())

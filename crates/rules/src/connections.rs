@@ -195,6 +195,12 @@ fn body_is_framed_well(conversation: &ConversationView<'_>) -> Judgment {
             violations.push(Violation::new(problem, framing_evidence(exchange)));
         }
     }
+    if violations.is_empty()
+        && let Some(exchange) = exchanges.iter().find(|exchange| has_two_lengths(exchange))
+    {
+        let message = "a response has both `Content-Length` and `Transfer-Encoding`";
+        violations.push(Violation { tolerance: Some("clients ignore the length"), ..Violation::new(message, exchange.heads()) });
+    }
     if let [first, more @ ..] = &mut violations[..]
         && !more.is_empty()
     {
@@ -202,6 +208,11 @@ fn body_is_framed_well(conversation: &ConversationView<'_>) -> Judgment {
     }
     violations.truncate(1);
     Judgment::of(violations, exchanges.len(), "no response came")
+}
+
+/// RFC 9112, 6.2: a sender must not send both; a proxy and a client that disagree take one response for two.
+fn has_two_lengths(exchange: &HttpExchange<'_>) -> bool {
+    exchange.header("content-length").is_some() && exchange.header("transfer-encoding").is_some()
 }
 
 fn exchanges_after<'c, 'a>(
@@ -233,18 +244,27 @@ fn problem_of_body(conversation: &ConversationView<'_>, exchange: &HttpExchange<
         return debris.map(|size| format!("the size of a chunk is wrong: `{}` is among the content", excerpt(size)));
     }
     let Some((_, body)) = exchange.body else {
-        let head = exchange.response?.frame.id;
-        let last = conversation.frames().last()?.id;
-        let lasts = conversation
-            .from_client()
-            .any(|wire_message| wire_message.exchange == Some(exchange.id) && wire_message.method() == Some(methods::SUBSCRIPTIONS_LISTEN));
-        let is_open = exchange.end.is_none() && !is_ours && !lasts && waited(conversation, head, last) == Some(true);
-        return is_open.then(|| "the body did not end".to_owned());
+        return is_unended(conversation, exchange).then(|| "the body did not end".to_owned());
     };
     let length = exchange.header("content-length")?;
     let is_cut = exchange.media_type().as_deref() == Some("application/json")
         && read_json(body).is_err_and(|error| error.is_eof() && !body.trim_ascii().is_empty());
     is_cut.then(|| format!("the body ends in the middle of its JSON, after the {} bytes that `Content-Length` declares", excerpt(length)))
+}
+
+/// Whether a body other than an event stream was waited for in vain.
+pub(super) fn is_unended(conversation: &ConversationView<'_>, exchange: &HttpExchange<'_>) -> bool {
+    let (Some(response), Some(last)) = (exchange.response, conversation.frames().last()) else { return false };
+    let is_other = exchange.body.is_some() || exchange.end.is_some() || exchange.media_type().as_deref() == Some("text/event-stream");
+    let lasts = || {
+        conversation
+            .from_client()
+            .any(|wire_message| wire_message.exchange == Some(exchange.id) && wire_message.method() == Some(methods::SUBSCRIPTIONS_LISTEN))
+    };
+    !is_other
+        && !conversation.is_within(exchange.request.id, &["abort"])
+        && !lasts()
+        && waited(conversation, response.frame.id, last.id) == Some(true)
 }
 
 fn framing_evidence(exchange: &HttpExchange<'_>) -> Vec<FrameId> {

@@ -6,7 +6,7 @@ use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel,
 use super::{ConversationView, HttpExchange};
 use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_analysis::wording::excerpt;
-use mcproof_analysis::{USUAL_PROBES, read_json};
+use mcproof_analysis::{USUAL_PROBES, has_escaped_line_end, read_json};
 use mcproof_client::transport::{Event, EventParser};
 use mcproof_protocol::{Revision, methods};
 use mcproof_record::{ExchangeId, Frame, FrameBody, FrameId, Opened};
@@ -308,7 +308,27 @@ fn content_is_fields(conversation: &ConversationView<'_>) -> Judgment {
         .filter(|read| !read.is_chunk_debris())
         .filter_map(|read| Some((read.frame.id, excerpt(read.event.unknown.iter().find(|line| !is_ignored_by_all(line))?))))
         .collect();
-    together(&wrong, |line, more| format!("a line of an event stream is not a field: `{line}`{}", and_more(more)))
+    let escaped: Vec<_> =
+        events.iter().filter(|read| has_escaped_line_end(read.bytes)).map(|read| (read.frame.id, excerpt(read.bytes))).collect();
+    match wrong.is_empty() && !escaped.is_empty() {
+        true => together(&escaped, |line, more| {
+            format!("an event has a backslash and an `n` where a line has to end: `{line}`{}", and_more(more))
+        }),
+        false => together(&wrong, |line, more| format!("a line of an event stream is not a field: `{line}`{}", and_more(more))),
+    }
+}
+
+/// Whether there are events in a response, and none of them has a message that can be read.
+pub(super) fn has_unreadable_message(exchange: &HttpExchange<'_>) -> bool {
+    let is_read = |frame: &&Frame| match &frame.body {
+        FrameBody::SseEvent { bytes, .. } => {
+            let event = read_event(bytes.as_bytes());
+            let is_named = event.name.as_deref().is_none_or(|name| matches!(name, "" | "message"));
+            is_named && !event.unfinished && event.data.as_deref().is_some_and(holds_message)
+        }
+        _ => false,
+    };
+    !exchange.events.is_empty() && !exchange.events.iter().any(is_read)
 }
 
 /// Whether a line is a field that the standard lets everybody ignore, or one of its own with a value that is ignored. What looks like a
@@ -463,7 +483,8 @@ fn stream_is_primed(conversation: &ConversationView<'_>) -> Judgment {
     for exchange in conversation.exchanges.values().filter(|exchange| exchange.method == "POST") {
         let attempt = serde_json::from_slice::<Value>(exchange.request_body).unwrap_or_default();
         let events = exchange.events.iter().filter_map(|frame| match &frame.body {
-            FrameBody::SseEvent { id, data, .. } => Some((frame.id, id, data)),
+            // An empty id names nothing to resume from.
+            FrameBody::SseEvent { id, data, .. } => Some((frame.id, id.as_ref().filter(|id| !id.is_empty()), data)),
             _ => None,
         });
         let events: Vec<_> = events.collect();
@@ -519,6 +540,8 @@ fn sse_streams<'c, 'a>(conversation: &'c ConversationView<'a>) -> impl Iterator<
     })
 }
 
+const BARE_ENDPOINT: &str = "send the path itself, without quotes or JSON: `data: /messages?session=1`";
+
 fn endpoint_comes_first(conversation: &ConversationView<'_>) -> Judgment {
     let firsts: Vec<(FrameId, Event)> = sse_streams(conversation)
         .filter_map(|exchange| {
@@ -530,12 +553,23 @@ fn endpoint_comes_first(conversation: &ConversationView<'_>) -> Judgment {
         })
         .collect();
     let wrong = firsts.iter().filter(|(_, event)| event.name.as_deref() != Some("endpoint") || event.data.is_none());
+    let quoted = firsts.iter().filter_map(|(frame, event)| {
+        let data = event.data.as_deref().filter(|_| event.name.as_deref() == Some("endpoint"))?;
+        data.trim_ascii_start()
+            .starts_with(b"\"")
+            .then_some((frame, "in quotes", data))
+            .or_else(|| data.trim_ascii_start().starts_with(b"{").then_some((frame, "in JSON", data)))
+    });
+    let quoted = quoted.take(1).map(|(frame, how, data)| {
+        let message = format!("the data of the `endpoint` event is not a URL, but {how}: `{}`", excerpt(data));
+        Violation { remedy: Some(BARE_ENDPOINT.to_owned()), ..Violation::new(message, [*frame]) }
+    });
     let violations = wrong.take(1).map(|(frame, event)| {
         let name = event.name.as_deref().map_or_else(|| "without a name".to_owned(), |name| format!("named `{name}`"));
         let data = excerpt(event.data.as_deref().unwrap_or_default());
         Violation::new(format!("the first event of the stream is {name}, with the data `{data}`"), [*frame])
     });
-    Judgment::of(violations.collect(), firsts.len(), "no stream of the server began with an event")
+    Judgment::of(violations.chain(quoted).collect(), firsts.len(), "no stream of the server began with an event")
 }
 
 fn endpoint_has_same_origin(conversation: &ConversationView<'_>) -> Judgment {

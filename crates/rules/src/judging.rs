@@ -1,7 +1,7 @@
 //! Holds rules against conversations: which rule concerns which of them, and how what several say becomes one result.
 
 use super::lifecycle::{COULD_NOT_BE_READ, WANTS_AUTHORIZATION};
-use super::{ConversationView, Judge, Judgment, Rule, Violation, causes};
+use super::{ConversationView, Judge, Judgment, Rule, Violation, alike, causes};
 use mcproof_protocol::{Era, Revision};
 use mcproof_record::{Conversation, Direction, Finding, Frame, FrameBody, Judged, Opened, RuleResult, Severity, without_numbers};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -216,7 +216,7 @@ fn merge(
     }
     let untestable = untestable.or_else(|| untestable_beside.or(not_tried).filter(|_| not_applicable.is_none()));
     match (findings.is_empty(), passed, untestable, not_applicable) {
-        (false, ..) => Judged::Broken { findings: without_repetitions(findings) },
+        (false, ..) => Judged::Broken { findings: alike::gather(rule.id, without_repetitions(findings)) },
         (true, true, ..) => Judged::Pass,
         (true, false, Some(why), _) => Judged::Untestable { why },
         (true, false, None, why) => Judged::NotApplicable { why: why.unwrap_or_else(|| "the server only refused another era".into()) },

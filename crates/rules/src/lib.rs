@@ -4,6 +4,7 @@
 //! A judge reads a [`ConversationView`], which is a transcript with an index. What was tried in it is told by its probes; a judge
 //! that finds no probe of its own says that the law was not tested.
 
+mod alike;
 mod answers;
 mod catalogue;
 mod causes;
@@ -26,6 +27,7 @@ mod disclosure;
 mod events;
 mod fixtures;
 mod flaws;
+mod follows;
 mod heads;
 pub mod hosts;
 mod http;
@@ -34,6 +36,7 @@ mod identifiers;
 mod jsonrpc;
 mod lifecycle;
 mod lists;
+mod lost_sessions;
 mod members;
 mod modern;
 mod modern_headers;

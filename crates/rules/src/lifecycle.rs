@@ -403,6 +403,12 @@ const METHODS: [&str; 13] = [
     methods::LOGGING_SET_LEVEL,
 ];
 
+/// Requests that deserve an error, which is a response too.
+const REFUSED_PROBES: [&str; 3] = ["unknown-tool", "unknown-resource", "unknown-prompt"];
+const ERROR_PAGE: &str = "a client still learns that the request failed";
+const ERROR_PAGE_REMEDY: &str =
+    "catch the error in the handler, and send it as a JSON-RPC error; a framework's own error page is no response";
+
 fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
     let pairing = Pairing::of(conversation);
     let end = first_abuse(conversation);
@@ -457,6 +463,21 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
                 (Some(404), _) if conversation.has_expired(request.frame) => continue,
                 (Some(status @ 400..), _) if is_usual && exchange.is_none_or(|exchange| conversation.error_in(exchange).is_none()) => {
                     format!("got status {status} but no response")
+                }
+                // An error page in place of the error that the request deserves.
+                (Some(status @ 500..), _)
+                    if REFUSED_PROBES.contains(&probed.probe.as_str())
+                        && exchange.is_some_and(|exchange| exchange.body.is_some() && conversation.error_in(exchange).is_none()) =>
+                {
+                    let request_frame = request.frame;
+                    let how = format!("got status {status} but no response");
+                    if told.insert((request.method().to_owned(), how.clone())) {
+                        let frames =
+                            [Some(request_frame), exchange.and_then(|exchange| exchange.response.map(|response| response.frame.id))];
+                        let violation = Violation::new(format!("`{}` {how}", request.method()), frames.into_iter().flatten());
+                        violations.push(Violation { tolerance: Some(ERROR_PAGE), remedy: Some(ERROR_PAGE_REMEDY.to_owned()), ..violation });
+                    }
+                    continue;
                 }
                 (Some(400..), _) => continue,
                 (_, ProbeOutcome::Silent) if !may_be_silent(index) => {

@@ -5,7 +5,7 @@ use super::modern::{identity, key_of};
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView};
 use mcproof_analysis::named;
-use mcproof_analysis::probes::MOST_PAGES;
+use mcproof_analysis::probes::{MOST_IDLE_PAGES, MOST_PAGES};
 use mcproof_protocol::{error_code, methods};
 use mcproof_record::FrameId;
 use serde_json::Value;
@@ -169,9 +169,6 @@ impl<'c> ListedPages<'c> {
 
 const NO_LIST: &str = "no list request got a result";
 
-/// So many pages in a row that bring nothing new are no list any more.
-const MOST_IDLE_PAGES: usize = 10;
-
 fn pagination_ends(conversation: &ConversationView<'_>) -> Judgment {
     let walks = ListedPages::of(conversation, "list");
     let (mut violations, mut unfinished) = (Vec::new(), None);
@@ -214,6 +211,13 @@ fn pagination_ends(conversation: &ConversationView<'_>) -> Judgment {
     }
 }
 
+/// The position of a page that begins with the last item of the page before it.
+fn overlap(walk: &ListedPages<'_>) -> Option<usize> {
+    let last = |page: usize| walk.pages[page].items.last().and_then(identity);
+    let first = |page: usize| walk.pages[page].items.first().and_then(identity);
+    (1..walk.pages.len()).find(|page| last(page - 1).is_some() && last(page - 1) == first(*page))
+}
+
 fn no_duplicates(conversation: &ConversationView<'_>) -> Judgment {
     let walks = ListedPages::of(conversation, "list");
     let mut violations = Vec::new();
@@ -225,7 +229,10 @@ fn no_duplicates(conversation: &ConversationView<'_>) -> Judgment {
                 twice.push(name.to_owned());
             }
         }
-        if !twice.is_empty() {
+        if let Some(page) = overlap(walk) {
+            let message = format!("page {} of `{}` begins with what page {} ends with", page + 1, walk.method, page);
+            violations.push(Violation::new(message, walk.pages[page - 1..=page].iter().map(|page| page.frame)));
+        } else if !twice.is_empty() {
             let verb = if twice.len() == 1 { "is" } else { "are" };
             violations.push(Violation::new(format!("{} {verb} listed twice by `{}`", named(&twice), walk.method), walk.evidence()));
         }

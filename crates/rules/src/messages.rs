@@ -45,6 +45,20 @@ pub fn flaws(message: &Value, about: About<'_>, revision: &str) -> Vec<MessageFl
     judge(message, about, revision, Focus::Shape)
 }
 
+/// A member that is called `name` but for underscores, hyphens and capitals, in place of that one: `is_error` for `isError`.
+pub fn misspelt<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
+    let object = object.as_object().filter(|object| !object.contains_key(name))?;
+    object.keys().map(String::as_str).find(|key| is_misspelt(key, name))
+}
+
+/// Members whose absence says something else than what the server meant. The schema allows members of its own besides them.
+const TELLING: [&str; 4] = ["isError", "structuredContent", "nextCursor", "outputSchema"];
+
+fn is_misspelt(key: &str, name: &str) -> bool {
+    let plain = |text: &str| text.chars().filter(|character| !matches!(character, '_' | '-')).collect::<String>().to_lowercase();
+    TELLING.contains(&name) && key != name && plain(key) == plain(name)
+}
+
 /// The members of content that have to be base64 and are not (`data` of images and audio, `blob` of resources).
 pub fn base64_flaws(message: &Value, about: About<'_>, revision: &str) -> Vec<MessageFlaw> {
     judge(message, about, revision, Focus::Base64)

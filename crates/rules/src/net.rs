@@ -149,7 +149,10 @@ fn without_conversation(conversations: &[ConversationView<'_>]) -> Vec<Gap> {
         }
         let (_, take, why) = furthest?;
         let output = if transport == "stdio" { "" } else { output.as_str() };
-        Some(no_conversation(format!("no conversation over {transport} completed the handshake and the lists: {why}{output}"), Some(take)))
+        let gap =
+            no_conversation(format!("no conversation over {transport} completed the handshake and the lists: {why}{output}"), Some(take));
+        let is_kept_back = mcproof_analysis::diagnosis::kept_back(&conversations[take].conversation.transcript);
+        Some(if is_kept_back { Gap { hint: mcproof_analysis::diagnosis::FLUSH.into(), ..gap } } else { gap })
     };
     transports.into_iter().filter_map(gap).collect()
 }

@@ -208,9 +208,21 @@ const MOST_LINES: usize = 2000;
 fn only_messages(conversation: &ConversationView<'_>) -> Judgment {
     let lines = lines(conversation);
     let noise = lines.iter().filter(|line| line.kind == LineKind::Noise);
+    if let Some(line) = lines.iter().find(|line| line.kind == LineKind::Noise && is_utf_16(line.bytes)) {
+        let message = format!("stdout is UTF-16, and has to be UTF-8: `{}`", excerpt(line.bytes));
+        let remedy = "write UTF-8; in PowerShell, set `[Console]::OutputEncoding` to UTF-8, and do not redirect through `>`";
+        return Judgment::Broken(vec![Violation { remedy: Some(remedy.to_owned()), ..Violation::new(message, [line.frame.id]) }]);
+    }
     let violations =
         noise.map(|line| Violation::new(format!("a line on stdout is not a message: `{}`", excerpt(line.bytes)), [line.frame.id]));
     Judgment::of(gathered(violations.collect()), lines.len(), NO_LINE)
+}
+
+/// Whether every second byte of a line is zero.
+fn is_utf_16(line: &[u8]) -> bool {
+    const LEAST: usize = 8;
+    let zero = |offset: usize| line.iter().skip(offset).step_by(2).all(|byte| *byte == 0);
+    line.len() >= LEAST && (zero(0) != zero(1))
 }
 
 fn one_line(conversation: &ConversationView<'_>) -> Judgment {

@@ -31,6 +31,9 @@ impl Verdict {
     }
 }
 
+/// Servers that are not in the zoo, tried by hand.
+const OTHER_SERVERS: &str = include_str!("other_servers.md");
+
 struct Row {
     broken_server: &'static BrokenServer,
     places: usize,
@@ -169,5 +172,7 @@ fn page(rows: &[Row]) -> String {
         )
         .unwrap();
     }
+    text += "\n";
+    text += OTHER_SERVERS;
     text
 }

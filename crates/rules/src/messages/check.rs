@@ -1,7 +1,7 @@
 //! Compares a value with its shape and describes each flaw in a sentence. Knows the types of the tables, and no message.
 
-use super::MessageFlaw;
 use super::shape::{Kind, Member, Presence, Shape, Tags, Variant};
+use super::{MessageFlaw, is_misspelt};
 use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine as _};
 use mcproof_analysis::wording::shortened;
@@ -78,7 +78,12 @@ impl Check {
         match object.get(member.name) {
             Some(value) => self.value(&member.kind, value, &here),
             None if member.presence == Presence::Required => self.missing(&here, &expectation(&member.kind)),
-            None => {}
+            // The schema allows members of its own; but one that differs in its spelling only is one that no client reads.
+            None => {
+                if let Some(key) = object.keys().find(|key| is_misspelt(key, member.name)) {
+                    self.flaw(&here, &format!("is called `{}`, a name that no client reads,", shortened(key, MOST_SHOWN)));
+                }
+            }
         }
     }
 

@@ -9,6 +9,18 @@ use serde_json::{Value, json};
 
 pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
     broken_server(
+        "is-error-in-snake-case",
+        "calls the member `is_error`, so that calls that failed seem to have succeeded",
+        "message-matches-schema",
+        ALL,
+        BOTH,
+        Deviation::Result("tools/call", |_, result| {
+            if let Some(is_error) = result.as_object_mut().and_then(|result| result.remove("isError")) {
+                result["is_error"] = is_error;
+            }
+        }),
+    ),
+    broken_server(
         "unknown-tool-succeeds",
         "answers calls of tools that it does not have",
         "call-unknown-tool-is-refused",

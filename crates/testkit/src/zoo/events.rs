@@ -28,6 +28,17 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "line-ends-escaped",
+        "writes a backslash and an `n` in place of each line feed of an event",
+        "sse-lines-are-fields-or-comments",
+        HTTP,
+        BOTH,
+        Deviation::Event(|message, json| match lists_tools(message) {
+            true => format!("event: message\\ndata: {json}\\n\\n").into_bytes(),
+            false => event(&json),
+        }),
+    ),
+    broken_server(
         "bare-lines",
         "writes the message as a line, as stdio has it",
         "sse-lines-are-fields-or-comments",
@@ -187,6 +198,22 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         SSE,
         LEGACY,
         Deviation::Endpoint(|_, path| format!("data: {path}\n\n").into_bytes()),
+    ),
+    broken_server(
+        "endpoint-in-quotes",
+        "puts the endpoint into quotes, as JSON has texts",
+        "sse-endpoint-comes-first",
+        SSE,
+        LEGACY,
+        Deviation::Endpoint(|_, path| endpoint(&Value::from(path).to_string())),
+    ),
+    broken_server(
+        "endpoint-in-json",
+        "tells the endpoint as a member of an object",
+        "sse-endpoint-comes-first",
+        SSE,
+        LEGACY,
+        Deviation::Endpoint(|_, path| endpoint(&serde_json::json!({ "uri": path }).to_string())),
     ),
     broken_server(
         "endpoint-elsewhere",

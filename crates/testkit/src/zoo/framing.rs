@@ -28,6 +28,17 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "utf-16",
+        "writes a message in UTF-16, as PowerShell does",
+        "stdio-only-messages-on-stdout",
+        STDIO,
+        BOTH,
+        Deviation::Line(|message, json| match lists_tools(message) {
+            true => format!("{json}\n").encode_utf16().flat_map(u16::to_le_bytes).chain(*b"\n").collect(),
+            false => line(&json),
+        }),
+    ),
+    broken_server(
         "logs-json",
         "logs on stdout, in JSON that is no JSON-RPC",
         "stdio-only-messages-on-stdout",

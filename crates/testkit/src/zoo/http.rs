@@ -394,6 +394,31 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "two-lengths",
+        "sends an event stream in chunks, and a `Content-Length` as well",
+        "http-body-length-is-correct",
+        HTTP,
+        BOTH,
+        Deviation::Response(|request, response| {
+            if asks(request, "tools/list") && response.streams() {
+                response.set("content-length", "20000");
+            }
+        }),
+    ),
+    broken_server(
+        "unknown-tool-gets-error-page",
+        "answers a call of an unknown tool with the error page of its framework",
+        "request-gets-response",
+        HTTP,
+        LEGACY,
+        Deviation::Response(|request, response| {
+            if asks(request, "tools/call") && find(&request.body, b"no-such-thing").is_some() {
+                *response = Response::text(500, "<h1>Internal Server Error</h1>");
+                response.set("content-type", "text/html");
+            }
+        }),
+    ),
+    broken_server(
         "stream-breaks-off",
         "closes the connection instead of ending a chunked body",
         "http-body-length-is-correct",

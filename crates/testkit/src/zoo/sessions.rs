@@ -3,9 +3,10 @@
 use super::deviation::Deviation;
 use super::http::renumber;
 use super::internal_deviation::InternalDeviation;
-use super::server::{Part, Server};
+use super::server::{Part, Response, Server};
 use super::{BrokenServer, HTTP, LEGACY, SSE, broken_server};
 use serde_json::json;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use uuid::Uuid;
 
 pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
@@ -111,6 +112,33 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
             {
                 renumber(response, 400, 422);
             }
+        }),
+    ),
+    broken_server(
+        "session-in-cookie",
+        "tells the session id in a cookie, and in no header of its own",
+        "requests-continue-to-be-served",
+        HTTP,
+        LEGACY,
+        Deviation::Response(|_, response| {
+            if let Some((name, value)) = response.headers.iter_mut().find(|(name, _)| name == "mcp-session-id") {
+                *name = "set-cookie".to_owned();
+                *value = format!("session={value}");
+            }
+        }),
+    ),
+    broken_server(
+        "session-lost-now-and-then",
+        "does not know a session at each third request, as behind a load balancer without affinity",
+        "requests-continue-to-be-served",
+        HTTP,
+        LEGACY,
+        Deviation::Rejects(|request| {
+            static REQUESTS: AtomicUsize = AtomicUsize::new(0);
+            request.header("mcp-session-id")?;
+            let count = REQUESTS.fetch_add(1, Ordering::Relaxed);
+            let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32001, "message": "Session not found" } });
+            (count % 3 == 2).then(|| Response::json(404, &error))
         }),
     ),
     broken_server(
