@@ -66,7 +66,7 @@ fn of_discovery_over_http(transcript: &Transcript, asked: ExchangeId) -> Option<
                 _ => of_versions(bytes),
             }
         }
-        FrameBody::SseEvent { exchange, data: Some(data), .. } if *exchange == asked => match serde_json::from_slice::<Value>(data.as_bytes()) {
+        FrameBody::SseEvent { exchange, data: Some(data), .. } if *exchange == asked => match serde_json::from_slice::<serde::de::IgnoredAny>(data.as_bytes()) {
             Ok(_) => of_versions(data),
             Err(_) => Some("the event with the response to `server/discover` is not JSON: write the whole message on lines that begin with `data: `"),
         },
@@ -84,9 +84,16 @@ fn of_versions(message: &Raw) -> Option<&'static str> {
 }
 
 fn result_of(message: &Raw) -> Option<Value> {
-    serde_json::from_slice::<Value>(message.as_bytes()).ok()?.get_mut("result").map(Value::take)
+    read(message)?.get_mut("result").map(Value::take)
+}
+
+/// A message of a usual size: a tree takes many times the memory of its text.
+fn read(message: &Raw) -> Option<Value> {
+    const LONGEST: usize = 64 * 1024;
+    let bytes = message.as_bytes();
+    (bytes.len() <= LONGEST).then(|| serde_json::from_slice(bytes).ok()).flatten()
 }
 
 pub(crate) fn is_request_of(message: &Raw, method: &str) -> bool {
-    serde_json::from_slice::<Value>(message.as_bytes()).is_ok_and(|message| message.get("method").is_some_and(|named| named == method))
+    read(message).is_some_and(|message| message.get("method").is_some_and(|named| named == method))
 }

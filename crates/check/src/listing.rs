@@ -7,6 +7,7 @@ use mcproof_analysis::probes::{LEGAL_FORM, MOST_IDLE_PAGES, MOST_PAGES};
 use mcproof_protocol::methods;
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -73,7 +74,7 @@ async fn walk(explorer: &mut Explorer<'_>, probe: &str, method: &str, key: &str)
         let Some(Ok(result)) = explorer.send_request(probe, Some(method), method, params).await else { break };
         pages += 1;
         let listed = result.get(key).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-        let new = listed.iter().filter(|item| known.insert(item.to_string())).count();
+        let new = listed.iter().filter(|item| known.insert(fingerprint(item))).count();
         idle = if new == 0 { idle + 1 } else { 0 };
         items.extend(listed.iter().cloned());
         let Some(cursor) = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned) else { break };
@@ -83,6 +84,13 @@ async fn walk(explorer: &mut Explorer<'_>, probe: &str, method: &str, key: &str)
         }
     }
     (items, pages)
+}
+
+/// Tells items apart without keeping them a second time.
+fn fingerprint(item: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    item.to_string().hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The same request in all forms that the schema allows.
