@@ -52,9 +52,10 @@ Usage: cargo xtask <TASK>
   packages finish --repository URL OUT
                   write the installer and the Homebrew formula for the archives in OUT
   workflows       check the GitHub workflows and the action (actionlint, zizmor)
-  mutations [--place 'TRANSPORT ERA'] [--only TEXT] [--sample N] [--again] [--list] [--with-legal] [--page]
+  mutations [--place 'TRANSPORT ERA'] [--only TEXT] [--sample N] [--again] [--list] [--with-legal] [--page] [--program FILE]
                   apply one mutation at a time to a correct server and verify that `check` does not pass; all mutations
-                  take hours, in as many parts as wanted; --page writes docs/mutations.md from what is kept
+                  take hours, in as many parts as wanted; --page writes docs/mutations.md from what is kept;
+                  --program names another mcproof, such as a release build
   hostile [TEXT]  run every command on every hostile server (or only where TEXT is in `SERVER TRANSPORT COMMAND`), keep the results,
                   and write docs/hostile.md; takes half an hour
   chaos [--minutes N] [--seed N] [--database sqlite|postgres]

@@ -31,6 +31,7 @@ pub use faults::{
     Subject, admit,
 };
 pub use http::Endpoint;
+pub use http::OPEN_CHUNK;
 pub use http_call::{HttpCall, HttpCallResponse};
 pub use limits::{Bound, Broken, JsonLimits, Limits};
 pub use lines::{Line, LineReader};

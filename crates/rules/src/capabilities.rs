@@ -1,9 +1,12 @@
 //! What a server says that it can do, held against what it does; and its log.
 //! Source: basic/lifecycle, capability negotiation; server/*, capabilities; server/utilities/logging.
 
+use super::answers::gathered;
+use super::messages::is_notification;
 use super::modern::key_of;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
+use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::{Revision, error_code, methods};
 use mcproof_record::FrameId;
 use serde_json::Value;
@@ -51,6 +54,17 @@ pub(super) const RULES: &[Rule] = &[
         why: "clients register handlers for declared capabilities; any other notification is lost or an error",
         remedy: "declare the capability, or do not send the notification",
         sdks: &[("TypeScript", "`capabilities: { logging: {}, tools: { listChanged: true } }` in the options of the server")],
+        ..Rule::DEFAULT
+    },
+    Rule {
+        id: "notification-method-is-known",
+        area: Area::Capabilities,
+        requirement: "a notification has a method of MCP, unless the server declares extensions or experimental capabilities",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
+        judge: Judge::Each(notification_methods_are_known),
+        why: "clients ignore a notification that they do not know, without a word to anybody: a misspelled one is lost",
+        remedy: "compare the method with the specification, such as `notifications/message` or `notifications/tools/list_changed`; declare what \
+                 belongs to an extension under `capabilities.extensions` or `capabilities.experimental`",
         ..Rule::DEFAULT
     },
     Rule {
@@ -169,6 +183,26 @@ fn is_declared(conversation: &ConversationView<'_>) -> Judgment {
     match (violations.is_empty(), seen) {
         (true, 0) => Judgment::NotApplicable("the server has neither tools nor resources nor prompts".into()),
         _ => Judgment::from_violations(violations),
+    }
+}
+
+fn notification_methods_are_known(conversation: &ConversationView<'_>) -> Judgment {
+    let is_extended = |key: &str| conversation.capability(key).and_then(Value::as_object).is_some_and(|declared| !declared.is_empty());
+    if is_extended("experimental") || is_extended("extensions") {
+        return Judgment::NotApplicable("the server declares more than MCP defines".into());
+    }
+    let sent: Vec<&WireMessage<'_>> = conversation.from_server().filter(|message| message.is_notification()).collect();
+    let mut unknown: Vec<Violation> = Vec::new();
+    for message in &sent {
+        let Some(method) = message.method().filter(|method| !is_notification(method)) else { continue };
+        let told = format!("the server sent the unknown notification `{}`", excerpt(method));
+        if unknown.iter().all(|known| known.message != told) {
+            unknown.push(Violation::new(told, [message.frame.id]));
+        }
+    }
+    match sent.is_empty() {
+        true => Judgment::NotApplicable("the server sent no notification".into()),
+        false => Judgment::from_violations(gathered(unknown)),
     }
 }
 

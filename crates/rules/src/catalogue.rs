@@ -1,13 +1,13 @@
 //! All rules, in the order in which a person would fix what they find.
 
 use super::{
-    Rule, apps, asking_users, authorization, calls, capabilities, causes, connections, cors, disclosure, events, fixtures, heads, hosts,
-    http, http_messages, identifiers, jsonrpc, lifecycle, lists, members, modern, modern_headers, modern_results, poisoning, process,
-    progress, prompts, replicas, resources, robustness, sampling, schema, scopes, security, sessions, sse_sessions, state, stdio,
-    subscriptions, tasks, tools, trace_context, traversal, utilities,
+    Rule, apps, asking_users, authorization, calls, capabilities, causes, connections, cors, disclosure, discovery, events, fields,
+    fixtures, heads, hosts, http, http_messages, identifiers, jsonrpc, lifecycle, lists, members, modern, modern_headers, modern_results,
+    poisoning, process, progress, prompts, replicas, resources, robustness, sampling, schema, scopes, security, sessions, sse_posts,
+    sse_sessions, state, stdio, subscriptions, tasks, tools, trace_context, traversal, utilities,
 };
 
-const AREAS: [&[Rule]; 46] = [
+const AREAS: [&[Rule]; 49] = [
     causes::RULES,
     lifecycle::RULES,
     utilities::RULES,
@@ -19,10 +19,13 @@ const AREAS: [&[Rule]; 46] = [
     events::RULES,
     http::RULES,
     heads::RULES,
+    fields::RULES,
+    discovery::RULES,
     http_messages::RULES,
     connections::RULES,
     sessions::RULES,
     sse_sessions::RULES,
+    sse_posts::RULES,
     modern::RULES,
     modern_headers::RULES,
     modern_results::RULES,

@@ -9,6 +9,7 @@ use super::{AttemptOutcome, ConversationView, HttpExchange, WireMessage};
 use mcproof_analysis::probes::UNKNOWN_STREAM;
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
+use mcproof_client::transport::OPEN_CHUNK;
 use mcproof_protocol::{Revision, methods};
 use mcproof_record::FrameId;
 use serde_json::Value;
@@ -191,7 +192,9 @@ fn body_is_framed_well(conversation: &ConversationView<'_>) -> Judgment {
         // What has neither ended nor broken off is still open, so that somebody is there.
         let is_last_and_open = exchange.end.is_none() && exchanges_after(conversation, exchange).next().is_none();
         let is_gone = conversation.exchanges.len() > 1 && !is_last_and_open && later.all(|later| later.response.is_none());
-        if let Some(problem) = problem_of_body(conversation, exchange).filter(|_| !is_last && !is_gone) {
+        // The client gave the stream up, and the server is there.
+        let is_left_open = exchange.end.is_some_and(|(_, why)| why == Some(OPEN_CHUNK));
+        if let Some(problem) = problem_of_body(conversation, exchange).filter(|_| is_left_open || !is_last && !is_gone) {
             violations.push(Violation::new(problem, framing_evidence(exchange)));
         }
     }
@@ -233,7 +236,10 @@ fn problem_of_body(conversation: &ConversationView<'_>, exchange: &HttpExchange<
     // Whoever refuses a body that is too large may close the connection while it is still sent (RFC 9110, 15.5.14).
     let may_close = exchange.status() == Some(413);
     if let Some((_, Some(reason))) = exchange.end {
-        return (!is_ours && !may_close).then(|| format!("the body broke off: {}", excerpt(reason)));
+        return (!is_ours && !may_close).then(|| match reason {
+            OPEN_CHUNK => format!("{OPEN_CHUNK} (CRLF)"),
+            reason => format!("the body broke off: {}", excerpt(reason)),
+        });
     }
     if is_events {
         let is_size = |line: &str| !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -34,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "cors-preflight-allows-methods",
         area: Area::Cors,
-        requirement: "a preflight allows POST, and DELETE if the server has sessions",
+        requirement: "a preflight that lists methods allows POST",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Should,
@@ -42,7 +42,23 @@ pub(super) const RULES: &[Rule] = &[
         }],
         on: AppliesTo::Web,
         judge: Judge::Each(preflight_allows_methods),
-        why: "a page cannot use other methods: without DELETE, it cannot end its sessions",
+        why: "browsers let POST pass in any case, but a list without it is about something else, and proxies may go by it",
+        remedy: "respond with `Access-Control-Allow-Methods: GET, POST, DELETE`",
+        sdks: &[("TypeScript", "`cors({ methods: ['GET', 'POST', 'DELETE'] })`")],
+        ..Rule::DEFAULT
+    },
+    Rule {
+        id: "cors-preflight-allows-delete",
+        area: Area::Cors,
+        requirement: "a preflight allows DELETE if the server has sessions that a DELETE ends",
+        sources: &[RequirementSource {
+            revisions: revisions::SESSIONS,
+            level: RequirementLevel::Must,
+            source: "https://fetch.spec.whatwg.org/#cors-preflight-fetch",
+        }],
+        on: AppliesTo::Http,
+        judge: Judge::Each(preflight_allows_delete),
+        why: "the browser does not send the request, so that each page leaves its session behind",
         remedy: "respond with `Access-Control-Allow-Methods: GET, POST, DELETE`",
         sdks: &[("TypeScript", "`cors({ methods: ['GET', 'POST', 'DELETE'] })`")],
         ..Rule::DEFAULT
@@ -198,18 +214,29 @@ fn preflight_allows_methods(conversation: &ConversationView<'_>) -> Judgment {
         Ok(found) => found,
         Err(judgment) => return judgment,
     };
-    let allowed = names(http, "access-control-allow-methods");
-    let ends_sessions = has_sessions(conversation) && conversation.probe("delete").and_then(|attempt| attempt.status()) != Some(405);
-    // Browsers let POST pass in any case; a list without it is a list of something else.
-    let needed = [("post", !allowed.is_empty()), ("delete", ends_sessions && !conversation.is_modern())];
-    let missing: Vec<String> = needed
-        .into_iter()
-        .filter(|(method, is_needed)| *is_needed && !allowed.iter().any(|known| known == method || known == "*"))
-        .map(|(method, _)| method.to_ascii_uppercase())
-        .collect();
-    match missing.is_empty() {
+    let allowed = names(http, METHODS);
+    match allowed.is_empty() || allows(&allowed, "post") {
         true => Judgment::Pass,
-        false => broken(conversation, format!("the preflight does not allow {}", missing.join(" and ")), &attempt),
+        false => broken(conversation, "the preflight does not allow POST".into(), &attempt),
+    }
+}
+
+const METHODS: &str = "access-control-allow-methods";
+
+fn allows(methods: &[String], method: &str) -> bool {
+    methods.iter().any(|known| known == method || known == "*")
+}
+
+fn preflight_allows_delete(conversation: &ConversationView<'_>) -> Judgment {
+    let (attempt, http) = match open_preflight(conversation) {
+        Ok(found) => found,
+        Err(judgment) => return judgment,
+    };
+    let ends_sessions = has_sessions(conversation) && conversation.probe("delete").and_then(|attempt| attempt.status()) != Some(405);
+    match ends_sessions {
+        false => Judgment::NotApplicable("no session is ended by a DELETE".into()),
+        true if allows(&names(http, METHODS), "delete") => Judgment::Pass,
+        true => broken(conversation, "the preflight does not allow DELETE".into(), &attempt),
     }
 }
 
@@ -234,9 +261,23 @@ fn preflight_allows_headers(conversation: &ConversationView<'_>) -> Judgment {
     let is_allowed = |name: &str| allowed.iter().any(|known| known == name || (known == "*" && name != "authorization"));
     let missing: Vec<String> =
         needed.into_iter().filter(|(name, is_needed)| *is_needed && !is_allowed(name)).map(|(name, _)| format!("`{name}`")).collect();
-    match missing.is_empty() {
-        true => Judgment::Pass,
-        false => broken(conversation, format!("the preflight does not allow {}", missing.join(", ")), &attempt),
+    if !missing.is_empty() {
+        return broken(conversation, format!("the preflight does not allow {}", missing.join(", ")), &attempt);
+    }
+    parameters_are_allowed(conversation)
+}
+
+/// The preflight of a call whose arguments go into headers: its subject names them.
+fn parameters_are_allowed(conversation: &ConversationView<'_>) -> Judgment {
+    let Some(attempt) = conversation.probe("preflight-params") else { return Judgment::Pass };
+    let Some(http) = attempt.http else { return Judgment::Pass };
+    let allowed = names(http, "access-control-allow-headers");
+    let subject = attempt.subject().to_owned();
+    let is_missing = |name: &&str| !allowed.iter().any(|known| known == name || known == "*");
+    let missing: Vec<String> = subject.split(", ").filter(is_missing).map(|name| format!("`{}`", excerpt(name))).collect();
+    match http.status().is_some_and(is_success) && !missing.is_empty() {
+        true => broken(conversation, format!("the preflight does not allow {}", missing.join(", ")), &attempt),
+        false => Judgment::Pass,
     }
 }
 

@@ -2,6 +2,7 @@
 //! Source: RFC 9112 (HTTP/1.1), RFC 9110 (HTTP semantics).
 
 use super::connections::{is_abandoned, is_responded_later};
+use super::fields::is_token;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, HttpExchange};
 use mcproof_analysis::wording::excerpt;
@@ -164,7 +165,7 @@ fn lists_are_of_tokens(conversation: &ConversationView<'_>) -> Judgment {
         for name in LISTS_OF_TOKENS {
             let values = response.headers.iter().filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str());
             let elements = values.flat_map(|value| value.split(',')).map(|element| element.trim_matches([' ', '\t']));
-            if let Some(element) = elements.filter(|element| !element.is_empty()).find(|element| !element.bytes().all(is_of_token)) {
+            if let Some(element) = elements.filter(|element| !element.is_empty()).find(|element| !is_token(element)) {
                 let told = format!("`{name}` has `{}` in its list", excerpt(element));
                 wrong.entry(name).or_insert_with(|| Violation::new(told, exchange.heads()));
             }
@@ -183,7 +184,7 @@ fn cache_directive_flaw(exchange: &HttpExchange<'_>) -> Option<(&'static str, St
     let value = exchange.header("cache-control")?;
     let names = value.split(',').map(|directive| directive.split('=').next().unwrap_or_default().trim_matches([' ', '\t']));
     // The values of some directives are quoted lists.
-    let wrong = names.filter(|_| !value.contains('"')).find(|name| !name.bytes().all(is_of_token))?;
+    let wrong = names.filter(|_| !value.contains('"')).find(|name| !name.is_empty() && !is_token(name))?;
     Some(("cache-control", format!("`cache-control` has `{}` in its list", excerpt(wrong))))
 }
 
@@ -197,9 +198,4 @@ fn transfer_coding_flaw(exchange: &HttpExchange<'_>) -> Option<(&'static str, St
     let mut codings = exchange.header("transfer-encoding")?.split(',').map(|coding| coding.trim().to_ascii_lowercase());
     let unknown = codings.find(|coding| !coding.is_empty() && !TRANSFER_CODINGS.contains(&coding.as_str()))?;
     Some(("transfer-encoding", format!("`transfer-encoding` has the unknown coding `{}`", excerpt(&unknown))))
-}
-
-/// RFC 9110, 5.6.2.
-fn is_of_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

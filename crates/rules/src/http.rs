@@ -119,8 +119,8 @@ pub(super) const RULES: &[Rule] = &[
         on: AppliesTo::Http,
         judge: Judge::Each(get_opens_stream_or_405),
         why: "clients open this stream after the handshake; with 405 they continue without it, and any other error is a failed connection to them",
-        remedy: "respond to GET at the endpoint with `text/event-stream` or with 405",
-        sdks: &[("TypeScript", "`app.get('/mcp', (_, response) => response.status(405).end())`")],
+        remedy: "respond to GET at the endpoint with `text/event-stream`, or with 405 and `Allow`",
+        sdks: &[("TypeScript", "`app.get('/mcp', (_, response) => response.set('Allow', 'POST').status(405).end())`")],
         ..Rule::DEFAULT
     },
     Rule {

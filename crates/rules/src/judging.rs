@@ -87,9 +87,10 @@ fn was_answered(conversation: &ConversationView<'_>) -> bool {
 }
 
 /// Rules about the form of what a server sends, which also holds for the refusal of an era that it does not support.
-const OF_ANY_ERA: [&str; 25] = [
+const OF_ANY_ERA: [&str; 28] = [
     "jsonrpc-version-is-2-0",
     "message-has-each-member-once",
+    "message-has-method-or-outcome",
     "json-names-are-unique",
     "error-has-code-and-message",
     "response-has-result-or-error",
@@ -105,6 +106,8 @@ const OF_ANY_ERA: [&str; 25] = [
     "http-response-is-well-formed",
     "http-header-is-not-repeated",
     "http-list-header-is-well-formed",
+    "http-content-type-is-media-type",
+    "http-unknown-era-is-refused",
     "http-body-length-is-correct",
     "http-body-is-json",
     "http-body-is-utf8",

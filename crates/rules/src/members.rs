@@ -1,8 +1,9 @@
-//! RepeatedNames that occur twice in one JSON object. A parser merges both into one value, so only the bytes show it.
+//! Which members a message has, and names that occur twice in one JSON object: a parser merges both into one value, so only the bytes
+//! show it.
 //! Source: JSON-RPC 2.0, request and response objects; RFC 8259, section 4.
 
 use super::ConversationView;
-use super::answers::{gathered, messages};
+use super::answers::{ServerMessage, gathered, messages, shown};
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_record::{Frame, FrameBody, FrameId};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -38,6 +39,20 @@ pub(super) const RULES: &[Rule] = &[
         remedy: "serialize the object from a map; do not concatenate text",
         ..Rule::DEFAULT
     },
+    Rule {
+        id: "message-has-method-or-outcome",
+        area: Area::JsonRpc,
+        requirement: "each message has a `method`, or the `result` or `error` of a request",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Must,
+            source: "https://www.jsonrpc.org/specification#notification",
+        }],
+        judge: Judge::Each(messages_are_of_a_kind),
+        why: "clients tell requests, notifications and responses apart by these members, and drop whatever has none of them",
+        remedy: "give each notification and request its `method`, and each response a `result` or an `error`",
+        ..Rule::DEFAULT
+    },
 ];
 
 const NO_MESSAGE: &str = "the server sent no message";
@@ -48,6 +63,16 @@ fn members_come_once(conversation: &ConversationView<'_>) -> Judgment {
 
 fn names_are_unique(conversation: &ConversationView<'_>) -> Judgment {
     judge_repeated(conversation, |pointer| !is_of_envelope(pointer))
+}
+
+fn messages_are_of_a_kind(conversation: &ConversationView<'_>) -> Judgment {
+    let all: Vec<ServerMessage<'_>> = messages(conversation).collect();
+    // With an id it is a response, which other rules judge.
+    let has_none = |message: &&ServerMessage<'_>| ["method", "result", "error", "id"].iter().all(|name| message.value.get(name).is_none());
+    let wrong = all.iter().filter(has_none);
+    let violations =
+        wrong.map(|message| Violation::new(format!("a message has no `method`: {}", shown(message.value)), [message.frame])).collect();
+    Judgment::of(gathered(violations), all.len(), NO_MESSAGE)
 }
 
 /// Whether a name belongs to a message itself, also in a batch.

@@ -59,6 +59,11 @@ fn is_misspelt(key: &str, name: &str) -> bool {
     TELLING.contains(&name) && key != name && plain(key) == plain(name)
 }
 
+/// Whether any revision has a notification of a server with this method.
+pub fn is_notification(method: &str) -> bool {
+    NOTIFICATIONS.iter().any(|known| known.name == method)
+}
+
 /// The members of content that have to be base64 and are not (`data` of images and audio, `blob` of resources).
 pub fn base64_flaws(message: &Value, about: About<'_>, revision: &str) -> Vec<MessageFlaw> {
     judge(message, about, revision, Focus::Base64)

@@ -4,7 +4,7 @@
 use super::calls::is_refused_as_unknown;
 use super::resources::of_listed;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{AttemptOutcome, ConversationView};
+use super::{Attempt, AttemptOutcome, ConversationView};
 use mcproof_analysis::named;
 use mcproof_protocol::error_code;
 use serde_json::Value;
@@ -56,6 +56,27 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(missing_argument_is_refused),
         why: "an incomplete prompt goes to a model without anyone noticing",
         remedy: "check that all required arguments are present, and respond with -32602 if not",
+        ..Rule::DEFAULT
+    },
+    Rule {
+        id: "prompt-takes-listed-arguments",
+        area: Area::Resources,
+        requirement: "a prompt that gets each argument which its entry in the list requires misses none",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
+        judge: Judge::Each(listed_arguments_suffice),
+        why: "hosts ask their users for the listed arguments, so that nobody can use the prompt",
+        remedy: "make the names in `arguments` of `prompts/list` those that `prompts/get` reads",
+        ..Rule::DEFAULT
+    },
+    Rule {
+        id: "listed-reference-is-completable",
+        area: Area::Resources,
+        requirement: "a completion for a listed prompt or template is not refused like one for a prompt that does not exist",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
+        judge: Judge::Each(listed_is_completable),
+        why: "hosts ask for completions of what is listed, and their users get an error, or no help",
+        remedy: "compare the name or the URI template of the reference with the list, and respond with an empty list of values where there is \
+                 nothing to complete",
         ..Rule::DEFAULT
     },
     Rule {
@@ -166,6 +187,75 @@ fn missing_argument_is_refused(conversation: &ConversationView<'_>) -> Judgment 
         Violation::new(format!("{} returned a result without the required arguments", named(&names)), first.frames())
     });
     Judgment::of(violations.into_iter().collect(), answered, "no prompt was requested without its arguments")
+}
+
+fn listed_arguments_suffice(conversation: &ConversationView<'_>) -> Judgment {
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "prompts") {
+        return judgment;
+    }
+    let bare: Vec<_> = conversation.probes("prompt-missing-argument").collect();
+    if bare.is_empty() && conversation.handshake().is_some() {
+        return Judgment::NotApplicable("no prompt requires an argument".into());
+    }
+    let given = || ["get-prompt", "get-prompt-made-up"].into_iter().flat_map(|probe| conversation.probes(probe));
+    let (mut seen, mut violations) = (0, Vec::new());
+    for without in &bare {
+        for with in given().filter(|with| with.subject() == without.subject()) {
+            seen += usize::from(matches!(with.answer, AttemptOutcome::Result { .. } | AttemptOutcome::Error { .. }));
+            // That a value is refused, which is made up, is no flaw. That the same is missing as without any value is one.
+            let (Some(lacking), Some(refused)) = (error_of(&without.answer), error_of(&with.answer)) else { continue };
+            let told = refused.get("message").and_then(Value::as_str).unwrap_or_default().to_lowercase();
+            let is_about_params = with.answer.code() == Some(error_code::INVALID_PARAMS);
+            if is_about_params && lacking == refused && ["missing", "required"].iter().any(|word| told.contains(word)) {
+                let message = format!(
+                    "`{}` got each argument that it lists as required, and the same error as without any: {}",
+                    with.subject(),
+                    with.answer.describe()
+                );
+                violations.push(Violation::new(message, without.frames().into_iter().chain(with.frames())));
+            }
+        }
+    }
+    Judgment::of(violations, seen, "no prompt was requested with its arguments")
+}
+
+fn error_of<'a>(answer: &AttemptOutcome<'a>) -> Option<&'a Value> {
+    match answer {
+        AttemptOutcome::Error { error, .. } => Some(error),
+        _ => None,
+    }
+}
+
+fn listed_is_completable(conversation: &ConversationView<'_>) -> Judgment {
+    if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "completions") {
+        return judgment;
+    }
+    let completed: Vec<_> = conversation.probes("complete").collect();
+    if completed.is_empty() && conversation.handshake().is_some() {
+        return Judgment::NotApplicable("no listed prompt and no listed template has an argument".into());
+    }
+    let Some(unknown) = conversation.probe("complete-unknown") else {
+        return Judgment::Untestable("no completion for an unknown prompt was requested".into());
+    };
+    let of = |attempt: &Attempt<'_, '_>| {
+        let reference = attempt.request?.param("/ref")?;
+        ["name", "uri"].into_iter().find_map(|key| reference.get(key)?.as_str()).map(str::to_owned)
+    };
+    let (mut seen, mut violations) = (0, Vec::new());
+    for attempt in &completed {
+        seen += usize::from(matches!(attempt.answer, AttemptOutcome::Result { .. } | AttemptOutcome::Error { .. }));
+        let (Some(error), Some(model), Some(name)) = (error_of(&attempt.answer), error_of(&unknown.answer), of(attempt)) else { continue };
+        // A server that completes nothing is told by another rule.
+        let is_about_params = attempt.answer.code() == Some(error_code::INVALID_PARAMS);
+        let (refusal, of_unknown) = (error.to_string(), model.to_string());
+        if is_about_params && of_unknown.replace(unknown.subject(), &name) == refusal {
+            let message =
+                format!("`{name}` is listed, and its completion is refused like that of an unknown prompt: {}", attempt.answer.describe());
+            violations.push(Violation::new(message, attempt.frames().into_iter().chain(unknown.frames())));
+        }
+    }
+    violations.dedup_by(|later, first| later.message == first.message);
+    Judgment::of(violations, seen, "no completion got a response")
 }
 
 /// The maximum number of values.

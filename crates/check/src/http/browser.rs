@@ -5,6 +5,8 @@ use super::attack::EVIL_ORIGIN;
 use super::request_variants::{Questions, RequestVariants as _};
 use mcproof_client::{RawHttpRequest, Reads};
 use mcproof_protocol::{Transport, methods};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// Where the protocol's own inspector is served.
 const PAGE: &str = "http://localhost:6274";
@@ -26,7 +28,14 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     if !attempt && !welcomes_pages {
         return;
     }
-    explorer.http("preflight-evil", None, &preflight.with("origin", EVIL_ORIGIN)).await;
+    explorer.http("preflight-evil", None, &preflight.clone().with("origin", EVIL_ORIGIN)).await;
+    if explorer.is_modern() {
+        let params = params_in_headers(explorer).await.join(", ");
+        if !params.is_empty() {
+            let preflight = preflight.with("access-control-request-headers", &format!("{names}, {params}")).with("origin", PAGE);
+            explorer.http("preflight-params", Some(&params), &preflight).await;
+        }
+    }
     let plain = http_requests.plain(explorer).with("origin", PAGE);
     explorer.http("page", None, &plain).await;
     match explorer.kind() {
@@ -47,4 +56,23 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     explorer.http("page-error", None, &http_requests.post("{").with("origin", PAGE)).await;
     let anonymous = http_requests.plain(explorer).with("origin", PAGE).anonymous();
     explorer.http("page-anonymous", None, &anonymous).await;
+}
+
+/// The most headers that a preflight asks for on behalf of tools.
+const MOST_PARAMS: usize = 20;
+
+/// The headers into which the arguments of tools go, in lower case.
+async fn params_in_headers(explorer: &mut Explorer<'_>) -> Vec<String> {
+    if !explorer.declares("tools") {
+        return Vec::new();
+    }
+    let listed = explorer.send_request("preflight-tools", None, methods::TOOLS_LIST, json!({})).await;
+    let Some(Ok(result)) = listed else { return Vec::new() };
+    let tools = result.get("tools").and_then(Value::as_array).into_iter().flatten();
+    let properties =
+        tools.filter_map(|tool| tool.pointer("/inputSchema/properties")?.as_object()).flat_map(|properties| properties.values());
+    let is_name = |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_') && !name.is_empty();
+    let names = properties.filter_map(|schema| schema.get("x-mcp-header")?.as_str()).filter(is_name);
+    let unique: BTreeSet<String> = names.map(|name| format!("mcp-param-{}", name.to_ascii_lowercase())).collect();
+    unique.into_iter().take(MOST_PARAMS).collect()
 }

@@ -7,6 +7,7 @@ use super::faults::{Admission, DisturbedBody, FaultInjector, Reading, Refusal, a
 use super::pool::{AddressFailure, HeaderCase, Lease, Pool, Way};
 use super::progress::{Progress, Stage};
 use super::sse_events::{Event, EventFlaw, EventParser};
+use super::stream::LastRead;
 use super::{Bound, Broken, Envelope, HttpHead, Inbox, Limits, Network, Resume, Unanswered, ViolationKind};
 use crate::Tap;
 use crate::auth::{Bearer, wants_authorization};
@@ -340,7 +341,9 @@ impl Exchanger {
         let OpenExchange { head, mut body, lease, progress } = open;
         let exchange = head.exchange;
         let mut coding = Coding::of(&head);
-        let mut parser = Parsing { parser: Some(EventParser::default()), exchange, tap: self.tap.clone() };
+        let is_chunked = head.header("transfer-encoding").is_some_and(|coding| coding.trim().eq_ignore_ascii_case("chunked"));
+        let chunks = lease.as_ref().filter(|_| is_chunked).and_then(Lease::last_read);
+        let mut parser = Parsing { parser: Some(EventParser::default()), exchange, chunks, tap: self.tap.clone() };
         let mut broken = match &coding {
             Coding::Unknown(reason) => Some(reason.clone().into()),
             Coding::Plain | Coding::Compressed(_) => None,
@@ -465,6 +468,8 @@ struct Parsing {
     /// Nothing once it has finished.
     parser: Option<EventParser>,
     exchange: ExchangeId,
+    /// Of a stream in chunks.
+    chunks: Option<LastRead>,
     tap: Tap,
 }
 
@@ -480,14 +485,22 @@ impl Parsing {
 
 impl Drop for Parsing {
     fn drop(&mut self) {
-        if let Some(event) = self.finish() {
+        let Some(parser) = self.parser.take() else { return };
+        let exchange = self.exchange;
+        if let Some(event) = parser.finish(SHOWN_OF_UNFINISHED_EVENT) {
             let Event { raw, name, id, data, .. } = event;
             let data = data.as_deref().map(Into::into);
-            let seen = FrameBody::SseEvent { exchange: self.exchange, bytes: raw.into(), event: name, id, data };
-            self.tap.record(Direction::FromServer, seen);
+            self.tap.record(Direction::FromServer, FrameBody::SseEvent { exchange, bytes: raw.into(), event: name, id, data });
+        } else if self.chunks.as_ref().is_some_and(|last| last.lacks_line_end(PAUSE)) {
+            // The event is whole, and with it its chunk, which nothing ended.
+            let error = Some(OPEN_CHUNK.to_owned());
+            self.tap.record(Direction::Local, FrameBody::HttpEnd { exchange, error });
         }
     }
 }
+
+/// Why a stream counts as broken that was given up after a chunk without its line end.
+pub const OPEN_CHUNK: &str = "the last chunk has no line end";
 
 /// How long an event may stand open before that is told.
 const PAUSE: Duration = Duration::from_millis(200);

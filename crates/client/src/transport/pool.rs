@@ -4,7 +4,7 @@
 use super::connection_timing::ConnectionTimer;
 use super::progress::{Progress, Stage};
 use super::proxy::{self, Proxy};
-use super::stream::{Stream, Trouble};
+use super::stream::{LastRead, Stream, Trouble};
 use super::tls::{self, Tls, Verification};
 use super::uppercase_headers::UppercaseHeaders;
 use super::{Bound, Broken, Destinations, Limits, Network};
@@ -60,11 +60,22 @@ enum Sender<B> {
     Shared(Shared<B>),
 }
 
+impl<B> Lease<B> {
+    /// What the connection brought last; none where it may have been for another exchange.
+    pub(super) fn last_read(&self) -> Option<LastRead> {
+        match &self.0 {
+            Sender::Single(single) => Some(single.last_read.clone()),
+            Sender::Shared(_) => None,
+        }
+    }
+}
+
 /// HTTP/1.1: one exchange at a time.
 struct Single<B> {
     sender: http1::SendRequest<B>,
     /// Set over TLS.
     trouble: Option<Trouble>,
+    last_read: LastRead,
 }
 
 /// HTTP/2: any number of exchanges.
@@ -336,8 +347,10 @@ impl<B: RequestBody> Pool<B> {
         let _ = stream.set_nodelay(true);
         let Some(tls) = &self.tls else {
             dialing.ready();
-            let sender = self.single(Stream::new(stream)).await?;
-            return Ok(Sender::Single(Single { sender, trouble: None }));
+            let stream = Stream::new(stream);
+            let last_read = stream.last_read();
+            let sender = self.single(stream).await?;
+            return Ok(Sender::Single(Single { sender, trouble: None, last_read }));
         };
         let server = self.authority();
         if let Some(proxy) = &self.proxy {
@@ -360,8 +373,9 @@ impl<B: RequestBody> Pool<B> {
         let stream = Stream::explained(secured, Arc::clone(&trouble), explain);
         if !shareable {
             self.one_each.store(true, Ordering::Relaxed);
+            let last_read = stream.last_read();
             let sender = self.single(stream).await?;
-            return Ok(Sender::Single(Single { sender, trouble: Some(trouble) }));
+            return Ok(Sender::Single(Single { sender, trouble: Some(trouble), last_read }));
         }
         let shared = Shared { sender: self.shared(stream).await?, trouble: Some(trouble) };
         *lock(&self.shared) = Some(shared.clone());

@@ -3,29 +3,57 @@
 use hyper::rt::{Read, ReadBufCursor, Write};
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Why a connection failed, in words, where hyper's error no longer tells.
 pub(super) type Trouble = Arc<OnceLock<String>>;
+
+/// The last bytes that a connection brought, and when: whether a chunk is open shows in them alone, if nothing follows it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LastRead(Arc<Mutex<([u8; 2], Option<Instant>)>>);
+
+impl LastRead {
+    fn note(&self, bytes: &[u8]) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for byte in bytes.iter().rev().take(2).rev() {
+            last.0 = [last.0[1], *byte];
+        }
+        if !bytes.is_empty() {
+            last.1 = Some(Instant::now());
+        }
+    }
+
+    /// Whether what came last is no line end, and nothing has come after it for so long.
+    pub(super) fn lacks_line_end(&self, silence: Duration) -> bool {
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        last.0 != *b"\r\n" && last.1.is_some_and(|at| at.elapsed() >= silence)
+    }
+}
 
 /// Makes tokio's streams readable and writable for hyper.
 pub(super) struct Stream<T> {
     inner: T,
     /// Told of the first failed read, by way of `explain`.
     trouble: Option<(Trouble, Explain)>,
+    last_read: LastRead,
 }
 
 pub(super) type Explain = Box<dyn Fn(&io::Error) -> Option<String> + Send>;
 
 impl<T> Stream<T> {
     pub(super) fn new(inner: T) -> Self {
-        Self { inner, trouble: None }
+        Self { inner, trouble: None, last_read: LastRead::default() }
     }
 
     pub(super) fn explained(inner: T, trouble: Trouble, explain: Explain) -> Self {
-        Self { inner, trouble: Some((trouble, explain)) }
+        Self { inner, trouble: Some((trouble, explain)), last_read: LastRead::default() }
+    }
+
+    pub(super) fn last_read(&self) -> LastRead {
+        self.last_read.clone()
     }
 
     fn explain(&self, error: &io::Error) {
@@ -46,6 +74,7 @@ impl<T: AsyncRead + Unpin> Read for Stream<T> {
             self.explain(&error);
             return Poll::Ready(Err(error));
         }
+        self.last_read.note(buffer.filled());
         let read = buffer.filled().len();
         // SAFETY: `read` bytes were just filled.
         unsafe { into.advance(read) };
@@ -72,5 +101,27 @@ impl<T: AsyncWrite + Unpin> Write for Stream<T> {
 
     fn poll_write_vectored(mut self: Pin<&mut Self>, context: &mut Context<'_>, parts: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write_vectored(context, parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_bytes_tell_whether_a_line_end_is_missing() {
+        let check = |reads: &[&str], expected: bool| {
+            let last = LastRead::default();
+            reads.iter().for_each(|read| last.note(read.as_bytes()));
+            assert_eq!(last.lacks_line_end(Duration::ZERO), expected, "{reads:?}");
+            assert!(!last.lacks_line_end(Duration::from_secs(3600)), "{reads:?}");
+        };
+        check(&[], false);
+        check(&["5\r\nhello\r\n"], false);
+        check(&["5\r\nhello\r", "\n"], false);
+        check(&["5\r\nhello\r", "", "\n"], false);
+        check(&["5\r\nhello"], true);
+        check(&["5\r\nhello\r"], true);
+        check(&["5\r\nhello\r\n", "1"], true);
     }
 }

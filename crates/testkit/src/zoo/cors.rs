@@ -1,7 +1,7 @@
 //! Broken servers that web pages cannot use.
 
 use super::deviation::Deviation;
-use super::{BOTH, BrokenServer, HTTP, LEGACY, WEB, broken_server};
+use super::{BOTH, BrokenServer, HTTP, LEGACY, MODERN, WEB, broken_server};
 
 pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
     broken_server(
@@ -30,13 +30,37 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
     ),
     broken_server(
         "preflight-without-post",
-        "allows pages GET only",
+        "allows pages GET and DELETE only",
         "cors-preflight-allows-methods",
         WEB,
         BOTH,
         Deviation::Response(|request, response| {
             if request.method == "OPTIONS" {
-                response.set("access-control-allow-methods", "GET");
+                response.set("access-control-allow-methods", "GET, DELETE");
+            }
+        }),
+    ),
+    broken_server(
+        "preflight-without-delete",
+        "does not allow pages to end their sessions",
+        "cors-preflight-allows-delete",
+        HTTP,
+        LEGACY,
+        Deviation::Response(|request, response| {
+            if request.method == "OPTIONS" {
+                response.set("access-control-allow-methods", "GET, POST");
+            }
+        }),
+    ),
+    broken_server(
+        "preflight-without-params",
+        "does not allow pages the headers for the arguments of tools",
+        "cors-preflight-allows-headers",
+        HTTP,
+        MODERN,
+        Deviation::Response(|request, response| {
+            if request.method == "OPTIONS" {
+                response.set("access-control-allow-headers", "content-type, authorization, mcp-protocol-version, mcp-method, mcp-name");
             }
         }),
     ),

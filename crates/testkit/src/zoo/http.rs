@@ -4,7 +4,7 @@ use super::changes::lists_tools;
 use super::deviation::Deviation;
 use super::internal_deviation::InternalDeviation;
 use super::server::{Body, Part, Response};
-use super::{BOTH, BrokenServer, HTTP, LEGACY, MODERN, WEB, broken_server};
+use super::{BOTH, BrokenServer, HTTP, LEGACY, MODERN, SSE, WEB, broken_server};
 use crate::raw_http::Request;
 use serde_json::Value;
 
@@ -111,7 +111,7 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         "get-events-as-text",
         "calls the stream of HTTP+SSE text/plain",
         "http-response-content-type",
-        super::SSE,
+        SSE,
         LEGACY,
         Deviation::Response(|_, response| {
             if response.streams() {
@@ -203,7 +203,7 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         "cancellation-gets-nothing-over-sse",
         "does not respond to the POST of a cancellation",
         "sse-post-is-accepted",
-        super::SSE,
+        SSE,
         LEGACY,
         Deviation::Raw(leave_cancellations),
     ),
@@ -264,6 +264,62 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
                 ..Response::new(200).with("content-type", "text/html")
             };
             (request.method == "GET").then(page)
+        }),
+    ),
+    broken_server(
+        "405-without-allow",
+        "does not say with status 405 which methods there are",
+        "http-405-has-allow",
+        HTTP,
+        MODERN,
+        Deviation::Response(|_, response| {
+            if response.status == 405 {
+                response.remove("allow");
+            }
+        }),
+    ),
+    broken_server(
+        "refusal-of-no-type",
+        "loses a line end after the content type of refusals",
+        "http-content-type-is-media-type",
+        WEB,
+        BOTH,
+        Deviation::Response(|_, response| {
+            if (400..500).contains(&response.status) && response.header("content-type").is_some_and(|kind| kind.starts_with("text/plain")) {
+                response.set("content-type", "text/plaindate: today");
+            }
+        }),
+    ),
+    broken_server(
+        "discovery-gets-204",
+        "responds to the discovery of the modern era with 204",
+        "http-unknown-era-is-refused",
+        HTTP,
+        LEGACY,
+        Deviation::Rejects(|request| asks(request, "server/discover").then(|| Response::new(204))),
+    ),
+    broken_server(
+        "errors-with-404",
+        "responds with 404 to the POST of an unknown method, and with the error on the stream",
+        "sse-answered-post-succeeds",
+        SSE,
+        LEGACY,
+        Deviation::Response(|request, response| {
+            if response.status == 202 && asks(request, "mcproof/no-such-method") {
+                response.status = 404;
+            }
+        }),
+    ),
+    broken_server(
+        "unknown-stream-gets-500",
+        "responds with 500 to a message for a stream that is not there",
+        "sse-refused-post-is-4xx",
+        SSE,
+        LEGACY,
+        Deviation::Response(|request, response| {
+            if response.status == 404 && request.method == "POST" {
+                response.status = 500;
+            }
         }),
     ),
     broken_server(
@@ -416,6 +472,17 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
                 *response = Response::text(500, "<h1>Internal Server Error</h1>");
                 response.set("content-type", "text/html");
             }
+        }),
+    ),
+    broken_server(
+        "chunk-unterminated",
+        "does not end the chunk with the last message of a stream that stays open",
+        "http-body-length-is-correct",
+        HTTP,
+        MODERN,
+        Deviation::Wire(|part, bytes| match part {
+            Part::Chunk if find(&bytes, b"subscriptions/acknowledged").is_some() => bytes.strip_suffix(b"\r\n").unwrap_or(&bytes).to_vec(),
+            _ => bytes,
         }),
     ),
     broken_server(

@@ -27,6 +27,32 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Tools(|message| message["jsonrpc"] = json!("1.0")),
     ),
     broken_server(
+        "acknowledgement-without-method",
+        "leaves the method out of the acknowledgement of a subscription",
+        "message-has-method-or-outcome",
+        STDIO,
+        MODERN,
+        Deviation::Outgoing(|_, mut message| {
+            if message["method"] == "notifications/subscriptions/acknowledged" {
+                remove(&mut message, "method");
+            }
+            vec![message]
+        }),
+    ),
+    broken_server(
+        "progress-misspelled",
+        "misspells the notification of progress",
+        "notification-method-is-known",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|_, mut message| {
+            if message["method"] == "notifications/progress" {
+                message["method"] = json!("notification/progress");
+            }
+            vec![message]
+        }),
+    ),
+    broken_server(
         "result-twice",
         "gives the list of tools two results",
         "message-has-each-member-once",

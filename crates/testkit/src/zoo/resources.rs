@@ -20,6 +20,24 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "prompt-argument-misspelled",
+        "lists an argument of a prompt under another name than the prompt reads",
+        "prompt-takes-listed-arguments",
+        ALL,
+        BOTH,
+        Deviation::Result("prompts/list", |_, result| result["prompts"][0]["arguments"][0]["name"] = json!("animals")),
+    ),
+    broken_server(
+        "template-misspelled",
+        "lists a template that its completion does not know",
+        "listed-reference-is-completable",
+        ALL,
+        BOTH,
+        Deviation::Result("resources/templates/list", |_, result| {
+            result["resourceTemplates"][0]["uriTemplate"] = json!("zoo://animal/{species}");
+        }),
+    ),
+    broken_server(
         "contents-of-another",
         "gives the contents of a resource under another URI",
         "resource-read-names-uri",

@@ -1,7 +1,7 @@
 //! Every mutation of what a journal shows: each member of each kind of message, each header and status, each delimiter.
 
 use super::bytes::{OF_BODIES, OF_CHUNKS, OF_ENDS, OF_EVENTS, OF_HEADERS, OF_HEADS, OF_LINES, STATUSES};
-use super::message::{OF_MEMBERS, OF_MESSAGES};
+use super::message::{OF_MEMBERS, OF_MESSAGES, changed};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[must_use]
 pub fn catalogue(journal: &str) -> Vec<String> {
     let mut mutations = BTreeSet::new();
-    // By subject, the members that are known with the indices left out.
+    // By subject, what is known to be changed, with the indices left out.
     let mut members: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for entry in journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         let (Some(form), Some(subject)) = (entry["form"].as_str(), entry["subject"].as_str()) else { continue };
@@ -18,8 +18,11 @@ pub fn catalogue(journal: &str) -> Vec<String> {
             "message" => {
                 all(&OF_MESSAGES);
                 let known = members.entry(subject.to_owned()).or_default();
-                for pointer in pointers(&entry["value"], known) {
-                    all(&OF_MEMBERS.map(|operation| format!("{operation} {pointer}")).each_ref().map(String::as_str));
+                for (pointer, value) in places(&entry["value"]) {
+                    let kinds = OF_MEMBERS.into_iter().filter(|operation| *operation != "change" || changed(value) != *value);
+                    let kinds: Vec<&str> = kinds.filter(|operation| known.insert(format!("{operation} {}", pattern(&pointer)))).collect();
+                    let named: Vec<String> = kinds.into_iter().map(|operation| format!("{operation} {pointer}")).collect();
+                    all(&named.iter().map(String::as_str).collect::<Vec<_>>());
                 }
             }
             "line" => all(&OF_LINES),
@@ -51,29 +54,31 @@ fn changes_nothing(mutation: &str) -> bool {
     }
 }
 
-/// The places of members that are not known yet.
-fn pointers(message: &Value, known: &mut BTreeSet<String>) -> Vec<String> {
+/// The places of members, with their values.
+fn places(message: &Value) -> Vec<(String, &Value)> {
     let mut found = Vec::new();
-    walk(message, String::new(), String::new(), known, &mut found);
+    walk(message, String::new(), &mut found);
     found
 }
 
-fn walk(value: &Value, pointer: String, pattern: String, known: &mut BTreeSet<String>, found: &mut Vec<String>) {
-    if !pointer.is_empty() && known.insert(pattern.clone()) {
-        found.push(pointer.clone());
+/// A place with `*` for each index.
+fn pattern(pointer: &str) -> String {
+    let plain = |step: &str| if step.parse::<usize>().is_ok() { "*".to_owned() } else { step.to_owned() };
+    pointer.split('/').map(plain).collect::<Vec<_>>().join("/")
+}
+
+fn walk<'a>(value: &'a Value, pointer: String, found: &mut Vec<(String, &'a Value)>) {
+    if !pointer.is_empty() {
+        found.push((pointer.clone(), value));
     }
     match value {
         Value::Object(members) => {
             for (name, member) in members {
                 let step = name.replace('~', "~0").replace('/', "~1");
-                walk(member, format!("{pointer}/{step}"), format!("{pattern}/{step}"), known, found);
+                walk(member, format!("{pointer}/{step}"), found);
             }
         }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                walk(item, format!("{pointer}/{index}"), format!("{pattern}/*"), known, found);
-            }
-        }
+        Value::Array(items) => items.iter().enumerate().for_each(|(index, item)| walk(item, format!("{pointer}/{index}"), found)),
         _ => {}
     }
 }

@@ -12,7 +12,9 @@ pub(super) const OF_MESSAGES: [&str; 2] = ["drop", "double"];
 pub(super) fn changes(mutation: &Mutation, message: &Value) -> bool {
     match mutation.operation.as_str() {
         "drop" | "double" => true,
-        "delete" | "null" | "retype" | "change" => message.pointer(&mutation.place).is_some(),
+        "delete" | "null" | "retype" => message.pointer(&mutation.place).is_some(),
+        // An empty list and an empty object stay what they are.
+        "change" => message.pointer(&mutation.place).is_some_and(|value| changed(value) != *value),
         _ => false,
     }
 }
