@@ -37,7 +37,7 @@ Usage: cargo xtask <TASK>
   field [--program PATH] [--page] [NAME…]
                   run the commands of mcproof on published servers (field/) and write docs/field.md; --page only writes it
   field --forms   run every command with every form of target, and servers of each SDK
-  stability [--runs N] [--load N] [--program PATH] [NAME…]
+  stability [--runs N] [--parallel N] [--load N] [--program PATH] [NAME…]
                   check servers repeatedly under load and write docs/stability.md
   fuzz [--seconds N] [TARGET…]
                   fuzz the parsers (lines, sse, jsonrpc, suite), by default for a minute

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,6 +28,9 @@ const SERVERS: [(&str, &str); 10] = [
 
 pub(crate) struct Plan {
     runs: usize,
+    /// Checks at a time: each is a part of the load of the others.
+    parallel: usize,
+    /// Busy loops beside them.
     load: usize,
     /// The binary that checks; the one of this checkout unless it is given.
     program: Option<PathBuf>,
@@ -36,13 +41,14 @@ impl Plan {
     /// # Errors
     /// A flag without its number.
     pub(crate) fn parse(words: &[&str]) -> Result<Self, String> {
-        let mut plan = Self { runs: 20, load: 16, program: None, names: Vec::new() };
+        let mut plan = Self { runs: 20, parallel: 8, load: 8, program: None, names: Vec::new() };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word} needs a value"));
             let number = |value: &str| value.parse().map_err(|_| format!("{word} needs a number, not `{value}`"));
             match *word {
                 "--runs" => plan.runs = number(value()?)?,
+                "--parallel" => plan.parallel = number(value()?)?.max(1),
                 "--load" => plan.load = number(value()?)?,
                 "--program" => plan.program = Some(value()?.into()),
                 name => plan.names.push(name.to_owned()),
@@ -53,6 +59,7 @@ impl Plan {
 }
 
 /// What the checks of one server gave: each set of findings, and how often.
+#[derive(Default)]
 struct Row {
     sets: BTreeMap<Vec<String>, usize>,
     /// Rules that were left out for want of time, and how often.
@@ -77,7 +84,7 @@ pub(crate) fn stability(root: &Path, plan: &Plan) -> Result<(), String> {
         if !plan.names.is_empty() && !plan.names.iter().any(|wanted| wanted == name || *wanted == label) {
             continue;
         }
-        let row = check(&program, &servers[name][transport], plan.runs)?;
+        let row = check(&program, &servers[name][transport], plan)?;
         println!("{label:<20} {} set(s) of findings in {} checks, slowest {:.1} s", row.sets.len(), plan.runs, row.slowest.as_secs_f64());
         if row.sets.len() > 1 {
             unstable.push(label.clone());
@@ -90,26 +97,37 @@ pub(crate) fn stability(root: &Path, plan: &Plan) -> Result<(), String> {
     if unstable.is_empty() { Ok(()) } else { Err(format!("not the same findings each time: {}", unstable.join("; "))) }
 }
 
-fn check(program: &Path, start: &Value, runs: usize) -> Result<Row, String> {
-    let words = |key: &str| start[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>();
-    let mut row = Row { sets: BTreeMap::new(), out_of_time: BTreeMap::new(), slowest: Duration::ZERO };
-    for _ in 0..runs {
-        let mut command = Command::new(program);
-        command.args(["check", "--json"]);
-        for (key, value) in start["env"].as_object().into_iter().flatten() {
-            command.args(["-e".to_owned(), format!("{key}={}", value.as_str().unwrap_or_default())]);
+fn check(program: &Path, start: &Value, plan: &Plan) -> Result<Row, String> {
+    let (next, row) = (AtomicUsize::new(0), Mutex::new(Row::default()));
+    let check_in_turn = || {
+        while next.fetch_add(1, Ordering::Relaxed) < plan.runs {
+            let began = Instant::now();
+            let (found, out_of_time) = check_once(program, start)?;
+            let mut row = row.lock().expect("no check panics");
+            row.slowest = row.slowest.max(began.elapsed());
+            *row.sets.entry(found).or_default() += 1;
+            out_of_time.into_iter().for_each(|rule| *row.out_of_time.entry(rule).or_default() += 1);
         }
-        command.args(start["cwd"].as_str().into_iter().flat_map(|folder| ["--cwd", folder]));
-        command.args(start["url"].as_str()).arg("--").args(words("command"));
-        let began = Instant::now();
-        let output =
-            command.stdin(Stdio::null()).stderr(Stdio::null()).output().map_err(|error| format!("cannot start mcproof: {error}"))?;
-        row.slowest = row.slowest.max(began.elapsed());
-        let (found, out_of_time) = findings(&output.stdout, output.status.code());
-        *row.sets.entry(found).or_default() += 1;
-        out_of_time.into_iter().for_each(|rule| *row.out_of_time.entry(rule).or_default() += 1);
+        Ok::<(), String>(())
+    };
+    thread::scope(|scope| {
+        let checks: Vec<_> = (0..plan.parallel).map(|_| scope.spawn(check_in_turn)).collect();
+        checks.into_iter().try_for_each(|check| check.join().expect("no check panics"))
+    })?;
+    Ok(row.into_inner().expect("no check panics"))
+}
+
+fn check_once(program: &Path, start: &Value) -> Result<(Vec<String>, Vec<String>), String> {
+    let words = |key: &str| start[key].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>();
+    let mut command = Command::new(program);
+    command.args(["check", "--json"]);
+    for (key, value) in start["env"].as_object().into_iter().flatten() {
+        command.args(["-e".to_owned(), format!("{key}={}", value.as_str().unwrap_or_default())]);
     }
-    Ok(row)
+    command.args(start["cwd"].as_str().into_iter().flat_map(|folder| ["--cwd", folder]));
+    command.args(start["url"].as_str()).arg("--").args(words("command"));
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().map_err(|error| format!("cannot start mcproof: {error}"))?;
+    Ok(findings(&output.stdout, output.status.code()))
 }
 
 /// Rules and severities of what was found, in order; and the rules for which there was no time.
@@ -134,10 +152,10 @@ fn findings(report: &[u8], code: Option<i32>) -> (Vec<String>, Vec<String>) {
 }
 
 const HEAD: &str = "# Stability\n\nWhether `mcproof check` finds the same each time on a busy machine: each server was checked again and \
-again while busy loops and other programs ran beside it. A set of findings is the rules with their severities. Where time was up after 60 s, the \
+again, several times at once, while busy loops ran beside it. A set of findings is the rules with their severities. Where time was up after 60 s, the \
 report names the rules that were left out; the last column counts them. The load is that of the whole machine when the checks of the server ended. Written by `cargo xtask stability`, which replaces the row \
-of each server that it checks.\n\n| server | checks | busy loops | cores | load | sets of findings | slowest check | findings that differed | left out for want of time |\n\
-|---|---:|---:|---:|---:|---:|---:|---|---|\n";
+of each server that it checks.\n\n| server | checks | at once | busy loops | cores | load | sets of findings | slowest check | findings that differed | left out for want of time |\n\
+|---|---:|---:|---:|---:|---:|---:|---:|---|---|\n";
 
 /// The page with this row in place of the one of the same server. Rows stand in the order of [`SERVERS`].
 fn with_row(page: &str, label: &str, row: String) -> String {
@@ -160,8 +178,9 @@ fn rendered(plan: &Plan, label: &str, row: &Row) -> String {
     };
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     format!(
-        "| {label} | {} | {} | {} | {} | {} | {:.1} s | {} | {} |",
+        "| {label} | {} | {} | {} | {} | {} | {} | {:.1} s | {} | {} |",
         plan.runs,
+        plan.parallel,
         plan.load,
         thread::available_parallelism().map_or(1, usize::from),
         load.split(' ').next().unwrap_or_default(),

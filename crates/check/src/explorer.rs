@@ -213,7 +213,9 @@ impl<'a> Explorer<'a> {
                     }
                     Some(Err(refused)) => {
                         let (failure, session) = *refused;
-                        (failure, Some(session))
+                        // A response that is late would come into the next conversation of this process.
+                        let has_responded = !matches!(failure, ConnectFailure::Unanswered { .. });
+                        (failure, has_responded.then_some(session))
                     }
                     None => {
                         let method = methods::SERVER_DISCOVER;

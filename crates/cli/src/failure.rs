@@ -5,6 +5,7 @@ use mcproof_client::Tap;
 use mcproof_record::{Diagnostic, Place};
 use serde_json::Value;
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 
 #[derive(Debug)]
@@ -29,6 +30,12 @@ impl Failure {
         // What wraps the system's words adds the name of a file that only we know.
         let reason = error.get_ref().and_then(|inner| inner.source()).map_or_else(|| error.to_string(), ToString::to_string);
         Self::bad_input("cannot-write", format!("cannot write {}: {reason}", path.display()))
+    }
+
+    /// An address of `--listen` that is taken, or not ours.
+    pub(crate) fn cannot_listen(address: SocketAddr, error: &io::Error) -> Self {
+        Self::bad_input("cannot-listen", format!("cannot listen on {address}: {error}"))
+            .hint("choose another address with --listen; port 0 is any free port")
     }
 
     /// A flag, a method or a scheme that a later version will know.

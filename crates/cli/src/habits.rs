@@ -15,7 +15,7 @@ pub(crate) fn advise(error: &mut Error, typed: &[OsString]) {
     let near = text(ContextKind::SuggestedArg).zip(text(ContextKind::InvalidArg));
     let is_slip = near.is_some_and(|(near, word)| did_you_mean(&word, [near.as_str()]).is_some());
     let advice = match error.kind() {
-        ErrorKind::InvalidSubcommand => text(ContextKind::InvalidSubcommand).and_then(|word| of_subcommand(&word)),
+        ErrorKind::InvalidSubcommand => text(ContextKind::InvalidSubcommand).and_then(|word| of_subcommand(subcommand, &word)),
         ErrorKind::UnknownArgument => text(ContextKind::InvalidArg)
             .and_then(|word| of_flag(subcommand, &word).or_else(|| of_argument(subcommand, &word).filter(|_| !is_slip))),
         _ => None,
@@ -30,8 +30,11 @@ pub(crate) fn advise(error: &mut Error, typed: &[OsString]) {
     }
 }
 
-fn of_subcommand(word: &str) -> Option<String> {
+fn of_subcommand(subcommand: &str, word: &str) -> Option<String> {
     let meant = match word {
+        _ if subcommand == "trace" => {
+            return Some(format!("print a trace with `mcproof trace show {word}`, or browse it with `trace view`"));
+        }
         "run" | "exec" => "run suites with `mcproof test`",
         "list" | "ls" => "use `mcproof tools`, `prompts`, `resources` or `templates`",
         "contract" | "snapshot" | "verify" => "lock a contract with `mcproof lock`, and verify it with `mcproof lock --verify`",
@@ -107,8 +110,9 @@ mod tests {
             Some(part) => assert!(found.as_ref().is_some_and(|found| found.contains(part)), "{found:?}"),
             None => assert_eq!(found, None),
         };
-        check(of_subcommand("run"), Some("mcproof test"));
-        check(of_subcommand("banana"), None);
+        check(of_subcommand("run", "run"), Some("mcproof test"));
+        check(of_subcommand("banana", "banana"), None);
+        check(of_subcommand("trace", "a.mcptrace"), Some("mcproof trace show a.mcptrace"));
         check(of_argument("tools", "server.js"), Some("mcproof tools -- node"));
         check(of_flag("test", "-k"), Some("-E 'name(TEXT)'"));
         check(of_flag("test", "--list"), Some("mcproof plan"));
@@ -120,7 +124,7 @@ mod tests {
         check(of_flag("tools", "--tag"), None);
         check(of_flag("watch", "--restricted"), Some("a sandbox without secrets"));
         check(of_flag("drive", "--allow-env"), Some("a sandbox without secrets"));
-        check(of_subcommand("lint"), Some("mcproof check"));
+        check(of_subcommand("lint", "lint"), Some("mcproof check"));
         check(of_argument("call", "--city"), Some("city=VALUE"));
         check(of_argument("tools", "--jsn"), None);
         check(of_argument("schema", "x"), None);

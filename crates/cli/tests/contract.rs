@@ -300,6 +300,7 @@ fn two_sides_of_any_kind_are_compared() {
     let at = folder.path();
     let (shop, tracker) = (format!("'{MCPROOF}' demo shop"), format!("'{MCPROOF}' demo tracker"));
     check(at, &["diff", "--old", &shop, "--new", &shop, "--deny", "any"], 0, &["no changes"]);
+    check(at, &["diff", &shop, &shop], 0, &["no changes"]);
     // As `lock --verify` does, with and without --deny.
     check(at, &["diff", "--old", &shop, "--new", &tracker], 1, &["tool-removed", "tool-added"]);
     check(at, &["diff", "--old", &shop, "--new", &tracker, "--deny", "none"], 0, &["tool-removed", "tool-added"]);

@@ -502,6 +502,8 @@ fn a_demo_ends_with_its_client_or_a_signal() {
     let taken = Listening::start("http");
     let port = taken.url.rsplit(':').next().unwrap().split('/').next().unwrap();
     run(&["demo", "tracker", "--http", "--port", port]).check_failed(2, &["cannot listen on 127.0.0.1", "--port"]);
+    let (address, listen) = (format!("127.0.0.1:{port}"), "another address with --listen");
+    run(&["proxy", "--listen", &address, &taken.url]).check_failed(2, &["cannot listen on 127.0.0.1", listen]);
 }
 
 #[test]

@@ -80,6 +80,15 @@ fn a_suite_of_a_recording_passes_at_once() {
 }
 
 #[test]
+fn no_server_is_made_of_a_trace_without_a_handshake() {
+    let folder = tempfile::tempdir().unwrap();
+    let silent = ["tools", "--trace", "silent.mcptrace", "--era", "legacy", "--connect-timeout", "200ms", "--", "sleep", "60"];
+    check(folder.path(), &silent, 3, &["no response to `initialize`"]);
+    check(folder.path(), &["mock", "silent.mcptrace"], 2, &["no server got through the handshake in silent.mcptrace"]);
+    check(folder.path(), &["trace", "silent.mcptrace"], 2, &["`mcproof trace show silent.mcptrace`"]);
+}
+
+#[test]
 fn a_trace_is_exported() {
     let folder = recorded();
     let at = folder.path();

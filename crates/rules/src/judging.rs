@@ -1,7 +1,7 @@
 //! Holds rules against conversations: which rule concerns which of them, and how what several say becomes one result.
 
 use super::lifecycle::{COULD_NOT_BE_READ, WANTS_AUTHORIZATION};
-use super::{ConversationView, Judge, Judgment, Rule, Violation, alike, causes};
+use super::{ConversationView, Judge, Judgment, Rule, Violation, alike, causes, slow};
 use mcproof_protocol::{Era, Revision};
 use mcproof_record::{Conversation, Direction, Finding, Frame, FrameBody, Judged, Opened, RuleResult, Severity, without_numbers};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -29,6 +29,7 @@ pub enum Strictness {
 pub fn judge(rules: &[&'static Rule], recorded: &[Conversation], strictness: Strictness) -> Vec<RuleResult> {
     let conversations = ConversationView::all(recorded);
     let mut results = judge_all(rules, &conversations, strictness);
+    slow::forgive(&mut results, &conversations);
     causes::fold(&mut results, &conversations);
     if let Some(common) = common_reason(&conversations, &results) {
         for result in &mut results {

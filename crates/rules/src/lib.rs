@@ -15,6 +15,7 @@ mod net;
 mod page;
 mod rule_definition;
 mod selection;
+mod slow;
 
 pub(crate) mod apps;
 mod asking_users;

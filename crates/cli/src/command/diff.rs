@@ -6,7 +6,7 @@ use crate::conversation::Watching;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::oddities::StrictArgs;
-use crate::target::{TargetArgs, Words};
+use crate::target::{TargetArgs, Words, names_here};
 use crate::{output, settings};
 use mcproof_contract::{Extent, Saved, Side, Visitor, diff};
 use mcproof_protocol::Transport;
@@ -26,11 +26,11 @@ use std::path::Path;
   mcproof diff mcproof.lock -- node server.js
   mcproof diff mcproof.lock https://example.com/mcp --deny breaking
   mcproof diff mcproof.lock 'http://127.0.0.1:${port}/mcp' -- node server.js --port '${port}'
-  mcproof diff --old 'npx -y my-server@1' --new 'npx -y my-server@2' --markdown
+  mcproof diff 'npx -y my-server@1' 'npx -y my-server@2' --markdown
   mcproof diff old.lock trace.json"
 )]
 pub(crate) struct Arguments {
-    /// Lock files, traces (from --trace), URLs, or names of servers in .mcp.json
+    /// Lock files, traces (from --trace), URLs, names of servers in .mcp.json, or quoted commands
     ///
     /// The new side may be a command after `--`. With a URL and a command, the command starts the server at the URL, and `${port}` in
     /// both is a free port.
@@ -163,9 +163,7 @@ impl Arguments {
             Some(text) => {
                 typed(text).map(Some).map_err(|failure| failure.hint(format!("{name} accepts a file, a URL, a name or a command")))
             }
-            None => Ok(words
-                .next()
-                .map(|word| if Path::new(word).is_file() { SideSource::File(word.clone()) } else { SideSource::Word(word.clone()) })),
+            None => words.next().map(String::as_str).map(positional).transpose(),
         };
         let (old, new) = (flagged(&self.old, "--old")?, flagged(&self.new, "--new")?);
         let too_many = || Failure::bad_input("bad-arguments", "more than two sides to compare");
@@ -180,7 +178,7 @@ impl Arguments {
             }
             (Some(_), Some(_), false) => Err(too_many()),
             _ => Err(Failure::bad_input("bad-arguments", "missing side to compare")
-                .hint("usage: mcproof diff OLD NEW, mcproof diff OLD -- COMMAND, or mcproof diff --old 'COMMAND' --new 'COMMAND'")),
+                .hint("usage: mcproof diff OLD NEW, mcproof diff OLD -- COMMAND, or mcproof diff 'OLD COMMAND' 'NEW COMMAND'")),
         }
     }
 
@@ -249,6 +247,15 @@ fn typed(text: &str) -> Result<SideSource, Failure> {
         [word] if settings::program_exists(word) => Ok(SideSource::Command(words)),
         [word] => Ok(SideSource::Word(word.clone())),
         _ => Ok(SideSource::Command(words)),
+    }
+}
+
+/// A side as an argument: a command, too, if it cannot be anything else.
+fn positional(word: &str) -> Result<SideSource, Failure> {
+    match word {
+        _ if Path::new(word).is_file() => Ok(SideSource::File(word.to_owned())),
+        _ if word.contains(' ') && !word.contains("://") && !names_here().iter().any(|(_, name)| name == word) => typed(word),
+        _ => Ok(SideSource::Word(word.to_owned())),
     }
 }
 

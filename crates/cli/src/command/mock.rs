@@ -136,10 +136,7 @@ async fn serve(mock: &Arc<Mock>, transport: Kind, listen: Option<SocketAddr>, fa
         Kind::Sse => HttpKind::Sse,
     };
     let address = listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
-    let cannot = |error: std::io::Error| {
-        let failure = Failure::bad_input("cannot-listen", format!("cannot listen on {address}: {error}"));
-        failure.hint("use another --listen, or port 0 for a free port")
-    };
+    let cannot = |error: std::io::Error| Failure::cannot_listen(address, &error);
     let behind = SocketAddr::from(([127, 0, 0, 1], 0));
     let listener = TcpListener::bind(if faults.is_some() { behind } else { address }).await.map_err(cannot)?;
     let own = listener.local_addr().map_err(cannot)?;
@@ -184,7 +181,7 @@ const PIPE: usize = 64 << 10;
 
 /// Stands before the mock and injects faults; returns only if it cannot.
 async fn relay_faulty(mock: SocketAddr, kind: HttpKind, address: SocketAddr, faults: &Faults) -> Result<(), Failure> {
-    let cannot = |error: std::io::Error| Failure::bad_input("cannot-listen", format!("cannot listen on {address}: {error}"));
+    let cannot = |error: std::io::Error| Failure::cannot_listen(address, &error);
     let path = if kind == HttpKind::Sse { "sse" } else { "mcp" };
     let url = url::Url::parse(&format!("http://{mock}/{path}")).expect("an address and a path are a URL");
     let relay = HttpRelay::new(&url, &[], Limits::default(), &Network::default(), &unrecorded());

@@ -146,7 +146,7 @@ impl Arguments {
             let unusable = |message: String| Failure::bad_input("bad-url", message);
             let relay = HttpRelay::new(&url, &self.header, limits, &network, &tap).map_err(|failure| unusable(failure.to_string()))?;
             let relay = relay.disturbed(faults.as_ref().map(|faults| faults.injector.clone()));
-            let cannot = |error| Failure::bad_input("cannot-listen", format!("cannot listen on {address}: {error}"));
+            let cannot = |error: std::io::Error| Failure::cannot_listen(address, &error);
             let listener = RelayListener::bind(address).await.map_err(cannot)?;
             let server = tokio::select! {
                 server = self.start_http(&target, &tap, &network) => server?,

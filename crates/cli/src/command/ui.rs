@@ -103,10 +103,7 @@ async fn serve(
         }
         (bound, _) => bound,
     };
-    let inspector = bound.map_err(|error| {
-        let address = arguments.listen.unwrap_or(usual);
-        Failure::bad_input("cannot-listen", format!("cannot listen at {address}: {error}")).hint("choose another address with --listen")
-    })?;
+    let inspector = bound.map_err(|error| Failure::cannot_listen(arguments.listen.unwrap_or(usual), &error))?;
     let url = inspector.url();
     output::show(&format!("{url}\n"))?;
     output::talk("The inspector runs until Ctrl-C. Whoever has this address can start programs as you: keep it to yourself.\n");

@@ -19,6 +19,10 @@ pub(super) fn read(path: &Path, ignored: &[String], repetition: Repetition) -> R
         let failure = Failure::bad_input("empty-recording", format!("{} has no request of a client", path.display()));
         return Err(failure.hint("record one with `--trace FILE` of another command, such as `mcproof call`"));
     }
+    if recording.eras().is_empty() {
+        let failure = Failure::bad_input("no-handshake", format!("no server got through the handshake in {}", path.display()));
+        return Err(failure.hint(format!("`mcproof trace show {}` shows what was recorded", path.display())));
+    }
     Ok(Box::new(RecordedAnswers::new(recording, Ignored(ignored.to_vec()), repetition)))
 }
 

@@ -69,7 +69,7 @@ pub(super) fn inward(arguments: &Arguments, address: SocketAddr, watching: Watch
     });
     conversation::run(async {
         let mut interrupts = Interrupts::new()?;
-        let cannot = |error| Failure::bad_input("cannot-listen", format!("cannot listen on {address}: {error}"));
+        let cannot = |error: std::io::Error| Failure::cannot_listen(address, &error);
         let listener = RelayListener::bind(address).await.map_err(cannot)?;
         let own = Url::parse("http://127.0.0.1/mcp").map_err(|error| Failure::bad_input("bad-url", error.to_string()))?;
         output::talk(&format!("mcproof proxy: listening on {}\n", listener.url_of(&own)));

@@ -24,6 +24,8 @@ export interface Call {
   parent?: number;
   /** It passed between the page and an app, and not over the wire. */
   app?: boolean;
+  /** The server refused `server/discover`, and `initialize` succeeded: it speaks the legacy era, and nothing failed. */
+  fellBack?: boolean;
   frames: number[];
   request: string;
   response?: string;
@@ -32,6 +34,9 @@ export interface Call {
 }
 
 export const ERRORS: CallStatus[] = ["tool-error", "rpc-error", "http-error", "no-response"];
+
+/** Whether something went wrong with it. */
+export const isFailure = (call: Call): boolean => ERRORS.includes(call.status) && !call.fellBack;
 
 const FAR = 200_000;
 
@@ -204,7 +209,16 @@ export class Tracker {
       } else if (result.resultType === "input_required") status = "input-required";
     }
     this.finish(call, frame, status);
+    if (call.method === "initialize" && status === "ok") this.fallBack();
     return true;
+  }
+
+  private fallBack() {
+    for (const call of this.calls) {
+      if (call.method !== "server/discover" || !ERRORS.includes(call.status)) continue;
+      call.fellBack = true;
+      call.version++;
+    }
   }
 
   private begin(frame: { at_us: number; id?: number }, facts: Pick<Call, "kind" | "direction" | "method" | "target" | "request" | "app">): Call {

@@ -1,6 +1,6 @@
 // A call's whole story on one page: messages, raw bytes, headers, times, stderr of that moment, findings.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { ERRORS, isObject, type Call } from "../lib/calls";
+import { isFailure, isObject, type Call } from "../lib/calls";
 import { cli, curl, payloadOf, pytest, rust, suite, vitest } from "../lib/snippets";
 import {
   brush, compared, connection, findings, frameVersion, go, handshake, isFile, judge, newKey, overview, request, run, runs, sessions, setDraft, steps, story, toast, type Step,
@@ -74,7 +74,7 @@ export function Story() {
   const frames = call.frames.map((id) => data.frames.get(id)).filter((frame): frame is Frame => frame !== undefined);
   const near = data.stderr.filter((frame) => frame.at_us >= call.start - 50_000 && frame.at_us <= (call.end ?? data.until) + 250_000);
   const rules = findings.value.get(at.session)?.findings.filter(({ finding }) => finding.frames.some((frame) => call.frames.includes(frame)));
-  const failed = ERRORS.includes(call.status);
+  const failed = isFailure(call);
   const own = call.kind === "request" && call.direction === "to-server" && !call.app && owner?.status === "open";
   const params = paramsOf(call);
   const again = async () => {
@@ -99,7 +99,7 @@ export function Story() {
           <Button kind="quiet" icon="close" label="Close this call" onClick={() => (story.value = null)} />
           <span class={`call-way ${call.direction}`}><Icon name={call.direction === "to-server" ? "out" : "in"} /></span>
           <h1><span class="method">{visible(call.method)}</span>{call.target && <span class="muted"> {visible(call.target)}</span>}</h1>
-          <Badge kind={failed ? "error" : call.status === "ok" ? "ok" : call.status === "pending" ? "info" : "warning"}>{STATUS_TEXT[call.status] === "…" ? "pending" : STATUS_TEXT[call.status]}</Badge>
+          {call.fellBack ? <Badge>legacy era</Badge> : <Badge kind={failed ? "error" : call.status === "ok" ? "ok" : call.status === "pending" ? "info" : "warning"}>{STATUS_TEXT[call.status] === "…" ? "pending" : STATUS_TEXT[call.status]}</Badge>}
         </div>
         <div class="facts">
           <span>{call.kind}</span>{call.id !== undefined && <span>id {visible(JSON.stringify(call.id))}</span>}<span>at {clock(call.start)} s</span>
@@ -113,7 +113,8 @@ export function Story() {
           <Button icon="compare" onClick={() => { compared.value = { session: at.session, key: call.key }; toast("Choose another call in the traffic to compare with"); }}>Compare</Button>
         </div>
       </header>
-      {call.message && <p class="note error">{visible(call.message)}</p>}
+      {call.message && <p class={`note ${failed ? "error" : ""}`}>{visible(call.message)}</p>}
+      {call.fellBack && <p class="note">The server does not know this method, and accepted “initialize”: it speaks the legacy era.</p>}
       {other && (other.key !== call.key || compared.value!.session !== at.session) ? <Differences one={other} other={call} /> : (
         <>
           <Tabs<Part> label="Parts of the call" value={part} onChange={(next) => { setPart(next); if (next === "findings" && owner) void judge(at.session).catch((error: Error) => toast(error.message, "error")); }}

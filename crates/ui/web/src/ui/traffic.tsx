@@ -1,7 +1,7 @@
 // What goes over the wire, as a timeline and a list, with one filter for both.
 import { useComputed } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ERRORS, type Call } from "../lib/calls";
+import { isFailure, type Call } from "../lib/calls";
 import { FilterError, parse, type Filter } from "../lib/filter";
 import { brush, compared, connection, currentSession, filterText, frameVersion, handshake, story, systemDark, tell, theme, type SessionData } from "../lib/store";
 import { clock, count, duration, visible } from "../lib/text";
@@ -59,7 +59,7 @@ export const STATUS_TEXT: Record<string, string> = {
 };
 
 function CallRow({ call }: { call: Call }) {
-  const failed = ERRORS.includes(call.status);
+  const failed = isFailure(call);
   return (
     <div class={`call ${failed ? "failed" : ""} ${call.status === "pending" ? "pending" : ""} ${call.kind}`} data-status={call.status}>
       <span class="call-time">{clock(call.start)}</span>
@@ -194,11 +194,11 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
       if (row < 0) return;
       const from = x(call.start);
       const to = Math.max(x(call.end ?? until), from + 2.5);
-      const look = `${ERRORS.includes(call.status)} ${hidden.has(call.key)} ${call.status === "pending"}`;
+      const look = `${isFailure(call)} ${hidden.has(call.key)} ${call.status === "pending"}`;
       if (to <= (covered[row]!.get(look) ?? -1) + 0.5) return;
       covered[row]!.set(look, to);
       draw.globalAlpha = hidden.has(call.key) ? 0.18 : call.status === "pending" ? 0.55 : 1;
-      draw.fillStyle = ERRORS.includes(call.status) ? color("--bad") : laneOf(call) === 0 ? color("--accent") : laneOf(call) === 1 ? color("--server") : laneOf(call) === 2 ? color("--note") : laneOf(call) === 5 ? color("--key") : color("--http");
+      draw.fillStyle = isFailure(call) ? color("--bad") : laneOf(call) === 0 ? color("--accent") : laneOf(call) === 1 ? color("--server") : laneOf(call) === 2 ? color("--note") : laneOf(call) === 5 ? color("--key") : color("--http");
       draw.beginPath();
       draw.roundRect(from, HEAD + row * LANE + 2.5, to - from, LANE - 6, 2);
       draw.fill();

@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { isFailure, Tracker } from "./calls";
+import type { Frame } from "./types";
+
+/** The calls of lines: those of the client begin with "→". */
+function calls(...lines: string[]) {
+  const tracker = new Tracker(1);
+  lines.forEach((line, id) => {
+    const direction = line.startsWith("→") ? "to-server" : "from-server";
+    tracker.push({ id, at_us: id, direction, body: { kind: "line", bytes: line.replace("→", "") } } as Frame);
+  });
+  return tracker.calls;
+}
+
+const REFUSED = ['→{"id":1,"method":"server/discover"}', '{"id":1,"error":{"code":-32601,"message":"Method not found"}}'];
+
+test("a refused discovery is no failure once initialize has succeeded", () => {
+  expect(calls(...REFUSED).map(isFailure)).toEqual([true]);
+  const refused = [...REFUSED, '→{"id":2,"method":"initialize"}', '{"id":2,"error":{"code":-32603,"message":"no"}}'];
+  expect(calls(...refused).map(isFailure)).toEqual([true, true]);
+  const accepted = [...REFUSED, '→{"id":2,"method":"initialize"}', '{"id":2,"result":{}}', '→{"id":3,"method":"ping"}', '{"id":3,"error":{}}'];
+  expect(calls(...accepted).map(isFailure)).toEqual([false, false, true]);
+});
