@@ -44,7 +44,9 @@ fn posts<'c, 'a>(conversation: &'c ConversationView<'a>) -> impl Iterator<Item =
         let exchange = conversation.exchanges.get(&message.exchange?)?;
         let status = exchange.status()?;
         let leads_on = (300..400).contains(&status) && exchange.header("location").is_some();
-        (!leads_on).then_some((message, exchange, status))
+        // What a server that is not ready responds with does not count either.
+        let is_passing = matches!(status, 502..=504);
+        (!leads_on && !is_passing).then_some((message, exchange, status))
     })
 }
 
