@@ -53,6 +53,11 @@ fn of_discovery(transcript: &Transcript) -> Option<&'static str> {
 
 fn of_discovery_over_http(transcript: &Transcript, asked: ExchangeId) -> Option<&'static str> {
     let mut media_type = None;
+    let is_cut =
+        transcript.frames.iter().any(|frame| matches!(&frame.body, FrameBody::HttpEnd { exchange, error: Some(_) } if *exchange == asked));
+    if is_cut {
+        return None;
+    }
     transcript.frames.iter().find_map(|frame| match &frame.body {
         FrameBody::HttpResponse { exchange, status: 200, headers } if *exchange == asked => {
             let header = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));

@@ -14,7 +14,7 @@ const SILENCE: [&str; 2] = ["initialize-gets-result", "request-gets-response"];
 const NO_RESPONSE: &str = "got no response";
 
 /// How many times as long as for the slowest response to a method the wait is that shows silence.
-const PATIENCE: u32 = 3;
+const PATIENCE: u32 = 2;
 
 /// Takes back the findings about responses that were not waited for long enough.
 pub(super) fn forgive(results: &mut [RuleResult], conversations: &[ConversationView<'_>]) {
@@ -46,10 +46,11 @@ fn late(finding: &Finding, conversations: &[ConversationView<'_>], slowest: &BTr
     (waited(conversation, request)? < took * PATIENCE).then_some(took)
 }
 
+/// `None` if nothing shows it: over HTTP, nothing is recorded when a wait ends.
 fn waited(conversation: &ConversationView<'_>, request: FrameId) -> Option<Duration> {
     let probe = conversation.conversation.probes.iter().find(|probe| probe.contains(request));
-    let end = probe.map(|probe| FrameId(probe.end.0.saturating_sub(1))).or(Some(conversation.frames().last()?.id))?;
-    conversation.elapsed(request, end)
+    let end = probe.map_or(conversation.frames().last()?.id, |probe| FrameId(probe.end.0.saturating_sub(1)));
+    conversation.elapsed(request, end).filter(|_| end > request)
 }
 
 fn slowest(conversations: &[ConversationView<'_>]) -> BTreeMap<String, Duration> {
@@ -97,7 +98,8 @@ mod tests {
         let silent = format!("{INITIALIZE}\n~ 30000\n! signal SIGTERM");
         let after = |milliseconds: u32| format!("{INITIALIZE}\n~ {milliseconds}\n{INITIALIZED}");
         let discovered = "> {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"server/discover\"}\n~ 29000\n< {\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,\"message\":\"no\"}}";
-        let check = |others: &[String], expected| check("initialize-gets-result", &[&[silent.clone()], others].concat(), expected);
+        let check =
+            |others: &[String], expected| check("initialize-gets-result", &[std::slice::from_ref(&silent), others].concat(), expected);
         check(&[], Some("no response"));
         check(&[after(500)], Some("no response"));
         check(&[after(29_000)], None);
@@ -113,7 +115,8 @@ mod tests {
                 "{INITIALIZE}\n{INITIALIZED}\n@ list tools\n{list}\n~ {milliseconds}\n< {{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{{\"tools\":[]}}}}"
             )
         };
-        let check = |others: &[String], expected| check("request-gets-response", &[&[silent.clone()], others].concat(), expected);
+        let check =
+            |others: &[String], expected| check("request-gets-response", &[std::slice::from_ref(&silent), others].concat(), expected);
         check(&[after(100)], Some("no response"));
         check(&[after(7_000)], None);
     }

@@ -468,7 +468,9 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         HTTP,
         LEGACY,
         Deviation::Response(|request, response| {
-            if asks(request, "tools/call") && find(&request.body, b"no-such-thing").is_some() {
+            if asks(request, "tools/call")
+                && [&b"no-such-thing"[..], b"no_such_tool"].iter().any(|name| find(&request.body, name).is_some())
+            {
                 *response = Response::text(500, "<h1>Internal Server Error</h1>");
                 response.set("content-type", "text/html");
             }

@@ -345,7 +345,7 @@ fn is_local_origin(origin: &str) -> bool {
 
 fn preflight() -> Response {
     const HEADERS: &str = "content-type, accept, authorization, mcp-session-id, mcp-protocol-version, last-event-id, mcp-method, \
-        mcp-name, mcp-param-region, mcp-param-most";
+        mcp-name, mcp-param-region, mcp-param-most, mcp-param-key";
     Response::new(204)
         .with("access-control-allow-methods", "GET, POST, DELETE, OPTIONS")
         .with("access-control-allow-headers", HEADERS)

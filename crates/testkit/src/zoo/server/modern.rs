@@ -150,8 +150,12 @@ fn listen(received: &Arc<Received>, ticket: &Ticket, outlet: &Arc<dyn Outlet>) -
         honored["taskIds"] = followed.clone();
     }
     let listener = Arc::new(Listener { received: Arc::clone(received), outlet: Arc::clone(outlet), uris, tools });
-    listener.notify("notifications/subscriptions/acknowledged", json!({ "notifications": honored }));
-    listeners(&received.server).push(Arc::clone(&listener));
+    {
+        // It hears of each change after the acknowledgement, and of none before it.
+        let mut known = listeners(&received.server);
+        listener.notify("notifications/subscriptions/acknowledged", json!({ "notifications": honored }));
+        known.push(Arc::clone(&listener));
+    }
     while ticket.is_wanted(true, outlet.as_ref()) {
         sleep(TICK);
     }
