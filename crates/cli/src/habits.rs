@@ -32,8 +32,9 @@ pub(crate) fn advise(error: &mut Error, typed: &[OsString]) {
 
 fn of_subcommand(subcommand: &str, word: &str) -> Option<String> {
     let meant = match word {
-        _ if subcommand == "trace" => {
-            return Some(format!("print a trace with `mcproof trace show {word}`, or browse it with `trace view`"));
+        // A file, and no misspelled command.
+        _ if subcommand == "trace" && word.contains('.') => {
+            return Some(format!("print a trace with `mcproof trace show {word}`, or browse it with `mcproof trace view {word}`"));
         }
         "run" | "exec" => "run suites with `mcproof test`",
         "list" | "ls" => "use `mcproof tools`, `prompts`, `resources` or `templates`",
@@ -113,6 +114,7 @@ mod tests {
         check(of_subcommand("run", "run"), Some("mcproof test"));
         check(of_subcommand("banana", "banana"), None);
         check(of_subcommand("trace", "a.mcptrace"), Some("mcproof trace show a.mcptrace"));
+        check(of_subcommand("trace", "shwo"), None);
         check(of_argument("tools", "server.js"), Some("mcproof tools -- node"));
         check(of_flag("test", "-k"), Some("-E 'name(TEXT)'"));
         check(of_flag("test", "--list"), Some("mcproof plan"));

@@ -270,12 +270,15 @@ fn preflight_allows_headers(conversation: &ConversationView<'_>) -> Judgment {
 /// The preflight of a call whose arguments go into headers: its subject names them.
 fn parameters_are_allowed(conversation: &ConversationView<'_>) -> Judgment {
     let Some(attempt) = conversation.probe("preflight-params") else { return Judgment::Pass };
-    let Some(http) = attempt.http else { return Judgment::Pass };
+    let Some(http) = attempt.http else { return Judgment::Untestable("the preflight of a tool's headers got no response".into()) };
+    if let Some(status) = http.status().filter(|status| !is_success(*status)) {
+        return broken(conversation, format!("the preflight that names {} got status {status}", excerpt(attempt.subject())), &attempt);
+    }
     let allowed = names(http, "access-control-allow-headers");
     let subject = attempt.subject().to_owned();
     let is_missing = |name: &&str| !allowed.iter().any(|known| known == name || known == "*");
     let missing: Vec<String> = subject.split(", ").filter(is_missing).map(|name| format!("`{}`", excerpt(name))).collect();
-    match http.status().is_some_and(is_success) && !missing.is_empty() {
+    match !missing.is_empty() {
         true => broken(conversation, format!("the preflight does not allow {}", missing.join(", ")), &attempt),
         false => Judgment::Pass,
     }

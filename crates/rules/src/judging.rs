@@ -29,7 +29,6 @@ pub enum Strictness {
 pub fn judge(rules: &[&'static Rule], recorded: &[Conversation], strictness: Strictness) -> Vec<RuleResult> {
     let conversations = ConversationView::all(recorded);
     let mut results = judge_all(rules, &conversations, strictness);
-    slow::forgive(&mut results, &conversations);
     causes::fold(&mut results, &conversations);
     if let Some(common) = common_reason(&conversations, &results) {
         for result in &mut results {
@@ -217,6 +216,10 @@ fn merge(
             Judgment::NotApplicable(why) => not_applicable = not_applicable.or(Some(why)),
             Judgment::NotTried(why) => not_tried = not_tried.or(Some(why)),
         }
+    }
+    let late = slow::forgive(rule.id, &mut findings, conversations);
+    if let (true, Some(why)) = (findings.is_empty(), late) {
+        return Judged::Untestable { why };
     }
     let untestable = untestable.or_else(|| untestable_beside.or(not_tried).filter(|_| not_applicable.is_none()));
     match (findings.is_empty(), passed, untestable, not_applicable) {

@@ -1,11 +1,11 @@
 //! Slow is not silent: where other responses to the same method came late, one that is missing may still have been on its way. The
-//! step after judging that takes back what was told of it. Pure, like all judges.
+//! step after judging that takes back what was found about it. Pure, like all judges.
 
 use super::ConversationView;
 use super::answers::Pairing;
 use mcproof_protocol::methods;
 use mcproof_record::duration::readable;
-use mcproof_record::{Finding, FrameId, Judged, RuleResult};
+use mcproof_record::{Finding, FrameId};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -16,25 +16,20 @@ const NO_RESPONSE: &str = "got no response";
 /// How many times as long as for the slowest response to a method the wait is that shows silence.
 const PATIENCE: u32 = 2;
 
-/// Takes back the findings about responses that were not waited for long enough.
-pub(super) fn forgive(results: &mut [RuleResult], conversations: &[ConversationView<'_>]) {
-    let silent = |result: &&mut RuleResult| SILENCE.contains(&result.rule.as_str());
-    if !results.iter_mut().filter(silent).any(|result| matches!(result.judged, Judged::Broken { .. })) {
-        return;
+/// Takes back the findings about responses that were not waited for long enough, before any of them is told together with others.
+/// Gives the reason, if there were any.
+pub(super) fn forgive(rule: &str, findings: &mut Vec<Finding>, conversations: &[ConversationView<'_>]) -> Option<String> {
+    if findings.is_empty() || !SILENCE.contains(&rule) {
+        return None;
     }
     let slowest = slowest(conversations);
-    for result in results.iter_mut().filter(silent) {
-        let Judged::Broken { findings } = &mut result.judged else { continue };
-        let mut why = None;
-        findings.retain(|finding| {
-            let slow = late(finding, conversations, &slowest);
-            why = slow.map(|took| format!("other responses took up to {}: a missing one may only be late", readable(took))).or(why.take());
-            slow.is_none()
-        });
-        if let (true, Some(why)) = (findings.is_empty(), why) {
-            result.judged = Judged::Untestable { why };
-        }
-    }
+    let mut longest = None;
+    findings.retain(|finding| {
+        let took = late(finding, conversations, &slowest);
+        longest = longest.max(took);
+        took.is_none()
+    });
+    longest.map(|took| format!("other responses took up to {}: a missing one may only be late", readable(took)))
 }
 
 /// How long the slowest response to the same method took, if the wait for this one proves nothing.
@@ -76,8 +71,7 @@ fn kind(method: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::super::{Strictness, example, find, judging};
-    use super::*;
-    use mcproof_record::Conversation;
+    use mcproof_record::{Conversation, Judged};
 
     const INITIALIZE: &str = r#"> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
     const INITIALIZED: &str =
@@ -119,5 +113,8 @@ mod tests {
             |others: &[String], expected| check("request-gets-response", &[std::slice::from_ref(&silent), others].concat(), expected);
         check(&[after(100)], Some("no response"));
         check(&[after(7_000)], None);
+        // Another method, of which nothing ever came, is told all the same.
+        let prompts = silent.replace("tools", "prompts").replace("\"id\":2", "\"id\":3");
+        check(&[after(7_000), prompts], Some("`prompts/list` got no response"));
     }
 }
