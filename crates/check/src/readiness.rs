@@ -4,7 +4,8 @@
 use super::CheckOptions;
 use super::served::Served;
 use mcproof_client::{
-    CallFailure, ConnectFailure, ConnectOptions, RawHttpRequest, Reads, Session, SseFailure, Startup, Target, Unanswered, open_bare,
+    CallFailure, ConnectFailure, ConnectOptions, RawHttpRequest, Reads, Session, SseFailure, Startup, Target, Unanswered, is_gateway,
+    open_bare,
 };
 use mcproof_protocol::{Revision, Transport};
 use std::time::Duration;
@@ -37,11 +38,6 @@ pub(super) fn is_passing(failure: &ConnectFailure) -> bool {
         | ConnectFailure::Sse(SseFailure::NoStream(head)) => is_gateway(head.status),
         _ => false,
     }
-}
-
-/// Statuses of a server that is not ready, or is behind the one that responds.
-fn is_gateway(status: u16) -> bool {
-    matches!(status, 502..=504)
 }
 
 /// Asks until the server responds. False if its process ended, or it did not become ready in time.

@@ -19,8 +19,8 @@ pub use session::{
     CallFailure, Called, Canceler, Cancellation, ClientProfile, ConnectFailure, ConnectOptions, Deadline, EraEvidence, Fault, Handshake,
     Headers, ListFailure, Listed, ListenFailure, Notification, NotificationFailure, ParamHeaders, RawHttpRequest, RawHttpResponse, Reading,
     Reads, Reply, Sent, Session, SessionEnd, Startup, Subscription, SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd,
-    TaskFailure, TaskState, TaskStatus, UrlFinder, WaitFor, WaitOptions, check_param_headers, open_bare, open_in_memory, open_relayed,
-    open_session, request_elsewhere, request_headers,
+    TaskFailure, TaskState, TaskStatus, UrlFinder, WaitFor, WaitOptions, check_param_headers, is_gateway, open_bare, open_in_memory,
+    open_relayed, open_session, param_headers, request_elsewhere, request_headers,
 };
 pub use tap::{FrameRedactor, Tap, TapBounds, TranscriptPool};
 pub use transport::{

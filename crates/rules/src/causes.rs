@@ -153,19 +153,20 @@ pub(super) struct ServerFailure {
 
 /// The way in which everything fails from some request on, in all conversations, if there is one.
 fn outage(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
-    lasting(conversations).or_else(|| refusal(conversations)).or_else(|| flickering(conversations))
+    let all: Vec<_> = conversations.iter().map(|conversation| all_outcomes(conversation)).collect();
+    lasting(conversations, &all).or_else(|| refusal(conversations, &all)).or_else(|| flickering(conversations))
 }
 
-fn lasting(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
+fn lasting(conversations: &[&ConversationView<'_>], all: &[(Vec<Outcome<'_>>, Vec<Outcome<'_>>)]) -> Option<ServerFailure> {
     // What is posted to the URL of a stream of HTTP+SSE is nothing that its server has to serve.
     let is_sse = conversations.iter().any(|conversation| conversation.is_over("sse"));
     let is_served = |conversation: &ConversationView<'_>| !is_sse || !conversation.is_over("http");
-    let all: Vec<(usize, Vec<Outcome<'_>>)> =
-        conversations.iter().map(|one| if is_served(one) { outcomes(one) } else { Vec::new() }).enumerate().collect();
-    let failure = all.iter().flat_map(|(_, outcomes)| outcomes).find_map(|outcome| outcome.failure.clone())?;
+    let served = conversations.iter().zip(all).map(|(one, (outcomes, _))| if is_served(one) { outcomes.as_slice() } else { &[] });
+    let all: Vec<(usize, &[Outcome<'_>])> = served.enumerate().collect();
+    let failure = all.iter().flat_map(|(_, outcomes)| *outcomes).find_map(|outcome| outcome.failure.clone())?;
     let fails = |outcome: &&Outcome<'_>| outcome.failure.as_ref() == Some(&failure);
     // Whoever serves something afterwards is not down.
-    let is_lasting = |outcomes: &Vec<Outcome<'_>>| {
+    let is_lasting = |outcomes: &[Outcome<'_>]| {
         let later = outcomes.iter().skip_while(|outcome| outcome.failure.is_none());
         // A handshake is where a session begins, and not what it is for.
         let counts = |outcome: &&Outcome<'_>| outcome.failure.is_some() || !HANDSHAKES.contains(&outcome.method);
@@ -174,7 +175,7 @@ fn lasting(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
     if !all.iter().all(|(_, outcomes)| is_lasting(outcomes)) {
         return None;
     }
-    let failing = || all.iter().flat_map(|(_, outcomes)| outcomes).filter(fails);
+    let failing = || all.iter().flat_map(|(_, outcomes)| *outcomes).filter(fails);
     let count = failing().count();
     let served_first = all.iter().filter(|(_, outcomes)| outcomes.iter().any(|outcome| fails(&outcome)));
     // The conversation that came furthest shows it best.
@@ -183,7 +184,7 @@ fn lasting(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
     // Over HTTP, one conversation follows the other: what an earlier one was served came before.
     let follows = served.is_empty() && !conversations[*conversation].is_over("stdio");
     let earlier = all.iter().take_while(|(position, _)| follows && position < conversation);
-    let earlier = earlier.flat_map(|(_, outcomes)| outcomes).filter(|outcome| outcome.failure.is_none());
+    let earlier = earlier.flat_map(|(_, outcomes)| *outcomes).filter(|outcome| outcome.failure.is_none());
     let earlier: Vec<&str> = earlier.map(|outcome| outcome.method).collect();
     let methods: BTreeSet<&str> = failing().map(|outcome| outcome.method).collect();
     let is_enough = match (served.is_empty(), earlier.is_empty()) {

@@ -3,6 +3,7 @@
 
 use super::ConversationView;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation};
+use mcproof_client::is_gateway;
 use mcproof_protocol::{Revision, methods};
 
 pub(super) const RULES: &[Rule] = &[Rule {
@@ -34,7 +35,7 @@ fn discovery_is_refused(all: &[&ConversationView<'_>]) -> Judgment {
         let discoveries = conversation.from_client().filter(|message| message.method() == Some(methods::SERVER_DISCOVER));
         for exchange in discoveries.filter_map(|message| conversation.exchanges.get(&message.exchange?)) {
             // A server that is not ready has said nothing about eras.
-            let Some(status) = exchange.status().filter(|status| !matches!(status, 502..=504)) else { continue };
+            let Some(status) = exchange.status().filter(|status| !is_gateway(*status)) else { continue };
             seen += 1;
             if !(400..500).contains(&status) {
                 let told = format!("`{}` got status {status}", methods::SERVER_DISCOVER);

@@ -1,15 +1,14 @@
 //! Sessions over HTTP that a server begins and then does not know: always, or now and then. Pure, like all judges.
 
 use super::ConversationView;
-use super::causes::{Failure, HANDSHAKES, LEAST_FAILING, Outcome, ServerFailure, all_outcomes};
+use super::causes::{Failure, HANDSHAKES, LEAST_FAILING, Outcome, ServerFailure};
 use mcproof_analysis::HttpExchange;
 use mcproof_record::FrameId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// After a handshake, whatever else is asked for is refused with the same status: what identifies the session does not reach the
 /// server, or is not what it expects.
-pub(super) fn refusal(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
-    let all: Vec<_> = conversations.iter().map(|conversation| all_outcomes(conversation)).collect();
+pub(super) fn refusal(conversations: &[&ConversationView<'_>], all: &[(Vec<Outcome<'_>>, Vec<Outcome<'_>>)]) -> Option<ServerFailure> {
     let is_ordinary = |outcome: &&Outcome<'_>| !HANDSHAKES.contains(&outcome.method);
     let served = || all.iter().flat_map(|(outcomes, _)| outcomes).filter(|outcome| outcome.failure.is_none());
     let handshake = served().find(|outcome| HANDSHAKES.contains(&outcome.method))?;

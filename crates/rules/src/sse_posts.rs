@@ -4,6 +4,7 @@
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{ConversationView, HttpExchange, WireMessage};
 use mcproof_analysis::wording::excerpt;
+use mcproof_client::is_gateway;
 use mcproof_record::FrameBody;
 
 const STATUS: &[RequirementSource] = &[RequirementSource {
@@ -45,8 +46,7 @@ fn posts<'c, 'a>(conversation: &'c ConversationView<'a>) -> impl Iterator<Item =
         let status = exchange.status()?;
         let leads_on = (300..400).contains(&status) && exchange.header("location").is_some();
         // What a server that is not ready responds with does not count either.
-        let is_passing = matches!(status, 502..=504);
-        (!leads_on && !is_passing).then_some((message, exchange, status))
+        (!leads_on && !is_gateway(status)).then_some((message, exchange, status))
     })
 }
 

@@ -3,7 +3,7 @@
 use super::super::explorer::Explorer;
 use super::attack::EVIL_ORIGIN;
 use super::request_variants::{Questions, RequestVariants as _};
-use mcproof_client::{RawHttpRequest, Reads};
+use mcproof_client::{RawHttpRequest, Reads, param_headers};
 use mcproof_protocol::{Transport, methods};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -69,19 +69,7 @@ async fn params_in_headers(explorer: &mut Explorer<'_>) -> Vec<String> {
     let listed = explorer.send_request("preflight-tools", None, methods::TOOLS_LIST, json!({})).await;
     let Some(Ok(result)) = listed else { return Vec::new() };
     let tools = result.get("tools").and_then(Value::as_array).into_iter().flatten();
-    let unique: BTreeSet<String> = tools.filter_map(annotated).flatten().collect();
+    // A tool whose annotations are not valid is left out by clients.
+    let unique: BTreeSet<String> = tools.filter_map(|tool| param_headers(tool).ok()).flatten().collect();
     unique.into_iter().take(MOST_PARAMS).collect()
-}
-
-/// The headers of one tool; `None` if its annotations are not valid, so that clients leave it out.
-fn annotated(tool: &Value) -> Option<Vec<String>> {
-    let properties = tool.pointer("/inputSchema/properties")?.as_object()?;
-    let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_') && !name.is_empty();
-    let is_simple = |schema: &Value| matches!(schema["type"].as_str(), Some("string" | "integer" | "boolean"));
-    let of = |schema: &Value| {
-        let name = schema.get("x-mcp-header")?.as_str().filter(|name| is_name(name) && is_simple(schema));
-        Some(name.map(|name| format!("mcp-param-{}", name.to_ascii_lowercase())))
-    };
-    let names: Vec<String> = properties.values().filter_map(of).collect::<Option<_>>()?;
-    (names.iter().collect::<BTreeSet<_>>().len() == names.len()).then_some(names)
 }

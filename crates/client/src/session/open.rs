@@ -751,7 +751,7 @@ impl StartupError {
 }
 
 /// Statuses that speak of a server behind the one that answers, or of one that is not ready.
-fn is_gateway(status: u16) -> bool {
+pub fn is_gateway(status: u16) -> bool {
     matches!(status, 502..=504)
 }
 

@@ -27,7 +27,27 @@ const SAFE_INTEGER: i64 = (1 << 53) - 1;
 /// # Errors
 /// Why they do not; a client has to leave such a tool out.
 pub fn check_param_headers(tool: &Value) -> Result<(), String> {
-    ParamHeaders::default().learn(tool)
+    mirrors(tool).map(drop)
+}
+
+/// The headers into which arguments of a tool go, in lower case.
+///
+/// # Errors
+/// Why its annotations break the rules; a client has to leave such a tool out.
+pub fn param_headers(tool: &Value) -> Result<Vec<String>, String> {
+    Ok(mirrors(tool)?.into_iter().map(|mirror| mirror.header).collect())
+}
+
+fn mirrors(tool: &Value) -> Result<Vec<Mirror>, String> {
+    let mut mirrors = Vec::new();
+    if let Some(schema) = tool.get("inputSchema") {
+        collect(schema, &mut Vec::new(), Reach::Static, &mut mirrors)?;
+    }
+    let mut seen = HashSet::new();
+    match mirrors.iter().find(|mirror| !seen.insert(mirror.header.as_str())) {
+        Some(twice) => Err(format!("two parameters share the header {}", twice.header)),
+        None => Ok(mirrors),
+    }
 }
 
 impl ParamHeaders {
@@ -37,15 +57,7 @@ impl ParamHeaders {
     /// Why the tool's annotations break the rules; a client has to leave such a tool out.
     pub fn learn(&mut self, tool: &Value) -> Result<(), String> {
         let Some(name) = tool.get("name").and_then(Value::as_str) else { return Ok(()) };
-        let mut mirrors = Vec::new();
-        if let Some(schema) = tool.get("inputSchema") {
-            collect(schema, &mut Vec::new(), Reach::Static, &mut mirrors)?;
-        }
-        let mut seen = HashSet::new();
-        if let Some(twice) = mirrors.iter().find(|mirror| !seen.insert(mirror.header.clone())) {
-            return Err(format!("two parameters share the header {}", twice.header));
-        }
-        self.0.insert(name.to_owned(), mirrors);
+        self.0.insert(name.to_owned(), mirrors(tool)?);
         Ok(())
     }
 

@@ -80,7 +80,7 @@ struct Subject {
 /// # Errors
 /// The database refused.
 pub async fn apply(transaction: &mut Transaction<'_, Any>, config: &Config, turns: &mut [Turn], now: Moment) -> Result<(), sqlx::Error> {
-    let mut context = IncidentContext { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new(), seen: Seen::default() };
+    let mut context = IncidentContext::new(config, now);
     if turns.iter().any(|turn| turn.effects.iter().any(is_followed)) {
         context.planned = maintenance::announced(transaction, now).await?;
     }
@@ -143,7 +143,11 @@ struct Opening<'a> {
     evidence: Option<&'a str>,
 }
 
-impl IncidentContext<'_> {
+impl<'a> IncidentContext<'a> {
+    fn new(config: &'a Config, now: Moment) -> Self {
+        Self { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new(), seen: Seen::default() }
+    }
+
     async fn subject(&self, transaction: &mut Transaction<'_, Any>, target: &str) -> Result<Option<Subject>, sqlx::Error> {
         let row = sqlx::query("SELECT host, tags, every, muted_until FROM target WHERE name = $1")
             .bind(target)
@@ -375,7 +379,7 @@ pub(super) async fn end_all(transaction: &mut Transaction<'_, Any>, subject: &st
     let classes: Vec<String> = query.bind(subject).fetch_all(&mut **transaction).await?;
     // The end goes the way that the begin has gone, whatever routes there are.
     let config = Config::default();
-    let context = IncidentContext { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new(), seen: Seen::default() };
+    let context = IncidentContext::new(&config, now);
     for class in classes.iter().filter_map(|class| Class::of_word(class)) {
         context.resolve(transaction, subject, class, reason).await?;
     }
@@ -402,7 +406,7 @@ pub(super) async fn note(
 /// The database refused.
 pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> Result<bool, sqlx::Error> {
     let mut transaction = store.begin().await?;
-    let mut context = IncidentContext { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new(), seen: Seen::default() };
+    let mut context = IncidentContext::new(config, now);
     // Of what is a part of a storm or of a group nobody is told as long as that is open.
     let statement = "SELECT incident.id, incident.subject, incident.class, incident.severity, incident.since, incident.opened, \
                      incident.parent, whole.class AS whole_class, whole.subject AS whole_subject, whole.resolved AS whole_resolved, \
@@ -511,7 +515,7 @@ pub async fn acknowledge(store: &Store, incident: &str, who: &str, now: Moment) 
     let mut transaction = store.begin().await?;
     // Its end goes the way that its begin has gone.
     let config = Config::default();
-    let context = IncidentContext { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new(), seen: Seen::default() };
+    let context = IncidentContext::new(&config, now);
     let statement = "UPDATE incident SET acknowledged = $1, acknowledged_by = $2 \
                      WHERE id = $3 AND acknowledged IS NULL AND resolved IS NULL RETURNING subject, class";
     let query = sqlx::query(statement).bind(now.0).bind(who).bind(incident);

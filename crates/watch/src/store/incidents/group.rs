@@ -1,7 +1,6 @@
 //! Targets that share a tag by which their route groups them are told together: the first one opens an incident of the group, whose
 //! page waits a little for others, and whoever comes later updates it. Those of the single targets are its parts.
 
-use super::storm::Seen;
 use super::{IncidentContext, Opening, UnsentIncident, in_json};
 use crate::config::{Config, Route};
 use crate::incident::{Class, Detail, Severity};
@@ -9,8 +8,6 @@ use crate::moment::Moment;
 use crate::store::{Dialect, Store};
 use sqlx::{Any, AnyConnection, AssertSqlSafe, Row as _, Transaction};
 use std::collections::BTreeSet;
-use std::sync::Mutex;
-use uuid::ContextV7;
 
 /// Names, and titles, that are told one by one.
 const MOST_NAMES: usize = 50;
@@ -91,7 +88,7 @@ pub async fn end_empty_groups(store: &Store, config: &Config, now: Moment) -> Re
         return Ok(false);
     }
     let mut transaction = store.begin().await?;
-    let context = IncidentContext { config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new(), seen: Seen::default() };
+    let context = IncidentContext::new(config, now);
     for group in &empty {
         // Something may have joined it meanwhile; what joins it right now is told on its own.
         if parts_of(&mut transaction, group).await?.is_empty() {

@@ -1,7 +1,6 @@
 //! What was found out by somebody who could not read what was known before. What was known goes on from where it was; only what
 //! people were told meanwhile takes the place of what they were told before.
 
-use super::storm::Seen;
 use super::{IncidentContext, ROWS, Turn, write_states};
 use crate::config::Config;
 use crate::incident::Class;
@@ -11,8 +10,6 @@ use crate::store::Dialect;
 use crate::store::values::Values;
 use sqlx::{Any, AnyPool, Row as _, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
-use uuid::ContextV7;
 
 const REASON: &str = "the monitor could not read whether this had been sent, and sent it again";
 
@@ -30,7 +27,7 @@ struct Told {
 pub(in crate::store) async fn take_over(transaction: &mut Transaction<'_, Any>, memory: &AnyPool, now: Moment) -> Result<(), sqlx::Error> {
     // The end goes the way that the begin has gone, whatever routes there are.
     let config = Config::default();
-    let context = IncidentContext { config: &config, now, ids: Mutex::new(ContextV7::new()), planned: Vec::new(), seen: Seen::default() };
+    let context = IncidentContext::new(&config, now);
     let told = told(memory).await?;
     let statement = "SELECT name, state, last_slot, last_result FROM target WHERE last_slot > 0 ORDER BY name";
     let found = sqlx::query(statement).fetch_all(memory).await?;
