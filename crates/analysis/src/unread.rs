@@ -18,7 +18,7 @@ fn of_endpoint(transcript: &Transcript) -> Option<&'static str> {
         _ => false,
     };
     let is_told = transcript.frames.iter().any(|frame| is_quoted(&frame.body));
-    is_told.then_some("the data of the `endpoint` event is no URL: send the path itself, without quotes or JSON")
+    is_told.then_some("the data of the `endpoint` event is not a URL: send the path itself, without quotes or JSON")
 }
 
 /// The remedy for events that cannot be told apart.

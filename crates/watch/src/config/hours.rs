@@ -169,7 +169,7 @@ fn read_one(reader: &mut Reader<'_>, node: &Node) -> Result<Hours, Fault> {
     let (from, until) = (draft.from.map_or(0, |(from, _)| from), draft.until.map_or(DAY, |(until, _)| until));
     if let Some((_, span)) = draft.from.filter(|(from, _)| *from == DAY) {
         let diagnostic = Diagnostic::error("bad-hours", "hours begin at 23:59 at the latest");
-        reader.report(diagnostic.hint("midnight at the begin of a day is 00:00"), span);
+        reader.report(diagnostic.hint("midnight at the start of a day is 00:00"), span);
         return Err(Fault::Reported);
     }
     if from == until || (from == 0 && until == 0) {
@@ -188,7 +188,7 @@ fn read_days(reader: &mut Reader<'_>, node: &Node, days: &mut [bool; 7]) -> Resu
     let written = reader.text(node)?;
     let (first, last) = written.split_once('-').unwrap_or((&written, &written));
     let (Some(first), Some(last)) = (day(first), day(last)) else {
-        let diagnostic = Diagnostic::error("unknown-day", format!("`{written}` is no day of the week"));
+        let diagnostic = Diagnostic::error("unknown-day", format!("`{written}` is not a day of the week"));
         reader.report(diagnostic.hint("write mon, tue, wed, thu, fri, sat or sun, or a range such as mon-fri"), node.span);
         return Err(Fault::Reported);
     };
