@@ -56,6 +56,8 @@ Usage: cargo xtask <TASK>
                   apply one mutation at a time to a correct server and verify that `check` does not pass; all mutations
                   take hours, in as many parts as wanted; --page writes docs/mutations.md from what is kept;
                   --program names another mcproof, such as a release build
+  zoo [--others]  check every broken server of the testkit over each transport and in each era, and write docs/detection.md;
+                  --others tries the official conformance suite and MCP Inspector on them instead, which takes hours
   hostile [TEXT]  run every command on every hostile server (or only where TEXT is in `SERVER TRANSPORT COMMAND`), keep the results,
                   and write docs/hostile.md; takes half an hour
   chaos [--minutes N] [--seed N] [--database sqlite|postgres]
@@ -95,6 +97,8 @@ fn main() -> ExitCode {
         ["packages", arguments @ ..] => told(packages::packages(root(), arguments)),
         ["workflows"] => told(workflows::workflows(root())),
         ["mutations", words @ ..] => test_program("zoo", "--mutations", words),
+        ["zoo"] => test_program("zoo", "--every-place", &[]),
+        ["zoo", "--others"] => test_program("zoo", "--others", &[]),
         ["hostile", words @ ..] => test_program("hostile", "--verbs", words),
         ["chaos", words @ ..] => told(chaos::chaos(root(), words)),
         ["requirements", arguments @ ..] => {

@@ -61,16 +61,28 @@ pub(super) async fn await_process(check_options: &CheckOptions, session: &Sessio
     is_early
 }
 
-/// Whether a GET, which every server may refuse, gets a response of its own.
+/// Whether requests that every server may refuse get responses of its own: a GET, and the request that changes nothing, since some
+/// serve the one before the other.
 async fn responds(check_options: &CheckOptions, session: &Session, began: Instant, is_running: impl Fn() -> bool) -> bool {
-    let request = RawHttpRequest { method: "GET".into(), reads: Reads::Head, ..RawHttpRequest::default() };
+    let get = RawHttpRequest { method: "GET".into(), reads: Reads::Head, ..RawHttpRequest::default() };
+    let headers = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
+    let ping = RawHttpRequest {
+        method: "POST".into(),
+        headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        body: br#"{"jsonrpc":"2.0","id":"ready","method":"ping"}"#.to_vec(),
+        reads: Reads::Head,
+        ..RawHttpRequest::default()
+    };
     let end = began + check_options.patience.min(check_options.budget.left());
-    while Instant::now() < end && is_running() {
-        let response = session.ask_over_http(&request, ATTEMPT).await;
-        if matches!(response, Some(Ok(response)) if !is_gateway(response.head.status)) {
-            return true;
+    let mut left = [get, ping].into_iter().peekable();
+    while let Some(request) = left.peek() {
+        if Instant::now() >= end || !is_running() {
+            return false;
         }
-        sleep(PAUSE).await;
+        match session.ask_over_http(request, ATTEMPT).await {
+            Some(Ok(response)) if !is_gateway(response.head.status) => drop(left.next()),
+            _ => sleep(PAUSE).await,
+        }
     }
-    false
+    true
 }

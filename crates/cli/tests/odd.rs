@@ -296,6 +296,22 @@ fn a_server_is_ready_when_it_has_answered() {
     }
 }
 
+/// The start is not what is judged: a server that refuses every POST until it is ready, and no GET, gets the findings of one that is
+/// ready at once.
+#[test]
+fn a_check_judges_what_comes_after_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let [sound, refusing, resetting] = ["sound", "503-at-first", "reset-at-first"].map(|oddity| {
+        let words = odd("http", oddity);
+        let ran = run(folder.path(), &[&["check", "--json"], &words.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat());
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{oddity}: {:?}\n{}", ran.code, ran.stderr));
+        let judged = report["rules"].as_array().unwrap().iter().filter(|ruling| ruling["judged"]["findings"].is_array());
+        judged.map(|ruling| ruling["rule"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    });
+    assert!(sound.contains(&"call-unknown-tool-is-refused".to_owned()), "{sound:?}");
+    assert_eq!([&refusing, &resetting], [&sound; 2]);
+}
+
 /// The verbs that use a server, as a person would type them; a lock is there for those that compare.
 const USING: &[(&[&str], &str)] = &[
     (&["tools"], "echo"),
