@@ -373,6 +373,12 @@ impl<'a> ConversationView<'a> {
         self.conversation.transport == transport
     }
 
+    /// Whether any request of a method whose name starts like this got a result.
+    pub fn gives_results(&self, method: &str) -> bool {
+        let mut requests = self.requests().filter(|(request, _)| request.method().is_some_and(|name| name.starts_with(method)));
+        requests.any(|(_, response)| response.is_some_and(|response| response.value.get("result").is_some()))
+    }
+
     /// Messages of the server, arrays (batches) as they are.
     pub fn from_server(&self) -> impl Iterator<Item = &WireMessage<'a>> {
         self.wire_message.iter().filter(|wire_message| wire_message.is_from_server())

@@ -25,12 +25,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "declared-capability-is-implemented",
         area: Area::Capabilities,
-        requirement: "the methods of a declared capability exist",
+        requirement: "the methods of a declared capability exist, and its list can be read",
         sources: NEGOTIATED,
         tolerance: OFTEN_BROKEN,
         judge: Judge::Each(is_kept),
         why: "clients show declared features, and their user gets an error",
-        remedy: "implement the method, or do not declare the capability",
+        remedy: "implement the method, or do not declare the capability; where a list needs a service that is down, return what is known without it",
         sdks: &[("TypeScript", "take the capability out of the options of `new Server(…)`, or set a request handler for its methods")],
         ..Rule::DEFAULT
     },
@@ -138,9 +138,11 @@ fn is_kept(conversation: &ConversationView<'_>) -> Judgment {
         };
         seen += 1;
         let method = attempt.request.and_then(WireMessage::method).unwrap_or_default();
-        if attempt.answer.code() == Some(error_code::METHOD_NOT_FOUND) {
+        // A list that fails each time; without tools there is no conversation, which is told by itself.
+        let fails = probe == "list" && capability != "tools" && attempt.answer.code().is_some() && !conversation.gives_results(method);
+        if attempt.answer.code() == Some(error_code::METHOD_NOT_FOUND) || fails {
             let declared = if capability.is_empty() { "notifications are declared".into() } else { format!("`{capability}` is declared") };
-            let message = format!("{declared}, and `{method}` got error -32601");
+            let message = format!("{declared}, and `{method}` got {}", attempt.answer.describe());
             if !violations.iter().any(|known| known.message == message) {
                 violations.push(Violation::new(message, declaration(conversation).into_iter().chain(attempt.frames())));
             }
@@ -284,6 +286,14 @@ fn unknown_log_level_is_refused(conversation: &ConversationView<'_>) -> Judgment
     match attempt.answer {
         AttemptOutcome::Result { .. } => Judgment::Broken(vec![Violation::new("an unknown log level was accepted", attempt.frames())]),
         AttemptOutcome::Error { .. } if attempt.answer.code() == Some(error_code::INVALID_PARAMS) => Judgment::Pass,
+        // The level is not what it refuses, but the method: declared-capability-is-implemented.
+        AttemptOutcome::Error { .. }
+            if attempt.answer.code() == Some(error_code::METHOD_NOT_FOUND)
+                && !conversation.gives_results(methods::LOGGING_SET_LEVEL)
+                && !conversation.is_modern() =>
+        {
+            Judgment::Untestable(format!("the server does not implement `{}`", methods::LOGGING_SET_LEVEL))
+        }
         // The method is not part of this revision.
         AttemptOutcome::Error { .. } if conversation.is_modern() && attempt.answer.code() == Some(error_code::METHOD_NOT_FOUND) => {
             Judgment::Pass

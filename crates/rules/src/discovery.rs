@@ -5,6 +5,7 @@ use super::ConversationView;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation};
 use mcproof_client::is_gateway;
 use mcproof_protocol::{Revision, methods};
+use serde_json::Value;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     id: "http-unknown-era-is-refused",
@@ -37,7 +38,14 @@ fn discovery_is_refused(all: &[&ConversationView<'_>]) -> Judgment {
             // A server that is not ready has said nothing about eras.
             let Some(status) = exchange.status().filter(|status| !is_gateway(*status)) else { continue };
             seen += 1;
-            if !(400..500).contains(&status) {
+            // Who names its versions has told a client all that the refusal would.
+            let names_versions = || {
+                let discovery = conversation.from_client().find(|message| message.exchange == Some(exchange.id));
+                discovery.and_then(|discovery| conversation.answer_to(discovery)).is_some_and(|answer| {
+                    answer.value.pointer("/result/supportedVersions").and_then(Value::as_array).is_some_and(|versions| !versions.is_empty())
+                })
+            };
+            if !(400..500).contains(&status) && !names_versions() {
                 let told = format!("`{}` got status {status}", methods::SERVER_DISCOVER);
                 violations.push(Violation { conversation: position, ..Violation::new(told, exchange.heads()) });
             }

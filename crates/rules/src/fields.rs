@@ -12,15 +12,17 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a response with status 405 has the header `Allow` with the methods that are supported",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
-            level: RequirementLevel::Must,
+            // A MUST of HTTP, not of MCP, whose clients decide by the status.
+            level: RequirementLevel::Portability,
             source: "https://www.rfc-editor.org/rfc/rfc9110#section-15.5.6",
         }],
         on: AppliesTo::Web,
-        tolerance: Some("clients of MCP decide by the status and do not read the header"),
         judge: Judge::Each(refusals_name_methods),
-        why: "gateways, test tools and people learn from the header which methods work; without it, a 405 looks like a wrong URL",
+        why: "HTTP requires the header: gateways, test tools and people learn from it which methods work, and without it, a 405 looks like a \
+              wrong URL; clients of MCP do not read it",
         remedy: "send `Allow` with each 405, such as `Allow: POST`",
         sdks: &[("TypeScript", "`app.get('/mcp', (_, response) => response.set('Allow', 'POST').status(405).end())`")],
+        ..Rule::DEFAULT
     },
     Rule {
         id: "http-content-type-is-media-type",

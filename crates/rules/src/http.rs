@@ -6,6 +6,7 @@ use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel,
 use super::{Attempt, AttemptOutcome, ConversationView, HttpExchange};
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
+use mcproof_client::is_gateway;
 use mcproof_protocol::Revision;
 use mcproof_record::FrameId;
 use serde_json::Value;
@@ -551,6 +552,7 @@ fn malformed_body_is_4xx(conversation: &ConversationView<'_>) -> Judgment {
     match status {
         400..500 => Judgment::Pass,
         _ if is_told_on_the_stream => Judgment::Pass,
+        _ if is_without_stream(conversation, status) => Judgment::Untestable(NO_STREAM.into()),
         _ => one(format!("a body that is not valid JSON got status {status}"), &attempt),
     }
 }
@@ -584,9 +586,20 @@ fn null_id_is_refused(conversation: &ConversationView<'_>) -> Judgment {
     refused_body(conversation, "null-id", "a request whose id is null")
 }
 
+const NO_STREAM: &str = "the server had ended the event stream, without which it takes no message";
+
+/// Whether a status tells that there is no stream any more that the response could go to.
+fn is_without_stream(conversation: &ConversationView<'_>, status: u16) -> bool {
+    let mut streams = conversation.exchanges.values().filter(|exchange| exchange.method == "GET" && !exchange.events.is_empty());
+    conversation.is_over("sse") && is_gateway(status) && streams.next().is_some_and(|own| own.end.is_some())
+}
+
 fn large_body_is_not_5xx(conversation: &ConversationView<'_>) -> Judgment {
     match varied(conversation, "large-body") {
         Err(judgment) => judgment,
+        Ok(attempt) if attempt.status().is_some_and(|status| is_without_stream(conversation, status)) => {
+            Judgment::Untestable(NO_STREAM.into())
+        }
         Ok(attempt) if attempt.status().is_some_and(|status| status >= 500) => {
             one(format!("a body of 4 MiB got {}", told(&attempt)), &attempt)
         }

@@ -523,6 +523,192 @@ mod tests {
         check(rule, STDIO, 0, &called("no tool none", &refused("no tool echo")), "broken");
     }
 
+    /// The severity of the first finding, if there is any.
+    fn severity(rule: &str, (transport, revision): (&str, &str), text: &str) -> Option<Severity> {
+        let take = example::read(text, transport, revision);
+        match judge_one(find(rule).unwrap(), &[ConversationView::new(&take)], Strictness::Tolerant).judged {
+            Judged::Broken { findings } => Some(findings[0].severity),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_cursor_says_nothing_about_a_list_that_fails_without_one_as_well() {
+        let listed = |list: &str| {
+            format!(
+                r#"> {{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{{}}}}
+                   < {{"jsonrpc":"2.0","id":1,{list}}}
+                   @ unknown-cursor resources/list
+                   > {{"jsonrpc":"2.0","id":2,"method":"resources/list","params":{{"cursor":"nothing"}}}}
+                   < {{"jsonrpc":"2.0","id":2,"error":{{"code":-32603,"message":"no database"}}}}"#
+            )
+        };
+        let rule = "list-unknown-cursor-is-refused";
+        check(rule, STDIO, 0, &listed(r#""error":{"code":-32603,"message":"no database"}"#), "untestable");
+        check(rule, STDIO, 0, &listed(r#""result":{"resources":[]}"#), "broken");
+    }
+
+    #[test]
+    fn a_declared_list_that_fails_each_time_is_told_once() {
+        let listed = |first: &str, second: &str| {
+            format!(
+                r#"> {{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"2025-11-25"}}}}
+                   < {{"jsonrpc":"2.0","id":0,"result":{{"protocolVersion":"2025-11-25","capabilities":{{"resources":{{}}}},"serverInfo":{{"name":"a","version":"1"}}}}}}
+                   @ list resources/list
+                   > {{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{{}}}}
+                   < {{"jsonrpc":"2.0","id":1,{first}}}
+                   @ list-again resources/list
+                   > {{"jsonrpc":"2.0","id":2,"method":"resources/list","params":{{}}}}
+                   < {{"jsonrpc":"2.0","id":2,{second}}}"#
+            )
+        };
+        let (failed, given) = (r#""error":{"code":-32603,"message":"no database"}"#, r#""result":{"resources":[]}"#);
+        let rule = "declared-capability-is-implemented";
+        check(rule, STDIO, 0, &listed(failed, failed), "broken");
+        check(rule, STDIO, 0, &listed(failed, given), "pass");
+        check(rule, STDIO, 0, &listed(given, given), "pass");
+    }
+
+    #[test]
+    fn a_discovery_whose_result_names_versions_is_as_good_as_a_refusal() {
+        let discovered = |outcome: &str| {
+            format!(
+                r#"> POST /mcp mcp-protocol-version: 2026-07-28
+                   > {{"jsonrpc":"2.0","id":1,"method":"server/discover"}}
+                   < 200 content-type: application/json
+                   < {{"jsonrpc":"2.0","id":1,{outcome}}}
+                   @ bad-version 1900-01-01
+                   > POST /mcp mcp-protocol-version: 1900-01-01
+                   > {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
+                   < 400"#
+            )
+        };
+        let rule = "http-unknown-era-is-refused";
+        check(rule, HTTP, 0, &discovered(r#""result":{"supportedVersions":["2025-11-25"]}"#), "pass");
+        check(rule, HTTP, 0, &discovered(r#""result":{"supportedVersions":[]}"#), "broken");
+        check(rule, HTTP, 0, &discovered(r#""error":{"code":-32601,"message":"Method not found"}"#), "broken");
+    }
+
+    #[test]
+    fn a_warning_is_what_an_author_has_to_change() {
+        let without_session = |status: &str, outcome: &str| {
+            format!(
+                r#"@ session
+                   > POST /mcp
+                   < 200 mcp-session-id: 1868a90c
+                   @ plain
+                   > POST /mcp
+                   < 200
+                   @ no-session
+                   > POST /mcp
+                   > {{"jsonrpc":"2.0","id":1,"method":"tools/list"}}
+                   < {status} content-type: application/json
+                   < {{"jsonrpc":"2.0","id":1,{outcome}}}"#
+            )
+        };
+        let (listed, refused) = (r#""result":{"tools":[]}"#, r#""error":{"code":-32000,"message":"no session"}"#);
+        let rule = "session-missing-gets-400";
+        assert_eq!(severity(rule, HTTP, &without_session("200", listed)), Some(Severity::Note), "a session that is not required");
+        assert_eq!(severity(rule, HTTP, &without_session("404", refused)), Some(Severity::Warning));
+
+        let unknown = |code: i32| {
+            format!(
+                r#"@ unknown-resource mcproof://no/such/resource
+                   > {{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{{"uri":"mcproof://no/such/resource"}}}}
+                   < {{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"Unknown resource"}}}}"#
+            )
+        };
+        let rule = "resource-unknown-code";
+        assert_eq!(severity(rule, STDIO, &unknown(-32602)), Some(Severity::Note), "the code of the next revision");
+        assert_eq!(severity(rule, STDIO, &unknown(0)), Some(Severity::Warning));
+        assert_eq!(severity(rule, STDIO, &unknown(-32002)), None);
+
+        let without_allow = "> GET /mcp accept: text/event-stream\n< 405";
+        assert_eq!(severity("http-405-has-allow", HTTP, without_allow), Some(Severity::Note), "a law of HTTP that no client needs");
+    }
+
+    #[test]
+    fn a_method_that_does_not_exist_says_nothing_about_what_it_was_asked() {
+        let asked = |probe: &str, method: &str, known: &str| {
+            format!(
+                r#"> {{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{}}}}
+                   < {{"jsonrpc":"2.0","id":1,{known}}}
+                   @ {probe} nothing
+                   > {{"jsonrpc":"2.0","id":2,"method":"{method}","params":{{}}}}
+                   < {{"jsonrpc":"2.0","id":2,"error":{{"code":-32601,"message":"Method not found"}}}}"#
+            )
+        };
+        let (missing, given) = (r#""error":{"code":-32601,"message":"Method not found"}"#, r#""result":{}"#);
+        for (rule, probe, method) in [
+            ("log-level-unknown-is-refused", "set-unknown-log-level", "logging/setLevel"),
+            ("resource-unknown-code", "unknown-resource", "resources/read"),
+            ("prompt-unknown-code", "unknown-prompt", "prompts/get"),
+        ] {
+            check(rule, STDIO, 0, &asked(probe, method, missing), "untestable");
+            check(rule, STDIO, 0, &asked(probe, method, given), "broken");
+        }
+    }
+
+    #[test]
+    fn what_is_posted_without_a_stream_says_nothing_about_its_body() {
+        let posted = |end: &str, status: u16| {
+            format!(
+                r#"> GET /sse accept: text/event-stream
+                   < 200 content-type: text/event-stream
+                   < event: endpoint
+                   {end}
+                   @ plain
+                   > POST /message
+                   < 202
+                   @ malformed-body
+                   > POST /message
+                   < {status}
+                   @ large-body
+                   > POST /message
+                   < {status}"#
+            )
+        };
+        const SSE: (&str, &str) = ("sse", "2024-11-05");
+        for rule in ["http-malformed-body-is-4xx", "http-large-body-is-not-5xx"] {
+            check(rule, SSE, 0, &posted("~ 1", 503), "broken");
+            check(rule, SSE, 0, &posted("! ended", 500), "broken");
+            check(rule, SSE, 0, &posted("! ended", 503), "untestable");
+        }
+    }
+
+    #[test]
+    fn a_late_response_to_a_canceled_call_counts_if_it_repeats() {
+        let called = |id: u32, arguments: &str, late: u32| {
+            format!(
+                r#"@ call slow
+                   > {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"slow","arguments":{arguments}}}}}
+                   ~ 700
+                   > {{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}
+                   @ after
+                   > {{"jsonrpc":"2.0","id":"after-{id}","method":"ping"}}
+                   < {{"jsonrpc":"2.0","id":"after-{id}","result":{{}}}}
+                   ~ {late}
+                   < {{"jsonrpc":"2.0","id":{id},"result":{{"content":[]}}}}
+                   "#
+            )
+        };
+        let quick = |id: u32, arguments: &str| {
+            format!(
+                r#"@ call slow
+                   > {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"slow","arguments":{arguments}}}}}
+                   < {{"jsonrpc":"2.0","id":{id},"result":{{"content":[]}}}}
+                   "#
+            )
+        };
+        let rule = "canceled-request-gets-no-response";
+        let (one, other) = (r#"{"a":1}"#, r#"{"a":2}"#);
+        check(rule, STDIO, 0, &called(1, one, 2000), "untestable");
+        check(rule, STDIO, 0, &[called(1, one, 2000), called(2, other, 2000)].concat(), "untestable");
+        check(rule, STDIO, 0, &[called(1, one, 2000), called(2, one, 2000)].concat(), "broken");
+        check(rule, STDIO, 0, &[called(1, one, 2000), called(2, one, 2000), quick(3, other)].concat(), "broken");
+        check(rule, STDIO, 0, &[called(1, one, 2000), called(2, one, 2000), quick(3, one)].concat(), "untestable");
+    }
+
     #[test]
     fn any_date_can_be_a_supported_version() {
         let refused = |supported: &str| {

@@ -241,16 +241,12 @@ fn no_duplicates(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn unknown_cursor_is_refused(conversation: &ConversationView<'_>) -> Judgment {
-    let has_result = |method: &str| {
-        let mut requests = conversation.requests().filter(|(request, _)| request.method() == Some(method));
-        requests.any(|(_, response)| response.is_some_and(|response| response.value.get("result").is_some()))
-    };
     let answered: Vec<Attempt<'_, '_>> = conversation
         .probes("unknown-cursor")
         .filter(|attempt| match attempt.answer {
             AttemptOutcome::Result { .. } => true,
-            // Where the method does not exist, this says nothing about cursors.
-            AttemptOutcome::Error { .. } => attempt.answer.code() != Some(error_code::METHOD_NOT_FOUND) || has_result(attempt.subject()),
+            // Where the list fails without a cursor as well, this says nothing about cursors.
+            AttemptOutcome::Error { .. } => conversation.gives_results(attempt.subject()),
             _ => false,
         })
         .collect();

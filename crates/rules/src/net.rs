@@ -249,7 +249,10 @@ fn failed_handshakes(conversations: &[ConversationView<'_>], results: &[RuleResu
     let gap = |(index, conversation): (usize, &ConversationView<'_>)| {
         let Opened::No { reason } = &conversation.conversation.opened else { return None };
         let message = format!("the conversation `{}` did not complete the handshake: {reason}", conversation.conversation.name);
-        let hint = "check again; if it happens each time, look at the frames of this handshake with `mcproof tools -v`";
+        let hint = match conversation.exchanges.values().any(|exchange| exchange.status() == Some(429)) {
+            true => "the server limits how many requests it takes in a time: raise that limit for the check",
+            false => "check again; if it happens each time, look at the frames of this handshake with `mcproof tools -v`",
+        };
         (!explained.contains(&index)).then(|| Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(index) })
     };
     conversations.iter().enumerate().filter_map(gap).collect()

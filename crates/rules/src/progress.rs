@@ -246,6 +246,8 @@ fn canceled_gets_no_response(conversation: &ConversationView<'_>) -> Judgment {
     let pairing = Pairing::of(conversation);
     let mut seen = 0;
     let mut violations = Vec::new();
+    // Of requests of a check that were cancelled because their time was up.
+    let mut impatient: Vec<(usize, Violation)> = Vec::new();
     for wire_message in cancelled {
         let Some(id) = wire_message.param("/requestId") else { continue };
         let attempt = pairing.requests.iter().position(|request| request.id() == id && request.frame < wire_message.frame.id);
@@ -270,13 +272,43 @@ fn canceled_gets_no_response(conversation: &ConversationView<'_>) -> Judgment {
                 if let Some(late) = late(answer.frame).filter(|_| was_read()) {
                     let method = pairing.requests[request].method();
                     let message = format!("`{method}` got a response {:.1} s after it was canceled", late.as_secs_f64());
-                    violations.push(Violation::new(message, [pairing.requests[request].frame, wire_message.frame.id, answer.frame]));
+                    let frames = [pairing.requests[request].frame, wire_message.frame.id, answer.frame];
+                    let violation = Violation::new(message, frames);
+                    match !is_in_midst && conversation.conversation.probes.iter().any(|probed| probed.contains(frames[0])) {
+                        true => impatient.push((request, violation)),
+                        false => violations.push(violation),
+                    }
                 }
             }
             Some(_) => {}
         }
     }
+    let is_late = !impatient.is_empty();
+    violations.extend(repeated(conversation, &pairing, impatient));
+    if violations.is_empty() && is_late {
+        return Judgment::Untestable("a canceled call was answered late, but not each time: the machine or the server was busy".into());
+    }
     Judgment::of(gathered(violations), seen, "no request was canceled while it was under way")
+}
+
+/// A call that takes no longer is not slow.
+const QUICK: Duration = Duration::from_millis(300);
+
+/// Those of calls that are slow each time, and were answered late more than once. On a busy machine, any call is late now and then; and
+/// a call with other arguments is another one: what is refused at once says nothing about the work.
+fn repeated(conversation: &ConversationView<'_>, pairing: &Pairing<'_>, late: Vec<(usize, Violation)>) -> Vec<Violation> {
+    let subject = |request: usize| {
+        let request = &pairing.requests[request];
+        (request.method(), request.value.pointer("/params/name"), request.value.pointer("/params/arguments"))
+    };
+    let took = |request: usize| conversation.elapsed(pairing.requests[request].frame, pairing.answer_to(request)?.frame);
+    let is_slow = |one: usize| {
+        let same = (0..pairing.requests.len()).filter(|other| subject(*other) == subject(one));
+        same.filter_map(took).all(|took| took > QUICK)
+    };
+    let requests: Vec<usize> = late.iter().map(|(request, _)| *request).collect();
+    let is_repeated = |one: usize| requests.iter().filter(|other| subject(**other) == subject(one)).count() > 1;
+    late.into_iter().filter(|(request, _)| is_repeated(*request) && is_slow(*request)).map(|(_, violation)| violation).collect()
 }
 
 /// Whether a call that is known to return content gets a result without content, or an error: that is a response to its
@@ -290,12 +322,14 @@ fn is_cut_short(conversation: &ConversationView<'_>, answer: &Value) -> bool {
     matches!(usual, Some(AttemptOutcome::Result { value, .. }) if has_content(value)) && !answer.get("result").is_some_and(has_content)
 }
 
-/// Whether a cancellation came when the same call, the last one made before, was far from its end.
+/// Whether a cancellation came when the same call was far from its end.
 fn in_midst(conversation: &ConversationView<'_>, cancellation: FrameId) -> bool {
     let within = |probed: &Probed| probed.contains(cancellation);
     let Some(cancelled) = conversation.probes("cancel").find(|attempt| within(attempt.probed)) else { return false };
     let took = |attempt: Attempt<'_, '_>| conversation.elapsed(attempt.request?.frame.id, attempt.answer.frame()?);
-    let usual = conversation.probes("call-slow").last().and_then(took);
+    // It was called before, more than once; of the times that it took, the shortest counts.
+    let Some(slow) = conversation.probes("call-slow").last().map(|attempt| attempt.subject().to_owned()) else { return false };
+    let usual = conversation.probes("call-slow").filter(|attempt| attempt.subject() == slow).filter_map(took).min();
     let waited = cancelled.request.and_then(|request| conversation.elapsed(request.frame.id, cancellation));
     matches!((usual, waited), (Some(usual), Some(waited)) if waited < usual / 2)
 }

@@ -161,6 +161,10 @@ fn unknown_code(conversation: &ConversationView<'_>) -> Judgment {
     let Some(attempt) = conversation.probe("unknown-prompt") else { return Judgment::Untestable("no unknown prompt was requested".into()) };
     match attempt.answer.code() {
         Some(error_code::INVALID_PARAMS) => Judgment::Pass,
+        // The prompt is not what it refuses, but the method: declared-capability-is-implemented.
+        Some(error_code::METHOD_NOT_FOUND) if !conversation.gives_results("prompts/") => {
+            Judgment::Untestable("the server does not implement prompts".into())
+        }
         Some(code) => {
             Judgment::Broken(vec![Violation::new(format!("a prompt that does not exist got error {code}, not -32602"), attempt.frames())])
         }

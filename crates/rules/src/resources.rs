@@ -207,13 +207,20 @@ fn unknown_code(conversation: &ConversationView<'_>) -> Judgment {
     let expected = if conversation.is_modern() { error_code::INVALID_PARAMS } else { error_code::RESOURCE_NOT_FOUND };
     match attempt.answer.code() {
         Some(code) if code == expected => Judgment::Pass,
+        // The resource is not what it refuses, but the method: declared-capability-is-implemented.
+        Some(error_code::METHOD_NOT_FOUND) if !conversation.gives_results("resources/") => {
+            Judgment::Untestable("the server does not implement resources".into())
+        }
         Some(code) => {
             let message = format!("reading a resource that does not exist got error {code}, not {expected}");
-            Judgment::Broken(vec![Violation::new(message, attempt.frames())])
+            let tolerance = (code == error_code::INVALID_PARAMS).then_some(CODE_OF_2026_07_28);
+            Judgment::Broken(vec![Violation { tolerance, ..Violation::new(message, attempt.frames()) }])
         }
         None => Judgment::Untestable(format!("reading a resource that does not exist got {}", attempt.answer.describe())),
     }
 }
+
+const CODE_OF_2026_07_28: &str = "2026-07-28 asks for this code";
 
 /// Listed templates, with the frame of their page.
 fn templates<'c>(conversation: &'c ConversationView<'_>) -> Vec<(&'c str, FrameId)> {

@@ -36,7 +36,7 @@ pub enum RequirementLevel {
     Should,
     /// Not in the specification: attacks that are known.
     Security,
-    /// Legal, and known clients or hosts break on it.
+    /// Legal in MCP, and known clients, hosts or tools break on it.
     Portability,
 }
 

@@ -3,7 +3,7 @@
 
 use super::http::{evidence, is_success, told, varied};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{ConversationView, HttpExchange};
+use super::{AttemptOutcome, ConversationView, HttpExchange};
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::FrameId;
 
@@ -216,10 +216,16 @@ fn missing_gets_400(conversation: &ConversationView<'_>) -> Judgment {
         Ok(attempt) if attempt.status() == Some(400) => Judgment::Pass,
         Ok(attempt) => {
             let message = format!("a request without a session id got {}", told(&attempt));
-            Judgment::Broken(vec![Violation::new(message, evidence(&attempt))])
+            let is_served = matches!(attempt.answer, AttemptOutcome::Result { .. });
+            Judgment::Broken(vec![Violation {
+                tolerance: is_served.then_some(NOT_REQUIRED),
+                ..Violation::new(message, evidence(&attempt))
+            }])
         }
     }
 }
+
+const NOT_REQUIRED: &str = "the specification asks for 400 only where the session id is required";
 
 #[cfg(test)]
 mod tests {
