@@ -54,6 +54,15 @@ fn in_a_pipe_it_prints_the_help_and_fails() {
     assert!(String::from_utf8_lossy(&ran.stderr).contains("Usage: mcproof"), "{ran:?}");
 }
 
+#[test]
+fn words_in_another_order_get_the_right_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = mcproof(folder.path()).args(["call", "echo", "http://127.0.0.1:9/mcp", "message=hello"]).output().unwrap();
+    assert_eq!(ran.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(said.contains("the server comes first: mcproof call http://127.0.0.1:9/mcp echo\n"), "{said}");
+}
+
 fn doctor(folder: &Path, variables: &[(&str, &str)]) -> (Option<i32>, Value) {
     let Output { status, stdout, .. } = mcproof(folder).args(["doctor", "--json"]).envs(variables.iter().copied()).output().unwrap();
     (status.code(), serde_json::from_slice(&stdout).unwrap())

@@ -89,7 +89,8 @@ pub fn search(words: &[String]) -> Search {
         .collect();
     // Half of the words by chance is no answer.
     pages.retain(|(found, ..)| found * 2 > telling.len());
-    pages.sort_by_key(|(found, named, _)| std::cmp::Reverse(found + 2 * named));
+    // Of equals, the page that is about little else.
+    pages.sort_by_key(|(found, named, topic)| (std::cmp::Reverse(found + 2 * named), topic.title().len()));
     Search::Pages(pages.into_iter().take(MOST_PAGES).map(|(.., topic)| topic).collect())
 }
 

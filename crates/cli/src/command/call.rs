@@ -55,7 +55,11 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         request.arguments = arguments::parse(given)?;
         let base = arguments.args.as_deref().map(read_arguments).transpose()?;
         request = request.with("arguments", base.unwrap_or_default());
-        let resolved = arguments.shared.target.resolve(target, Words::Name)?;
+        let resolved =
+            arguments.shared.target.resolve(target, Words::Name).map_err(|failure| match (target.first(), tool.contains("://")) {
+                (Some(first), true) => failure.hint(format!("the server comes first: mcproof call {tool} {first}")),
+                _ => failure,
+            })?;
         one_shot::run(&resolved, &request, &printer, watching)
     })())
 }
