@@ -8,6 +8,7 @@ mod texts;
 use crate::json_schema::Schema;
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
+use std::collections::HashSet;
 pub use texts::WORD;
 
 /// Schemas inside each other that are followed.
@@ -88,14 +89,21 @@ pub fn mistyped(schema: &Value, valid: &Value) -> Vec<Variant> {
 }
 
 /// Valid arguments with one value just outside of what its property allows: below a minimum, above a maximum, too short, too long,
-/// not one of an enumeration.
+/// not one of an enumeration. Each kind of bound once: what is true of one minimum is true of the next.
 pub fn out_of_range(schema: &Value, valid: &Value) -> Vec<Variant> {
     let Ok(judged) = Schema::of(schema) else { return Vec::new() };
-    let with = |property: String| -> Vec<Variant> {
-        let outside = property_schema(schema, &property).map(just_outside).unwrap_or_default();
-        outside.into_iter().filter_map(|value| invalid_with(&judged, valid, &property, value)).collect()
-    };
-    properties(schema, valid).into_iter().take(MOST_PROPERTIES).flat_map(with).collect()
+    let (mut known, mut variants) = (HashSet::new(), Vec::new());
+    for property in properties(schema, valid).into_iter().take(MOST_PROPERTIES) {
+        for (keyword, value) in property_schema(schema, &property).map(just_outside).unwrap_or_default() {
+            if !known.contains(keyword)
+                && let Some(variant) = invalid_with(&judged, valid, &property, value)
+            {
+                known.insert(keyword);
+                variants.push(variant);
+            }
+        }
+    }
+    variants
 }
 
 /// Valid arguments with another value for a property.
@@ -110,13 +118,14 @@ fn invalid_with(schema: &Schema, valid: &Value, property: &str, value: Value) ->
     with_value(valid, property, value).filter(|variant| schema.is_valid(&variant.arguments) == Ok(false))
 }
 
-/// Values that miss a bound of a schema by one.
-fn just_outside(schema: &Value) -> Vec<Value> {
+/// Values that miss a bound of a schema by one, with the keyword of the bound.
+fn just_outside(schema: &Value) -> Vec<(&'static str, Value)> {
     /// Longer texts than this are not made.
     const LONGEST: u64 = 10_000;
-    let number = |keyword: &str, step: i64| {
+    let number = |keyword: &'static str, step: i64| {
         let bound = schema.get(keyword)?;
-        bound.as_i64().and_then(|bound| bound.checked_add(step)).map(Value::from).or_else(|| Some(json!(bound.as_f64()? + step as f64)))
+        let whole = bound.as_i64().and_then(|bound| bound.checked_add(step)).map(Value::from);
+        Some((keyword, whole.or_else(|| Some(json!(bound.as_f64()? + step as f64)))?))
     };
     let length = |keyword: &str| schema.get(keyword).and_then(Value::as_u64).filter(|length| *length < LONGEST);
     let text = |length: u64| Value::from("m".repeat(usize::try_from(length).unwrap_or_default()));
@@ -126,9 +135,9 @@ fn just_outside(schema: &Value) -> Vec<Value> {
         number("maximum", 1),
         number("exclusiveMaximum", 0),
         // An empty text has a probe of its own.
-        length("minLength").filter(|least| *least > 1).map(|least| text(least - 1)),
-        length("maxLength").map(|most| text(most + 1)),
-        schema.get("enum").map(|_| Value::from("mcproof-no-such-value")),
+        length("minLength").filter(|least| *least > 1).map(|least| ("minLength", text(least - 1))),
+        length("maxLength").map(|most| ("maxLength", text(most + 1))),
+        schema.get("enum").map(|_| ("enum", Value::from("mcproof-no-such-value"))),
     ]
     .into_iter()
     .flatten()
@@ -550,5 +559,14 @@ mod tests {
         check(json!({ "enum": ["x", "y"] }), json!("x"), json!(["mcproof-no-such-value"]));
         check(json!({ "type": "integer", "minimum": i64::MIN }), json!(5), json!([]));
         check(json!({ "type": "string", "minLength": 1 }), json!("a"), json!([]));
+    }
+
+    #[test]
+    fn each_kind_of_bound_is_missed_once_whichever_property_has_it() {
+        let count = json!({ "type": "integer", "minimum": 1, "maximum": 9 });
+        let order = json!({ "enum": ["up", "down"] });
+        let schema = json!({ "type": "object", "properties": { "a": count, "b": count, "c": order } });
+        let found: Vec<Value> = out_of_range(&schema, &json!({ "a": 5 })).into_iter().map(|variant| variant.arguments).collect();
+        assert_eq!(found, [json!({ "a": 0 }), json!({ "a": 10 }), json!({ "a": 5, "c": "mcproof-no-such-value" })]);
     }
 }

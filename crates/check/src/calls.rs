@@ -2,13 +2,12 @@
 
 use super::explorer::{Explorer, ParallelOutcome, ParallelRequest};
 use super::{CheckOptions, Permission, growth, tasks};
+use mcproof_analysis::ConversationView;
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::{EXPLORED_IN_PART, UNANSWERED_CALL};
-use mcproof_analysis::{ConversationView, named};
 use mcproof_client::Session;
 use mcproof_protocol::{EraChoice, Transport, methods};
 use mcproof_record::Conversation;
-use mcproof_record::duration::readable;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -19,6 +18,8 @@ const MOST_TOOLS: usize = 20;
 const MOST_ODD_TOOLS: usize = 5;
 /// Properties of one tool that are left out, or given another type.
 const MOST_PROPERTIES: usize = 2;
+/// Calls of a tool that miss a bound of its schema: one for each kind of bound, of those that it has.
+const MOST_BOUNDS: usize = 4;
 /// A call is cancelled after this.
 const PATIENCE: Duration = Duration::from_millis(1200);
 /// The first calls of all tools after less, where the server was quick to start: everything else waits for the slowest of them.
@@ -97,6 +98,11 @@ impl Callable {
 
     fn schema(&self) -> &Value {
         &self.tool["inputSchema"]
+    }
+
+    /// Such a tool may be called again. Most authors say no more than this; `openWorldHint` is then true by default.
+    fn reads_only(&self) -> bool {
+        self.tool.pointer("/annotations/readOnlyHint") == Some(&json!(true))
     }
 }
 
@@ -248,35 +254,42 @@ async fn list_as(explorer: &mut Explorer<'_>, probe: &str) -> Vec<Value> {
 /// What every client does: calls that are right, and those that a model gets wrong. Gives the tools that seem to take their time, the
 /// quickest first; and the quickest of those that may be called any number of times.
 async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'t Callable>, Option<&'t Callable>) {
-    let mut calls: Vec<ParallelRequest> = tools.iter().map(|tool| tool.call("call", tool.arguments.clone())).collect();
+    // What changes something is not called again only because it takes its time, so that it gets all of that at once.
+    let (readers, writers): (Vec<&Callable>, Vec<&Callable>) = tools.iter().partition(|tool| tool.reads_only());
+    let correct = |tool: &&Callable| tool.call("call", tool.arguments.clone());
+    let long = LONG_PATIENCE.min(explorer.check_options.timeout);
+    let once: Vec<ParallelRequest> = writers.iter().map(correct).collect();
+    let written = explorer.request_in_parallel(&once, long, Instant::now() + long).await;
+    if !explorer.is_over() {
+        silent(&writers, &written).iter().for_each(|tool| explorer.record_observation(UNANSWERED_CALL, &tool.name));
+    }
+    let mut calls: Vec<ParallelRequest> = readers.iter().map(correct).collect();
     for tool in tools {
         let missing = arguments::missing(tool.schema(), &tool.arguments);
         calls.extend(missing.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-missing-argument", variant.arguments)));
         let mistyped = arguments::mistyped(tool.schema(), &tool.arguments);
         calls.extend(mistyped.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-wrong-type", variant.arguments)));
-        let outside = arguments::out_of_range(tool.schema(), &tool.arguments).into_iter().take(MOST_PROPERTIES);
+        let outside = arguments::out_of_range(tool.schema(), &tool.arguments).into_iter().take(MOST_BOUNDS);
         calls.extend(outside.map(|variant| tool.call("call-out-of-range-argument", variant.arguments)));
     }
     let patience = explorer.pace().clamp(LEAST_PATIENCE, PATIENCE);
-    let outcomes = explorer.request_in_parallel(&calls, patience, Instant::now() + BUDGET).await;
-    // What changes something is not called again only because it takes its time.
-    let is_silent = |(_, outcome): &(&Callable, &ParallelOutcome)| outcome.response.is_none() && !outcome.took.is_zero();
-    let silent = tools.iter().zip(&outcomes).filter(is_silent).map(|(tool, _)| tool);
-    let (harmless, others): (Vec<&Callable>, Vec<_>) = silent.partition(|tool| growth::is_harmless(tool));
-    if !others.is_empty() && !explorer.is_over() {
-        let names: Vec<String> = others.iter().map(|tool| tool.name.clone()).collect();
-        let why = format!("calls of {} got no response within {} and were not repeated", named(&names), readable(patience));
-        explorer.record_observation(EXPLORED_IN_PART, &why);
-    }
-    wait_for(explorer, harmless.into_iter().take(MOST_WAITED_FOR).collect()).await;
-    let slow = tools.iter().zip(&outcomes).filter(|(_, outcome)| matches!(outcome.response, Some(Ok(_))) && outcome.took > SLOW);
+    let read = explorer.request_in_parallel(&calls, patience, Instant::now() + BUDGET).await;
+    wait_for(explorer, silent(&readers, &read).into_iter().take(MOST_WAITED_FOR).collect()).await;
+    let outcomes = || readers.iter().zip(&read).chain(writers.iter().zip(&written)).map(|(tool, outcome)| (*tool, outcome));
+    let slow = outcomes().filter(|(_, outcome)| matches!(outcome.response, Some(Ok(_))) && outcome.took > SLOW);
     let mut slow: Vec<_> = slow.map(|(tool, outcome)| (outcome.took, tool)).collect();
     slow.sort_by_key(|(took, _)| *took);
-    let quick = tools.iter().zip(&outcomes).filter(|(tool, outcome)| {
+    let quick = outcomes().filter(|(tool, outcome)| {
         matches!(&outcome.response, Some(Ok(result)) if result.get("isError") != Some(&json!(true))) && growth::is_harmless(tool)
     });
     let quickest = quick.filter(|(_, outcome)| outcome.took < QUICK).min_by_key(|(_, outcome)| outcome.took).map(|(tool, _)| tool);
     (slow.into_iter().map(|(_, tool)| tool).collect(), quickest)
+}
+
+/// Those whose call was sent and got no response.
+fn silent<'t>(tools: &[&'t Callable], outcomes: &[ParallelOutcome]) -> Vec<&'t Callable> {
+    let is_silent = |outcome: &ParallelOutcome| outcome.response.is_none() && !outcome.took.is_zero();
+    tools.iter().zip(outcomes).filter(|(_, outcome)| is_silent(outcome)).map(|(tool, _)| *tool).collect()
 }
 
 /// Calls tools again that took their time, and waits longer; longest where somebody reports progress.

@@ -292,6 +292,46 @@ fn a_server_that_is_reached_at_a_wrong_path_is_told_so_and_little_else() {
 }
 
 #[test]
+fn a_mistake_of_a_natural_server_is_told_once_and_is_never_green() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");
+    let rows: [(&str, &[&str], usize); 5] = [
+        ("nothing", &["0 failures"], 0),
+        ("find-never-responds", &["inconclusive: no call of `find` got a response"], 1),
+        ("add-never-responds", &["inconclusive: no call of `add` got a response"], 1),
+        ("nulls", &["`title` of tool `find` is null", "`outputSchema` of tool `find` is null", "in 2 items"], 2),
+        ("prints-and-fails", &["ended with code 1 before it responded to the handshake; its last output: KeyError: 'NOTES_FILE'"], 2),
+    ];
+    for (mistake, told, errors) in rows {
+        let (code, stdout, stderr) =
+            said(mcproof(folder.path(), &["check", "--call", "all", "--", "python3", server.to_str().unwrap(), mistake]));
+        assert_eq!(code, Some(i32::from(errors > 0)), "{mistake}: {stdout}{stderr}");
+        for part in told {
+            assert!(stdout.contains(part), "{mistake}: {part:?} is not in\n{stdout}");
+        }
+        assert_eq!(stdout.matches("error: ").count(), errors, "{mistake}: {stdout}");
+    }
+}
+
+#[test]
+fn a_server_that_is_gone_later_or_now_and_then_is_one_finding() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");
+    let rows = [
+        ("is-gone-later", "got a page in HTML that is no MCP response"),
+        ("fails-now-and-then", "ordinary requests got status 500, and others like them were served"),
+    ];
+    for (mistake, told) in rows {
+        let arguments = ["check", "http://127.0.0.1:${port}/mcp", "--", "python3", server.to_str().unwrap(), mistake, "${port}"];
+        let (code, stdout, stderr) = said(mcproof(folder.path(), &arguments));
+        assert_eq!(code, Some(1), "{stdout}{stderr}");
+        for part in [told, "requests-continue-to-be-served", "1 failure, "] {
+            assert!(stdout.contains(part), "{mistake}: {part:?} is not in\n{stdout}");
+        }
+    }
+}
+
+#[test]
 fn a_server_that_serves_only_its_first_request_is_one_finding() {
     let folder = tempfile::tempdir().unwrap();
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/first_only.py");

@@ -2,7 +2,7 @@
 //! Source: server/tools.
 
 use super::ConversationView;
-use super::flaws::{Flaw, told};
+use super::flaws::{Flaw, name_of, told};
 use super::http::evidence;
 use super::modern_headers::mirrors;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
@@ -11,10 +11,10 @@ use mcproof_analysis::differences::{OutputFlaw, output_flaw};
 use mcproof_analysis::json_schema::{Schema, explodes};
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{Attempt, AttemptOutcome, WireMessage};
-use mcproof_protocol::error_code::{HEADER_MISMATCH, INVALID_PARAMS};
+use mcproof_protocol::error_code::{HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS};
 use mcproof_protocol::methods;
 use mcproof_record::{FrameId, ProbeOutcome};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
 const VALIDATION: &[RequirementSource] =
@@ -54,7 +54,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "listed-tool-is-callable",
         area: Area::Calls,
-        requirement: "a call of a listed tool is not refused as a call of an unknown one",
+        requirement: "a call of a listed tool that its schema allows is not refused as a call of an unknown one, and reaches the tool",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "server/tools#calling-tools" }],
         judge: Judge::Together(listed_is_callable),
         why: "a model picks a tool from the list, and every call of it fails",
@@ -221,6 +221,7 @@ fn unknown_tool_is_refused(conversation: &ConversationView<'_>) -> Judgment {
 fn listed_is_callable(all: &[&ConversationView<'_>]) -> Judgment {
     let (mut answered, mut seen, mut flaws) = (0, 0, Vec::new());
     let unknown: Vec<Attempt<'_, '_>> = all.iter().filter_map(|conversation| conversation.probe("unknown-tool")).collect();
+    let mut failed = Vec::new();
     let is_quoted = unknown.iter().any(|unknown| refusal_text(&unknown.answer).is_some_and(|text| text.contains(unknown.subject())));
     for (position, conversation) in all.iter().enumerate() {
         for attempt in conversation.probes("call").filter(|attempt| attempt.answer.frame().is_some()) {
@@ -230,14 +231,45 @@ fn listed_is_callable(all: &[&ConversationView<'_>]) -> Judgment {
             if unknown.iter().any(|unknown| is_refused_as_unknown(&attempt, unknown)) {
                 let detail = "a call is refused as one of a tool that does not exist".to_owned();
                 flaws.push(Flaw { subject: attempt.subject().to_owned(), detail, frames: attempt.frames(), conversation: position });
+            } else if let Some(code) = fault_of_server(conversation, &attempt) {
+                seen += 1;
+                let detail = format!("a call with arguments that its schema allows got error {code}");
+                failed.push(Flaw { subject: attempt.subject().to_owned(), detail, frames: attempt.frames(), conversation: position });
             }
         }
     }
     match (answered, seen) {
         (0, _) => nothing_called(all, "is callable"),
         (_, 0) => Judgment::Untestable("all calls were refused, and the error for an unknown tool does not name it".into()),
-        _ => Judgment::from_violations(told("tool", "tools", flaws)),
+        _ => {
+            let failed =
+                told("tool", "tools", failed).into_iter().map(|violation| Violation { remedy: Some(RETURN_RESULTS.into()), ..violation });
+            Judgment::from_violations(told("tool", "tools", flaws).into_iter().chain(failed).collect())
+        }
     }
+}
+
+const RETURN_RESULTS: &str = "look at the error on the wire: the handler throws or returns something else than a result; return `content`, and report what fails in a result with `isError`";
+
+/// The code of the error that a call got whose arguments are not to blame: the server says so, the tool declares that it takes
+/// none, or it reports arguments that are invalid in a result.
+fn fault_of_server(conversation: &ConversationView<'_>, attempt: &Attempt<'_, '_>) -> Option<i64> {
+    let takes_nothing = || {
+        let tools = conversation.tools();
+        let tool = tools.iter().find(|(tool, _)| name_of(tool) == attempt.subject());
+        tool.is_some_and(|(tool, _)| tool.pointer("/inputSchema/properties").and_then(Value::as_object).is_some_and(Map::is_empty))
+    };
+    let reports_in_results = || {
+        let mut wrong = conversation.probes("call-missing-argument").chain(conversation.probes("call-wrong-type"));
+        wrong.any(|wrong| {
+            wrong.subject() == attempt.subject() && matches!(wrong.answer, AttemptOutcome::Result { .. }) && wrong.answer.is_refusal()
+        })
+    };
+    attempt.answer.code().filter(|code| match *code {
+        INTERNAL_ERROR => true,
+        INVALID_PARAMS => takes_nothing() || reports_in_results(),
+        _ => false,
+    })
 }
 
 /// Whether the refusal of a request reads like that of one for a name that does not exist, which quotes that name.

@@ -7,7 +7,7 @@ use super::connections::is_unended;
 use super::follows;
 use super::http_messages::NO_ANSWERS_TO_GET;
 use super::jsonrpc::RESPONSES;
-use super::lost_sessions::{flickering, refusal};
+use super::lost_sessions::{flickering, now_and_then, refusal};
 use super::messages;
 use super::rule_definition::{Area, Judge, Judgment, Rule, Violation};
 use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
@@ -59,6 +59,8 @@ pub(super) const HANDSHAKES: [&str; 2] = [methods::INITIALIZE, methods::SERVER_D
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Failure {
     Status(u16),
+    /// A success whose body is a page, as a proxy shows it while nobody is behind it.
+    Page,
     /// The connection ended without a response.
     Closed,
     InternalError,
@@ -71,6 +73,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Status(status) => write!(formatter, "got status {status}"),
+            Self::Page => write!(formatter, "got a page in HTML that is no MCP response"),
             Self::Closed => write!(formatter, "got no response, because the connection was closed"),
             Self::InternalError => write!(formatter, "got the error {INTERNAL_ERROR}"),
             Self::Silence => write!(formatter, "got no response"),
@@ -126,6 +129,7 @@ pub(super) fn all_outcomes<'c>(conversation: &'c ConversationView<'_>) -> (Vec<O
                 continue;
             }
             (Some(_), _) => None,
+            (None, Some(_)) if exchange.is_some_and(is_page) => Some(Failure::Page),
             (None, _) if closed.is_some() && is_alive => Some(Failure::Closed),
             (None, _) if probed.is_some_and(|probed| probed.outcome == ProbeOutcome::Silent) => Some(Failure::Silence),
             // What became of it is told by how the conversation ended.
@@ -134,6 +138,11 @@ pub(super) fn all_outcomes<'c>(conversation: &'c ConversationView<'_>) -> (Vec<O
         outcomes.push(Outcome { method, frames, failure });
     }
     (outcomes, refused)
+}
+
+fn is_page(exchange: &HttpExchange<'_>) -> bool {
+    let is_html = exchange.header("content-type").is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"));
+    is_html && exchange.status().is_some_and(|status| (200..300).contains(&status))
 }
 
 fn code(reply: &Value) -> Option<i64> {
@@ -149,12 +158,24 @@ pub(super) struct ServerFailure {
     /// Position of the conversation that shows it best.
     pub(super) conversation: usize,
     pub(super) frames: Vec<FrameId>,
+    pub(super) scope: Scope,
+}
+
+/// What fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    Everything,
+    /// Conversations of the legacy era.
+    Sessions,
 }
 
 /// The way in which everything fails from some request on, in all conversations, if there is one.
 fn outage(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
     let all: Vec<_> = conversations.iter().map(|conversation| all_outcomes(conversation)).collect();
-    lasting(conversations, &all).or_else(|| refusal(conversations, &all)).or_else(|| flickering(conversations))
+    lasting(conversations, &all)
+        .or_else(|| refusal(conversations, &all))
+        .or_else(|| flickering(conversations))
+        .or_else(|| now_and_then(&all))
 }
 
 fn lasting(conversations: &[&ConversationView<'_>], all: &[(Vec<Outcome<'_>>, Vec<Outcome<'_>>)]) -> Option<ServerFailure> {
@@ -216,7 +237,14 @@ fn lasting(conversations: &[&ConversationView<'_>], all: &[(Vec<Outcome<'_>>, Ve
     let shown = best[first.saturating_sub(1)..].iter().take(LEAST_FAILING);
     let frames: BTreeSet<FrameId> = shown.flat_map(|outcome| outcome.frames.iter().copied()).collect();
     let was_up = !served.is_empty() || !earlier.is_empty();
-    Some(ServerFailure { failure, was_up, message, conversation: *conversation, frames: frames.into_iter().collect() })
+    Some(ServerFailure {
+        failure,
+        was_up,
+        message,
+        conversation: *conversation,
+        frames: frames.into_iter().collect(),
+        scope: Scope::Everything,
+    })
 }
 
 /// Processes that end in the same way, upon different ordinary requests.
@@ -247,7 +275,14 @@ fn ends(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
     }
     let named: Vec<String> = methods.iter().take(3).map(|method| format!("`{method}`")).collect();
     let message = format!("{how} in {} conversations, after different messages: {}", all.len(), named.join(", "));
-    Some(ServerFailure { failure: Failure::End(how), was_up: true, message, conversation: *conversation, frames: vec![*frame] })
+    Some(ServerFailure {
+        failure: Failure::End(how),
+        was_up: true,
+        message,
+        conversation: *conversation,
+        frames: vec![*frame],
+        scope: Scope::Everything,
+    })
 }
 
 fn goes_on(conversations: &[&ConversationView<'_>]) -> Judgment {
@@ -272,10 +307,10 @@ pub(super) fn fold(results: &mut [RuleResult], conversations: &[ConversationView
     let is_broken = |results: &[RuleResult], rule: &str| {
         results.iter().any(|result| result.rule == rule && matches!(result.judged, Judged::Broken { .. }))
     };
-    if let Some(ServerFailure { failure, was_up, .. }) = outage(&concerned) {
+    if let Some(ServerFailure { failure, was_up, scope, .. }) = outage(&concerned) {
         let cause = if was_up { GOES_ON } else { HANDSHAKE };
         if is_broken(results, cause) {
-            fold_under(results, conversations, cause, &failure);
+            fold_under(results, conversations, cause, &failure, scope);
             if failure == Failure::Closed {
                 fold_end(results, cause);
             }
@@ -289,7 +324,7 @@ pub(super) fn fold(results: &mut [RuleResult], conversations: &[ConversationView
         if let Some(cause) = told {
             cause.message = message;
         }
-        fold_under(results, conversations, STAYS_ALIVE, &failure);
+        fold_under(results, conversations, STAYS_ALIVE, &failure, Scope::Everything);
     }
 }
 
@@ -424,8 +459,10 @@ fn unreadable_responses(conversation: &ConversationView<'_>) -> BTreeSet<FrameId
 }
 
 /// The first finding of the rule is the cause, and as severe as the worst that follows from it.
-fn fold_under(results: &mut [RuleResult], conversations: &[ConversationView<'_>], rule: &str, failure: &Failure) {
-    let affected: Vec<BTreeSet<FrameId>> = conversations.iter().map(|conversation| affected(conversation, failure)).collect();
+fn fold_under(results: &mut [RuleResult], conversations: &[ConversationView<'_>], rule: &str, failure: &Failure, scope: Scope) {
+    let is_concerned = |conversation: &&ConversationView<'_>| scope == Scope::Everything || !conversation.is_modern();
+    let of = |conversation| Some(conversation).filter(is_concerned).map(|conversation| affected(conversation, failure)).unwrap_or_default();
+    let affected: Vec<BTreeSet<FrameId>> = conversations.iter().map(of).collect();
     let (mut worst, mut is_first) = (Severity::Note, true);
     for result in results.iter_mut() {
         let is_own = result.rule == rule;
@@ -454,8 +491,12 @@ fn findings(result: &mut RuleResult) -> impl Iterator<Item = &mut Finding> {
 /// The frames of a conversation that show a way to fail: whoever cites one of them speaks of it.
 fn affected(conversation: &ConversationView<'_>, failure: &Failure) -> BTreeSet<FrameId> {
     match failure {
-        Failure::Status(status) => {
-            let failing = conversation.exchanges.values().filter(|exchange| exchange.status() == Some(*status));
+        Failure::Status(_) | Failure::Page => {
+            let fails = |exchange: &&HttpExchange<'_>| match failure {
+                Failure::Status(status) => exchange.status() == Some(*status),
+                _ => is_page(exchange),
+            };
+            let failing = conversation.exchanges.values().filter(fails);
             let frames = failing.flat_map(|exchange| {
                 let others = [exchange.body.map(|(frame, _)| frame.id), exchange.end.map(|(frame, _)| frame.id)];
                 exchange.heads().into_iter().chain(others.into_iter().flatten())

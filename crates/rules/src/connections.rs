@@ -397,6 +397,11 @@ fn says_no_buffering(conversation: &ConversationView<'_>) -> Judgment {
     }
     let says_no = |exchange: &&&HttpExchange<'_>| exchange.header("x-accel-buffering").is_some_and(|value| value.trim() == "no");
     let without: Vec<_> = streams.iter().filter(|exchange| !says_no(exchange)).collect();
+    // nginx obeys the header and takes it out: what its server said can't be seen behind it.
+    let is_nginx = |exchange: &HttpExchange<'_>| exchange.header("server").is_some_and(|name| name.trim_start().starts_with("nginx"));
+    if without.iter().any(|exchange| is_nginx(exchange)) {
+        return Judgment::Untestable("nginx is in front of the server, and removes `X-Accel-Buffering` from responses".into());
+    }
     let violation = without.first().map(|exchange| {
         Violation::new(format!("{} of {} event streams have no `X-Accel-Buffering: no`", without.len(), streams.len()), exchange.heads())
     });
@@ -407,6 +412,16 @@ fn says_no_buffering(conversation: &ConversationView<'_>) -> Judgment {
 mod tests {
     use super::*;
     use mcproof_analysis::example;
+
+    #[test]
+    fn what_nginx_takes_out_of_a_response_is_not_missed() {
+        for (server, is_broken) in [("uvicorn", true), ("nginx/1.22.1", false)] {
+            let text = format!("> POST /mcp\n< 200 content-type: text/event-stream | server: {server}\n< : hello");
+            let take = example::read(&text, "http", "2026-07-28");
+            let judged = says_no_buffering(&ConversationView::new(&take));
+            assert_eq!(matches!(judged, Judgment::Broken(_)), is_broken, "{server}");
+        }
+    }
 
     #[test]
     fn a_stream_that_ends_with_its_server_is_framed_well() {

@@ -521,6 +521,25 @@ mod tests {
         check(rule, STDIO, 0, &called("failed", r#""result":{"content":[]}"#), "pass");
         check(rule, STDIO, 0, &called("no tool none", &refused("text is missing")), "pass");
         check(rule, STDIO, 0, &called("no tool none", &refused("no tool echo")), "broken");
+        check(rule, STDIO, 0, &called("no tool none", r#""error":{"code":-32603,"message":"undefined"}"#), "broken");
+        let listed = |schema: &str| {
+            let tool = format!(r#"{{"name":"echo","inputSchema":{schema}}}"#);
+            let list = format!(
+                r#"> {{"jsonrpc":"2.0","id":0,"method":"tools/list"}}
+                   < {{"jsonrpc":"2.0","id":0,"result":{{"tools":[{tool}]}}}}
+                   "#
+            );
+            list + &called("no tool none", &refused("not a result"))
+        };
+        check(rule, STDIO, 0, &listed(r#"{"type":"object","properties":{}}"#), "broken");
+        check(rule, STDIO, 0, &listed(r#"{"type":"object"}"#), "pass");
+        let takes_text = listed(r#"{"type":"object","properties":{"text":{"type":"string"}}}"#);
+        check(rule, STDIO, 0, &takes_text, "pass");
+        let reported = r#"
+                   @ call-missing-argument echo
+                   > {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo"}}
+                   < {"jsonrpc":"2.0","id":3,"result":{"content":[],"isError":true}}"#;
+        check(rule, STDIO, 0, &(takes_text + reported), "broken");
     }
 
     /// The severity of the first finding, if there is any.

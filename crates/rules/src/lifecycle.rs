@@ -148,7 +148,7 @@ fn starts(conversation: &ConversationView<'_>) -> Judgment {
             Judgment::Untestable("the handshake got no response, and the process did not exit".into())
         }
         (false, Some((frame, code, signal)))
-            if !matches!(conversation.conversation.opened, Opened::Bare) && garbled(conversation).is_none() =>
+            if !matches!(conversation.conversation.opened, Opened::Bare) && (failed(code, signal) || garbled(conversation).is_none()) =>
         {
             let how = how_it_exited(code, signal);
             let evidence = last_lines(conversation).into_iter().chain([frame.id]);
@@ -159,6 +159,11 @@ fn starts(conversation: &ConversationView<'_>) -> Judgment {
         }
         (false, _) => Judgment::Untestable("the handshake got no response, and the process did not exit".into()),
     }
+}
+
+/// Whether a process says that it failed: then what it printed before is not its response.
+fn failed(code: Option<i32>, signal: Option<i32>) -> bool {
+    signal.is_some() || code.is_some_and(|code| code != 0)
 }
 
 /// The frames of the last lines of stderr: what a server says of its own trouble.

@@ -1,7 +1,7 @@
 //! Sessions over HTTP that a server begins and then does not know: always, or now and then. Pure, like all judges.
 
 use super::ConversationView;
-use super::causes::{Failure, HANDSHAKES, LEAST_FAILING, Outcome, ServerFailure};
+use super::causes::{Failure, HANDSHAKES, LEAST_FAILING, Outcome, Scope, ServerFailure};
 use mcproof_analysis::HttpExchange;
 use mcproof_record::FrameId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,14 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 /// server, or is not what it expects.
 pub(super) fn refusal(conversations: &[&ConversationView<'_>], all: &[(Vec<Outcome<'_>>, Vec<Outcome<'_>>)]) -> Option<ServerFailure> {
     let is_ordinary = |outcome: &&Outcome<'_>| !HANDSHAKES.contains(&outcome.method);
-    let served = || all.iter().flat_map(|(outcomes, _)| outcomes).filter(|outcome| outcome.failure.is_none());
+    // The modern era has no sessions: what a server of both eras serves there says nothing about them.
+    let of_sessions = || conversations.iter().zip(all).enumerate().filter(|(_, (one, _))| !one.is_modern());
+    let served = || of_sessions().flat_map(|(_, (_, (outcomes, _)))| outcomes).filter(|outcome| outcome.failure.is_none());
     let handshake = served().find(|outcome| HANDSHAKES.contains(&outcome.method))?;
     if served().any(|outcome| is_ordinary(&outcome)) {
         return None;
     }
     // Whoever wants authorization says so, and so does who is asked too often.
     let is_plain = |outcome: &&Outcome<'_>| !matches!(outcome.failure, Some(Failure::Status(401 | 403 | 429)) | None);
-    let refused = all.iter().enumerate().flat_map(|(position, (_, refused))| refused.iter().map(move |outcome| (position, outcome)));
+    let refused = of_sessions().flat_map(|(position, (_, (_, refused)))| refused.iter().map(move |outcome| (position, outcome)));
     let refused: Vec<_> = refused.filter(|(_, outcome)| is_ordinary(outcome) && is_plain(outcome)).collect();
     let (conversation, first) = *refused.first()?;
     let Some(Failure::Status(status)) = first.failure else { return None };
@@ -31,7 +33,7 @@ pub(super) fn refusal(conversations: &[&ConversationView<'_>], all: &[(Vec<Outco
     let message = format!("`{}` was served, and each of the {} ordinary requests after it {failure}{why}", handshake.method, same.len());
     let shown = same.iter().filter(|(position, _)| *position == conversation).take(LEAST_FAILING);
     let frames: BTreeSet<FrameId> = shown.flat_map(|(_, outcome)| outcome.frames.iter().copied()).collect();
-    Some(ServerFailure { failure, was_up: true, message, conversation, frames: frames.into_iter().collect() })
+    Some(ServerFailure { failure, was_up: true, message, conversation, frames: frames.into_iter().collect(), scope: Scope::Sessions })
 }
 
 /// What about the session explains that it is not recognized.
@@ -45,9 +47,39 @@ fn why_refused(conversation: &ConversationView<'_>, status: u16) -> &'static str
     match (issued, handshake.header("set-cookie")) {
         (None, Some(_)) => ": the handshake set a cookie, which clients do not send back, and no `Mcp-Session-Id`",
         (Some(_), _) if exchanges().any(is_other) => ": a later response changed `Mcp-Session-Id`",
+        (None, None) if status == 400 => ": the response to it has no `Mcp-Session-Id`, which a proxy may have removed",
         (Some(_), _) if status == 404 => ": the server does not know the `Mcp-Session-Id` that it issued",
         _ => "",
     }
+}
+
+/// Ordinary requests that now and then get a status of the server's own trouble, and are served at other times: an overloaded
+/// process, or one bad instance of several. What only one method or one kind of request gets has another reason.
+pub(super) fn now_and_then(all: &[(Vec<Outcome<'_>>, Vec<Outcome<'_>>)]) -> Option<ServerFailure> {
+    let outcomes = || all.iter().enumerate().flat_map(|(position, (outcomes, _))| outcomes.iter().map(move |outcome| (position, outcome)));
+    let served: BTreeSet<&str> = outcomes().filter(|(_, outcome)| outcome.failure.is_none()).map(|(_, outcome)| outcome.method).collect();
+    let (failure, status) = outcomes().find_map(|(_, outcome)| match outcome.failure {
+        Some(Failure::Status(status @ 500..)) => Some((outcome.failure.clone(), status)),
+        _ => None,
+    })?;
+    let failing: Vec<_> = outcomes().filter(|(_, outcome)| outcome.failure == failure && served.contains(outcome.method)).collect();
+    let methods: BTreeSet<&str> = failing.iter().map(|(_, outcome)| outcome.method).collect();
+    let positions: BTreeSet<usize> = failing.iter().map(|(position, _)| *position).collect();
+    if failing.len() < LEAST_FAILING || methods.len() < 2 || positions.len() < 2 {
+        return None;
+    }
+    let named: Vec<String> = methods.iter().take(3).map(|method| format!("`{method}`")).collect();
+    let message = format!(
+        "{} of {} ordinary requests got status {status}, and others like them were served: {}",
+        failing.len(),
+        outcomes().count(),
+        named.join(", ")
+    );
+    let conversation = failing[0].0;
+    let shown = failing.iter().filter(|(position, _)| *position == conversation).take(LEAST_FAILING);
+    let frames: BTreeSet<FrameId> = shown.flat_map(|(_, outcome)| outcome.frames.iter().copied()).collect();
+    let failure = Failure::Status(status);
+    Some(ServerFailure { failure, was_up: true, message, conversation, frames: frames.into_iter().collect(), scope: Scope::Everything })
 }
 
 /// A session that is served, then not known, and then served again: a load balancer without affinity, or several processes with a
@@ -85,6 +117,6 @@ pub(super) fn flickering(conversations: &[&ConversationView<'_>]) -> Option<Serv
             in_session.len()
         );
         let frames = in_session[*lost.first()?..].iter().take(2).flat_map(|(exchange, ..)| exchange.heads()).collect();
-        Some(ServerFailure { failure: Failure::Status(404), was_up: true, message, conversation: position, frames })
+        Some(ServerFailure { failure: Failure::Status(404), was_up: true, message, conversation: position, frames, scope: Scope::Sessions })
     })
 }

@@ -35,6 +35,8 @@ pub struct MessageFlaw {
     pub pointer: String,
     /// A sentence without its period. It quotes the server, so it has to be escaped before it is displayed.
     pub message: String,
+    /// What the sentence says of the place, without its name: the same words for the same flaw of several items.
+    pub predicate: String,
 }
 
 /// What is wrong with the shape of one message; of a batch, each message is one. Reports at most the first hundred flaws.

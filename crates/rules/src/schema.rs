@@ -67,10 +67,9 @@ fn judge(
                 _ => About::Itself,
             };
             let subject = wire_message.method().or(method).unwrap_or("a response");
-            for flaw in
-                flaws_of(&wire_message.value, about, revision).iter().filter(|flaw| !is_reported_elsewhere(flaw, &wire_message.value))
-            {
-                let detail = format!("{} at `{}`", flaw.message, without_indices(&flaw.pointer));
+            let mut own = flaws_of(&wire_message.value, about, revision);
+            own.retain(|flaw| !is_reported_elsewhere(flaw, &wire_message.value));
+            for detail in each_once(&own) {
                 flaws.push(Flaw { subject: subject.to_owned(), detail, frames: vec![wire_message.frame.id], conversation: position });
             }
         }
@@ -110,6 +109,23 @@ fn has_its_own_rule(flaw: &MessageFlaw, message: &Value) -> bool {
     let is_about_versions = || message.pointer("/error/code") == Some(&Value::from(error_code::UNSUPPORTED_VERSION));
     let has_too_many = || flaw.pointer == VALUES && message.pointer(VALUES).is_some_and(Value::is_array);
     OTHERS.contains(&flaw.pointer.as_str()) || has_too_many() || (flaw.pointer.starts_with("/error/data") && is_about_versions())
+}
+
+/// The flaws of a message in words. What is wrong with several of its items in the same way is one flaw, told of the first.
+fn each_once(flaws: &[MessageFlaw]) -> Vec<String> {
+    let mut kinds: Vec<(String, &MessageFlaw, usize)> = Vec::new();
+    for flaw in flaws {
+        let place = without_indices(&flaw.pointer);
+        match kinds.iter_mut().find(|(known, first, _)| *known == place && first.predicate == flaw.predicate) {
+            Some((_, _, count)) => *count += 1,
+            None => kinds.push((place, flaw, 1)),
+        }
+    }
+    let told = |(place, first, count): (String, &MessageFlaw, usize)| match count {
+        1 => format!("{} at `{place}`", first.message),
+        _ => format!("{} at `{place}`, in {count} items", first.message),
+    };
+    kinds.into_iter().map(told).collect()
 }
 
 /// Makes the same flaw in many items one flaw.

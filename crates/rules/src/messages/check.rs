@@ -152,7 +152,8 @@ impl Check {
         if self.flaws.len() >= MOST_FLAWS {
             return;
         }
-        let flaw = MessageFlaw { pointer: place.pointer(), message: format!("{} {predicate}", place.subject()) };
+        let message = format!("{} {predicate}", place.subject());
+        let flaw = MessageFlaw { pointer: place.pointer(), message, predicate: predicate.to_owned() };
         // The members of all messages are judged separately from those of a method, so both may report the same flaw.
         if !self.flaws.contains(&flaw) {
             self.flaws.push(flaw);

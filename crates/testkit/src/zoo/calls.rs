@@ -51,6 +51,34 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "tool-breaks-inside",
+        "answers each call of a tool that its schema allows with an internal error",
+        "listed-tool-is-callable",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|received, message| {
+            match received.calls("echo") && message.get("result").is_some_and(|it| it["isError"] != true) {
+                true => vec![refuse(received, -32603, "Cannot read properties of undefined")],
+                false => vec![message],
+            }
+        }),
+    ),
+    broken_server(
+        "choices-are-not-checked",
+        "declares, behind two other arguments, choices that it does not check",
+        "call-out-of-range-argument-is-refused",
+        ALL,
+        BOTH,
+        Deviation::Tools(|message| {
+            let tools = message["result"]["tools"].as_array_mut().into_iter().flatten();
+            for tool in tools.filter(|tool| tool["name"] == "echo") {
+                let count = json!({ "type": "integer", "description": "How often", "minimum": -9_007_199_254_740_991_i64 });
+                tool["inputSchema"]["properties"]["count"] = count;
+                tool["inputSchema"]["properties"]["order"] = json!({ "enum": ["up", "down"], "description": "Which first" });
+            }
+        }),
+    ),
+    broken_server(
         "unknown-tool-internal-error",
         "calls an unknown tool an internal error",
         "call-unknown-tool-code",

@@ -1,0 +1,108 @@
+"""A small server as people write them, with one mistake that people make: named by the first argument. With a port, it serves HTTP there."""
+
+import json
+import signal
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+mistake = sys.argv[1]
+if mistake == "prints-and-fails":
+    print("Loading the configuration", flush=True)
+    sys.exit("KeyError: 'NOTES_FILE'")
+
+text = {"type": "object", "properties": {"text": {"type": "string", "description": "What to look for"}}, "required": ["text"]}
+tools = [
+    # Most authors say no more of a tool than that it reads.
+    {"name": "find", "description": "Finds notes.", "inputSchema": text, "annotations": {"readOnlyHint": True}},
+    {"name": "add", "description": "Adds a note.", "inputSchema": text, "annotations": {"readOnlyHint": False, "destructiveHint": False}},
+]
+if mistake == "nulls":
+    tools = [tool | {"title": None, "outputSchema": None} for tool in tools]
+
+
+def answer(method, params):
+    if method == "initialize":
+        offered = params.get("protocolVersion")
+        version = offered if offered in ("2025-03-26", "2025-06-18", "2025-11-25") else "2025-11-25"
+        return {"result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "notes", "version": "1"}}}
+    if method == "ping":
+        return {"result": {}}
+    if method == "tools/list":
+        return {"result": {"tools": tools}}
+    if method == "tools/call" and params.get("name") in ("find", "add"):
+        arguments = params.get("arguments", {})
+        if not isinstance(arguments.get("text"), str):
+            return {"result": {"content": [{"type": "text", "text": "`text` has to be a string"}], "isError": True}}
+        if mistake == params["name"] + "-never-responds":
+            return None
+        return {"result": {"content": [{"type": "text", "text": "No notes."}]}}
+    if method == "tools/call":
+        return {"error": {"code": -32602, "message": f"Unknown tool: {params.get('name')}"}}
+    return {"error": {"code": -32601, "message": f"Method not found: {method}"}}
+
+
+def respond(message):
+    """The response to a message; `None` for what gets none."""
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0" or message.get("id", 0) is None:
+        return {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "Invalid request"}}
+    reply = answer(message["method"], message.get("params", {})) if "id" in message and "method" in message else None
+    return reply and {"jsonrpc": "2.0", "id": message["id"]} | reply
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    served = 0
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        Handler.served += 1
+        if mistake == "is-gone-later" and Handler.served > 25:
+            return self.reply(200, "<h1>We will be back soon</h1>", "text/html")
+        if mistake == "fails-now-and-then" and Handler.served % 7 == 0:
+            return self.reply(500, "Internal Server Error", "text/plain")
+        names = [f"{name}:{sys.argv[2]}" for name in ("127.0.0.1", "localhost")]
+        origin = self.headers.get("Origin")
+        if self.headers.get("Host") not in names or (origin and origin.removeprefix("http://") not in names):
+            return self.reply(403)
+        if self.headers.get("Content-Type", "").split(";")[0].lower() != "application/json":
+            return self.reply(415)
+        if self.headers.get("MCP-Protocol-Version", "2025-11-25") not in ("2025-03-26", "2025-06-18", "2025-11-25"):
+            return self.reply(400)
+        try:
+            reply = respond(json.loads(body))
+        except ValueError:
+            reply = {"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "Parse error"}}
+        if reply is None:
+            return self.reply(202)
+        return self.reply(400 if reply["id"] is None else 200, json.dumps(reply), "application/json")
+
+    def do_GET(self):
+        self.reply(405)
+
+    do_DELETE = do_GET
+
+    def reply(self, status, text="", kind=None):
+        self.send_response(status)
+        if status == 405:
+            self.send_header("Allow", "POST")
+        if kind:
+            self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(text.encode())))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+if len(sys.argv) > 2:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Handler).serve_forever()
+
+for line in sys.stdin:
+    try:
+        reply = respond(json.loads(line))
+    except ValueError:
+        continue
+    if reply is not None:
+        print(json.dumps(reply), flush=True)
