@@ -16,6 +16,9 @@ tools = [
     {"name": "find", "description": "Finds notes.", "inputSchema": text, "annotations": {"readOnlyHint": True}},
     {"name": "add", "description": "Adds a note.", "inputSchema": text, "annotations": {"readOnlyHint": False, "destructiveHint": False}},
 ]
+if mistake == "choices-are-not-checked":
+    text["properties"]["count"] = {"type": "integer", "description": "How many", "minimum": 1, "maximum": 9}
+    text["properties"]["order"] = {"enum": ["up", "down"], "description": "Which first"}
 if mistake == "nulls":
     tools = [tool | {"title": None, "outputSchema": None} for tool in tools]
 
@@ -33,6 +36,8 @@ def answer(method, params):
         arguments = params.get("arguments", {})
         if not isinstance(arguments.get("text"), str):
             return {"result": {"content": [{"type": "text", "text": "`text` has to be a string"}], "isError": True}}
+        if arguments.get("count", 1) not in range(1, 10):
+            return {"result": {"content": [{"type": "text", "text": "`count` is from 1 to 9"}], "isError": True}}
         if mistake == params["name"] + "-never-responds":
             return None
         return {"result": {"content": [{"type": "text", "text": "No notes."}]}}
@@ -56,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         Handler.served += 1
-        if mistake == "is-gone-later" and Handler.served > 25:
+        if mistake == "is-gone-later" and Handler.served > 10:
             return self.reply(200, "<h1>We will be back soon</h1>", "text/html")
         if mistake == "fails-now-and-then" and Handler.served % 7 == 0:
             return self.reply(500, "Internal Server Error", "text/plain")

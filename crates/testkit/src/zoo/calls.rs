@@ -64,21 +64,6 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
-        "choices-are-not-checked",
-        "declares, behind two other arguments, choices that it does not check",
-        "call-out-of-range-argument-is-refused",
-        ALL,
-        BOTH,
-        Deviation::Tools(|message| {
-            let tools = message["result"]["tools"].as_array_mut().into_iter().flatten();
-            for tool in tools.filter(|tool| tool["name"] == "echo") {
-                let count = json!({ "type": "integer", "description": "How often", "minimum": -9_007_199_254_740_991_i64 });
-                tool["inputSchema"]["properties"]["count"] = count;
-                tool["inputSchema"]["properties"]["order"] = json!({ "enum": ["up", "down"], "description": "Which first" });
-            }
-        }),
-    ),
-    broken_server(
         "unknown-tool-internal-error",
         "calls an unknown tool an internal error",
         "call-unknown-tool-code",
