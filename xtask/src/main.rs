@@ -58,8 +58,9 @@ Usage: cargo xtask <TASK>
                   --program names another mcproof, such as a release build
   zoo [--others]  check every broken server of the testkit over each transport and in each era, and write docs/detection.md;
                   --others tries the official conformance suite and MCP Inspector on them instead, which takes hours
-  hostile [TEXT]  run every command on every hostile server (or only where TEXT is in `SERVER TRANSPORT COMMAND`), keep the results,
-                  and write docs/hostile.md; takes half an hour
+  hostile [--program PATH] [TEXT]
+                  run every command on every hostile server (or only where TEXT is in `SERVER TRANSPORT COMMAND`), keep the results,
+                  and write docs/hostile.md; takes half an hour; --program names a release build, which is held to the bounds of one
   chaos [--minutes N] [--seed N] [--database sqlite|postgres]
                   inject random faults into a monitor on each database, by default for ten minutes each; verify that no outage
                   is lost and no alert is false, and write docs/chaos.md

@@ -2,12 +2,15 @@
 
 use crate::probes::LEFT_OUT;
 use mcproof_protocol::{Era, Revision, methods};
-use mcproof_record::{Conversation, Direction, ExchangeId, Frame, FrameBody, FrameId, JsonSize, ProbeOutcome, Probed};
+use mcproof_record::{
+    Conversation, Direction, ExchangeId, Frame, FrameBody, FrameId, JsonSize, NOT_STORED, ProbeOutcome, Probed, Transcript,
+};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 /// Probes that send what any client sends: what the server lists or declares, in the usual form.
@@ -40,12 +43,14 @@ pub struct ConversationView<'a> {
     notified: BTreeMap<String, usize>,
     /// Messages of ours, positions in `said`. They are few, also where a server floods.
     ours: Vec<usize>,
-    /// Answers of the server by their id as JSON, positions in `said`. Long conversations are asked for them again and again.
+    /// Answers of the server by their id, positions in `said`. Long conversations are asked for them again and again.
     answers: BTreeMap<String, Vec<usize>>,
     /// Answers without an id, by the exchange that brought them.
     nameless: BTreeMap<ExchangeId, Vec<usize>>,
-    /// Requests of ours by their id as JSON.
+    /// Requests of ours by their id.
     questions: BTreeMap<String, Vec<usize>>,
+    /// Where frames are missing that were not kept: the number of the last one before, and of the first one after.
+    gaps: Vec<(FrameId, FrameId)>,
 }
 
 /// One JSON value on the wire.
@@ -225,6 +230,7 @@ impl<'a> ConversationView<'a> {
             answers: BTreeMap::new(),
             nameless: BTreeMap::new(),
             questions: BTreeMap::new(),
+            gaps: gaps(conversation),
         };
         for frame in in_time(conversation) {
             view.take_in(frame, memory);
@@ -245,7 +251,7 @@ impl<'a> ConversationView<'a> {
                 _ => None,
             };
             if let (Some(known), Some(id)) = (known, id) {
-                known.entry(id.to_string()).or_default().push(position);
+                known.entry(key_of(id)).or_default().push(position);
             }
             let is_nameless = wire_message.is_from_server() && wire_message.is_answer() && id.is_none_or(Value::is_null);
             if let Some(exchange) = wire_message.exchange.filter(|_| is_nameless) {
@@ -401,13 +407,13 @@ impl<'a> ConversationView<'a> {
         let later = |positions: &Vec<usize>| {
             positions.iter().map(|position| &self.wire_message[*position]).find(|wire_message| wire_message.frame.id > request.frame.id)
         };
-        let by_id = self.answers.get(&id.to_string()).and_then(later);
+        let by_id = self.answers.get(&key_of(id)).and_then(later);
         by_id.or_else(|| self.nameless.get(&request.exchange?).and_then(later))
     }
 
     /// The message that has an answer's id, before it.
     pub fn question_of(&self, answer: &WireMessage<'_>) -> Option<&WireMessage<'a>> {
-        let same = self.questions.get(&answer.value.get("id")?.to_string())?;
+        let same = self.questions.get(&key_of(answer.value.get("id")?))?;
         same.iter().map(|position| &self.wire_message[*position]).rfind(|wire_message| wire_message.frame.id < answer.frame.id)
     }
 
@@ -525,6 +531,33 @@ impl<'a> ConversationView<'a> {
         self.rests_on(frames, |exchange| exchange.status() == Some(429))
     }
 
+    /// Whether what is said of these frames may rest on frames that were not kept: none of them is a message of the server, and the response
+    /// to a request among them, or the body of a response, may be one of those. Where the client waited in vain, nothing is missing.
+    pub fn rests_on_gap(&self, frames: &[FrameId]) -> bool {
+        if self.gaps.is_empty() || frames.iter().any(|id| self.frame(*id).is_some_and(is_content)) {
+            return false;
+        }
+        let is_between =
+            |from: FrameId, to: Option<FrameId>| self.gaps.iter().any(|(before, after)| *after > from && to.is_none_or(|to| *before < to));
+        let was_awaited_in_vain = |id: FrameId| {
+            let is_unanswered = |probed: &Probed| matches!(probed.outcome, ProbeOutcome::Silent | ProbeOutcome::Gone);
+            self.conversation.probes.iter().any(|probed| is_unanswered(probed) && probed.contains(id))
+        };
+        let is_cut_exchange = |id: FrameId| {
+            let exchange = self.exchanges.values().find(|exchange| exchange.frames().any(|frame| frame == id));
+            exchange.is_some_and(|exchange| {
+                exchange.status().is_none_or(|status| (200..300).contains(&status))
+                    && is_between(exchange.request.id, exchange.end.map(|(frame, _)| frame.id))
+                    && !was_awaited_in_vain(exchange.request.id)
+            })
+        };
+        let lacks_response = |id: FrameId| {
+            let mut asked = self.from_client().filter(|wire_message| wire_message.frame.id == id && wire_message.is_request());
+            asked.any(|request| self.answer_to(request).is_none() && is_between(id, None) && !was_awaited_in_vain(id))
+        };
+        frames.iter().any(|id| is_cut_exchange(*id) || lacks_response(*id))
+    }
+
     /// The response that says what came of a probe. One that only promises an answer says nothing.
     fn response_to(&self, http: &HttpExchange<'a>, outcome: ProbeOutcome) -> Option<Response<'a>> {
         let promises = |response: &Response<'_>| {
@@ -606,6 +639,36 @@ fn in_time(conversation: &Conversation) -> &[Frame] {
     let frames = &conversation.transcript.frames;
     let end = left_out(conversation).map_or(frames.len(), |probed| frames.partition_point(|frame| frame.id < probed.first));
     &frames[..end]
+}
+
+/// What an id is known by: long ones, which hardly anybody has, are not to be there twice.
+fn key_of(id: &Value) -> String {
+    const LONGEST: usize = 200;
+    let mut text = id.to_string();
+    if text.len() > LONGEST {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        text = format!("{} bytes, {:x}", text.len(), hasher.finish());
+    }
+    text
+}
+
+/// A message, an event or a body of the server.
+fn is_content(frame: &Frame) -> bool {
+    let is_content = matches!(frame.body, FrameBody::Line { .. } | FrameBody::SseEvent { .. } | FrameBody::HttpBody { .. });
+    is_content && frame.direction == Direction::FromServer
+}
+
+fn gaps(conversation: &Conversation) -> Vec<(FrameId, FrameId)> {
+    let Transcript { frames, dropped: 1.. } = &conversation.transcript else { return Vec::new() };
+    let is_gap = |frame: &Frame| matches!(&frame.body, FrameBody::Note { text } if text.contains(NOT_STORED));
+    let places = frames.iter().enumerate().filter(|(_, frame)| is_gap(frame));
+    places
+        .map(|(place, gap)| {
+            let before = place.checked_sub(1).map_or(FrameId(0), |before| frames[before].id);
+            (before, FrameId(gap.id.0 + 1))
+        })
+        .collect()
 }
 
 fn left_out(conversation: &Conversation) -> Option<&Probed> {

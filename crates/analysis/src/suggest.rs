@@ -4,11 +4,17 @@ use std::path::Path;
 
 /// The nearest candidate, if it is near enough to be a slip of the fingers.
 pub fn did_you_mean<'a>(typed: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Nobody mistypes a name that is longer; a server may list names of megabytes.
+    const LONGEST: usize = 200;
+    let is_short = |name: &str| name.chars().nth(LONGEST).is_none();
+    if !is_short(typed) {
+        return None;
+    }
     let folded = fold(typed);
     let longest = typed.chars().count();
     candidates
         .into_iter()
-        .filter(|candidate| *candidate != typed)
+        .filter(|candidate| *candidate != typed && is_short(candidate))
         .filter_map(|candidate| {
             let distance = strsim::damerau_levenshtein(&folded, &fold(candidate));
             let allowed = (longest.max(candidate.chars().count()) / 3).max(usize::from(longest > 1));

@@ -187,6 +187,8 @@ async fn explore_all(check_options: &CheckOptions) -> Explored {
             {
                 return explored;
             }
+            // Two recordings are not to be there at the same time.
+            drop(explored);
             // A server that locks a file or listens on a port cannot run twice at the same time, which is allowed.
             let alone =
                 CheckOptions { budget: check_options.budget.one_at_a_time(), pool: pool(check_options.tap), ..check_options.clone() };

@@ -58,6 +58,8 @@ struct CommandLine {
 
 /// The command line of this process.
 pub fn main() -> ExitCode {
+    // Servers decide how large the pieces are.
+    mcproof_system::memory::give_back_large_pieces();
     std::panic::set_hook(Box::new(report_panic));
     let mut grammar = CommandLine::command();
     let typed = match inspect::rewrite(std::env::args_os().collect(), &grammar) {

@@ -28,13 +28,23 @@ use verdicts::{Expected, VERDICTS};
 const PEAK: u64 = 120 << 20;
 
 /// Servers of which `check` takes most: it talks to each in many conversations, and judges all of them together.
-const CHECKED: [(&str, &str); 5] = [
+const CHECKED: [(&str, &str); 12] = [
     ("notification-flood", "stdio"),
     ("notification-flood", "sse"),
+    ("large-notifications", "stdio"),
+    ("large-unknown-ids", "stdio"),
+    ("large-unknown-ids", "sse"),
+    ("large-event-names", "sse"),
+    ("gzip-bomb-event", "http"),
+    ("large-answer", "http"),
+    ("many-values", "sse"),
     ("many-tools", "stdio"),
     ("endless-message", "stdio"),
     ("stderr-flood", "stdio"),
 ];
+
+/// Other commands that have the same large list several times.
+const USED: [(&str, &str, &str); 2] = [("init", "large-answer", "http"), ("lock", "large-answer", "sse")];
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -46,7 +56,7 @@ fn main() -> ExitCode {
         };
     }
     if let Some(("--verbs", only)) = words.split_first().map(|(first, rest)| (first.as_str(), rest)) {
-        return verbs::table(&verb_rows(), only.first().map(String::as_str), PEAK);
+        return verbs::table(&verb_rows(), only, PEAK);
     }
     let table = Arc::new(Mutex::new(Vec::new()));
     let rows = hostile_servers().iter().flat_map(|peer| peer.transports.iter().map(|transport| (peer.name, *transport)));
@@ -58,6 +68,9 @@ fn main() -> ExitCode {
         .collect();
     for (name, transport) in CHECKED {
         trials.push(Trial::test(format!("a_check_of_{name}_over_{transport}_stays_small"), move || checked(name, transport)));
+    }
+    for (verb, name, transport) in USED {
+        trials.push(Trial::test(format!("{verb}_of_{name}_over_{transport}_stays_small"), move || used(verb, name, transport)));
     }
     trials.push(Trial::test("every_peer_has_a_verdict_and_every_verdict_a_peer", every_verdict_has_a_peer));
     let mut arguments = Arguments::from_args();
@@ -145,21 +158,35 @@ fn tried(peer: &str, transport: &str, arguments: &[&str]) -> Measured {
 
 /// `mcproof check` of that peer. Only a flood of notifications is no fault.
 fn checked(peer: &str, transport: &str) -> Result<(), Failed> {
-    let this = std::env::current_exe().unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
-    mcproof.current_dir(folder.path()).args(["check", "--era", "legacy", "--deadline", "8s", "--color", "never"]);
-    let mut server = vec!["--peer".to_owned(), peer.to_owned(), format!("--{transport}")];
-    if transport != "stdio" {
-        mcproof.arg("http://127.0.0.1:${port}/");
-        server.push("${port}".into());
-    }
-    let run = run(mcproof.arg("--").arg(this).args(server));
+    let run = started(&["check", "--deadline", "8s"], peer, transport);
     check_marks(&run);
     match (run.code, peer) {
         (Some(1 | 3), _) | (Some(0), "notification-flood") => Ok(()),
         (code, _) => Err(format!("exit code {code:?}\n{}{}", run.stdout, run.stderr).into()),
     }
+}
+
+/// A command that gets along with that peer.
+#[expect(clippy::unnecessary_wraps, reason = "what the harness asks for")]
+fn used(verb: &str, peer: &str, transport: &str) -> Result<(), Failed> {
+    let run = started(&[verb], peer, transport);
+    check_marks(&run);
+    assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+    Ok(())
+}
+
+/// These words, and the command that starts that peer.
+fn started(words: &[&str], peer: &str, transport: &str) -> Measured {
+    let this = std::env::current_exe().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
+    mcproof.current_dir(folder.path()).args(words).args(["--era", "legacy", "--color", "never"]);
+    let mut server = vec!["--peer".to_owned(), peer.to_owned(), format!("--{transport}")];
+    if transport != "stdio" {
+        mcproof.arg("http://127.0.0.1:${port}/");
+        server.push("${port}".into());
+    }
+    run(mcproof.arg("--").arg(this).args(server))
 }
 
 fn write_table(rows: &mut Vec<String>) {

@@ -3,7 +3,7 @@
 
 use crate::redaction::{Redactor, Tail};
 use crate::transport::ConnectionTiming;
-use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Json, Raw, Transcript};
+use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Json, NOT_STORED, Raw, Transcript};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
@@ -58,6 +58,8 @@ struct TapState {
     first_bytes: usize,
     last: VecDeque<Frame>,
     dropped: u64,
+    /// The bound that the last of these went beyond.
+    exceeded: usize,
     bytes: usize,
 }
 
@@ -285,16 +287,19 @@ impl Tap {
         if let Some(pool) = &self.shared.pool {
             pool.used.fetch_add(taken, Ordering::Relaxed);
         }
-        if begins && state.first_bytes + taken <= bounds.bytes / 4 {
+        if begins && state.first_bytes + taken <= (bounds.bytes / 4).min(self.most()) {
             state.first_bytes += taken;
             state.first.push(frame);
         } else {
             state.bytes += taken;
             state.last.push_back(frame);
-            while state.bytes > self.most() && state.last.len() > 1 {
+            // Of one transcript the newest frame is always kept. Of many each would keep a large one.
+            let least = usize::from(!self.is_pool_used_up());
+            while state.bytes > self.most() && state.last.len() > least {
                 if let Some(old) = state.last.pop_front() {
                     state.bytes -= size(&old);
                     state.dropped += 1;
+                    state.exceeded = self.most();
                     if let Some(pool) = &self.shared.pool {
                         pool.used.fetch_sub(size(&old), Ordering::Relaxed);
                     }
@@ -307,7 +312,11 @@ impl Tap {
     /// The bytes that are kept besides the first ones.
     fn most(&self) -> usize {
         let bytes = self.shared.bounds.bytes;
-        if self.shared.pool.as_ref().is_some_and(TranscriptPool::is_used_up) { bytes.min(LEAST_KEPT) } else { bytes }
+        if self.is_pool_used_up() { bytes.min(LEAST_KEPT) } else { bytes }
+    }
+
+    fn is_pool_used_up(&self) -> bool {
+        self.shared.pool.as_ref().is_some_and(TranscriptPool::is_used_up)
     }
 
     /// Since the transcript began: the clock of its frames.
@@ -354,11 +363,11 @@ impl Tap {
     /// Everything that is kept so far. Where frames are missing, a note in their place says how many.
     pub fn transcript(&self) -> Transcript {
         let state = self.state();
-        let gap = state.last.front().filter(|_| state.dropped > 0).map(|next| {
-            let bound = self.most();
-            let text = format!("{} earlier frames were counted but not stored: the limit is {bound} bytes", state.dropped);
+        let gap = (state.dropped > 0).then(|| {
+            let (end, at) = state.last.front().map_or((state.next, state.latest), |next| (next.id.0, next.at));
+            let text = format!("{} {NOT_STORED}: the limit is {} bytes", state.dropped, state.exceeded);
             // The place and the number of the last one that is missing.
-            Frame { id: FrameId(next.id.0 - 1), at: next.at, direction: Direction::Local, body: FrameBody::Note { text } }
+            Frame { id: FrameId(end - 1), at, direction: Direction::Local, body: FrameBody::Note { text } }
         });
         let frames = state.first.iter().chain(&gap).chain(&state.last).cloned().collect();
         Transcript { frames, dropped: state.dropped }
@@ -382,7 +391,8 @@ fn size(frame: &Frame) -> usize {
         }
         FrameBody::SseEvent { bytes, event, id, data, .. } => {
             let field = |field: &Option<String>| field.as_ref().map_or(0, String::len);
-            bytes.len() + data.as_ref().map_or(0, Raw::len) + field(event) + field(id)
+            let data = data.as_ref().filter(|data| !data.shares_memory(bytes));
+            bytes.len() + data.map_or(0, Raw::len) + field(event) + field(id)
         }
         FrameBody::Note { text } | FrameBody::HttpEnd { error: Some(text), .. } => text.len(),
         FrameBody::HttpRequest { body, headers, url, .. } => body.len() + url.len() + headers_size(headers),
@@ -512,6 +522,29 @@ mod tests {
             small.record(Direction::FromServer, line("x"));
         }
         assert_eq!((small.transcript().frames.len(), small.transcript().dropped), (100, 0));
+    }
+
+    #[test]
+    fn taps_of_a_pool_that_is_used_up_keep_no_large_frame() {
+        let (bounds, pool) = (TapBounds { first: 2, bytes: 16 << 20 }, TranscriptPool::of(8 << 20));
+        let large = "x".repeat(3 << 20);
+        let kept = (0..5).map(|_| {
+            let tap = Tap::of_pool(bounds, pool.clone(), vec![]);
+            tap.record(Direction::ToServer, line("asked"));
+            tap.record(Direction::FromServer, line("small"));
+            tap.record(Direction::FromServer, line(&large));
+            let Transcript { frames, dropped } = tap.transcript();
+            let texts = frames.into_iter().map(|frame| match frame.body {
+                FrameBody::Line { bytes, .. } => bytes.len().to_string(),
+                FrameBody::Note { text } => text,
+                other => panic!("{other:?}"),
+            });
+            (texts.collect::<Vec<_>>(), dropped)
+        });
+        let whole = (vec!["5".to_owned(), "5".to_owned(), large.len().to_string()], 0);
+        let text = format!("1 {NOT_STORED}: the limit is {LEAST_KEPT} bytes");
+        let cut = (vec!["5".to_owned(), "5".to_owned(), text], 1);
+        assert_eq!(kept.collect::<Vec<_>>(), [whole.clone(), whole, cut.clone(), cut.clone(), cut]);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub use pool::{AddressFailure, HeaderCase, Lease, NOT_HTTP, Pool, RequestBody};
 pub use process::{BaseEnvironment, Exit, Launch, ShutdownReport, ShutdownTimeouts, StartFailure};
 pub use progress::Stage;
 pub use proxy::{Proxies, Proxy, ProxyVariables};
-pub use sse_events::{Event, EventParser};
+pub use sse_events::{Event, EventParser, EventView};
 pub use tls::{Tls, TlsFailure, Verification};
 
 pub(crate) use http::{Exchanger, HttpConnection};

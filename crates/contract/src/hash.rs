@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
+use std::io;
 
 /// SHA-256 over the array of `[name, inputSchema]` arrays of all tools, sorted by name: the figure that monitors use. A
 /// tool without an input schema has `null` there. Tools of the same name stand in the order of their canonical schemas.
@@ -12,7 +13,7 @@ pub fn tools_hash(tools: &[Value]) -> String {
     let mut tools: Vec<&Value> = tools.iter().collect();
     sort(&mut tools, |tool| text(tool, "name"), |tool| canonical(&tool.get("inputSchema")));
     let pairs: Vec<_> = tools.into_iter().map(|tool| (tool.get("name"), tool.get("inputSchema"))).collect();
-    sha256(&canonical(&pairs))
+    sha256(&pairs)
 }
 
 /// By name; where several have one name, by what else tells them apart, which takes longer to make.
@@ -67,7 +68,7 @@ pub fn full_hash(contract: &Contract) -> String {
         resources: resources.as_deref(),
         resource_templates: resource_templates.as_deref(),
     };
-    sha256(&canonical(&promised))
+    sha256(&promised)
 }
 
 /// A JSON value as RFC 8785 writes it.
@@ -75,13 +76,29 @@ pub(super) fn canonical(value: &impl Serialize) -> String {
     serde_json_canonicalizer::to_string(value).expect("a JSON value has text keys and finite numbers")
 }
 
-fn sha256(text: &str) -> String {
+/// The hash of what [`canonical`] would give, whose text is as large as all that a server promises, and is never there.
+fn sha256(value: &impl Serialize) -> String {
+    let mut hasher = Hasher(Sha256::new());
+    serde_json_canonicalizer::to_writer(value, &mut hasher).expect("a JSON value has text keys and finite numbers");
     let mut hash = String::with_capacity("sha256:".len() + 64);
     hash.push_str("sha256:");
-    for byte in Sha256::digest(text) {
+    for byte in hasher.0.finalize() {
         write!(hash, "{byte:02x}").expect("a String takes all text");
     }
     hash
+}
+
+struct Hasher(Sha256);
+
+impl io::Write for Hasher {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -98,7 +115,9 @@ mod tests {
             json!({ "name": "c" }),
         ];
         let text = r#"[["a",{"maximum":1,"type":"object"}],["b",{"properties":{"a":{},"z":{}},"type":"object"}],["c",null]]"#;
-        assert_eq!(tools_hash(&tools), sha256(text));
+        assert_eq!(canonical(&serde_json::from_str::<Value>(text).unwrap()), text);
+        let hash = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        assert_eq!(tools_hash(&tools), format!("sha256:{hash}"));
         assert_eq!(tools_hash(&[]), "sha256:4f53cda18c2baa0c0354bb5f9a3ecbe5ed12ab4d8e11ba873c2f11161202b945");
     }
 

@@ -77,6 +77,9 @@ pub enum FrameBody {
     Note { text: String },
 }
 
+/// What the note says that stands in the place of frames which were not stored, after their number.
+pub const NOT_STORED: &str = "earlier frames were counted but not stored";
+
 /// All frames of a session, in order: the only evidence that a verdict may cite.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -3,43 +3,78 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes exactly as they were seen. Cheap to clone.
+/// Bytes exactly as they were seen. Cheap to clone, and so is a part of them.
 ///
 /// Serialized as a JSON string when they are UTF-8, else as `{"base64": "…"}`, so that nothing is lost and most
 /// transcripts stay readable.
-#[derive(Clone, PartialEq, Eq, Default)]
-pub struct Raw(Arc<[u8]>);
+#[derive(Clone, Default)]
+pub struct Raw {
+    /// Those that parts have in common.
+    shared: Arc<[u8]>,
+    start: usize,
+    end: usize,
+}
 
 impl Raw {
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        &self.shared[self.start..self.end]
     }
 
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.end - self.start
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len() == 0
+    }
+
+    /// A part of these bytes, which takes no memory of its own. It keeps all of them alive.
+    ///
+    /// # Panics
+    /// The range goes beyond the end.
+    #[must_use]
+    pub fn part(&self, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.len(), "a part lies within the whole");
+        Self { shared: Arc::clone(&self.shared), start: self.start + range.start, end: self.start + range.end }
+    }
+
+    /// Whether both have their memory in common.
+    pub fn shares_memory(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     /// The bytes as text, with U+FFFD where they are not UTF-8. For people, never for judging.
     pub fn to_text(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.0)
+        String::from_utf8_lossy(self.as_bytes())
+    }
+}
+
+impl PartialEq for Raw {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_bytes() == other.as_bytes()
+    }
+}
+
+impl Eq for Raw {}
+
+impl From<Arc<[u8]>> for Raw {
+    fn from(shared: Arc<[u8]>) -> Self {
+        Self { start: 0, end: shared.len(), shared }
     }
 }
 
 impl From<&[u8]> for Raw {
     fn from(bytes: &[u8]) -> Self {
-        Self(bytes.into())
+        Arc::<[u8]>::from(bytes).into()
     }
 }
 
 impl From<Vec<u8>> for Raw {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(bytes.into())
+        Arc::<[u8]>::from(bytes).into()
     }
 }
 
@@ -57,9 +92,9 @@ impl std::fmt::Debug for Raw {
 
 impl Serialize for Raw {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match std::str::from_utf8(&self.0) {
+        match std::str::from_utf8(self.as_bytes()) {
             Ok(text) => serializer.serialize_str(text),
-            Err(_) => Encoded { base64: STANDARD.encode(&self.0) }.serialize(serializer),
+            Err(_) => Encoded { base64: STANDARD.encode(self.as_bytes()) }.serialize(serializer),
         }
     }
 }
@@ -113,6 +148,17 @@ mod tests {
         let raw = Raw::from(bytes);
         assert_eq!(serde_json::to_string(&raw).unwrap(), json);
         assert_eq!(serde_json::from_str::<Raw>(json).unwrap(), raw);
+    }
+
+    #[test]
+    fn a_part_is_like_bytes_of_its_own() {
+        let raw = Raw::from("data: {}");
+        let part = raw.part(6..8);
+        assert_eq!(part, Raw::from("{}"));
+        assert_eq!((part.len(), part.part(1..2)), (2, Raw::from("}")));
+        assert!(part.shares_memory(&raw) && !part.shares_memory(&Raw::from("{}")));
+        assert_eq!(serde_json::to_string(&part).unwrap(), r#""{}""#);
+        assert!(raw.part(3..3).is_empty());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::{ConversationView, HttpExchange};
 use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{USUAL_PROBES, has_escaped_line_end, read_json};
-use mcproof_client::transport::{Event, EventParser};
+use mcproof_client::transport::EventView;
 use mcproof_protocol::{Revision, methods};
 use mcproof_record::{ExchangeId, Frame, FrameBody, FrameId, Opened};
 use serde_json::Value;
@@ -218,7 +218,7 @@ struct Read<'c, 'a> {
     frame: &'a Frame,
     exchange: &'c HttpExchange<'a>,
     bytes: &'a [u8],
-    event: Event,
+    event: EventView<'a>,
 }
 
 impl Read<'_, '_> {
@@ -233,7 +233,7 @@ impl Read<'_, '_> {
 
     /// The sizes of chunks have got into the content: what is wrong is wrong further below.
     fn is_chunk_debris(&self) -> bool {
-        let is_size = |line: &Vec<u8>| !line.is_empty() && line.iter().all(u8::is_ascii_hexdigit);
+        let is_size = |line: &&[u8]| !line.is_empty() && line.iter().all(u8::is_ascii_hexdigit);
         !self.event.unknown.is_empty() && self.event.unknown.iter().all(is_size)
     }
 }
@@ -243,19 +243,11 @@ fn events<'c, 'a>(conversation: &'c ConversationView<'a>) -> Vec<Read<'c, 'a>> {
     let mut read: Vec<Read<'c, 'a>> = frames
         .filter_map(|(exchange, frame)| {
             let FrameBody::SseEvent { bytes, .. } = &frame.body else { return None };
-            Some(Read { frame, exchange, bytes: bytes.as_bytes(), event: read_event(bytes.as_bytes()) })
+            Some(Read { frame, exchange, bytes: bytes.as_bytes(), event: EventView::of(bytes.as_bytes()) })
         })
         .collect();
     read.sort_by_key(|read| read.frame.id);
     read
-}
-
-fn read_event(bytes: &[u8]) -> Event {
-    let (mut parser, mut first) = (EventParser::default(), None);
-    parser.feed(bytes, |event| {
-        first.get_or_insert(event);
-    });
-    first.or_else(|| parser.finish(usize::MAX)).unwrap_or_default()
 }
 
 /// What of an exchange no finding is needed for, because it broke off further below.
@@ -322,7 +314,7 @@ fn content_is_fields(conversation: &ConversationView<'_>) -> Judgment {
 pub(super) fn has_unreadable_message(exchange: &HttpExchange<'_>) -> bool {
     let is_read = |frame: &&Frame| match &frame.body {
         FrameBody::SseEvent { bytes, .. } => {
-            let event = read_event(bytes.as_bytes());
+            let event = EventView::of(bytes.as_bytes());
             let is_named = event.name.as_deref().is_none_or(|name| matches!(name, "" | "message"));
             is_named && !event.unfinished && event.data.as_deref().is_some_and(holds_message)
         }
@@ -341,7 +333,9 @@ fn is_ignored_by_all(line: &[u8]) -> bool {
         return true;
     }
     let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-    let is_meant = FIELDS.iter().any(|field| strsim::damerau_levenshtein(field, &name.to_lowercase()) <= 1);
+    // What is longer than the longest field by more than a character is none of them misspelt, and may be as long as an event.
+    let is_short = name.len() <= FIELDS.map(str::len).into_iter().max().unwrap_or_default() + 1;
+    let is_meant = is_short && FIELDS.iter().any(|field| strsim::damerau_levenshtein(field, &name.to_lowercase()) <= 1);
     is_name && !is_meant && !value.contains(&b'{')
 }
 
@@ -461,7 +455,10 @@ fn event_ids_are_unique(conversation: &ConversationView<'_>) -> Judgment {
     for read in &events {
         // What is sent again on purpose has the id that it had.
         let is_resumed = read.exchange.request_header("last-event-id").is_some();
-        let Some(id) = read.event.id.clone().filter(|id| !id.is_empty() && !is_resumed && !read.event.unfinished) else { continue };
+        let Some(id) = read.event.id.as_deref().map(str::to_owned).filter(|id| !id.is_empty() && !is_resumed && !read.event.unfinished)
+        else {
+            continue;
+        };
         if let Some(first) = seen.insert((session_of(read.exchange), id.clone()), read.frame.id) {
             wrong.push((first, read.frame.id, id));
         }
@@ -540,16 +537,19 @@ fn sse_streams<'c, 'a>(conversation: &'c ConversationView<'a>) -> impl Iterator<
     })
 }
 
+fn view_of(frame: &Frame) -> Option<(FrameId, EventView<'_>)> {
+    match &frame.body {
+        FrameBody::SseEvent { bytes, .. } => Some((frame.id, EventView::of(bytes.as_bytes()))),
+        _ => None,
+    }
+}
+
 const BARE_ENDPOINT: &str = "send the path itself, without quotes or JSON: `data: /messages?session=1`";
 
 fn endpoint_comes_first(conversation: &ConversationView<'_>) -> Judgment {
-    let firsts: Vec<(FrameId, Event)> = sse_streams(conversation)
+    let firsts: Vec<(FrameId, EventView<'_>)> = sse_streams(conversation)
         .filter_map(|exchange| {
-            let read = |frame: &&Frame| match &frame.body {
-                FrameBody::SseEvent { bytes, .. } => Some((frame.id, read_event(bytes.as_bytes()))),
-                _ => None,
-            };
-            exchange.events.iter().filter_map(read).find(|(_, event)| event.data.is_some() || event.name.is_some())
+            exchange.events.iter().copied().filter_map(view_of).find(|(_, event)| event.data.is_some() || event.name.is_some())
         })
         .collect();
     let wrong = firsts.iter().filter(|(_, event)| event.name.as_deref() != Some("endpoint") || event.data.is_none());

@@ -1,6 +1,6 @@
 //! Holds rules against conversations: which rule concerns which of them, and how what several say becomes one result.
 
-use super::lifecycle::{COULD_NOT_BE_READ, WANTS_AUTHORIZATION};
+use super::lifecycle::{COULD_NOT_BE_READ, NOT_ALL_KEPT, WANTS_AUTHORIZATION};
 use super::{ConversationView, Judge, Judgment, Rule, Violation, alike, causes, slow};
 use mcproof_protocol::{Era, Revision};
 use mcproof_record::{Conversation, Direction, Finding, Frame, FrameBody, Judged, Opened, RuleResult, Severity, without_numbers};
@@ -42,7 +42,10 @@ pub fn judge(rules: &[&'static Rule], recorded: &[Conversation], strictness: Str
     results
 }
 
-/// Judges each rule separately, as many at once as there are cores.
+/// Rules that are judged at the same time. What each reads again takes memory as long as it is judged.
+const MOST_AT_ONCE: usize = 4;
+
+/// Judges each rule separately, several at once if there are cores.
 fn judge_all(rules: &[&'static Rule], conversations: &[ConversationView<'_>], strictness: Strictness) -> Vec<RuleResult> {
     let (next, judged) = (AtomicUsize::new(0), rules.iter().map(|_| OnceLock::new()).collect::<Vec<_>>());
     let work = || {
@@ -51,7 +54,7 @@ fn judge_all(rules: &[&'static Rule], conversations: &[ConversationView<'_>], st
         }
     };
     std::thread::scope(|scope| {
-        for _ in 1..available_parallelism().map_or(1, usize::from) {
+        for _ in 1..available_parallelism().map_or(1, usize::from).min(MOST_AT_ONCE) {
             scope.spawn(work);
         }
         work();
@@ -168,6 +171,7 @@ fn unless_refused<'c, 'a: 'c>(judgment: Judgment, of: impl Fn(&Violation) -> &'c
         one if one.rests_on_expiry(&violation.frames) => Some(EXPIRED),
         one if one.rests_on_unreadable_session(&violation.frames) => Some(UNREADABLE),
         one if one.rests_on_second_session(&violation.frames) => Some(TURNED_AWAY),
+        one if one.rests_on_gap(&violation.frames) => Some(NOT_ALL_KEPT),
         _ => None,
     };
     let excuse = violations.iter().find_map(reason);
@@ -477,6 +481,45 @@ mod tests {
         let text = r#"< {"jsonrpc":"2.0","id":109,"result":{}}"#;
         check("response-belongs-to-a-request", ("stdio", "2025-11-25"), 0, text, "broken");
         check("response-belongs-to-a-request", ("stdio", "2025-11-25"), 7, text, "untestable");
+    }
+
+    #[test]
+    fn what_was_not_kept_is_not_judged() {
+        let lost = "! note 7 earlier frames were counted but not stored: the limit is 1 bytes";
+        let asked = |probe: &str, before: &str, after: &str| {
+            format!(
+                r#"> POST /mcp
+                   > {{"jsonrpc":"2.0","id":1,"method":"ping"}}
+                   < 200 content-type: application/json
+                   < {{"jsonrpc":"2.0","id":1,"result":{{}}}}
+                   ! ended
+                   {before}
+                   @ {probe} tools/list
+                   > POST /mcp
+                   > {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
+                   < 200 content-type: application/json
+                   {after}
+                   ! ended"#
+            )
+        };
+        let (rule, message) = ("request-gets-response", r#"< {"jsonrpc":"2.0","id":2,"result":{"tools":[]}}"#);
+        check(rule, HTTP, 0, &asked("list", "", message), "pass");
+        check(rule, HTTP, 0, &asked("list", "", ""), "broken");
+        check(rule, HTTP, 7, &asked("list", "", lost), "untestable");
+        // What was lost before the request is not its response, and a client that waited in vain knows that there was none.
+        check(rule, HTTP, 7, &asked("list", lost, ""), "broken");
+        check(rule, HTTP, 7, &asked("list!", "", lost), "broken");
+        let line = |lost: &str| {
+            format!(
+                r#"> {{"jsonrpc":"2.0","id":1,"method":"ping"}}
+                   < {{"jsonrpc":"2.0","id":1,"result":{{}}}}
+                   > {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
+                   {lost}
+                   ! closed stdin"#
+            )
+        };
+        check(rule, STDIO, 0, &line(""), "broken");
+        check(rule, STDIO, 7, &line(lost), "untestable");
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub fn report(target: String, rules: &[&'static super::Rule], recorded: Vec<Conv
         give_one_reason(&mut results);
     }
     let marks = recorded.iter().flat_map(|take| &take.probes).filter(|probed| probed.probe == EXPLORED_IN_PART);
-    let sampled: BTreeSet<String> = marks.filter_map(|probed| probed.subject.clone()).chain(floods).collect();
+    let sampled: BTreeSet<String> = marks.filter_map(|probed| probed.subject.clone()).chain(floods).chain(not_kept(&recorded)).collect();
     CheckReport { version: FORMAT_VERSION, target, gaps, sampled: sampled.into_iter().collect(), rules: results, conversations: recorded }
 }
 
@@ -91,6 +91,14 @@ fn floods(conversations: &[ConversationView<'_>]) -> Vec<String> {
         format!("the first {MOST_NOTIFICATIONS} notifications `{method}` of a conversation were judged, and {count} more were counted")
     };
     beyond.into_iter().map(told).collect()
+}
+
+/// How much was not judged because it was not kept.
+fn not_kept(recorded: &[Conversation]) -> Option<String> {
+    let dropped: u64 = recorded.iter().map(|take| take.transcript.dropped).sum();
+    let of = recorded.iter().filter(|take| take.transcript.dropped > 0).count();
+    let (frames, conversations) = (if dropped == 1 { "frame" } else { "frames" }, if of == 1 { "conversation" } else { "conversations" });
+    (dropped > 0).then(|| format!("{dropped} {frames} of {of} {conversations} were counted and not judged: more came than a check keeps"))
 }
 
 /// A message that was too large to be judged.

@@ -57,6 +57,11 @@ pub mod machine {
     };
 }
 
+/// The memory of this process.
+pub mod memory {
+    pub use crate::system::memory::give_back_large_pieces;
+}
+
 /// Streams of this process and of its children.
 pub mod pipes {
     pub use crate::system::pipes::{

@@ -6,5 +6,6 @@ pub(crate) mod files;
 pub(crate) mod guardian;
 mod job;
 pub(crate) mod machine;
+pub(crate) mod memory;
 pub(crate) mod pipes;
 pub(crate) mod signals;

@@ -31,6 +31,34 @@ const AT_ONCE: usize = 4;
 /// Characters of what a command says that are shown.
 const LONGEST_VERDICT: usize = 140;
 
+/// The most memory that an optimized build may ever have.
+const PEAK_OF_OPTIMIZED: u64 = 105_000_000;
+
+/// The program that is tried, and what it may take.
+struct Subject {
+    program: PathBuf,
+    /// Where what came of it is kept.
+    folder: &'static str,
+    peak: u64,
+    /// What is said of it.
+    build: &'static str,
+}
+
+impl Subject {
+    /// The one of this checkout, as it is built for tests.
+    fn own(peak: u64) -> Self {
+        let build = "an unoptimized build, of whose memory the program itself is about 40 MB";
+        Self { program: env!("CARGO_BIN_EXE_mcproof").into(), folder: "hostile", peak, build }
+    }
+
+    fn optimized(program: &str) -> Self {
+        // Cargo starts this program in the folder of its package, and whoever types a path is at the top of the checkout.
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(program);
+        let program = fs::canonicalize(&program).unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+        Self { program, folder: "hostile-optimized", peak: PEAK_OF_OPTIMIZED, build: "an optimized build" }
+    }
+}
+
 pub(crate) struct Row {
     pub(crate) peer: &'static str,
     pub(crate) transport: &'static str,
@@ -61,14 +89,20 @@ impl Cell {
 }
 
 /// Where the cell of a row is kept.
-fn kept(row: &Row, verb: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("hostile");
+fn kept(subject: &Subject, row: &Row, verb: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join(subject.folder);
     fs::create_dir_all(&folder).unwrap();
     folder.join(format!("{} {} {verb}.json", row.peer, row.transport))
 }
 
-/// Runs all verbs on those whose name holds `only`, and writes the page if all are known.
-pub(crate) fn table(rows: &[Row], only: Option<&str>, most: u64) -> ExitCode {
+/// Runs all verbs on those whose name holds the word that is given, and writes the page if all are known. With `--program` it is that of an
+/// optimized build. `most`: the bytes that a build for tests may have in memory.
+pub(crate) fn table(rows: &[Row], words: &[String], most: u64) -> ExitCode {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let (subject, only) = match words.as_slice() {
+        ["--program", program, only @ ..] => (Subject::optimized(program), only.first().copied()),
+        only => (Subject::own(most), only.first().copied()),
+    };
     let named = |row: &Row, verb: &str| only.is_none_or(|only| format!("{} {} {verb}", row.peer, row.transport).contains(only));
     let all = (0..rows.len()).flat_map(|row| VERBS.map(|verb| (row, verb)));
     let jobs: Vec<(usize, &str)> = all.clone().filter(|(row, verb)| named(&rows[*row], verb)).collect();
@@ -77,33 +111,33 @@ pub(crate) fn table(rows: &[Row], only: Option<&str>, most: u64) -> ExitCode {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some((row, verb)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let cell = tried(&rows[*row], verb, most);
+                    let cell = tried(&subject, &rows[*row], verb);
                     eprintln!("{} {} {verb}: {}", rows[*row].peer, rows[*row].transport, cell.shown());
                     for wrong in &cell.wrong {
                         eprintln!("    {wrong}");
                     }
                     wrong.fetch_add(usize::from(!cell.wrong.is_empty()), Ordering::Relaxed);
-                    fs::write(kept(&rows[*row], verb), serde_json::to_string(&cell).unwrap()).unwrap();
+                    fs::write(kept(&subject, &rows[*row], verb), serde_json::to_string(&cell).unwrap()).unwrap();
                 }
             });
         }
     });
     let known = all.map(|(row, verb)| {
-        let text = fs::read_to_string(kept(&rows[row], verb)).ok()?;
+        let text = fs::read_to_string(kept(&subject, &rows[row], verb)).ok()?;
         Some(((row, verb), serde_json::from_str(&text).unwrap()))
     });
     if let Some(cells) = known.collect::<Option<BTreeMap<(usize, &str), Cell>>>() {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/hostile.md");
-        fs::write(page, rendered(rows, &cells, most)).unwrap();
+        fs::write(page, rendered(rows, &cells, &subject)).unwrap();
     }
     let wrong = wrong.into_inner();
     eprintln!("{} runs, {wrong} not as they should be", jobs.len());
     if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn tried(row: &Row, verb: &str, most: u64) -> Cell {
+fn tried(subject: &Subject, row: &Row, verb: &str) -> Cell {
     let folder = tempfile::tempdir().unwrap();
-    let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
+    let mut mcproof = Command::new(&subject.program);
     mcproof.current_dir(folder.path()).env("HOME", folder.path()).env("NO_COLOR", "1");
     command(&mut mcproof, row, verb, folder.path());
     let began = Instant::now();
@@ -115,7 +149,7 @@ fn tried(row: &Row, verb: &str, most: u64) -> Cell {
         busy: ran.busy,
         peak: ran.peak,
         verdict: verdict(&ran, verb),
-        wrong: wrong(may_be_green(row, verb), &ran, took, most),
+        wrong: wrong(may_be_green(row, verb), &ran, took, subject.peak),
     }
 }
 
@@ -193,20 +227,16 @@ fn wrong(may_be_green: bool, ran: &Measured, took: Duration, most: u64) -> Vec<S
     wrong
 }
 
-fn rendered(rows: &[Row], cells: &BTreeMap<(usize, &str), Cell>, most: u64) -> String {
-    let build = if cfg!(debug_assertions) {
-        "an unoptimized build, of whose memory the program itself is about 40 MB"
-    } else {
-        "an optimized build"
-    };
+fn rendered(rows: &[Row], cells: &BTreeMap<(usize, &str), Cell>, subject: &Subject) -> String {
+    let Subject { build, peak, .. } = subject;
     let mut text = format!(
         "# Hostile servers\n\nWhat each command makes of each hostile server of the testkit: exit code, time to the end, in parentheses the \
          processor time that mcproof took for itself, and the most memory that it had. The commands run as a person types them, without \
          flags, {AT_ONCE} at a time, with {build}. All have to end within {} s and {} MB, leave no process behind, and be green only where a \
          client gets through; what does not is marked **!**. Written by `cargo xtask hostile`, which keeps what it found, so that it can be \
-         run in parts: `cargo xtask hostile 'gzip-bomb http'`.\n\n| server | transport |",
+         run in parts: `cargo xtask hostile --program target/release/mcproof 'gzip-bomb http'`.\n\n| server | transport |",
         PATIENCE.as_secs(),
-        most / 1_000_000,
+        peak / 1_000_000,
     );
     for verb in VERBS {
         let _ = write!(text, " {verb} |");

@@ -81,7 +81,7 @@ impl Web {
         let open = opened.map_err(|broken| unreachable(broken.to_string()))?;
         let head = Arc::clone(&open.head);
         match exchanger.body(open).await {
-            (body, None, _) => Ok(WebResponse { head, body }),
+            (body, None, _) => Ok(WebResponse { head, body: body.as_bytes().to_vec() }),
             (_, Some(broken), _) => Err(unreachable(format!("the response broke off: {broken}"))),
         }
     }

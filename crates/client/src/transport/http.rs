@@ -18,7 +18,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response};
 use mcproof_protocol::methods;
-use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId};
+use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId, Raw};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -160,7 +160,7 @@ impl Exchanger {
         let head = Arc::clone(&open.head);
         if media_type(&head) != EVENT_STREAM {
             let (body, broken, _) = self.body(open).await;
-            return broken.map_or(Ok((head, body)), Err);
+            return broken.map_or_else(|| Ok((head, body.as_bytes().to_vec())), Err);
         }
         if *reads == Reads::Head {
             return Ok((head, Vec::new()));
@@ -272,7 +272,7 @@ impl Exchanger {
     }
 
     /// Reads the whole body and undoes its content-encoding. Returns what came before it broke, and why it did.
-    pub(crate) async fn body(&self, open: OpenExchange) -> (Vec<u8>, Option<Broken>, FrameId) {
+    pub(crate) async fn body(&self, open: OpenExchange) -> (Raw, Option<Broken>, FrameId) {
         let OpenExchange { head, mut body, lease, progress } = open;
         let mut coding = Coding::of(&head);
         let mut bytes = Vec::new();
@@ -291,13 +291,22 @@ impl Exchanger {
             progress.came(data.len());
             received += data.len();
             unfinished.received.set(received);
-            let room = self.limits.body - bytes.len();
             match &mut coding {
-                Coding::Compressed(decoder) => match decoder.feed(data, room) {
-                    Ok(decoded) => bytes.extend_from_slice(&decoded),
-                    Err(failure) => broken = Some(self.not_decoded(&failure)),
-                },
-                Coding::Plain | Coding::Unknown(_) => bytes.extend_from_slice(&data[..data.len().min(room)]),
+                Coding::Compressed(decoder) => {
+                    for piece in data.chunks(DECODED_AT_ONCE) {
+                        match decoder.feed(piece, self.limits.body - bytes.len()) {
+                            Ok(decoded) => bytes.extend_from_slice(&decoded),
+                            Err(failure) => {
+                                broken = Some(self.not_decoded(&failure));
+                                break;
+                            }
+                        }
+                    }
+                }
+                Coding::Plain | Coding::Unknown(_) => {
+                    let room = self.limits.body - bytes.len();
+                    bytes.extend_from_slice(&data[..data.len().min(room)]);
+                }
             }
             if received > self.limits.body {
                 broken = Some(self.too_large());
@@ -322,7 +331,8 @@ impl Exchanger {
             Coding::Unknown(reason) => broken = broken.or_else(|| Some(reason.clone().into())),
             Coding::Compressed(_) | Coding::Plain => {}
         }
-        let frame = self.tap.record(Direction::FromServer, FrameBody::HttpBody { exchange: head.exchange, bytes: bytes.as_slice().into() });
+        let bytes = Raw::from(bytes);
+        let frame = self.tap.record(Direction::FromServer, FrameBody::HttpBody { exchange: head.exchange, bytes: bytes.clone() });
         if let (None, Some(lease)) = (&broken, lease) {
             self.pool.give_back(lease);
         }
@@ -350,9 +360,8 @@ impl Exchanger {
         };
         let mut enough = false;
         let mut record = |mut event: Event| {
-            let data = event.data.as_deref().map(Into::into);
             // Nobody behind this requests the raw bytes: a large event is not to be there more often than needed.
-            let bytes = std::mem::take(&mut event.raw).into();
+            let (bytes, data) = event.take_bytes();
             let seen = FrameBody::SseEvent { exchange, bytes, event: event.name.clone(), id: event.id.clone(), data };
             let frame = self.tap.record(Direction::FromServer, seen);
             deliver(&event, frame)
@@ -384,33 +393,41 @@ impl Exchanger {
             };
             let data = &data[..];
             progress.came(data.len());
-            let decoded;
-            let content = match &mut coding {
-                // A single piece never holds more than one of the largest events, if it is no bomb.
-                Coding::Compressed(decoder) => {
-                    decoded = decoder.feed(data, self.limits.event).unwrap_or_else(|failure| {
-                        broken = Some(match failure {
-                            DecodeFailure::TooLarge => self.event_too_large(),
-                            failure => failure.to_string().into(),
+            let at_once = if matches!(coding, Coding::Compressed(_)) { DECODED_AT_ONCE } else { data.len().max(1) };
+            for encoded in data.chunks(at_once) {
+                let decoded;
+                let content = match &mut coding {
+                    // A piece never holds more than one of the largest events, if it is no bomb.
+                    Coding::Compressed(decoder) => {
+                        decoded = decoder.feed(encoded, self.limits.event).unwrap_or_else(|failure| {
+                            broken = Some(match failure {
+                                DecodeFailure::TooLarge => self.event_too_large(),
+                                failure => failure.to_string().into(),
+                            });
+                            Vec::new()
                         });
-                        Vec::new()
-                    });
-                    &decoded[..]
-                }
-                Coding::Plain | Coding::Unknown(_) => data,
-            };
-            // A flood of small events must not keep deadlines from passing.
-            for piece in content.chunks(EVENTS_AT_ONCE) {
-                parser.get().feed(piece, &mut |event| {
-                    if let (true, Some(inbox)) = (std::mem::take(&mut is_told), inbox) {
-                        inbox.event_ended(exchange);
+                        &decoded[..]
                     }
-                    enough |= record(event).is_break();
-                });
-                consume_budget().await;
-            }
-            if parser.get().pending() > self.limits.event {
-                broken = Some(self.event_too_large());
+                    Coding::Plain | Coding::Unknown(_) => encoded,
+                };
+                // A flood of small events must not keep deadlines from passing.
+                for piece in content.chunks(EVENTS_AT_ONCE) {
+                    parser.get().feed(piece, &mut |event| {
+                        if let (true, Some(inbox)) = (std::mem::take(&mut is_told), inbox) {
+                            inbox.event_ended(exchange);
+                        }
+                        enough |= record(event).is_break();
+                    });
+                    consume_budget().await;
+                    // Looked at between pieces: what a bomb holds after that is never put together.
+                    if parser.get().pending() > self.limits.event {
+                        broken = Some(self.event_too_large());
+                        break;
+                    }
+                }
+                if broken.is_some() {
+                    break;
+                }
             }
             if enough {
                 parser.finish();
@@ -487,10 +504,10 @@ impl Drop for Parsing {
     fn drop(&mut self) {
         let Some(parser) = self.parser.take() else { return };
         let exchange = self.exchange;
-        if let Some(event) = parser.finish(SHOWN_OF_UNFINISHED_EVENT) {
-            let Event { raw, name, id, data, .. } = event;
-            let data = data.as_deref().map(Into::into);
-            self.tap.record(Direction::FromServer, FrameBody::SseEvent { exchange, bytes: raw.into(), event: name, id, data });
+        if let Some(mut event) = parser.finish(SHOWN_OF_UNFINISHED_EVENT) {
+            let (bytes, data) = event.take_bytes();
+            let Event { name, id, .. } = event;
+            self.tap.record(Direction::FromServer, FrameBody::SseEvent { exchange, bytes, event: name, id, data });
         } else if self.chunks.as_ref().is_some_and(|last| last.lacks_line_end(PAUSE)) {
             // The event is whole, and with it its chunk, which nothing ended.
             let error = Some(OPEN_CHUNK.to_owned());
@@ -506,6 +523,8 @@ pub const OPEN_CHUNK: &str = "the last chunk has no line end";
 const PAUSE: Duration = Duration::from_millis(200);
 /// Bytes that are searched for events in one go.
 const EVENTS_AT_ONCE: usize = 4 << 10;
+/// Bytes that are decoded in one go: what becomes of them may be a thousand times as much.
+const DECODED_AT_ONCE: usize = 1 << 10;
 /// Bytes of an event without an end that are kept.
 const SHOWN_OF_UNFINISHED_EVENT: usize = 64 << 10;
 
@@ -743,13 +762,13 @@ impl Shared {
         }
         let (bytes, broken, frame) = self.exchanger.body(open).await;
         if is_json(&media_type) && broken.is_none() && !bytes.is_empty() {
-            self.inbox.message(&bytes, frame, Some(&head), request);
-        } else if self.inbox.is_tolerant() && broken.is_none() && head.status < 300 && is_like_a_message(&bytes) {
+            self.inbox.message(bytes.as_bytes(), frame, Some(&head), request);
+        } else if self.inbox.is_tolerant() && broken.is_none() && head.status < 300 && is_like_a_message(bytes.as_bytes()) {
             let named = if media_type.is_empty() { "no `Content-Type`".to_owned() } else { format!("`Content-Type: {media_type}`") };
             self.inbox.fault(frame, ViolationKind::OtherMediaType(named));
-            self.inbox.message(&bytes, frame, Some(&head), request);
+            self.inbox.message(bytes.as_bytes(), frame, Some(&head), request);
         }
-        Unanswered::Response { head, excerpt: excerpt(&bytes), broken }
+        Unanswered::Response { head, excerpt: excerpt(bytes.as_bytes()), broken }
     }
 
     async fn read(
@@ -823,9 +842,13 @@ pub(crate) fn deliver(inbox: &dyn Inbox, event: &Event, frame: FrameId, head: &A
     let Some(data) = event.data.as_ref().filter(|data| !data.is_empty()) else { return };
     match event.name.as_deref() {
         None | Some("" | "message") => inbox.message(data, frame, Some(head), request),
-        Some(name) => inbox.lost(frame, ViolationKind::OtherEvent(name.to_owned()), data, request),
+        // No more of it than anybody is told: it may be as large as an event.
+        Some(name) => inbox.lost(frame, ViolationKind::OtherEvent(name.chars().take(MOST_OF_NAME).collect()), data, request),
     }
 }
+
+/// Characters of the name of an event that are passed on.
+const MOST_OF_NAME: usize = 1000;
 
 /// What an event with this flaw seems to say.
 fn content_of<'e>(event: &'e Event, flaw: &'e EventFlaw) -> &'e [u8] {

@@ -143,12 +143,12 @@ impl SseConnection {
                     let (bytes, broken, frame) = exchanger.body(open).await;
                     // The response is to come on the stream.
                     if let Some(request) = envelope.purpose.request().filter(|_| (200..300).contains(&head.status)) {
-                        if matches!(bytes.trim_ascii(), [b'{', .., b'}']) {
-                            inbox.lost(frame, ViolationKind::AnswerOffStream, &bytes, Some(request));
+                        if matches!(bytes.as_bytes().trim_ascii(), [b'{', .., b'}']) {
+                            inbox.lost(frame, ViolationKind::AnswerOffStream, bytes.as_bytes(), Some(request));
                         }
                         return;
                     }
-                    Unanswered::Response { head, excerpt: excerpt(&bytes), broken }
+                    Unanswered::Response { head, excerpt: excerpt(bytes.as_bytes()), broken }
                 }
             };
             envelope.purpose.conclude(&*inbox, unanswered);

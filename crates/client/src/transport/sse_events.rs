@@ -1,6 +1,9 @@
 //! Splits an event stream into server-sent events. Knows the stream format, not what the data means.
 //! Source: WHATWG HTML, "Server-sent events", interpretation of an event stream.
 
+use mcproof_record::Raw;
+use std::borrow::Cow;
+
 /// One event: the raw bytes up to and including the blank line that ended it, and what they mean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
@@ -11,6 +14,8 @@ pub struct Event {
     pub id: Option<String>,
     /// The `data` fields, joined by line feeds; `None` if there was none, as in a comment that keeps the stream alive.
     pub data: Option<Vec<u8>>,
+    /// Where the data begins in the raw bytes, if it stands there in one piece.
+    pub data_start: Option<usize>,
     /// The `retry` field, in milliseconds.
     pub retry: Option<u64>,
     /// Lines that are neither a comment nor a field of the standard.
@@ -92,7 +97,7 @@ impl EventParser {
         let raw = &self.event.raw;
         let mut event = Event { raw: Vec::new(), unfinished: true, ..self.event.clone_meaning() };
         if let Some(line) = raw.get(self.line_start..).filter(|line| !is_blank(line)) {
-            event.read_line(line);
+            event.read_line(line, raw.len());
         }
         (!is_blank(raw)).then_some(event)
     }
@@ -106,7 +111,7 @@ impl EventParser {
     fn end_line(&mut self, end: usize) -> Option<Event> {
         let raw = std::mem::take(&mut self.event.raw);
         let line = &raw[self.line_start..end];
-        let line = match line.strip_prefix("\u{feff}".as_bytes()) {
+        let line = match line.strip_prefix(BYTE_ORDER_MARK) {
             Some(rest) if !self.begun => rest,
             _ => line,
         };
@@ -117,7 +122,7 @@ impl EventParser {
             // Blank lines between events are no events.
             return (!is_blank(&event.raw)).then_some(event);
         }
-        self.event.read_line(line);
+        self.event.read_line(line, end);
         self.line_start = raw.len();
         self.event.raw = raw;
         None
@@ -126,6 +131,73 @@ impl EventParser {
 
 fn is_blank(raw: &[u8]) -> bool {
     raw.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
+}
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The name of a field and its value; `None` for a comment.
+fn field_of(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    match memchr::memchr(b':', line) {
+        Some(0) => None,
+        Some(colon) => Some((&line[..colon], line[colon + 1..].strip_prefix(b" ").unwrap_or(&line[colon + 1..]))),
+        None => Some((line, &[])),
+    }
+}
+
+/// What the bytes of an event mean, without a copy of what stands there in one piece. See [`Event`] for the members.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventView<'a> {
+    pub name: Option<Cow<'a, str>>,
+    pub id: Option<Cow<'a, str>>,
+    pub data: Option<Cow<'a, [u8]>>,
+    pub unknown: Vec<&'a [u8]>,
+    pub unfinished: bool,
+}
+
+impl<'a> EventView<'a> {
+    /// The first event in these bytes, which are a whole stream.
+    pub fn of(bytes: &'a [u8]) -> Self {
+        let (mut view, mut rest, mut is_first, mut has_lines) = (Self::default(), bytes, true, false);
+        while !rest.is_empty() {
+            let end = memchr::memchr2(b'\n', b'\r', rest);
+            let whole = &rest[..end.unwrap_or(rest.len())];
+            let line = whole.strip_prefix(BYTE_ORDER_MARK).filter(|_| is_first).unwrap_or(whole);
+            is_first = false;
+            has_lines |= !whole.is_empty();
+            if !line.is_empty() {
+                view.read_line(line);
+            }
+            let Some(end) = end else { break };
+            // Blank lines between events are no events.
+            if line.is_empty() && has_lines {
+                return view;
+            }
+            rest = rest[end..].strip_prefix(b"\r\n").unwrap_or(&rest[end + 1..]);
+        }
+        Self { unfinished: has_lines, ..view }
+    }
+
+    fn read_line(&mut self, line: &'a [u8]) {
+        let Some((field, value)) = field_of(line) else { return };
+        match field {
+            b"data" => match &mut self.data {
+                Some(data) => {
+                    let data = data.to_mut();
+                    data.push(b'\n');
+                    data.extend_from_slice(value);
+                }
+                none => *none = Some(Cow::Borrowed(value)),
+            },
+            b"event" => self.name = Some(String::from_utf8_lossy(value)),
+            b"id" if !value.contains(&0) => self.id = Some(String::from_utf8_lossy(value)),
+            b"retry" if is_number(value) => {}
+            _ => self.unknown.push(line),
+        }
+    }
+}
+
+fn is_number(value: &[u8]) -> bool {
+    !value.is_empty() && value.iter().all(u8::is_ascii_digit)
 }
 
 /// Why no client takes a message from an event.
@@ -150,31 +222,41 @@ impl Event {
         }
     }
 
-    fn clone_meaning(&self) -> Self {
-        let Self { raw: _, name, id, data, retry, unknown, unfinished } = self;
-        let (name, id, data, unknown) = (name.clone(), id.clone(), data.clone(), unknown.clone());
-        Self { raw: Vec::new(), name, id, data, retry: *retry, unknown, unfinished: *unfinished }
+    /// The raw bytes, which are taken out of it, and the data, which has no memory of its own if it stands there in one piece.
+    pub fn take_bytes(&mut self) -> (Raw, Option<Raw>) {
+        let raw = Raw::from(std::mem::take(&mut self.raw));
+        let data = self.data.as_ref().map(|data| match self.data_start {
+            Some(start) if raw.as_bytes()[start.min(raw.len())..].starts_with(data) => raw.part(start..start + data.len()),
+            _ => data.as_slice().into(),
+        });
+        (raw, data)
     }
 
-    /// Takes in a line that is not blank.
-    fn read_line(&mut self, line: &[u8]) {
-        let (field, value) = match memchr::memchr(b':', line) {
-            Some(0) => return,
-            Some(colon) => (&line[..colon], line[colon + 1..].strip_prefix(b" ").unwrap_or(&line[colon + 1..])),
-            None => (line, &[][..]),
-        };
+    fn clone_meaning(&self) -> Self {
+        let Self { raw: _, name, id, data, data_start: _, retry, unknown, unfinished } = self;
+        let (name, id, data, unknown) = (name.clone(), id.clone(), data.clone(), unknown.clone());
+        Self { raw: Vec::new(), name, id, data, data_start: None, retry: *retry, unknown, unfinished: *unfinished }
+    }
+
+    /// Takes in a line that is not blank and ends at `end` of the raw bytes.
+    fn read_line(&mut self, line: &[u8], end: usize) {
+        let Some((field, value)) = field_of(line) else { return };
         let text = || String::from_utf8_lossy(value).into_owned();
         match field {
             b"data" => match &mut self.data {
                 Some(data) => {
                     data.push(b'\n');
                     data.extend_from_slice(value);
+                    self.data_start = None;
                 }
-                none => *none = Some(value.to_vec()),
+                none => {
+                    *none = Some(value.to_vec());
+                    self.data_start = Some(end - value.len());
+                }
             },
             b"event" => self.name = Some(text()),
             b"id" if !value.contains(&0) => self.id = Some(text()),
-            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => self.retry = text().parse().ok(),
+            b"retry" if is_number(value) => self.retry = text().parse().ok(),
             _ => self.unknown.push(line.to_vec()),
         }
     }
@@ -269,6 +351,15 @@ mod tests {
             let chunks = cuts.windows(2).map(|ends| &bytes[ends[0]..ends[1]]);
             prop_assert_eq!(events(chunks), events([&bytes[..]]));
         }
+
+        #[test]
+        fn a_view_shows_what_the_first_event_means(bytes in stream()) {
+            let first = events([&bytes[..]]).into_iter().next().unwrap_or_default();
+            let view = EventView::of(&bytes);
+            prop_assert_eq!(view.data.as_deref(), first.data.as_deref());
+            prop_assert_eq!((view.name.as_deref(), view.id.as_deref()), (first.name.as_deref(), first.id.as_deref()));
+            prop_assert_eq!((view.unknown, view.unfinished), (first.unknown.iter().map(Vec::as_slice).collect(), first.unfinished));
+        }
     }
 
     #[test]
@@ -322,5 +413,22 @@ mod tests {
             raw.extend(parser.finish(usize::MAX).into_iter().flat_map(|event| event.raw));
             assert_eq!(String::from_utf8(raw).unwrap(), input);
         }
+    }
+
+    #[test]
+    fn data_in_one_piece_is_found_in_the_raw_bytes() {
+        let check = |input: &str, expected: Option<usize>| {
+            for found in events([input.as_bytes()]) {
+                assert_eq!(found.data_start, expected, "{input:?}");
+                let data = found.data.unwrap_or_default();
+                assert!(expected.is_none_or(|start| found.raw[start..].starts_with(&data)), "{input:?}");
+            }
+        };
+        check("data: {}\n\n", Some(6));
+        check("\u{feff}data:{}\r\n\r\n", Some(8));
+        check("event: message\ndata: {}\nid: 7\n\n", Some(21));
+        check("data: {}", Some(6));
+        check("data: {\ndata: }\n\n", None);
+        check("event: message\n\n", None);
     }
 }

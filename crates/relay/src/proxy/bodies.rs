@@ -232,10 +232,9 @@ impl ResponseRecord {
         self.record(FrameBody::HttpBody { exchange: self.exchange, bytes: bytes.into() });
     }
 
-    pub(super) fn event(&self, event: Event) {
-        let Event { raw, name, id, data, .. } = event;
-        let data = data.map(Into::into);
-        self.record(FrameBody::SseEvent { exchange: self.exchange, bytes: raw.into(), event: name, id, data });
+    pub(super) fn event(&self, mut event: Event) {
+        let (bytes, data) = event.take_bytes();
+        self.record(FrameBody::SseEvent { exchange: self.exchange, bytes, event: event.name, id: event.id, data });
     }
 
     fn end(&mut self, error: Option<String>) {
