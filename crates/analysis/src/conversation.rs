@@ -14,11 +14,12 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
 /// Probes that send what any client sends: what the server lists or declares, in the usual form.
-pub const USUAL_PROBES: [&str; 12] = [
+pub const USUAL_PROBES: [&str; 13] = [
     methods::PING,
     "list",
     "list-again",
     "list-for-calls",
+    "list-before-calls",
     "concurrent",
     "call",
     "read",

@@ -129,6 +129,10 @@ pub(super) async fn explore(check_options: &CheckOptions, mut explorer: Explorer
     if tools.len() < allowed {
         explorer.record_observation(EXPLORED_IN_PART, &format!("{} of {allowed} tools that may be called were called", tools.len()));
     }
+    // Of a list that changes by itself, a change after calls says nothing of them.
+    if explorer.is_modern() && !explorer.is_over() {
+        list_as(&mut explorer, "list-before-calls").await;
+    }
     let (seem_slow, quickest) = call(&mut explorer, &tools).await;
     if let Some(tool) = quickest {
         growth::take(&mut explorer, tool).await;

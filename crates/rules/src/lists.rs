@@ -342,7 +342,7 @@ fn does_not_depend_on_calls(conversation: &ConversationView<'_>) -> Judgment {
     let calls: Vec<FrameId> = calls.map(|(request, _)| request.frame.id).collect();
     let Some(call) = calls.first() else { return Judgment::Untestable("no call got a result".into()) };
     // What changes without a call is the matter of another law.
-    let changes_anyway = walk("list-again").is_some_and(|again| change(&first, &again).is_some());
+    let changes_anyway = walk("list-again").or_else(|| walk("list-before-calls")).is_some_and(|again| change(&first, &again).is_some());
     let violation = change(&first, &last)
         .filter(|_| before != after && !changes_anyway)
         .map(|change| Violation::new(format!("`tools/list` changed after {} calls: {change}", calls.len()), [from, *call, to]));

@@ -131,6 +131,22 @@ fn is_refused_like_a_method(conversation: &ConversationView<'_>, attempt: &Attem
         })
 }
 
+/// Probes with the right headers, in whatever form.
+const RIGHT: [&str; 5] = ["headers-right", "header-case", "header-spaces", "header-base64", "header-param-right"];
+
+/// Whether requests of its method fail with the right headers as well: what a wrong one gets says nothing of headers.
+fn is_never_served(conversation: &ConversationView<'_>, attempt: &Attempt<'_, '_>) -> bool {
+    let method = |attempt: &Attempt<'_, '_>| attempt.request.and_then(|request| request.method().map(str::to_owned));
+    let wanted = method(attempt).filter(|method| method != methods::TOOLS_LIST);
+    let right: Vec<_> = RIGHT.iter().flat_map(|probe| conversation.probes(probe)).filter(|right| method(right) == wanted).collect();
+    let fails = |right: &Attempt<'_, '_>| match right.answer {
+        AttemptOutcome::Result { .. } => false,
+        AttemptOutcome::Error { .. } => right.answer.code() == Some(error_code::METHOD_NOT_FOUND),
+        _ => true,
+    };
+    !right.is_empty() && right.iter().all(fails)
+}
+
 /// The probe in words: the method, and what was wrong with the header.
 fn described(attempt: &Attempt<'_, '_>, header: &str) -> String {
     let method = attempt.request.and_then(|request| request.method()).unwrap_or_default();
@@ -147,7 +163,7 @@ fn mismatches(conversation: &ConversationView<'_>, probe: &str, header: &str) ->
         return judgment;
     }
     let (mut seen, mut violations) = (0, Vec::new());
-    for attempt in conversation.probes(probe) {
+    for attempt in conversation.probes(probe).filter(|attempt| !is_never_served(conversation, attempt)) {
         let Some(flaw) = flaw_of(&attempt, MISMATCH) else { continue };
         // A flaw with lists is a flaw with every method.
         let is_told = attempt.probed.probe == "header-method"

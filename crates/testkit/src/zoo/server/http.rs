@@ -199,6 +199,9 @@ impl Exchange<'_> {
             }
             MessageKind::Response => return self.refuse(&RpcError::new(INVALID_REQUEST, "this revision asks nothing of clients"), None),
         }
+        if received.method() == "tools/call" && received.server.deviates(InternalDeviation::CallsHangUp) {
+            return Ok(false);
+        }
         if received.method() == "subscriptions/listen" && !accepts.events {
             return self.send(Response::text(406, "a subscription is an event stream"));
         }
