@@ -50,7 +50,8 @@ pub struct ConversationView<'a> {
     nameless: BTreeMap<ExchangeId, Vec<usize>>,
     /// Requests of ours by their id.
     questions: BTreeMap<String, Vec<usize>>,
-    /// Where frames are missing that were not kept: the number of the last one before, and of the first one after.
+    /// Where frames are missing that were not kept: the number of the last one before, and of the first one after. Twice its own
+    /// number of a frame that was not read.
     gaps: Vec<(FrameId, FrameId)>,
 }
 
@@ -285,6 +286,7 @@ impl<'a> ConversationView<'a> {
             Ok(Ok(value)) if exchange.is_none() || is_message(&value) => value,
             Ok(Err(too_much)) if is_theirs => {
                 self.unread.get_or_insert(too_much);
+                self.gaps.push((frame.id, frame.id));
                 return false;
             }
             Ok(_) | Err(_) => return false,
@@ -532,8 +534,9 @@ impl<'a> ConversationView<'a> {
         self.rests_on(frames, |exchange| exchange.status() == Some(429))
     }
 
-    /// Whether what is said of these frames may rest on frames that were not kept: none of them is a message of the server, and the response
-    /// to a request among them, or the body of a response, may be one of those. Where the client waited in vain, nothing is missing.
+    /// Whether what is said of these frames may rest on frames that were not kept or not read: none of them is a message of the server,
+    /// and the response to a request among them, or the body of a response, may be one of those. Where the client waited in vain,
+    /// nothing is missing.
     pub fn rests_on_gap(&self, frames: &[FrameId]) -> bool {
         if self.gaps.is_empty() || frames.iter().any(|id| self.frame(*id).is_some_and(is_content)) {
             return false;
@@ -814,5 +817,20 @@ mod tests {
         // A long text is one value, whatever stands in it.
         let text = format!(r#"["{}"]"#, ",".repeat(2 * MOST_VALUES));
         assert!(read_json(text.as_bytes()).unwrap().is_some());
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_response_that_was_not_read() {
+        let text = r#"> POST /mcp
+                      > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+                      < 200 content-type: application/json
+                      < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}
+                      ! ended"#;
+        let take = example::read(text, "http", "2025-11-25");
+        for (memory, is_unread) in [(MOST_MEMORY, false), (0, true)] {
+            let conversation = ConversationView::within(&take, &mut { memory });
+            let heads: Vec<FrameId> = conversation.exchanges.values().flat_map(HttpExchange::heads).collect();
+            assert_eq!((conversation.unread.is_some(), conversation.rests_on_gap(&heads)), (is_unread, is_unread), "{heads:?}");
+        }
     }
 }

@@ -28,7 +28,7 @@ use verdicts::{Expected, VERDICTS};
 const PEAK: u64 = 120 << 20;
 
 /// Servers of which `check` takes most: it talks to each in many conversations, and judges all of them together.
-const CHECKED: [(&str, &str); 12] = [
+const CHECKED: [(&str, &str); 11] = [
     ("notification-flood", "stdio"),
     ("notification-flood", "sse"),
     ("large-notifications", "stdio"),
@@ -36,7 +36,6 @@ const CHECKED: [(&str, &str); 12] = [
     ("large-unknown-ids", "sse"),
     ("large-event-names", "sse"),
     ("gzip-bomb-event", "http"),
-    ("large-answer", "http"),
     ("many-values", "sse"),
     ("many-tools", "stdio"),
     ("endless-message", "stdio"),

@@ -54,18 +54,8 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_iter(["zoo".to_owned()].into_iter().chain(words));
     let is_whole = arguments.filter.is_none() && !arguments.list;
     let table = Arc::new(Mutex::new(Vec::new()));
+    // From the longest on, since what is begun last is waited for with idle processors.
     let mut trials: Vec<Trial> = Vec::new();
-    for broken_server in broken_servers() {
-        let places: Vec<_> = broken_server.places().collect();
-        // Who names a test means that one.
-        let places =
-            if is_thorough || !is_whole { &places[..] } else { slice::from_ref(&places[one_of(broken_server.name, places.len())]) };
-        for &(transport, era) in places {
-            let table = Arc::clone(&table);
-            let name = format!("{}_over_{transport}_{}", broken_server.name, word(era));
-            trials.push(Trial::test(name, move || caught(broken_server, transport, era, &table)));
-        }
-    }
     for (server, what) in [("none", "server"), ("fixtures", "fixtures")] {
         for transport in ["stdio", "http", "sse"] {
             for eras in [&["legacy"][..], &["modern"], &[]] {
@@ -91,6 +81,17 @@ fn main() -> ExitCode {
     for place in mutations::PLACES {
         let name = format!("mutations_of_the_correct_server_over_{}_{}_are_told", place.0, place.1);
         trials.push(Trial::test(name, move || mutations::sample(place, 4)));
+    }
+    for broken_server in broken_servers() {
+        let places: Vec<_> = broken_server.places().collect();
+        // Who names a test means that one.
+        let places =
+            if is_thorough || !is_whole { &places[..] } else { slice::from_ref(&places[one_of(broken_server.name, places.len())]) };
+        for &(transport, era) in places {
+            let table = Arc::clone(&table);
+            let name = format!("{}_over_{transport}_{}", broken_server.name, word(era));
+            trials.push(Trial::test(name, move || caught(broken_server, transport, era, &table)));
+        }
     }
     // Much of the time is spent waiting for servers that do not answer. More would not be done earlier on two processors, and
     // would keep other test programs from theirs.

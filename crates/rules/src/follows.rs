@@ -22,6 +22,7 @@ struct Pair {
 
 const META: When = When::Says { cause: "without `_meta` got a result", follows: "got a result" };
 const WRONG_STATUS: When = When::Says { cause: "error -32020 with status 200", follows: "got error -32020 with status 200" };
+const UNREAD_STREAM: When = When::Says { cause: "is an event stream", follows: "not acknowledged in time" };
 
 /// The end that the first rule tells was not due to an unusual argument.
 const AFTER_CALL: When = When::Says { cause: "`tools/call`", follows: "after such a call" };
@@ -43,6 +44,7 @@ const PAIRS: &[Pair] = &[
     Pair { cause: "server-stays-alive", follows: "call-boundary-argument-is-survived", when: AFTER_CALL },
     Pair { cause: "server-stays-alive", follows: "call-unicode-argument-is-survived", when: AFTER_CALL },
     Pair { cause: "server-stays-alive", follows: "call-large-argument-is-survived", when: AFTER_CALL },
+    Pair { cause: "http-body-is-json", follows: "listen-is-acknowledged-first", when: UNREAD_STREAM },
     Pair { cause: "error-has-http-status-400", follows: "header-method-is-checked", when: WRONG_STATUS },
     Pair { cause: "error-has-http-status-400", follows: "header-name-is-checked", when: WRONG_STATUS },
 ];

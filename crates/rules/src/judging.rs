@@ -509,17 +509,6 @@ mod tests {
         // What was lost before the request is not its response, and a client that waited in vain knows that there was none.
         check(rule, HTTP, 7, &asked("list", lost, ""), "broken");
         check(rule, HTTP, 7, &asked("list!", "", lost), "broken");
-        let line = |lost: &str| {
-            format!(
-                r#"> {{"jsonrpc":"2.0","id":1,"method":"ping"}}
-                   < {{"jsonrpc":"2.0","id":1,"result":{{}}}}
-                   > {{"jsonrpc":"2.0","id":2,"method":"tools/list"}}
-                   {lost}
-                   ! closed stdin"#
-            )
-        };
-        check(rule, STDIO, 0, &line(""), "broken");
-        check(rule, STDIO, 7, &line(lost), "untestable");
     }
 
     #[test]

@@ -72,9 +72,9 @@ pub fn hostile_servers() -> &'static [HostileServer] {
             wire.send_all(std::iter::repeat_n(notification.as_slice(), 100_000))?;
             wire.send(&tools(id, json!([])))
         }),
-        peer("large-notifications", "200 notifications of 4 MB, then the answer", ALL, |wire, id| {
+        peer("large-notifications", "100 notifications of 4 MB, then the answer", ALL, |wire, id| {
             let notification = log(&"x".repeat(4 << 20));
-            wire.send_all(std::iter::repeat_n(notification.as_slice(), 200))?;
+            wire.send_all(std::iter::repeat_n(notification.as_slice(), 100))?;
             wire.send(&tools(id, json!([])))
         }),
         peer("large-unknown-ids", "200 answers to ids of 4 MB that nobody used", ALL, |wire, _| {

@@ -51,11 +51,9 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         "resource-unknown-is-refused",
         ALL,
         BOTH,
-        Deviation::Outgoing(|received, message| {
-            match received.method() == "resources/read" && is_error(&message) && !is_mismatch(&message) {
-                true => vec![accept(received, json!({ "contents": [] }))],
-                false => vec![message],
-            }
+        Deviation::Outgoing(|received, message| match received.method() == "resources/read" && is_not_found(&message) {
+            true => vec![accept(received, json!({ "contents": [] }))],
+            false => vec![message],
         }),
     ),
     broken_server(
@@ -64,11 +62,9 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         "resource-unknown-is-refused",
         ALL,
         BOTH,
-        Deviation::Outgoing(|received, message| {
-            match received.method() == "resources/read" && is_error(&message) && !is_mismatch(&message) {
-                true => vec![accept(received, json!({ "contents": [{ "uri": received.params()["uri"], "text": "not found" }] }))],
-                false => vec![message],
-            }
+        Deviation::Outgoing(|received, message| match received.method() == "resources/read" && is_not_found(&message) {
+            true => vec![accept(received, json!({ "contents": [{ "uri": received.params()["uri"], "text": "not found" }] }))],
+            false => vec![message],
         }),
     ),
     broken_server(
@@ -77,11 +73,9 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         "resource-unknown-code",
         ALL,
         BOTH,
-        Deviation::Outgoing(|received, message| {
-            match received.method() == "resources/read" && is_error(&message) && !is_mismatch(&message) {
-                true => vec![refuse(received, -32603, "Internal error")],
-                false => vec![message],
-            }
+        Deviation::Outgoing(|received, message| match received.method() == "resources/read" && is_not_found(&message) {
+            true => vec![refuse(received, -32603, "Internal error")],
+            false => vec![message],
         }),
     ),
     broken_server(
@@ -283,6 +277,10 @@ fn messages() -> Value {
 /// Whether a prompt is refused for that reason.
 fn is_refused(method: &str, message: &Value, why: &str) -> bool {
     method == "prompts/get" && message["error"]["message"].as_str().is_some_and(|text| text.contains(why))
+}
+
+fn is_not_found(message: &Value) -> bool {
+    message["error"]["message"] == "Resource not found"
 }
 
 /// Headers are checked before anything of the message is.
