@@ -8,18 +8,19 @@ use mcproof_record::{
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Probes that send what any client sends: what the server lists or declares, in the usual form.
-pub const USUAL_PROBES: [&str; 13] = [
+pub const USUAL_PROBES: [&str; 12] = [
     methods::PING,
     "list",
     "list-again",
     "list-for-calls",
-    "list-before-calls",
     "concurrent",
     "call",
     "read",
@@ -59,7 +60,10 @@ pub struct ConversationView<'a> {
 #[derive(Clone, Debug)]
 pub struct WireMessage<'a> {
     pub frame: &'a Frame,
-    pub value: Value,
+    /// Equal large responses share one, with the id of the first: see [`WireMessage::id`].
+    pub value: Arc<Value>,
+    /// Its own id, where the value has that of another one.
+    own_id: Option<Value>,
     /// The HTTP exchange that carried it.
     pub exchange: Option<ExchangeId>,
 }
@@ -177,6 +181,9 @@ const MOST_MEMORY: usize = 2 * MOST_MEMORY_OF_ONE;
 /// Of the notifications of one method in a conversation only these are read: a flood says the same again and again.
 pub const MOST_NOTIFICATIONS: usize = 2000;
 
+/// Of the message of an error this much tells why, in bytes.
+const LONGEST_REASON: usize = 300;
+
 /// Why a message is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TooMuch {
@@ -209,18 +216,83 @@ fn read_if_fits(bytes: &[u8], size: JsonSize, memory: usize) -> serde_json::Resu
     serde_json::from_slice::<IgnoredAny>(bytes).map(|_| Err(too_much))
 }
 
+/// A response that takes more as a value is compared with those that were read: every conversation asks for the same lists.
+const LARGE: usize = 1 << 20;
+
+/// What is left of the memory of a check, and the large responses that it holds.
+struct Reading {
+    left: usize,
+    large: BTreeMap<Content, Arc<Value>>,
+}
+
+/// A value that may be that of an earlier response, and then the id that it should have.
+type SharedValue = (Arc<Value>, Option<Value>);
+
+/// A response but for its id: the kind of the id, and length and hash of the rest.
+type Content = (bool, usize, u64);
+
+/// The members of a response, as they stand there. With other members, or the same one twice, it is compared with nothing.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResponseHead<'a> {
+    #[serde(rename = "jsonrpc", borrow)]
+    _jsonrpc: &'a str,
+    #[serde(borrow)]
+    id: &'a RawValue,
+    #[serde(rename = "result", borrow)]
+    _result: &'a RawValue,
+}
+
+impl Reading {
+    fn of(left: usize) -> Self {
+        Self { left, large: BTreeMap::new() }
+    }
+
+    /// A message of the server. If its value is that of an earlier response, its own id comes with it.
+    fn read(&mut self, bytes: &[u8]) -> serde_json::Result<Result<SharedValue, TooMuch>> {
+        let size = JsonSize::of(bytes);
+        let content = if size.memory() > LARGE { content(bytes) } else { None };
+        if let Some((content, id)) = &content
+            && let Some(value) = self.large.get(content)
+        {
+            return Ok(Ok((Arc::clone(value), Some(id.clone()))));
+        }
+        let value = match read_if_fits(bytes, size, self.left)? {
+            Ok(value) => Arc::new(value),
+            Err(too_much) => return Ok(Err(too_much)),
+        };
+        self.left -= size.memory();
+        if let Some((content, _)) = content {
+            self.large.insert(content, Arc::clone(&value));
+        }
+        Ok(Ok((value, None)))
+    }
+}
+
+/// What a response says, and its id.
+fn content(bytes: &[u8]) -> Option<(Content, Value)> {
+    let head: ResponseHead<'_> = serde_json::from_slice(bytes).ok()?;
+    let id = serde_json::from_str::<Value>(head.id.get()).ok().filter(|id| id.is_string() || id.is_u64())?;
+    let text = head.id.get().as_bytes();
+    let start = text.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
+    let mut hasher = DefaultHasher::new();
+    bytes.get(..start)?.hash(&mut hasher);
+    bytes.get(start + text.len()..)?.hash(&mut hasher);
+    Some(((id.is_string(), bytes.len() - text.len(), hasher.finish()), id))
+}
+
 impl<'a> ConversationView<'a> {
     pub fn new(conversation: &'a Conversation) -> Self {
-        Self::within(conversation, &mut { MOST_MEMORY })
+        Self::within(conversation, &mut Reading::of(MOST_MEMORY))
     }
 
     /// Those of one check, which share a bound of memory.
     pub fn all(conversations: &'a [Conversation]) -> Vec<Self> {
-        let mut memory = MOST_MEMORY;
-        conversations.iter().map(|conversation| Self::within(conversation, &mut memory)).collect()
+        let mut reading = Reading::of(MOST_MEMORY);
+        conversations.iter().map(|conversation| Self::within(conversation, &mut reading)).collect()
     }
 
-    fn within(conversation: &'a Conversation, memory: &mut usize) -> Self {
+    fn within(conversation: &'a Conversation, reading: &mut Reading) -> Self {
         let mut view = Self {
             conversation,
             wire_message: Vec::new(),
@@ -235,7 +307,7 @@ impl<'a> ConversationView<'a> {
             gaps: gaps(conversation),
         };
         for frame in in_time(conversation) {
-            view.take_in(frame, memory);
+            view.take_in(frame, reading);
         }
         view.index();
         view
@@ -246,7 +318,7 @@ impl<'a> ConversationView<'a> {
             if !wire_message.is_from_server() {
                 self.ours.push(position);
             }
-            let id = wire_message.value.get("id");
+            let id = wire_message.id();
             let known = match (wire_message.is_from_server(), id) {
                 (true, Some(_)) if wire_message.is_answer() => Some(&mut self.answers),
                 (false, Some(_)) if wire_message.is_request() => Some(&mut self.questions),
@@ -276,14 +348,17 @@ impl<'a> ConversationView<'a> {
     }
 
     /// Reads a message. False if there is none, or it was not read.
-    fn say(&mut self, frame: &'a Frame, bytes: &[u8], exchange: Option<ExchangeId>, memory: &mut usize) -> bool {
+    fn say(&mut self, frame: &'a Frame, bytes: &[u8], exchange: Option<ExchangeId>, reading: &mut Reading) -> bool {
         let is_theirs = frame.direction == Direction::FromServer;
         if is_theirs && self.is_of_flood(bytes) {
             return true;
         }
-        let size = JsonSize::of(bytes);
-        let value = match read_if_fits(bytes, size, if is_theirs { *memory } else { MOST_MEMORY_OF_ONE }) {
-            Ok(Ok(value)) if exchange.is_none() || is_message(&value) => value,
+        let read = match is_theirs {
+            true => reading.read(bytes),
+            false => read_if_fits(bytes, JsonSize::of(bytes), MOST_MEMORY_OF_ONE).map(|fits| fits.map(|value| (Arc::new(value), None))),
+        };
+        let (value, own_id) = match read {
+            Ok(Ok(read)) if exchange.is_none() || is_message(&read.0) => read,
             Ok(Err(too_much)) if is_theirs => {
                 self.unread.get_or_insert(too_much);
                 self.gaps.push((frame.id, frame.id));
@@ -291,26 +366,23 @@ impl<'a> ConversationView<'a> {
             }
             Ok(_) | Err(_) => return false,
         };
-        if is_theirs {
-            *memory -= size.memory();
-        }
         if let Some(method) = value.get("method").and_then(Value::as_str).filter(|_| is_theirs && value.get("id").is_none()) {
             match self.notified.get_mut(method) {
                 Some(read) => *read += 1,
                 None => _ = self.notified.insert(method.to_owned(), 1),
             }
         }
-        self.wire_message.push(WireMessage { frame, value, exchange });
+        self.wire_message.push(WireMessage { frame, value, own_id, exchange });
         true
     }
 
-    fn take_in(&mut self, frame: &'a Frame, memory: &mut usize) {
+    fn take_in(&mut self, frame: &'a Frame, reading: &mut Reading) {
         match &frame.body {
             FrameBody::Line { bytes, .. } => {
-                self.say(frame, bytes.as_bytes(), None, memory);
+                self.say(frame, bytes.as_bytes(), None, reading);
             }
             FrameBody::HttpRequest { exchange, method, url, headers, body } => {
-                self.say(frame, body.as_bytes(), Some(*exchange), memory);
+                self.say(frame, body.as_bytes(), Some(*exchange), reading);
                 self.exchanges.insert(
                     *exchange,
                     HttpExchange {
@@ -337,20 +409,20 @@ impl<'a> ConversationView<'a> {
                 let known = self.exchanges.get(exchange);
                 let is_ours = known.is_none_or(|known| known.method == "POST" && known.status().is_none_or(|status| status < 400));
                 if is_ours || read_json(bytes.as_bytes()).is_ok_and(|value| value.as_ref().is_some_and(is_error_response)) {
-                    self.say(frame, bytes.as_bytes(), Some(*exchange), memory);
+                    self.say(frame, bytes.as_bytes(), Some(*exchange), reading);
                 }
                 if let Some(known) = self.exchanges.get_mut(exchange) {
                     known.body = Some((frame, bytes.as_bytes()));
                 }
             }
             FrameBody::SseEvent { exchange, bytes, data, .. } => {
-                let is_said = data.as_ref().is_some_and(|data| self.say(frame, data.as_bytes(), Some(*exchange), memory));
+                let is_said = data.as_ref().is_some_and(|data| self.say(frame, data.as_bytes(), Some(*exchange), reading));
                 // What is there in spite of a faulty event is known: its fault is one, that nothing was said is none. An event
                 // that says something may have swallowed lines before it that are no fields.
                 let text = bytes.to_text();
                 let lines = text.lines().map(|line| line.strip_prefix("data:").filter(|_| !is_said).unwrap_or(line).trim());
                 for line in lines.filter(|line| line.starts_with('{')) {
-                    self.say(frame, line.as_bytes(), Some(*exchange), memory);
+                    self.say(frame, line.as_bytes(), Some(*exchange), reading);
                 }
                 if let Some(known) = self.exchanges.get_mut(exchange) {
                     known.events.push(frame);
@@ -406,7 +478,7 @@ impl<'a> ConversationView<'a> {
     /// The first message of the server that answers a request, whatever its shape: by id, or as the only one without an id
     /// in the request's own HTTP exchange.
     pub fn answer_to(&self, request: &WireMessage<'_>) -> Option<&WireMessage<'a>> {
-        let id = request.value.get("id")?;
+        let id = request.id()?;
         let later = |positions: &Vec<usize>| {
             positions.iter().map(|position| &self.wire_message[*position]).find(|wire_message| wire_message.frame.id > request.frame.id)
         };
@@ -416,7 +488,7 @@ impl<'a> ConversationView<'a> {
 
     /// The message that has an answer's id, before it.
     pub fn question_of(&self, answer: &WireMessage<'_>) -> Option<&WireMessage<'a>> {
-        let same = self.questions.get(&key_of(answer.value.get("id")?))?;
+        let same = self.questions.get(&key_of(answer.id()?))?;
         same.iter().map(|position| &self.wire_message[*position]).rfind(|wire_message| wire_message.frame.id < answer.frame.id)
     }
 
@@ -529,9 +601,20 @@ impl<'a> ConversationView<'a> {
         })
     }
 
-    /// Whether one of these frames belongs to an exchange that the server refused with status 429, too many requests.
+    /// Whether one of these frames belongs to a request that the server refused because there were too many: with status 429, with 503
+    /// and a time to come back, or with an error that says so.
     pub fn is_throttled(&self, frames: &[FrameId]) -> bool {
-        self.rests_on(frames, |exchange| exchange.status() == Some(429))
+        let refuses = |exchange: &HttpExchange<'_>| match exchange.status() {
+            Some(429) => true,
+            Some(503) => exchange.header("retry-after").is_some(),
+            _ => false,
+        };
+        let is_refused = |request: &WireMessage<'_>, response: Option<&WireMessage<'_>>| {
+            // What is said of the response alone is said of its form.
+            let is_of = |response: &WireMessage<'_>| frames.contains(&response.frame.id) && frames.len() > 1;
+            response.is_some_and(|response| limits_rate(response) && (frames.contains(&request.frame.id) || is_of(response)))
+        };
+        self.rests_on(frames, refuses) || self.requests().any(|(request, response)| is_refused(request, response))
     }
 
     /// Whether what is said of these frames may rest on frames that were not kept or not read: none of them is a message of the server,
@@ -684,6 +767,14 @@ pub fn is_error_response(value: &Value) -> bool {
     value.get("jsonrpc").is_some() || value.get("id").is_some() && value.pointer("/error/code").is_some_and(Value::is_i64)
 }
 
+/// Whether a response says that there were too many requests. There is no code for that.
+fn limits_rate(response: &WireMessage<'_>) -> bool {
+    const WORDS: [&str; 5] = ["rate limit", "ratelimit", "rate_limit", "too many requests", "throttl"];
+    let message = response.value.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
+    let message = message.get(..message.floor_char_boundary(LONGEST_REASON)).unwrap_or_default().to_lowercase();
+    WORDS.iter().any(|words| message.contains(words))
+}
+
 /// Whether HTTP carried a message, and not something of its own: has any of the members that messages have.
 fn is_message(value: &Value) -> bool {
     match value {
@@ -702,7 +793,7 @@ impl<'a> WireMessage<'a> {
     }
 
     pub fn id(&self) -> Option<&Value> {
-        self.value.get("id")
+        self.own_id.as_ref().or_else(|| self.value.get("id"))
     }
 
     pub fn is_request(&self) -> bool {
@@ -820,6 +911,28 @@ mod tests {
     }
 
     #[test]
+    fn equal_large_responses_are_held_once_and_keep_their_ids() {
+        let list = |id: &str, last: &str| {
+            let tools: Vec<String> = (0..4000).map(|number| format!(r#"{{"name":"t{number}","inputSchema":{{}}}}"#)).collect();
+            format!(r#"< {{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{},{{"name":"{last}"}}]}}}}"#, tools.join(","))
+        };
+        let lines = |ids: [&str; 2], last: &str| {
+            let asked = ids.map(|id| format!("> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\"}}"));
+            format!("{}\n{}\n{}\n{}", asked[0], list(ids[0], "same"), asked[1], list(ids[1], last))
+        };
+        let takes = [lines(["1", "22"], "same"), lines(["333", "4444"], "other"), lines([r#""a""#, "5"], "same")];
+        let takes = takes.map(|text| example::read(&text, "stdio", "2025-11-25"));
+        let views = ConversationView::all(&takes);
+        let responses = || views.iter().flat_map(|view| view.requests().map(|(request, response)| (request, response.unwrap())));
+        for (request, response) in responses() {
+            assert_eq!(request.id(), response.id());
+        }
+        let first = responses().next().unwrap().1;
+        let shared: Vec<bool> = responses().map(|(_, response)| Arc::ptr_eq(&response.value, &first.value)).collect();
+        assert_eq!(shared, [true, true, true, false, false, true]);
+    }
+
+    #[test]
     fn nothing_is_said_of_a_response_that_was_not_read() {
         let text = r#"> POST /mcp
                       > {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -828,7 +941,7 @@ mod tests {
                       ! ended"#;
         let take = example::read(text, "http", "2025-11-25");
         for (memory, is_unread) in [(MOST_MEMORY, false), (0, true)] {
-            let conversation = ConversationView::within(&take, &mut { memory });
+            let conversation = ConversationView::within(&take, &mut Reading::of(memory));
             let heads: Vec<FrameId> = conversation.exchanges.values().flat_map(HttpExchange::heads).collect();
             assert_eq!((conversation.unread.is_some(), conversation.rests_on_gap(&heads)), (is_unread, is_unread), "{heads:?}");
         }

@@ -2,9 +2,9 @@
 
 use super::explorer::{Explorer, ParallelOutcome, ParallelRequest};
 use super::{CheckOptions, Permission, growth, tasks};
-use mcproof_analysis::ConversationView;
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::{EXPLORED_IN_PART, UNANSWERED_CALL};
+use mcproof_analysis::{ConversationView, named};
 use mcproof_client::Session;
 use mcproof_protocol::{EraChoice, Transport, methods};
 use mcproof_record::Conversation;
@@ -129,10 +129,6 @@ pub(super) async fn explore(check_options: &CheckOptions, mut explorer: Explorer
     if tools.len() < allowed {
         explorer.record_observation(EXPLORED_IN_PART, &format!("{} of {allowed} tools that may be called were called", tools.len()));
     }
-    // Of a list that changes by itself, a change after calls says nothing of them.
-    if explorer.is_modern() && !explorer.is_over() {
-        list_as(&mut explorer, "list-before-calls").await;
-    }
     let (seem_slow, quickest) = call(&mut explorer, &tools).await;
     if let Some(tool) = quickest {
         growth::take(&mut explorer, tool).await;
@@ -146,7 +142,11 @@ pub(super) async fn explore(check_options: &CheckOptions, mut explorer: Explorer
         }
     }
     if explorer.is_modern() && !explorer.is_over() {
-        list_as(&mut explorer, "list-after-calls").await;
+        let after = list_as(&mut explorer, "list-after-calls").await;
+        // A list that changes by itself changes again, and then the first change says nothing of the calls.
+        if after != listed {
+            list_as(&mut explorer, "list-after-calls-again").await;
+        }
     }
     Some(explorer.end().await)
 }
@@ -263,10 +263,10 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'
     let correct = |tool: &&Callable| tool.call("call", tool.arguments.clone());
     let long = LONG_PATIENCE.min(explorer.check_options.timeout);
     let once: Vec<ParallelRequest> = writers.iter().map(correct).collect();
-    let written = explorer.request_in_parallel(&once, long, Instant::now() + long).await;
-    if !explorer.is_over() {
-        silent(&writers, &written).iter().for_each(|tool| explorer.record_observation(UNANSWERED_CALL, &tool.name));
-    }
+    let written = explorer.request_in_parallel(&once, long, Instant::now() + 2 * long).await;
+    let (waited_for, in_short) = unanswered(&writers, &written).into_iter().partition(|(_, took)| *took >= long);
+    record_unanswered(explorer, &names(waited_for));
+    record_untold(explorer, &names(in_short));
     let mut calls: Vec<ParallelRequest> = readers.iter().map(correct).collect();
     for tool in tools {
         let missing = arguments::missing(tool.schema(), &tool.arguments);
@@ -278,7 +278,11 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'
     }
     let patience = explorer.pace().clamp(LEAST_PATIENCE, PATIENCE);
     let read = explorer.request_in_parallel(&calls, patience, Instant::now() + BUDGET).await;
-    wait_for(explorer, silent(&readers, &read).into_iter().take(MOST_WAITED_FOR).collect()).await;
+    let (sent, mut untold): (Vec<_>, Vec<_>) = unanswered(&readers, &read).into_iter().partition(|(_, took)| !took.is_zero());
+    let mut silent: Vec<&Callable> = sent.into_iter().map(|(tool, _)| tool).collect();
+    untold.extend(silent.split_off(MOST_WAITED_FOR.min(silent.len())).into_iter().map(|tool| (tool, patience)));
+    wait_for(explorer, silent).await;
+    record_untold(explorer, &names(untold));
     let outcomes = || readers.iter().zip(&read).chain(writers.iter().zip(&written)).map(|(tool, outcome)| (*tool, outcome));
     let slow = outcomes().filter(|(_, outcome)| matches!(outcome.response, Some(Ok(_))) && outcome.took > SLOW);
     let mut slow: Vec<_> = slow.map(|(tool, outcome)| (outcome.took, tool)).collect();
@@ -290,10 +294,28 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'
     (slow.into_iter().map(|(_, tool)| tool).collect(), quickest)
 }
 
-/// Those whose call was sent and got no response.
-fn silent<'t>(tools: &[&'t Callable], outcomes: &[ParallelOutcome]) -> Vec<&'t Callable> {
-    let is_silent = |outcome: &ParallelOutcome| outcome.response.is_none() && !outcome.took.is_zero();
-    tools.iter().zip(outcomes).filter(|(_, outcome)| is_silent(outcome)).map(|(tool, _)| *tool).collect()
+/// Those whose call got no response, and how long it was waited for: not at all, if it was not sent.
+fn unanswered<'t>(tools: &[&'t Callable], outcomes: &[ParallelOutcome]) -> Vec<(&'t Callable, Duration)> {
+    let without = tools.iter().zip(outcomes).filter(|(_, outcome)| outcome.response.is_none());
+    without.map(|(tool, outcome)| (*tool, outcome.took)).collect()
+}
+
+fn names(tools: Vec<(&Callable, Duration)>) -> Vec<String> {
+    tools.into_iter().map(|(tool, _)| tool.name.clone()).collect()
+}
+
+/// Tools that had all the time that a call gets.
+fn record_unanswered(explorer: &mut Explorer<'_>, names: &[String]) {
+    if !explorer.is_over() {
+        names.iter().for_each(|name| explorer.record_observation(UNANSWERED_CALL, name));
+    }
+}
+
+/// Tools that had less, or were not called at all: nothing is known of them.
+fn record_untold(explorer: &mut Explorer<'_>, names: &[String]) {
+    if !explorer.is_over() && !names.is_empty() {
+        explorer.record_observation(EXPLORED_IN_PART, &format!("the time for calls was up before {} responded", named(names)));
+    }
 }
 
 /// Calls tools again that took their time, and waits longer; longest where somebody reports progress.
@@ -311,9 +333,7 @@ async fn wait_for(explorer: &mut Explorer<'_>, mut silent: Vec<&Callable>) {
             break;
         }
     }
-    if !explorer.is_over() {
-        silent.iter().for_each(|tool| explorer.record_observation(UNANSWERED_CALL, &tool.name));
-    }
+    record_unanswered(explorer, &silent.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>());
 }
 
 /// Calls a tool by itself, twice, so that it is known how long that takes at least, and cancels further calls of it in their midst, if

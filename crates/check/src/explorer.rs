@@ -77,6 +77,12 @@ const POSTED: Duration = Duration::from_millis(2500);
 const SHUTDOWN_WITHOUT_TIME: ShutdownTimeouts =
     ShutdownTimeouts { end_of_input: Duration::from_millis(200), terminate: Duration::from_millis(300) };
 
+/// What every POST to a server has, in the words of its transport.
+pub(super) fn headers_of_post() -> Headers {
+    let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+    headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
 pub(super) struct Explorer<'a> {
     pub(super) check_options: &'a CheckOptions,
     session: Session,

@@ -1,7 +1,7 @@
 //! A client of the modern era: stateless requests with their metadata, and what is wrong with requests that lack it.
 
 use super::calls::Tools;
-use super::explorer::{Explorer, FailedDiscovery, ResponseOutcome};
+use super::explorer::{Explorer, FailedDiscovery, ResponseOutcome, headers_of_post};
 use super::features::NO_RESOURCE;
 use super::{CheckOptions, EraOutcome, EraSupport, listing, modern_headers};
 use mcproof_client::{ConnectFailure, ConnectOptions, HeaderCase, Target};
@@ -274,9 +274,7 @@ fn handshake() -> Value {
 async fn legacy_handshake(explorer: &mut Explorer<'_>) {
     let message = json!({ "jsonrpc": "2.0", "id": "mcproof-legacy", "method": "initialize", "params": handshake() });
     if explorer.kind() == Transport::Http {
-        let headers = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
-        let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        explorer.post("legacy-handshake", methods::INITIALIZE, &message, headers.into(), HeaderCase::Lower).await;
+        explorer.post("legacy-handshake", methods::INITIALIZE, &message, headers_of_post(), HeaderCase::Lower).await;
     } else {
         explorer.send("legacy-handshake", Some(methods::INITIALIZE), message).await;
     }

@@ -1,7 +1,7 @@
 //! A client of the modern era over HTTP whose headers do not say what its bodies say, or say it in another way. Nothing here
 //! runs a tool that may not be called: where a name is needed, it is that of something to read, or of nothing.
 
-use super::explorer::Explorer;
+use super::explorer::{Explorer, headers_of_post};
 use super::listing::UNKNOWN_NAME;
 use super::modern::UNKNOWN_VERSION;
 use base64::Engine as _;
@@ -52,12 +52,8 @@ pub(super) struct Question {
 
 impl Question {
     pub(super) fn new(method: &'static str, params: Value) -> Self {
-        let mut headers: Headers = vec![
-            ("content-type".into(), "application/json".into()),
-            ("accept".into(), "application/json, text/event-stream".into()),
-            (VERSION.into(), Revision::MODERN.as_str().into()),
-            (METHOD.into(), method.into()),
-        ];
+        let mut headers = headers_of_post();
+        headers.extend([(VERSION.into(), Revision::MODERN.as_str().into()), (METHOD.into(), method.into())]);
         let name = params.get(if method.starts_with("resources/") { "uri" } else { "name" });
         headers.extend(name.and_then(Value::as_str).map(|name| (NAME.to_owned(), name.to_owned())));
         Self { method, params, headers }

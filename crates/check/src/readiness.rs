@@ -2,6 +2,7 @@
 //! retries, and no rule.
 
 use super::CheckOptions;
+use super::explorer::headers_of_post;
 use super::served::Served;
 use mcproof_client::{
     CallFailure, ConnectFailure, ConnectOptions, RawHttpRequest, Reads, Session, SseFailure, Startup, Target, Unanswered, is_gateway,
@@ -65,10 +66,9 @@ pub(super) async fn await_process(check_options: &CheckOptions, session: &Sessio
 /// serve the one before the other.
 async fn responds(check_options: &CheckOptions, session: &Session, began: Instant, is_running: impl Fn() -> bool) -> bool {
     let get = RawHttpRequest { method: "GET".into(), reads: Reads::Head, ..RawHttpRequest::default() };
-    let headers = [("Content-Type", "application/json"), ("Accept", "application/json, text/event-stream")];
     let ping = RawHttpRequest {
         method: "POST".into(),
-        headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        headers: headers_of_post(),
         body: br#"{"jsonrpc":"2.0","id":"ready","method":"ping"}"#.to_vec(),
         reads: Reads::Head,
         ..RawHttpRequest::default()

@@ -295,11 +295,17 @@ fn a_server_that_is_reached_at_a_wrong_path_is_told_so_and_little_else() {
 fn a_mistake_of_a_natural_server_is_told_once_and_is_never_green() {
     let folder = tempfile::tempdir().unwrap();
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");
-    let rows: [(&str, &[&str], usize); 6] = [
+    let rows: [(&str, &[&str], usize); 8] = [
         ("nothing", &["0 failures"], 0),
         ("choices-are-not-checked", &["mcproof-no-such-value", "call-out-of-range-argument-is-refused"], 0),
         ("find-never-responds", &["inconclusive: no call of `find` got a response"], 1),
         ("add-never-responds", &["inconclusive: no call of `add` got a response"], 1),
+        (
+            "eight-never-respond",
+            &["inconclusive: no call of", "`read_0`, ", "the time for calls was up before `read_6` and `read_7` responded"],
+            1,
+        ),
+        ("limits-its-rate", &["the server limits how many requests it takes in a time", "0 failures"], 0),
         ("nulls", &["`title` of tool `find` is null", "`outputSchema` of tool `find` is null", "in 2 items"], 2),
         ("prints-and-fails", &["ended with code 1 before it responded to the handshake; its last output: KeyError: 'NOTES_FILE'"], 2),
     ];
@@ -319,8 +325,8 @@ fn a_server_that_is_gone_later_or_now_and_then_is_one_finding() {
     let folder = tempfile::tempdir().unwrap();
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");
     let rows = [
-        ("is-gone-later", "got a page in HTML that is no MCP response"),
-        ("fails-now-and-then", "ordinary requests got status 500, and others like them were served"),
+        ("is-gone-later", "got an HTML page instead of an MCP response"),
+        ("fails-now-and-then", "ordinary requests got status 500, while others like them were served"),
     ];
     for (mistake, told) in rows {
         let arguments = ["check", "http://127.0.0.1:${port}/mcp", "--", "python3", server.to_str().unwrap(), mistake, "${port}"];

@@ -66,6 +66,7 @@ fn main() -> ExitCode {
             }
         }
     }
+    trials.push(Trial::test("the_correct_server_with_thousands_of_tools", || praised("many-tools", "stdio", &[])));
     trials.push(Trial::test("a_modern_call_learns_first_which_arguments_go_into_headers", || {
         called_well(&["find_animals", "region=Africa"])?;
         called_well(&["find_animals", "--args", r#"{"region":"Africa"}"#])

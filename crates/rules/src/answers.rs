@@ -29,6 +29,8 @@ pub(super) struct Request<'c> {
 /// An answer of the server, be it in an array of several.
 pub(super) struct ServerResponse<'c> {
     pub(super) value: &'c Value,
+    /// Its own id; that of the value may be another one's, see [`WireMessage::value`].
+    pub(super) id: Option<&'c Value>,
     pub(super) frame: FrameId,
     pub(super) exchange: Option<ExchangeId>,
     pub(super) meaning: Meaning,
@@ -62,6 +64,8 @@ pub(super) enum Meaning {
 #[derive(Clone, Copy)]
 pub(super) struct ServerMessage<'c> {
     pub(super) value: &'c Value,
+    /// Its own id; that of the value may be another one's, see [`WireMessage::value`].
+    pub(super) id: Option<&'c Value>,
     pub(super) frame: FrameId,
     pub(super) exchange: Option<ExchangeId>,
 }
@@ -72,7 +76,7 @@ impl ServerMessage<'_> {
     }
 
     pub(super) fn is_request(&self) -> bool {
-        self.method().is_some() && self.value.get("id").is_some()
+        self.method().is_some() && self.id.is_some()
     }
 
     pub(super) fn is_answer(&self) -> bool {
@@ -89,7 +93,11 @@ pub(super) fn messages<'c>(conversation: &'c ConversationView<'_>) -> impl Itera
     let wire_message = conversation.from_server().filter(move |wire_message| carries_messages(conversation, &asking, wire_message));
     wire_message
         .flat_map(|wire_message| {
-            each(&wire_message.value).map(|value| ServerMessage { value, frame: wire_message.frame.id, exchange: wire_message.exchange })
+            let (frame, exchange) = (wire_message.frame.id, wire_message.exchange);
+            each(&wire_message.value).map(move |value| {
+                let id = if wire_message.value.is_array() { value.get("id") } else { wire_message.id() };
+                ServerMessage { value, id, frame, exchange }
+            })
         })
         .filter(|server_message| is_message(server_message.value))
 }
@@ -131,7 +139,7 @@ impl<'c> Pairing<'c> {
         }
         let replies = messages(conversation).filter(ServerMessage::is_answer);
         let mut replies: Vec<ServerResponse<'c>> = replies
-            .map(|ServerMessage { value, frame, exchange }| ServerResponse { value, frame, exchange, meaning: Meaning::Stray })
+            .map(|ServerMessage { value, id, frame, exchange }| ServerResponse { value, id, frame, exchange, meaning: Meaning::Stray })
             .collect();
         let mut answered: Vec<Option<usize>> = vec![None; requests.len()];
         let exchanges: Vec<Option<ExchangeId>> = replies.iter().map(|reply| reply.exchange).collect();
@@ -141,7 +149,7 @@ impl<'c> Pairing<'c> {
         }
         for (index, reply) in replies.iter_mut().enumerate() {
             let earlier = |request: usize| answered[request].map(|earlier: usize| exchanges[earlier]);
-            let same = reply.value.get("id").and_then(|id| by_id.get(&id.to_string()));
+            let same = reply.id.and_then(|id| by_id.get(&id.to_string()));
             let Some(meaning) = same.and_then(|same| meaning_by_id(&requests, same, reply, earlier)) else { continue };
             if let Meaning::Response { request } = meaning {
                 answered[request] = Some(index);
@@ -203,7 +211,7 @@ impl Request<'_> {
 
 impl ServerResponse<'_> {
     pub(super) fn id(&self) -> &Value {
-        self.value.get("id").unwrap_or(&Value::Null)
+        self.id.unwrap_or(&Value::Null)
     }
 }
 

@@ -7,7 +7,7 @@ use super::connections::is_unended;
 use super::follows;
 use super::http_messages::NO_ANSWERS_TO_GET;
 use super::jsonrpc::RESPONSES;
-use super::lost_sessions::{flickering, now_and_then, refusal};
+use super::lost_sessions::{flickering, refusal};
 use super::messages;
 use super::rule_definition::{Area, Judge, Judgment, Rule, Violation};
 use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
@@ -73,7 +73,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Status(status) => write!(formatter, "got status {status}"),
-            Self::Page => write!(formatter, "got a page in HTML that is no MCP response"),
+            Self::Page => write!(formatter, "got an HTML page instead of an MCP response"),
             Self::Closed => write!(formatter, "got no response, because the connection was closed"),
             Self::InternalError => write!(formatter, "got the error {INTERNAL_ERROR}"),
             Self::Silence => write!(formatter, "got no response"),
@@ -234,17 +234,47 @@ fn lasting(conversations: &[&ConversationView<'_>], all: &[(Vec<Outcome<'_>>, Ve
         }
     };
     let first = best.iter().position(|outcome| fails(&outcome)).unwrap_or_default();
-    let shown = best[first.saturating_sub(1)..].iter().take(LEAST_FAILING);
-    let frames: BTreeSet<FrameId> = shown.flat_map(|outcome| outcome.frames.iter().copied()).collect();
+    let frames = shown(best[first.saturating_sub(1)..].iter());
     let was_up = !served.is_empty() || !earlier.is_empty();
-    Some(ServerFailure {
-        failure,
-        was_up,
-        message,
-        conversation: *conversation,
-        frames: frames.into_iter().collect(),
-        scope: Scope::Everything,
-    })
+    Some(ServerFailure { failure, was_up, message, conversation: *conversation, frames, scope: Scope::Everything })
+}
+
+/// Ordinary requests that now and then get a status of the server's own trouble, and are served at other times: an overloaded
+/// process, or one bad instance of several. What only one method or one kind of request gets has another reason.
+fn now_and_then(all: &[(Vec<Outcome<'_>>, Vec<Outcome<'_>>)]) -> Option<ServerFailure> {
+    let outcomes = || all.iter().enumerate().flat_map(|(position, (outcomes, _))| outcomes.iter().map(move |outcome| (position, outcome)));
+    let served: BTreeSet<&str> = outcomes().filter(|(_, outcome)| outcome.failure.is_none()).map(|(_, outcome)| outcome.method).collect();
+    let (failure, status) = outcomes().find_map(|(_, outcome)| match outcome.failure {
+        Some(Failure::Status(status @ 500..)) => Some((outcome.failure.clone(), status)),
+        _ => None,
+    })?;
+    let failing: Vec<_> = outcomes().filter(|(_, outcome)| outcome.failure == failure && served.contains(outcome.method)).collect();
+    let methods: BTreeSet<&str> = failing.iter().map(|(_, outcome)| outcome.method).collect();
+    let positions: BTreeSet<usize> = failing.iter().map(|(position, _)| *position).collect();
+    if failing.len() < LEAST_FAILING || methods.len() < 2 || positions.len() < 2 {
+        return None;
+    }
+    let message = format!(
+        "{} of {} ordinary requests got status {status}, while others like them were served: {}",
+        failing.len(),
+        outcomes().count(),
+        first_of(&methods)
+    );
+    let conversation = failing[0].0;
+    let frames = shown(failing.iter().filter(|(position, _)| *position == conversation).map(|(_, outcome)| *outcome));
+    Some(ServerFailure { failure: Failure::Status(status), was_up: true, message, conversation, frames, scope: Scope::Everything })
+}
+
+/// The frames of the first few outcomes.
+pub(super) fn shown<'o, 'c: 'o>(outcomes: impl Iterator<Item = &'o Outcome<'c>>) -> Vec<FrameId> {
+    let frames: BTreeSet<FrameId> = outcomes.take(LEAST_FAILING).flat_map(|outcome| outcome.frames.iter().copied()).collect();
+    frames.into_iter().collect()
+}
+
+/// The names of the first few methods.
+fn first_of(methods: &BTreeSet<&str>) -> String {
+    let named: Vec<String> = methods.iter().take(3).map(|method| format!("`{method}`")).collect();
+    named.join(", ")
 }
 
 /// Processes that end in the same way, upon different ordinary requests.
@@ -273,8 +303,7 @@ fn ends(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
     if methods.len() < 2 {
         return None;
     }
-    let named: Vec<String> = methods.iter().take(3).map(|method| format!("`{method}`")).collect();
-    let message = format!("{how} in {} conversations, after different messages: {}", all.len(), named.join(", "));
+    let message = format!("{how} in {} conversations, after different messages: {}", all.len(), first_of(&methods));
     Some(ServerFailure {
         failure: Failure::End(how),
         was_up: true,

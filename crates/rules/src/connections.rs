@@ -323,7 +323,7 @@ fn message_is_sent_once(conversation: &ConversationView<'_>) -> Judgment {
     }
     let is_copy = |first: &WireMessage<'_>, second: &WireMessage<'_>| {
         let apart = first.frame.at.abs_diff(second.frame.at);
-        first.value == second.value && (first.value.get("id").is_some() || apart < APART)
+        first.value == second.value && first.id() == second.id() && (first.id().is_some() || apart < APART)
     };
     let twice = streamed("GET").find_map(|(told, stream)| {
         let other = streamed("POST").find(|(wire_message, post)| session_of(post) == session_of(stream) && is_copy(told, wire_message))?;

@@ -515,8 +515,18 @@ fn delete_is_answered(conversation: &ConversationView<'_>) -> Judgment {
         Some(401) => Judgment::Untestable("the DELETE was not authorized".into()),
         Some(405) => Judgment::Pass,
         Some(status) if is_success(status) && !conversation.is_modern() => Judgment::Pass,
+        Some(404) if has_ended_before(conversation, &attempt) => Judgment::Untestable("the session had ended before".into()),
         Some(status) => one(format!("a DELETE got status {status}"), &attempt),
     }
+}
+
+/// Whether the last message in the session of a DELETE was refused as well.
+fn has_ended_before(conversation: &ConversationView<'_>, delete: &Attempt<'_, '_>) -> bool {
+    let Some((exchange, session)) = delete.http.and_then(|http| Some((http, http.request_header("mcp-session-id")?))) else { return false };
+    let in_session = conversation.exchanges.values().filter(|other| other.request_header("mcp-session-id") == Some(session));
+    let last =
+        in_session.filter(|other| other.method == "POST" && other.request.id < exchange.request.id).max_by_key(|other| other.request.id);
+    last.is_some_and(|last| last.status() == Some(404))
 }
 
 fn unknown_version_gets_400(conversation: &ConversationView<'_>) -> Judgment {

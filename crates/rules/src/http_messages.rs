@@ -127,14 +127,13 @@ fn get_streams_have_no_answers(conversation: &ConversationView<'_>) -> Judgment 
     let streams: Vec<_> = conversation.exchanges.values().filter(is_fresh).filter(|stream| !stream.events.is_empty()).collect();
     let responses: Vec<_> = messages(conversation).filter(ServerMessage::is_answer).collect();
     // Who sends one response on several streams does so with all of them, which is the matter of `http-message-is-sent-once`.
-    let is_twin =
-        |one: &ServerMessage<'_>, other: &ServerMessage<'_>| other.exchange != one.exchange && other.value.get("id") == one.value.get("id");
+    let is_twin = |one: &ServerMessage<'_>, other: &ServerMessage<'_>| other.exchange != one.exchange && other.id == one.id;
     if responses.iter().any(|one| responses.iter().any(|other| is_twin(one, other))) {
         return Judgment::Untestable("responses were sent on several streams".into());
     }
     let violation = responses.iter().find_map(|server_message| {
         let stream = streams.iter().find(|stream| Some(stream.id) == server_message.exchange)?;
-        let id = server_message.value.get("id").map(ToString::to_string).unwrap_or_default();
+        let id = server_message.id.map(ToString::to_string).unwrap_or_default();
         Some(Violation::new(
             format!("the response with the id {} was sent on the stream of a GET", excerpt(id)),
             [stream.request.id, server_message.frame],

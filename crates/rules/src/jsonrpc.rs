@@ -202,7 +202,7 @@ fn responses_have_ids_of_requests(all: &[&ConversationView<'_>]) -> Judgment {
         for reply in &pairing.replies {
             let Meaning::WrongId { request } = reply.meaning else { continue };
             let request = &pairing.requests[request];
-            let id = reply.value.get("id").map_or_else(|| "no id".to_owned(), |id| format!("the id {}", shown(id)));
+            let id = reply.id.map_or_else(|| "no id".to_owned(), |id| format!("the id {}", shown(id)));
             if let Some((_, _, more)) = found.iter_mut().find(|(known, ..)| *known == id) {
                 *more += 1;
                 continue;
@@ -246,7 +246,7 @@ fn answers_have_one(conversation: &ConversationView<'_>) -> Judgment {
             (None, None) => "neither a result nor an error",
             _ => return None,
         };
-        let id = server_message.value.get("id").unwrap_or(&Value::Null);
+        let id = server_message.id.unwrap_or(&Value::Null);
         Some(Violation::new(format!("the response with the id {} has {wrong}", shown(id)), [server_message.frame]))
     });
     Judgment::of(gathered(violations.collect()), answers.len(), NO_ANSWER)
@@ -304,7 +304,7 @@ fn answers_match_requests(conversation: &ConversationView<'_>) -> Judgment {
     let pairing = Pairing::of(conversation);
     let stray = pairing.replies.iter().filter(|reply| reply.meaning == Meaning::Stray);
     let violations = stray.map(|reply| {
-        let id = reply.value.get("id").map_or_else(|| "without an id".to_owned(), |id| format!("with the id {}", shown(id)));
+        let id = reply.id.map_or_else(|| "without an id".to_owned(), |id| format!("with the id {}", shown(id)));
         Violation::new(format!("a response {id} has no request"), [reply.frame])
     });
     Judgment::of(gathered(violations.collect()), pairing.replies.len(), NO_ANSWER)
@@ -318,7 +318,7 @@ fn request_ids_are_fresh(conversation: &ConversationView<'_>) -> Judgment {
     let mut known: BTreeMap<String, ServerMessage<'_>> = BTreeMap::new();
     let mut violations = Vec::new();
     for server_message in attempt {
-        let (id, method) = (server_message.value.get("id").unwrap_or(&Value::Null), server_message.method().unwrap_or_default());
+        let (id, method) = (server_message.id.unwrap_or(&Value::Null), server_message.method().unwrap_or_default());
         if !(id.is_string() || id.is_i64() || id.is_u64()) {
             violations
                 .push(Violation::new(format!("the server sent the request `{method}` with the id {}", shown(id)), [server_message.frame]));

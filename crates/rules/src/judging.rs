@@ -1,7 +1,7 @@
 //! Holds rules against conversations: which rule concerns which of them, and how what several say becomes one result.
 
 use super::lifecycle::{COULD_NOT_BE_READ, NOT_ALL_KEPT, WANTS_AUTHORIZATION};
-use super::{ConversationView, Judge, Judgment, Rule, Violation, alike, causes, slow};
+use super::{ConversationView, Judge, Judgment, Rule, Violation, alike, causes, sessions, slow};
 use mcproof_protocol::{Era, Revision};
 use mcproof_record::{Conversation, Direction, Finding, Frame, FrameBody, Judged, Opened, RuleResult, Severity, without_numbers};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
 /// Why a server that limits the rate of requests cannot be judged.
-const THROTTLED: &str = "the server refused requests with status 429 (too many requests): raise its limit for the check";
+pub(super) const THROTTLED: &str =
+    "the server limits how many requests it takes in a time, and refused some: raise that limit for the check";
 
 const EXPIRED: &str = "the server ended the session during the conversation, as it may: raise its session lifetime for the check";
 const TURNED_AWAY: &str = "the server refused a second session beside the first one";
@@ -141,12 +142,12 @@ pub fn judge_one(rule: &Rule, conversations: &[ConversationView<'_>], strictness
     let judged = match (concerned.is_empty(), &rule.judge) {
         (true, _) => Judged::NotApplicable { why: "this server was not talked to over a transport and in a revision that has it".into() },
         (false, Judge::Each(judge)) => {
-            let wire_message = concerned.iter().map(|(take, one)| (*take, in_time(one, unless_refused(judge(one), |_| one))));
+            let wire_message = concerned.iter().map(|(take, one)| (*take, in_time(one, unless_refused(judge(one), rule, |_| one))));
             merge(rule, conversations, wire_message, strictness)
         }
         (false, Judge::Together(judge)) => {
             let all: Vec<&ConversationView<'_>> = concerned.iter().map(|(_, one)| *one).collect();
-            let wire_message = match unless_refused(judge(&all), |violation| all[violation.conversation]) {
+            let wire_message = match unless_refused(judge(&all), rule, |violation| all[violation.conversation]) {
                 Judgment::Broken(violations) => {
                     let of = |violation: Violation| (concerned[violation.conversation].0, Judgment::Broken(vec![violation]));
                     violations.into_iter().map(of).collect()
@@ -162,13 +163,13 @@ pub fn judge_one(rule: &Rule, conversations: &[ConversationView<'_>], strictness
     RuleResult { rule: rule.id.into(), area: rule.area.name().into(), requirement: rule.requirement.into(), judged }
 }
 
-/// What rests on a response with status 429, on a session that had ended, that cannot be named or that never began is no violation: the
+/// What rests on a request that came too often, on a session that had ended, that cannot be named or that never began is no violation: the
 /// server refused to be asked, and says nothing about what it was asked.
-fn unless_refused<'c, 'a: 'c>(judgment: Judgment, of: impl Fn(&Violation) -> &'c ConversationView<'a>) -> Judgment {
+fn unless_refused<'c, 'a: 'c>(judgment: Judgment, rule: &Rule, of: impl Fn(&Violation) -> &'c ConversationView<'a>) -> Judgment {
     let Judgment::Broken(violations) = judgment else { return judgment };
     let reason = |violation: &Violation| match of(violation) {
         one if one.is_throttled(&violation.frames) => Some(THROTTLED),
-        one if one.rests_on_expiry(&violation.frames) => Some(EXPIRED),
+        one if rule.id != sessions::SIDE_BY_SIDE && one.rests_on_expiry(&violation.frames) => Some(EXPIRED),
         one if one.rests_on_unreadable_session(&violation.frames) => Some(UNREADABLE),
         one if one.rests_on_second_session(&violation.frames) => Some(TURNED_AWAY),
         one if one.rests_on_gap(&violation.frames) => Some(NOT_ALL_KEPT),

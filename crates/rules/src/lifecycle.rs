@@ -11,7 +11,7 @@ use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, Requiremen
 use mcproof_analysis::diagnosis::missing_piece;
 use mcproof_analysis::probes::{LEGAL_FORM, PARALLEL_TOKEN};
 use mcproof_analysis::wording::shortened;
-use mcproof_analysis::{AttemptOutcome, USUAL_PROBES, WireMessage};
+use mcproof_analysis::{Attempt, AttemptOutcome, USUAL_PROBES, WireMessage};
 use mcproof_protocol::error_code::HEADER_MISMATCH;
 use mcproof_protocol::{Era, Revision, methods};
 use mcproof_record::{FrameBody, FrameId, Opened, ProbeOutcome};
@@ -408,6 +408,9 @@ const METHODS: [&str; 13] = [
     methods::LOGGING_SET_LEVEL,
 ];
 
+/// Of these, what the modern era no longer has.
+const REMOVED: [&str; 4] = [methods::PING, methods::RESOURCES_SUBSCRIBE, methods::RESOURCES_UNSUBSCRIBE, methods::LOGGING_SET_LEVEL];
+
 /// Requests that deserve an error, which is a response too.
 const REFUSED_PROBES: [&str; 3] = ["unknown-tool", "unknown-resource", "unknown-prompt"];
 const ERROR_PAGE: &str = "a client still learns that the request failed";
@@ -418,6 +421,9 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
     let pairing = Pairing::of(conversation);
     let end = first_abuse(conversation);
     let tools = conversation.tools();
+    // That an unknown method gets no response has a rule of its own, and these are unknown in the modern era.
+    let is_silence = |attempt: Attempt<'_, '_>| matches!(attempt.answer, AttemptOutcome::Silence);
+    let ignores_unknown = conversation.is_modern() && conversation.probe("unknown-method").is_some_and(is_silence);
     let is_valid = |index: usize| {
         let request = &pairing.requests[index];
         let method = request.method();
@@ -428,6 +434,7 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
             || request.value.pointer("/params/_meta/io.modelcontextprotocol~1protocolVersion").is_some();
         // That `initialize` gets a result has a rule of its own, in the revisions that have it.
         let is_known = METHODS.contains(&method) || conversation.is_modern() && method == methods::INITIALIZE;
+        let is_known = is_known && !(ignores_unknown && REMOVED.contains(&method));
         in_time && whole && is_known
     };
     // A tool may take as long as it likes.

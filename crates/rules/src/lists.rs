@@ -341,8 +341,9 @@ fn does_not_depend_on_calls(conversation: &ConversationView<'_>) -> Judgment {
     });
     let calls: Vec<FrameId> = calls.map(|(request, _)| request.frame.id).collect();
     let Some(call) = calls.first() else { return Judgment::Untestable("no call got a result".into()) };
-    // What changes without a call is the matter of another law.
-    let changes_anyway = walk("list-again").or_else(|| walk("list-before-calls")).is_some_and(|again| change(&first, &again).is_some());
+    // What changes without a call is the matter of another rule.
+    let is_other = |probe: &str, than: &ListedPages<'_>| walk(probe).is_some_and(|again| change(than, &again).is_some());
+    let changes_anyway = is_other("list-again", &first) || is_other("list-after-calls-again", &last);
     let violation = change(&first, &last)
         .filter(|_| before != after && !changes_anyway)
         .map(|change| Violation::new(format!("`tools/list` changed after {} calls: {change}", calls.len()), [from, *call, to]));

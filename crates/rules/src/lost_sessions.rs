@@ -1,9 +1,8 @@
 //! Sessions over HTTP that a server begins and then does not know: always, or now and then. Pure, like all judges.
 
 use super::ConversationView;
-use super::causes::{Failure, HANDSHAKES, LEAST_FAILING, Outcome, Scope, ServerFailure};
+use super::causes::{Failure, HANDSHAKES, LEAST_FAILING, Outcome, Scope, ServerFailure, shown};
 use mcproof_analysis::HttpExchange;
-use mcproof_record::FrameId;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// After a handshake, whatever else is asked for is refused with the same status: what identifies the session does not reach the
@@ -31,9 +30,8 @@ pub(super) fn refusal(conversations: &[&ConversationView<'_>], all: &[(Vec<Outco
     let failure = Failure::Status(status);
     let why = why_refused(conversations[conversation], status);
     let message = format!("`{}` was served, and each of the {} ordinary requests after it {failure}{why}", handshake.method, same.len());
-    let shown = same.iter().filter(|(position, _)| *position == conversation).take(LEAST_FAILING);
-    let frames: BTreeSet<FrameId> = shown.flat_map(|(_, outcome)| outcome.frames.iter().copied()).collect();
-    Some(ServerFailure { failure, was_up: true, message, conversation, frames: frames.into_iter().collect(), scope: Scope::Sessions })
+    let frames = shown(same.iter().filter(|(position, _)| *position == conversation).map(|(_, outcome)| *outcome));
+    Some(ServerFailure { failure, was_up: true, message, conversation, frames, scope: Scope::Sessions })
 }
 
 /// What about the session explains that it is not recognized.
@@ -51,35 +49,6 @@ fn why_refused(conversation: &ConversationView<'_>, status: u16) -> &'static str
         (Some(_), _) if status == 404 => ": the server does not know the `Mcp-Session-Id` that it issued",
         _ => "",
     }
-}
-
-/// Ordinary requests that now and then get a status of the server's own trouble, and are served at other times: an overloaded
-/// process, or one bad instance of several. What only one method or one kind of request gets has another reason.
-pub(super) fn now_and_then(all: &[(Vec<Outcome<'_>>, Vec<Outcome<'_>>)]) -> Option<ServerFailure> {
-    let outcomes = || all.iter().enumerate().flat_map(|(position, (outcomes, _))| outcomes.iter().map(move |outcome| (position, outcome)));
-    let served: BTreeSet<&str> = outcomes().filter(|(_, outcome)| outcome.failure.is_none()).map(|(_, outcome)| outcome.method).collect();
-    let (failure, status) = outcomes().find_map(|(_, outcome)| match outcome.failure {
-        Some(Failure::Status(status @ 500..)) => Some((outcome.failure.clone(), status)),
-        _ => None,
-    })?;
-    let failing: Vec<_> = outcomes().filter(|(_, outcome)| outcome.failure == failure && served.contains(outcome.method)).collect();
-    let methods: BTreeSet<&str> = failing.iter().map(|(_, outcome)| outcome.method).collect();
-    let positions: BTreeSet<usize> = failing.iter().map(|(position, _)| *position).collect();
-    if failing.len() < LEAST_FAILING || methods.len() < 2 || positions.len() < 2 {
-        return None;
-    }
-    let named: Vec<String> = methods.iter().take(3).map(|method| format!("`{method}`")).collect();
-    let message = format!(
-        "{} of {} ordinary requests got status {status}, and others like them were served: {}",
-        failing.len(),
-        outcomes().count(),
-        named.join(", ")
-    );
-    let conversation = failing[0].0;
-    let shown = failing.iter().filter(|(position, _)| *position == conversation).take(LEAST_FAILING);
-    let frames: BTreeSet<FrameId> = shown.flat_map(|(_, outcome)| outcome.frames.iter().copied()).collect();
-    let failure = Failure::Status(status);
-    Some(ServerFailure { failure, was_up: true, message, conversation, frames: frames.into_iter().collect(), scope: Scope::Everything })
 }
 
 /// A session that is served, then not known, and then served again: a load balancer without affinity, or several processes with a

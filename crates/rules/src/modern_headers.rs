@@ -136,9 +136,9 @@ const RIGHT: [&str; 5] = ["headers-right", "header-case", "header-spaces", "head
 
 /// Whether requests of its method fail with the right headers as well: what a wrong one gets says nothing of headers.
 fn is_never_served(conversation: &ConversationView<'_>, attempt: &Attempt<'_, '_>) -> bool {
-    let method = |attempt: &Attempt<'_, '_>| attempt.request.and_then(|request| request.method().map(str::to_owned));
-    let wanted = method(attempt).filter(|method| method != methods::TOOLS_LIST);
-    let right: Vec<_> = RIGHT.iter().flat_map(|probe| conversation.probes(probe)).filter(|right| method(right) == wanted).collect();
+    let wanted = attempt.request.and_then(|request| request.method()).filter(|method| *method != methods::TOOLS_LIST);
+    let is_same = |right: &Attempt<'_, '_>| right.request.and_then(|request| request.method()) == wanted;
+    let right: Vec<_> = RIGHT.iter().flat_map(|probe| conversation.probes(probe)).filter(is_same).collect();
     let fails = |right: &Attempt<'_, '_>| match right.answer {
         AttemptOutcome::Result { .. } => false,
         AttemptOutcome::Error { .. } => right.answer.code() == Some(error_code::METHOD_NOT_FOUND),

@@ -2,13 +2,16 @@
 //! lists, and a judgment of the essential rules. Knows results and conversations, and no violation.
 
 use super::answers::death;
+use super::judging::{self, THROTTLED};
 use super::lifecycle::{NOT_ALL_KEPT, last_words};
-use super::{ConversationView, Strictness, judging};
+use super::{ConversationView, Strictness};
 use crate::sdk;
 use mcproof_analysis::probes::{EXPLORED_IN_PART, UNANSWERED_CALL};
 use mcproof_analysis::{MOST_NOTIFICATIONS, TooMuch, named};
 use mcproof_protocol::{Era, methods};
-use mcproof_record::{CheckReport, Conversation, FORMAT_VERSION, Gap, GapKind, Judged, Opened, ProbeOutcome, RuleResult, Severity};
+use mcproof_record::{
+    CheckReport, Conversation, FORMAT_VERSION, FrameId, Gap, GapKind, Judged, Opened, ProbeOutcome, RuleResult, Severity,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -257,8 +260,9 @@ fn failed_handshakes(conversations: &[ConversationView<'_>], results: &[RuleResu
     let gap = |(index, conversation): (usize, &ConversationView<'_>)| {
         let Opened::No { reason } = &conversation.conversation.opened else { return None };
         let message = format!("the conversation `{}` did not complete the handshake: {reason}", conversation.conversation.name);
-        let hint = match conversation.exchanges.values().any(|exchange| exchange.status() == Some(429)) {
-            true => "the server limits how many requests it takes in a time: raise that limit for the check",
+        let all: Vec<FrameId> = conversation.frames().iter().map(|frame| frame.id).collect();
+        let hint = match conversation.is_throttled(&all) {
+            true => THROTTLED,
             false => "check again; if it happens each time, look at the frames of this handshake with `mcproof tools -v`",
         };
         (!explained.contains(&index)).then(|| Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(index) })

@@ -217,7 +217,7 @@ fn tokens_are_unique(conversation: &ConversationView<'_>) -> Judgment {
     for (server_message, token) in attempt {
         // A request that got its client response by then, or was canceled, is not open any more.
         let is_open = |earlier: &ServerMessage<'_>| {
-            let id = earlier.value.get("id");
+            let id = earlier.id;
             let is_cancelled = messages(conversation).any(|wire_message| {
                 wire_message.method() == Some(methods::notifications::CANCELLED)
                     && wire_message.value.pointer("/params/requestId") == id

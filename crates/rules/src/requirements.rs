@@ -90,6 +90,7 @@ mod tests {
     const WITHOUT_SENTENCE: &[&str] = &[
         // The basis of everything else: no single sentence states it.
         "requests-continue-to-be-served",
+        "sessions-exist-side-by-side",
         "meta-client-info-is-optional",
         "log-level-is-honored",
         "tool-required-properties-exist",

@@ -157,7 +157,7 @@ fn batch_gets_response(conversation: &ConversationView<'_>) -> Judgment {
         conversation.from_client().find(|wire_message| wire_message.value.is_array() && attempt.probed.first <= wire_message.frame.id);
     let Some(sent) = sent else { return Judgment::Untestable("no array was sent".into()) };
     let id = sent.value.pointer("/0/id");
-    let answer = messages(conversation).find(|server_message| server_message.is_answer() && server_message.value.get("id") == id);
+    let answer = messages(conversation).find(|server_message| server_message.is_answer() && server_message.id == id);
     if answer.is_some_and(|server_message| server_message.value.get("result").is_some()) {
         return Judgment::Pass;
     }

@@ -4,13 +4,20 @@
 use super::http::{evidence, is_success, told, varied};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{AttemptOutcome, ConversationView, HttpExchange};
+use mcproof_analysis::Attempt;
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::FrameId;
 
 const SOURCE: &str = "basic/transports#session-management";
 const MUST: &[RequirementSource] = &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Must, source: SOURCE }];
+/// A server over HTTP is a process of its own that handles several clients: the specification says so without a keyword.
+const SEVERAL_CLIENTS: &[RequirementSource] =
+    &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Should, source: "basic/transports#streamable-http" }];
 const SHOULD: &[RequirementSource] =
     &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Should, source: SOURCE }];
+
+/// The one rule that is about sessions that end by themselves.
+pub(super) const SIDE_BY_SIDE: &str = "sessions-exist-side-by-side";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -69,6 +76,18 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(ended_gets_404),
         why: "404 makes a client start a new session; a session that still works after DELETE was not ended",
         remedy: "remove the session on DELETE, and respond with 404 from then on",
+        ..Rule::DEFAULT
+    },
+    Rule {
+        id: SIDE_BY_SIDE,
+        area: Area::Sessions,
+        requirement: "several clients have sessions at the same time",
+        sources: SEVERAL_CLIENTS,
+        on: AppliesTo::Http,
+        judge: Judge::Each(exist_side_by_side),
+        why: "a second window of the same host is a second client: it is refused, or disconnects the first",
+        remedy: "keep one transport for each session, in a map by session id, instead of one in a variable",
+        sdks: &[("TypeScript", "a `StreamableHTTPServerTransport` and a `Server` of their own for each `initialize`")],
         ..Rule::DEFAULT
     },
     Rule {
@@ -204,6 +223,35 @@ fn ended_gets_404(conversation: &ConversationView<'_>) -> Judgment {
             let message = format!("a request in an ended session got {}", told(&attempt));
             Judgment::Broken(vec![Violation::new(message, evidence(&attempt))])
         }
+    }
+}
+
+/// A server may end any session at any time: what happens each time that another one begins is no chance.
+fn exist_side_by_side(conversation: &ConversationView<'_>) -> Judgment {
+    let opened: Vec<_> = conversation.probes("session").filter(|attempt| attempt.status().is_some()).collect();
+    let Some(first) = opened.first() else { return without_sessions(conversation) };
+    let is_refused = |attempt: &Attempt<'_, '_>| attempt.status().is_some_and(|status| status >= 400 && ![401, 403].contains(&status));
+    let is_served_later = conversation
+        .exchanges
+        .values()
+        .any(|exchange| exchange.method == "POST" && exchange.request.id > first.probed.first && exchange.status().is_some_and(is_success));
+    if opened.iter().all(is_refused) && is_served_later {
+        let message = format!("a second client was refused with {}", told(first));
+        return Judgment::Broken(vec![Violation::new(message, evidence(first))]);
+    }
+    let beside: Vec<_> = conversation.probes("session-beside-others").collect();
+    let ended: Vec<_> = beside.iter().filter(|attempt| attempt.status().is_some_and(|status| (400..500).contains(&status))).collect();
+    match (beside.len(), ended.as_slice()) {
+        (0, _) => without_sessions(conversation),
+        (1, _) => Judgment::Untestable("only one other session was opened".into()),
+        (_, []) => Judgment::Pass,
+        (count, [ended, others @ ..]) if others.len() + 1 == count => {
+            let other = opened.iter().rfind(|other| other.probed.first < ended.probed.first);
+            let frames = other.into_iter().flat_map(evidence).chain(evidence(ended));
+            let message = format!("once another session had begun, a request got {}; so it was with {count} sessions", told(ended));
+            Judgment::Broken(vec![Violation::new(message, frames)])
+        }
+        _ => Judgment::Untestable("one session ended after another one had begun, and another session did not".into()),
     }
 }
 

@@ -123,7 +123,7 @@ fn cancels_only_own_requests(conversation: &ConversationView<'_>) -> Judgment {
                     && wire_message.id() == Some(id)
                     && wire_message.frame.id < one.frame
             }),
-            false => server_message[..position].iter().any(|earlier| earlier.is_request() && earlier.value.get("id") == Some(id)),
+            false => server_message[..position].iter().any(|earlier| earlier.is_request() && earlier.id == Some(id)),
         };
         if !may {
             let whose = if conversation.is_modern() { "is not a subscription of the client" } else { "is not a request of the server" };
@@ -169,7 +169,7 @@ fn offers_latest_version(conversations: &[&ConversationView<'_>]) -> Judgment {
 fn notifications_have_no_id(conversation: &ConversationView<'_>) -> Judgment {
     let notifies = |server_message: &ServerMessage<'_>| server_message.method().is_some_and(|method| method.starts_with("notifications/"));
     let all: Vec<ServerMessage<'_>> = messages(conversation).filter(notifies).collect();
-    let violation = all.iter().find(|server_message| server_message.value.get("id").is_some()).map(|server_message| {
+    let violation = all.iter().find(|server_message| server_message.id.is_some()).map(|server_message| {
         Violation::new(format!("`{}` has an id", excerpt(server_message.method().unwrap_or_default())), [server_message.frame])
     });
     match all.is_empty() {

@@ -1,6 +1,6 @@
 //! HTTP requests as a client of the era makes them, to be varied. Knows no server.
 
-use super::super::explorer::Explorer;
+use super::super::explorer::{Explorer, headers_of_post};
 use mcproof_analysis::probes::POSTED;
 use mcproof_client::{ClientProfile, Headers, RawHttpRequest};
 use mcproof_protocol::{Revision, Transport, methods};
@@ -59,6 +59,10 @@ impl Questions {
         }
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         explorer.http("session-initialized", None, &http_requests.post(initialized.to_string())).await;
+        let first = Self::of_session(explorer);
+        if first.session().is_some() && http_requests.session() != first.session() {
+            explorer.http("session-beside-others", None, &first.plain(explorer)).await;
+        }
         http_requests
     }
 
@@ -93,10 +97,7 @@ impl Questions {
 
     /// A body for the endpoint.
     pub(super) fn post(&self, body: impl Into<Vec<u8>>) -> RawHttpRequest {
-        let mut headers = vec![
-            ("content-type".to_owned(), "application/json".to_owned()),
-            ("accept".to_owned(), "application/json, text/event-stream".to_owned()),
-        ];
+        let mut headers = headers_of_post();
         headers.extend(self.headers.iter().cloned());
         RawHttpRequest { method: "POST".into(), path: self.path.clone(), headers, body: body.into(), ..RawHttpRequest::default() }
     }

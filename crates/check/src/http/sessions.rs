@@ -21,6 +21,8 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
         let opened = explorer.http("session", None, &http_request).await;
         ids.extend(opened.and_then(|answer| answer.head.header("mcp-session-id").map(str::to_owned)));
     }
+    let http_request = http_requests.plain(explorer);
+    explorer.http("session-beside-others", None, &http_request).await;
     let http_request = http_requests.plain(explorer).without("mcp-session-id");
     explorer.http("no-session", None, &http_request).await;
     let http_request = http_requests.plain(explorer).with("mcp-session-id", ANONYMOUS);

@@ -21,6 +21,9 @@ if mistake == "choices-are-not-checked":
     text["properties"]["order"] = {"enum": ["up", "down"], "description": "Which first"}
 if mistake == "nulls":
     tools = [tool | {"title": None, "outputSchema": None} for tool in tools]
+if mistake == "eight-never-respond":
+    tools += [tools[0] | {"name": f"read_{number}"} for number in range(8)]
+served = 0
 
 
 def answer(method, params):
@@ -28,8 +31,14 @@ def answer(method, params):
         offered = params.get("protocolVersion")
         version = offered if offered in ("2025-03-26", "2025-06-18", "2025-11-25") else "2025-11-25"
         return {"result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "notes", "version": "1"}}}
+    global served
+    served += 1
+    if mistake == "limits-its-rate" and served > 15:
+        return {"error": {"code": -32000, "message": "Rate limit exceeded: try again in 60 s"}}
     if method == "ping":
         return {"result": {}}
+    if method == "tools/call" and params.get("name", "").startswith("read_") and mistake == "eight-never-respond":
+        return None
     if method == "tools/list":
         return {"result": {"tools": tools}}
     if method == "tools/call" and params.get("name") in ("find", "add"):

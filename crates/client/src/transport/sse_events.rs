@@ -135,12 +135,32 @@ fn is_blank(raw: &[u8]) -> bool {
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// The name of a field and its value; `None` for a comment.
-fn field_of(line: &[u8]) -> Option<(&[u8], &[u8])> {
-    match memchr::memchr(b':', line) {
-        Some(0) => None,
-        Some(colon) => Some((&line[..colon], line[colon + 1..].strip_prefix(b" ").unwrap_or(&line[colon + 1..]))),
-        None => Some((line, &[])),
+/// What a line that is not blank says.
+enum Field<'a> {
+    Data(&'a [u8]),
+    Name(&'a [u8]),
+    Id(&'a [u8]),
+    /// Digits.
+    Retry(&'a [u8]),
+    /// No field of the standard, or one whose value it ignores.
+    Unknown,
+}
+
+impl<'a> Field<'a> {
+    /// `None` for a comment.
+    fn of(line: &'a [u8]) -> Option<Self> {
+        let (name, value) = match memchr::memchr(b':', line) {
+            Some(0) => return None,
+            Some(colon) => (&line[..colon], line[colon + 1..].strip_prefix(b" ").unwrap_or(&line[colon + 1..])),
+            None => (line, &[][..]),
+        };
+        Some(match name {
+            b"data" => Self::Data(value),
+            b"event" => Self::Name(value),
+            b"id" if !value.contains(&0) => Self::Id(value),
+            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => Self::Retry(value),
+            _ => Self::Unknown,
+        })
     }
 }
 
@@ -178,9 +198,8 @@ impl<'a> EventView<'a> {
     }
 
     fn read_line(&mut self, line: &'a [u8]) {
-        let Some((field, value)) = field_of(line) else { return };
-        match field {
-            b"data" => match &mut self.data {
+        match Field::of(line) {
+            Some(Field::Data(value)) => match &mut self.data {
                 Some(data) => {
                     let data = data.to_mut();
                     data.push(b'\n');
@@ -188,16 +207,12 @@ impl<'a> EventView<'a> {
                 }
                 none => *none = Some(Cow::Borrowed(value)),
             },
-            b"event" => self.name = Some(String::from_utf8_lossy(value)),
-            b"id" if !value.contains(&0) => self.id = Some(String::from_utf8_lossy(value)),
-            b"retry" if is_number(value) => {}
-            _ => self.unknown.push(line),
+            Some(Field::Name(value)) => self.name = Some(String::from_utf8_lossy(value)),
+            Some(Field::Id(value)) => self.id = Some(String::from_utf8_lossy(value)),
+            Some(Field::Unknown) => self.unknown.push(line),
+            Some(Field::Retry(_)) | None => {}
         }
     }
-}
-
-fn is_number(value: &[u8]) -> bool {
-    !value.is_empty() && value.iter().all(u8::is_ascii_digit)
 }
 
 /// Why no client takes a message from an event.
@@ -240,10 +255,9 @@ impl Event {
 
     /// Takes in a line that is not blank and ends at `end` of the raw bytes.
     fn read_line(&mut self, line: &[u8], end: usize) {
-        let Some((field, value)) = field_of(line) else { return };
-        let text = || String::from_utf8_lossy(value).into_owned();
-        match field {
-            b"data" => match &mut self.data {
+        let text = |value| String::from_utf8_lossy(value).into_owned();
+        match Field::of(line) {
+            Some(Field::Data(value)) => match &mut self.data {
                 Some(data) => {
                     data.push(b'\n');
                     data.extend_from_slice(value);
@@ -254,10 +268,11 @@ impl Event {
                     self.data_start = Some(end - value.len());
                 }
             },
-            b"event" => self.name = Some(text()),
-            b"id" if !value.contains(&0) => self.id = Some(text()),
-            b"retry" if is_number(value) => self.retry = text().parse().ok(),
-            _ => self.unknown.push(line.to_vec()),
+            Some(Field::Name(value)) => self.name = Some(text(value)),
+            Some(Field::Id(value)) => self.id = Some(text(value)),
+            Some(Field::Retry(value)) => self.retry = text(value).parse().ok(),
+            Some(Field::Unknown) => self.unknown.push(line.to_vec()),
+            None => {}
         }
     }
 }

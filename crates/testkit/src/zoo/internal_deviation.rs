@@ -31,6 +31,7 @@ pub(crate) enum InternalDeviation {
     /// A request without a session id gets any session.
     MissingSessionsServed,
     NameHeaderUnchecked,
+    NewSessionsEndOthers,
     /// A notification over HTTP ends its connection, and gets no response.
     NotificationsHangUp,
     NullOriginWelcome,

@@ -63,11 +63,8 @@ impl BrokenServer {
     }
 }
 
-/// The correct server, the same behind OAuth, and the same with the fixtures of the official conformance suite.
-pub const CORRECT: [&str; 3] = ["none", "guarded", "fixtures"];
-
-/// The correct server where it offers more than others do.
-pub const LARGE: [&str; 2] = ["large-list", "many-tools"];
+/// The correct server, the same behind OAuth, with the fixtures of the official conformance suite, and with thousands of tools.
+pub const CORRECT: [&str; 4] = ["none", "guarded", "fixtures", "many-tools"];
 
 /// A parsed command line: a server, its transport, and its eras.
 #[derive(Debug)]
@@ -147,11 +144,10 @@ pub fn broken_servers() -> impl Iterator<Item = &'static BrokenServer> {
 /// # Errors
 /// It is none of these.
 pub fn parse(arguments: &[String]) -> Result<Invocation, Usage> {
-    static DEVIATIONS: [Deviation; 5] = [
+    static DEVIATIONS: [Deviation; 4] = [
         Deviation::Nothing,
         Deviation::Guarded(|_, _| ()),
         Deviation::Fixtures(|_, message| vec![message]),
-        Deviation::Catalogue(large::one_large_tool),
         Deviation::Catalogue(large::many_tools),
     ];
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -163,7 +159,7 @@ pub fn parse(arguments: &[String]) -> Result<Invocation, Usage> {
         ["--era", ..] => return Err(Usage),
         _ => BOTH,
     };
-    let correct = CORRECT.iter().chain(&LARGE).zip(&DEVIATIONS).find(|(known, _)| *known == name).map(|(_, deviation)| deviation);
+    let correct = CORRECT.iter().zip(&DEVIATIONS).find(|(known, _)| *known == name).map(|(_, deviation)| deviation);
     let mutator = correct.and_then(|_| Mutator::parse(name, rest));
     if let Some(mutator) = mutator {
         // A process is one server for its whole lifetime.

@@ -6,7 +6,7 @@ use super::internal_deviation::InternalDeviation;
 use super::server::{Part, Response, Server};
 use super::{BrokenServer, HTTP, LEGACY, SSE, broken_server};
 use serde_json::json;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use uuid::Uuid;
 
 pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
@@ -139,6 +139,30 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
             let count = REQUESTS.fetch_add(1, Ordering::Relaxed);
             let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32001, "message": "Session not found" } });
             (count % 3 == 2).then(|| Response::json(404, &error))
+        }),
+    ),
+    broken_server(
+        "new-session-ends-others",
+        "keeps one session in a variable, so that whoever connects ends that of everybody else",
+        "sessions-exist-side-by-side",
+        HTTP,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::NewSessionsEndOthers),
+    ),
+    broken_server(
+        "second-client-refused",
+        "keeps one session in a variable, and takes no other client as long as that is there",
+        "sessions-exist-side-by-side",
+        HTTP,
+        LEGACY,
+        Deviation::Rejects(|request| {
+            static SESSION: AtomicBool = AtomicBool::new(false);
+            if request.method == "DELETE" {
+                SESSION.store(false, Ordering::Relaxed);
+            }
+            let begins = request.method == "POST" && request.body.windows(12).any(|window| window == b"\"initialize\"");
+            let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": "Server already initialized" } });
+            (begins && SESSION.swap(true, Ordering::Relaxed)).then(|| Response::json(400, &error))
         }),
     ),
     broken_server(

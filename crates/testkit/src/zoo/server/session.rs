@@ -117,6 +117,9 @@ pub(crate) fn rank(level: &str) -> Option<usize> {
 impl Server {
     /// A session that is kept under an id of its own.
     pub(crate) fn open_session(&self) -> Arc<Session> {
+        if self.deviates(InternalDeviation::NewSessionsEndOthers) {
+            self.sessions().values().for_each(|session| session.end());
+        }
         let session = Arc::new(Session { id: self.deviation.session_id(self), ..Session::default() });
         self.sessions().insert(session.id.clone(), Arc::clone(&session));
         session
