@@ -8,7 +8,7 @@ mod stored;
 
 use crate::duration;
 use crate::failure::Failure;
-use browser::{Browser, UserPresence};
+use browser::{Browser, Consent, Opening, UserPresence};
 use mcproof_client::auth::{
     Authorization, Credential, DynamicRegistration, Grant, Identity, Registered, Secret, SigningAlgorithm, SigningKey, TokenStore,
 };
@@ -22,6 +22,8 @@ use url::Url;
 
 /// Long enough to find a password.
 const IN_A_BROWSER: Duration = Duration::from_secs(5 * 60);
+/// Long enough to look at each request and response.
+const STEP_BY_STEP: Duration = Duration::from_secs(60 * 60);
 /// How often to look for a token that another mcproof is to store.
 const LOOK: Duration = Duration::from_millis(250);
 
@@ -113,7 +115,7 @@ pub(crate) use listing::list;
 
 impl AuthArgs {
     /// Adds the requested authorization to the target.
-    pub(crate) fn apply(&self, target: &mut Target, guardian: &Guardian) -> Result<Option<Authorization>, Failure> {
+    pub(crate) fn apply(&self, target: &mut Target, guardian: &Guardian, consent: &Consent) -> Result<Option<Authorization>, Failure> {
         let Target::Http { endpoint, .. } = target else {
             return match self.first_flag() {
                 Some(flag) => {
@@ -137,11 +139,11 @@ impl AuthArgs {
             Some(AuthMethod::None) => Ok(None),
             Some(AuthMethod::ClientCredentials) => self.client_credentials().map(Some),
             None | Some(AuthMethod::Auto | AuthMethod::Code) => {
-                let stored = self.stored(&endpoint.url)?;
-                let person = self.person();
+                let stored = self.stored(&endpoint.url, consent)?;
+                let person = self.person(consent);
                 // Nothing could be done but fail, which a plain refusal says better.
                 let hopeless = !stored && person != UserPresence::Present && self.first_flag().is_none();
-                if hopeless { Ok(None) } else { self.code(person, guardian).map(Some) }
+                if hopeless { Ok(None) } else { self.code(person, guardian, consent).map(Some) }
             }
         }
     }
@@ -159,7 +161,7 @@ impl AuthArgs {
                     // Errors are reported now, and not by each test.
                     keeper.tokens.all()?;
                 }
-                self.code(self.person(), guardian).map(Some)
+                self.code(self.person(&Consent::AtTerminal), guardian, &Consent::AtTerminal).map(Some)
             }
         }
     }
@@ -201,19 +203,25 @@ impl AuthArgs {
         Ok(Some(("Authorization".into(), format!("Bearer {}", token.expose()))))
     }
 
-    fn person(&self) -> UserPresence {
+    fn person(&self, consent: &Consent) -> UserPresence {
         match (self.stored_auth_only, self.use_stored_auth, self.wait_for_auth) {
             (true, ..) => UserPresence::Unwanted("--stored-auth-only"),
             (_, true, _) => UserPresence::Unwanted("--use-stored-auth"),
             (.., Some(_)) => UserPresence::Unwanted("--wait-for-auth"),
-            (.., None) => UserPresence::found(),
+            (.., None) => match consent {
+                Consent::AtTerminal => UserPresence::found(),
+                #[cfg(feature = "ui")]
+                Consent::OnPage(_) => UserPresence::Present,
+                #[cfg(feature = "ui")]
+                Consent::Nobody => UserPresence::Absent("the page has not signed in"),
+            },
         }
     }
 
     /// Applies the flags about stored tokens; returns whether there is a token for this server.
-    fn stored(&self, server: &Url) -> Result<bool, Failure> {
+    fn stored(&self, server: &Url, consent: &Consent) -> Result<bool, Failure> {
         let Some(keeper) = self.keeper()? else { return Ok(false) };
-        if self.relogin {
+        if self.relogin || consent.is_anew() {
             keeper.tokens.forget(server)?;
         }
         let began = Instant::now();
@@ -242,18 +250,21 @@ impl AuthArgs {
         Ok(Some(OfClient { tokens, client: self.client_id.clone(), issuer: self.issuer.clone() }))
     }
 
-    fn code(&self, person: UserPresence, guardian: &Guardian) -> Result<Authorization, Failure> {
+    fn code(&self, person: UserPresence, guardian: &Guardian, consent: &Consent) -> Result<Authorization, Failure> {
         let identity = Identity {
             registered: self.registered()?,
             metadata_document: self.client_metadata_url.clone(),
             dynamic: DynamicRegistration::Allowed,
         };
         let callback = self.callback_url.clone().unwrap_or_else(callback::usual);
-        let user = Arc::new(Browser::new(person, callback, guardian.clone()));
+        let control = consent.control();
+        let (opening, usual) = if control.is_some() { (Opening::Theirs, STEP_BY_STEP) } else { (Opening::Ours, IN_A_BROWSER) };
+        let user = Arc::new(Browser::new(person, callback, guardian.clone(), opening));
         Ok(Authorization {
+            control,
             scopes: self.scopes(),
             store: self.keeper()?.map(TokenStore::persisted_by).unwrap_or_default(),
-            timeout: self.auth_timeout.unwrap_or(IN_A_BROWSER),
+            timeout: self.auth_timeout.unwrap_or(usual),
             ..Authorization::new(identity, Grant::Code { user })
         })
     }

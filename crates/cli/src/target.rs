@@ -4,6 +4,7 @@ mod config;
 pub(crate) mod host;
 
 use crate::authorization::AuthArgs;
+use crate::authorization::browser::Consent;
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -183,6 +184,11 @@ impl TargetArgs {
 
     /// Finds the server. `words` are the positional ones that may name it.
     pub(crate) fn resolve(&self, words: &[String], meaning: Words) -> Result<Resolved, Failure> {
+        self.resolve_for(words, meaning, &Consent::AtTerminal)
+    }
+
+    /// The same, where somebody else than who sits at the terminal may have to sign in.
+    pub(crate) fn resolve_for(&self, words: &[String], meaning: Words, consent: &Consent) -> Result<Resolved, Failure> {
         let restriction = self.restriction()?;
         let restriction = restriction.as_deref();
         let find = |name: &str| config::find(self.config.as_deref(), name, restriction);
@@ -211,7 +217,7 @@ impl TargetArgs {
         check_offer(self.protocol_version.as_deref(), self.era)?;
         let guardian = Guardian::of_whole_process();
         let mut options = ConnectOptions {
-            authorization: self.authorization.apply(&mut target, &guardian)?,
+            authorization: self.authorization.apply(&mut target, &guardian, consent)?,
             era: self.era,
             protocol_version: self.protocol_version.clone(),
             timeout: Some(self.connect_timeout.unwrap_or(CONNECT_TIMEOUT)),

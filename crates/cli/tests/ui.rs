@@ -12,6 +12,10 @@ mod figures;
 mod inspector;
 #[path = "peers/mod.rs"]
 mod peers;
+#[path = "ui/sign_in.rs"]
+mod sign_in;
+#[path = "ui/tasks.rs"]
+mod tasks;
 
 use browser::Page;
 use inspector::{DEADLINE, Inspector, click, fill, open_tool, wait_for};
@@ -97,6 +101,30 @@ fn servers_are_added_on_the_page_one_after_the_other() {
         wait_for(&mut page, &format!("document.querySelector('[data-testid=overview]')?.dataset.status === 'open' && {title}"));
         assert_eq!(page.evaluate("document.querySelectorAll('[data-testid=server]').length"), number);
     }
+    assert_eq!(page.complaints(), Vec::<&Value>::new());
+}
+
+#[test]
+fn a_mistyped_server_is_mended_on_the_page() {
+    let inspector = Inspector::start(&["--", "no-such-program-anywhere", "demo", "shop"]);
+    let mut page = Page::new();
+    page.look(1440, 900, "light");
+    page.visit(&inspector.url);
+    wait_for(&mut page, "document.querySelector('[data-testid=overview]')?.dataset.status === 'failed'");
+    click(&mut page, "edit-server");
+    wait_for(&mut page, "document.querySelector('[data-testid=target]').value === 'no-such-program-anywhere demo shop'");
+    fill(&mut page, "[data-testid=target]", &format!("{} demo shop", env!("CARGO_BIN_EXE_mcproof")));
+    click(&mut page, "connect-button");
+    wait_for(&mut page, "document.querySelector('[data-testid=overview]')?.dataset.status === 'open'");
+    assert_eq!(page.evaluate("document.querySelectorAll('[data-testid=server]').length"), 1, "it is the same server");
+    // A URL without its scheme is named, and so is an entry that starts nothing.
+    click(&mut page, "add-server");
+    fill(&mut page, "[data-testid=target]", "example.com/mcp");
+    wait_for(&mut page, "document.querySelector('[data-testid=taken-as-command] button')?.innerText === 'https://example.com/mcp'");
+    fill(&mut page, "[data-testid=target]", r#"{"mcpServers": {"three": {"comand": "x"}}}"#);
+    click(&mut page, "connect-button");
+    wait_for(&mut page, "document.querySelector('.connect .note.error')?.innerText.includes('three')");
+    assert_eq!(page.evaluate("document.querySelectorAll('[data-testid=server]').length"), 1);
     assert_eq!(page.complaints(), Vec::<&Value>::new());
 }
 

@@ -9,6 +9,7 @@ mod bearer;
 mod challenge;
 mod code;
 mod discovery;
+mod flow;
 mod registration;
 mod secret;
 pub(crate) mod secret_finder;
@@ -23,6 +24,7 @@ pub use authorization_failure::AuthorizationFailure;
 pub use challenge::metadata_hint;
 pub(crate) use challenge::reason_of;
 pub use discovery::{Document, identifies, resource_locations, server_locations};
+pub use flow::{Approval, FlowControl, FlowEvent, FlowRequest, FlowStep};
 pub use secret::Secret;
 pub use store::TokenStore;
 pub use stored_token::{ClientMethod, Kept, TokenPersistence};
@@ -38,7 +40,7 @@ use std::time::Duration;
 use url::Url;
 
 /// How to come by a token when the server requests one.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Authorization {
     pub identity: Identity,
     pub grant: Grant,
@@ -48,12 +50,29 @@ pub struct Authorization {
     pub store: TokenStore,
     /// For one authorization, with all its exchanges and the user's part.
     pub timeout: Duration,
+    /// Who goes through it step by step, if anybody does.
+    pub control: Option<Arc<dyn FlowControl>>,
+}
+
+impl std::fmt::Debug for Authorization {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { identity, grant, scopes, store, timeout, control } = self;
+        formatter
+            .debug_struct("Authorization")
+            .field("identity", identity)
+            .field("grant", grant)
+            .field("scopes", scopes)
+            .field("store", store)
+            .field("timeout", timeout)
+            .field("is_controlled", &control.is_some())
+            .finish()
+    }
 }
 
 impl Authorization {
     /// With an empty store and the deadline that a flow without people needs.
     pub fn new(identity: Identity, grant: Grant) -> Self {
-        Self { identity, grant, scopes: None, store: TokenStore::default(), timeout: Duration::from_secs(30) }
+        Self { identity, grant, scopes: None, store: TokenStore::default(), timeout: Duration::from_secs(30), control: None }
     }
 }
 

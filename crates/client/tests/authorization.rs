@@ -7,8 +7,8 @@
 mod world;
 
 use mcproof_client::auth::{
-    Authorization, AuthorizationPage, Credential, DynamicRegistration, Grant, Headless, Identity, IdentityProvider, Kept, Registered,
-    Secret, SigningAlgorithm, SigningKey, TokenPersistence, TokenStore, UserAgent, Visit,
+    Approval, Authorization, AuthorizationPage, Credential, DynamicRegistration, FlowControl, FlowEvent, FlowRequest, Grant, Headless,
+    Identity, IdentityProvider, Kept, Registered, Secret, SigningAlgorithm, SigningKey, TokenPersistence, TokenStore, UserAgent, Visit,
 };
 use mcproof_protocol::{EraChoice, Transport};
 use serde_json::{Value, json};
@@ -616,4 +616,72 @@ async fn a_kept_token_serves_later_sessions_and_is_renewed_for_them() {
     // Nothing was done in the name of somebody who is not there.
     assert_eq!(world.count("POST as/register"), 1);
     world.assert_secrets_are_hidden();
+}
+
+/// Writes down what it is asked and told, and stops before the request that it is made for.
+#[derive(Default)]
+struct Walker {
+    stop_before: Option<&'static str>,
+    seen: Mutex<Vec<String>>,
+}
+
+impl FlowControl for Walker {
+    fn approve<'a>(&'a self, request: FlowRequest<'a>) -> Approval<'a> {
+        Box::pin(async move {
+            let FlowRequest { step, method, url } = request;
+            self.seen.lock().unwrap().push(format!("{step:?} {method} {}?", url.path()));
+            match self.stop_before == Some(url.path()) {
+                true => Err("enough".to_owned()),
+                false => Ok(()),
+            }
+        })
+    }
+
+    fn tell(&self, event: FlowEvent<'_>) {
+        let told = match event {
+            FlowEvent::Refused { operation, .. } => format!("refused {operation}"),
+            FlowEvent::Sent { .. } => return,
+            FlowEvent::Answered { status } => format!("{status}"),
+            FlowEvent::Unanswered { reason } => format!("no response: {reason}"),
+            FlowEvent::Unneeded { step, reason } => format!("{step:?} unneeded: {reason}"),
+            FlowEvent::Page { url } => format!("page {}", url.path()),
+            FlowEvent::Returned { url } => {
+                assert!(url.contains("code=[redacted]"), "{url}");
+                "returned".to_owned()
+            }
+            FlowEvent::Ended { failure: None } => "token".to_owned(),
+            FlowEvent::Ended { failure: Some(failure) } => failure.to_string().rsplit_once(": ").unwrap().1.to_owned(),
+        };
+        self.seen.lock().unwrap().push(told);
+    }
+}
+
+#[tokio::test]
+async fn whoever_goes_through_a_flow_is_asked_before_each_request_and_told_of_each_response() {
+    let walk = async |walker: Walker, identity: Identity| {
+        let walker = Arc::new(walker);
+        let control: Arc<dyn FlowControl> = Arc::clone(&walker) as _;
+        let outcome = steps(usual(), &Authorization { identity, control: Some(control), ..code() }, EraChoice::Auto).await;
+        let seen = walker.seen.lock().unwrap().clone();
+        (outcome, seen)
+    };
+    let metadata = [
+        "refused server/discover",
+        "ResourceMetadata GET /.well-known/oauth-protected-resource/mcp?",
+        "200",
+        "ServerMetadata GET /.well-known/oauth-authorization-server?",
+        "200",
+    ];
+    let registration = ["Registration POST /register?", "201"];
+    let consent = ["page /authorize", "Consent GET /authorize?", "302", "returned", "Token POST /token?", "200", "token"];
+    let (outcome, seen) = walk(Walker::default(), Identity::default()).await;
+    outcome.unwrap();
+    assert_eq!(seen, [&metadata[..], &registration[..], &consent[..]].concat());
+    let (outcome, seen) = walk(Walker::default(), registered(Credential::None, None)).await;
+    outcome.unwrap();
+    assert_eq!(seen, [&metadata[..], &["Registration unneeded: the client ID `known-client` is configured"], &consent[..]].concat());
+    // What is not approved is not sent.
+    let (outcome, seen) = walk(Walker { stop_before: Some("/register"), ..Walker::default() }, Identity::default()).await;
+    assert!(outcome.unwrap_err().contains("the user stopped it before"));
+    assert_eq!(seen, [&metadata[..], &registration[..1], &["enough"]].concat());
 }

@@ -144,7 +144,10 @@ async fn read_lists(session: &Session, patience: Duration, steps: &mut Steps) ->
             continue;
         }
         match session.list(method, key, patience).await {
-            Ok(listed) => found.push(format!("{} {key}", listed.items.len())),
+            Ok(listed) => found.push(match listed.items.len() {
+                1 => format!("1 {}", key.trim_end_matches('s')),
+                many => format!("{many} {key}"),
+            }),
             Err(failure) => {
                 let scene = diagnosis::Scene::of(session, session.tap(), Audience::CommandLine).await;
                 let diagnostic = diagnosis::of_list_failure(&failure, method, &scene);

@@ -2,10 +2,11 @@
 
 use crate::access::{Access, guard};
 use crate::apps::{NewView, Opened};
+use crate::connection::Tokens;
 use crate::hub::{Hub, HubFailure};
 use crate::requests::{self, Message, Outcome, Request};
 use crate::spec::{NewTest, SavedTest, ServerSpec, SuiteChange, check_choices};
-use crate::{asks, assets, check, connection, stream, test_runs};
+use crate::{asks, assets, check, connection, sign_in, stream, tasks, test_runs};
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -32,6 +33,8 @@ pub(crate) fn router(hub: Arc<Hub>, access: Arc<Access>) -> Router {
         .route("/api/connections/{id}/request", post(request))
         .route("/api/connections/{id}/message", post(message))
         .route("/api/connections/{id}/cancel", post(cancel))
+        .route("/api/connections/{id}/task", post(task))
+        .route("/api/connections/{id}/authorization", post(authorization))
         .route("/api/connections/{id}/views", post(open_view))
         .route("/api/connections/{id}/check", post(run_check))
         .route("/api/connections/{id}/doctor", post(run_doctor))
@@ -72,7 +75,7 @@ type Shared = State<Arc<Hub>>;
 async fn add(State(hub): Shared, Json(spec): Json<ServerSpec>) -> Result<Json<Value>, Refused> {
     check_choices(&spec).map_err(|why| Refused(StatusCode::UNPROCESSABLE_ENTITY, why))?;
     let id = hub.try_add(spec)?;
-    hub.open(id);
+    hub.open(id, Tokens::Kept);
     Ok(Json(json!({ "id": id })))
 }
 
@@ -88,11 +91,27 @@ struct Changes {
     env: Option<Vec<(String, String)>>,
     headers: Option<Vec<(String, String)>>,
     roots: Option<Vec<String>>,
+    /// Another command, or another URL.
+    target: Option<NewTarget>,
+    /// Whether to discard the stored tokens of the server first. Only for this once.
+    sign_in_anew: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NewTarget {
+    #[serde(default)]
+    command: Vec<String>,
+    #[serde(default)]
+    url: Option<String>,
 }
 
 impl Changes {
     fn apply(self, spec: &mut ServerSpec) {
-        let Self { era, transport, revision, name, env, headers, roots } = self;
+        let Self { era, transport, revision, name, env, headers, roots, target, sign_in_anew: _ } = self;
+        if let Some(NewTarget { command, url }) = target {
+            (spec.command, spec.url, spec.server, spec.config) = (command, url, None, None);
+        }
         spec.era = era.or(spec.era.take());
         spec.transport = transport.or(spec.transport.take());
         spec.revision = revision.or(spec.revision.take()).filter(|revision| !revision.is_empty());
@@ -114,10 +133,11 @@ fn merged(given: Vec<(String, String)>, known: &[(String, String)]) -> Vec<(Stri
 
 async fn open(State(hub): Shared, Path(id): Path<u64>, Json(changes): Json<Changes>) -> Result<Json<Value>, Refused> {
     let mut spec = hub.state().connection(id).ok_or(HubFailure::NoConnection)?.spec.clone();
+    let tokens = if changes.sign_in_anew { Tokens::Discarded } else { Tokens::Kept };
     changes.apply(&mut spec);
     check_choices(&spec).map_err(|why| Refused(StatusCode::UNPROCESSABLE_ENTITY, why))?;
     hub.change(|state| state.connection(id).map(|connection| connection.spec = spec)).ok_or(HubFailure::NoConnection)?;
-    hub.open(id);
+    hub.open(id, tokens);
     Ok(Json(json!({})))
 }
 
@@ -148,6 +168,24 @@ struct Cancel {
 
 async fn cancel(State(hub): Shared, Path(id): Path<u64>, Json(Cancel { key }): Json<Cancel>) -> Result<Json<Value>, Refused> {
     Ok(Json(json!({ "canceled": requests::cancel(&hub, id, &key)? })))
+}
+
+async fn task(State(hub): Shared, Path(id): Path<u64>, Json(request): Json<tasks::TaskRequest>) -> Result<Json<Outcome>, Refused> {
+    let asking = tokio::spawn(async move { tasks::request(&hub, id, request).await });
+    Ok(Json(asking.await.map_err(|_| internal())??))
+}
+
+/// How an authorization goes on.
+#[derive(Deserialize)]
+struct GoOn {
+    go: sign_in::Decision,
+}
+
+async fn authorization(State(hub): Shared, Path(id): Path<u64>, Json(GoOn { go }): Json<GoOn>) -> Result<Json<Value>, Refused> {
+    match sign_in::go_on(&hub, id, go)? {
+        true => Ok(Json(json!({}))),
+        false => Err(Refused(StatusCode::GONE, "no authorization waits for this".to_owned())),
+    }
 }
 
 async fn open_view(State(hub): Shared, Path(id): Path<u64>, Json(view): Json<NewView>) -> Result<Json<Opened>, Refused> {

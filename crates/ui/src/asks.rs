@@ -58,9 +58,9 @@ pub(crate) fn callback(hub: &Arc<Hub>, connection: u64, session: u64) -> Callbac
                 Some(id)
             });
             let Some(id) = id else { return Err(refusal("too many questions wait for the user")) };
+            // Also when the server takes its question back, which ends this future.
+            let _withdrawn = Withdrawn { hub: &hub, ask: id };
             let answered = tokio::time::timeout(LONGEST_WAIT, answered).await;
-            // Whoever answered has taken it; otherwise nobody did.
-            hub.change(|state| state.asks.retain(|ask| ask.id != id));
             match answered {
                 Ok(Ok(answer)) => answer,
                 Ok(Err(_)) => Err(refusal("the session was closed before the user answered")),
@@ -69,6 +69,20 @@ pub(crate) fn callback(hub: &Arc<Hub>, connection: u64, session: u64) -> Callbac
         })
     };
     Callback { roots: false, elicitation: true, sampling: true, ask: Arc::new(ask) }
+}
+
+/// Takes a question from the page when nobody waits for its answer any more. Whoever answered has taken it already.
+struct Withdrawn<'a> {
+    hub: &'a Hub,
+    ask: u64,
+}
+
+impl Drop for Withdrawn<'_> {
+    fn drop(&mut self) {
+        if self.hub.state().asks.iter().any(|ask| ask.id == self.ask) {
+            self.hub.change(|state| state.asks.retain(|ask| ask.id != self.ask));
+        }
+    }
 }
 
 fn refusal(why: &str) -> RpcError {

@@ -35,7 +35,7 @@ pub(crate) enum Checked {
 /// Checks the server of a connection, in sessions of its own. Only tools that declare themselves read-only are called.
 pub(crate) async fn check(hub: &Hub, id: u64) -> Result<Checked, HubFailure> {
     let spec = hub.state().connection(id).ok_or(HubFailure::NoConnection)?.spec.clone();
-    let Prepared { target, options, secrets, tap, .. } = match hub.connector.prepare(&spec) {
+    let Prepared { target, options, secrets, tap, .. } = match hub.connector.prepare(&spec, None) {
         Ok(prepared) => prepared,
         Err(diagnostic) => return Ok(Checked::Unreachable { diagnostic }),
     };
@@ -72,7 +72,7 @@ fn pages(report: &CheckReport) -> Vec<RulePage> {
 /// Connects step by step, in a session of its own.
 pub(crate) async fn examine(hub: &Hub, id: u64) -> Result<Value, HubFailure> {
     let spec = hub.state().connection(id).ok_or(HubFailure::NoConnection)?.spec.clone();
-    let prepared = match hub.connector.prepare(&spec) {
+    let prepared = match hub.connector.prepare(&spec, None) {
         Ok(prepared) => prepared,
         Err(diagnostic) => return Ok(json!({ "diagnostic": diagnostic })),
     };

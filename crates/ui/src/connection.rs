@@ -3,7 +3,9 @@
 use crate::apps::{AppFailure, NewView, Opened, Sandbox};
 use crate::asks;
 use crate::hub::{Hub, HubFailure, MAX_SESSIONS};
+use crate::sign_in::{self, Flow, SignIn};
 use crate::spec::{Prepared, ServerSpec};
+use crate::tasks::Followed;
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_client::{Answers, Canceler, Closed, Session, ShutdownTimeouts, Tap, open_session};
 use mcproof_record::{Diagnostic, Frame, FrameBody, Transcript};
@@ -19,6 +21,9 @@ pub(crate) struct Connection {
     /// Newest last.
     pub(crate) sessions: Vec<Recorded>,
     pub(crate) live: Option<Live>,
+    /// Its last authorization.
+    pub(crate) flow: Option<Flow>,
+    pub(crate) followed: Vec<Followed>,
     /// Where the server's apps run, once one was opened.
     pub(crate) sandbox: Option<Arc<Sandbox>>,
     /// Ends an attempt to connect.
@@ -78,7 +83,11 @@ impl Frames {
         };
         match self {
             Self::Live(tap) => tap.look(take),
-            Self::Saved(transcript) => take(&mut transcript.frames.iter()),
+            Self::Saved(transcript) => {
+                // They are many, and in their order.
+                let begin = transcript.frames.partition_point(|frame| frame.id.0 < next);
+                take(&mut transcript.frames[begin..].iter())
+            }
         }
     }
 
@@ -115,7 +124,17 @@ pub(crate) struct Live {
 
 impl Connection {
     pub(crate) fn new(id: u64, spec: ServerSpec) -> Self {
-        Self { id, spec, status: Status::Closed, sessions: Vec::new(), live: None, sandbox: None, abandon: Arc::default() }
+        Self {
+            id,
+            spec,
+            status: Status::Closed,
+            sessions: Vec::new(),
+            live: None,
+            flow: None,
+            followed: Vec::new(),
+            sandbox: None,
+            abandon: Arc::default(),
+        }
     }
 
     /// As the page gets it.
@@ -138,22 +157,33 @@ impl Connection {
             "spec": self.spec.masked(),
             "status": status,
             "diagnostic": diagnostic,
+            "authorization": self.flow.as_ref().map(Flow::shown),
+            "followed": self.followed.iter().map(Followed::shown).collect::<Vec<_>>(),
             "sessions": sessions.collect::<Vec<_>>(),
         })
     }
 }
 
+/// Whether a user who is signed in already is taken as such.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tokens {
+    Kept,
+    Discarded,
+}
+
 /// Connects, and stays until the session is over. Whatever was open before is closed first.
-pub(crate) async fn open(hub: Arc<Hub>, id: u64) {
+pub(crate) async fn open(hub: Arc<Hub>, id: u64, tokens: Tokens) {
     close(&hub, id).await;
     let opened = hub.change(|state| {
         let connection = state.connection(id)?;
         connection.status = Status::Opening;
+        connection.flow = None;
         connection.abandon = Arc::default();
         Some((connection.spec.clone(), Arc::clone(&connection.abandon)))
     });
     let Some((spec, abandon)) = opened else { return };
-    let Prepared { target, mut options, secrets, tap: bounds, hint } = match hub.connector.prepare(&spec) {
+    let user = SignIn { control: sign_in::control(&hub, id), anew: tokens == Tokens::Discarded };
+    let Prepared { target, mut options, secrets, tap: bounds, hint } = match hub.connector.prepare(&spec, Some(user)) {
         Ok(prepared) => prepared,
         Err(diagnostic) => return hub.fail(id, *diagnostic),
     };
@@ -229,6 +259,7 @@ fn end(hub: &Arc<Hub>, id: u64, recorded: u64, closed: &Closed, tap: &Tap) {
         if connection.live.as_ref().is_none_or(|live| live.recorded != recorded) {
             return None;
         }
+        stop_what_waits(connection);
         connection.status = Status::Ended(Box::new(diagnostic.map_text(|text| tap.redacted(text))));
         connection.live.take()
     });
@@ -247,6 +278,7 @@ pub(crate) async fn close(hub: &Arc<Hub>, id: u64) {
         if matches!(connection.status, Status::Open | Status::Opening) {
             connection.status = Status::Closed;
         }
+        stop_what_waits(connection);
         let live = connection.live.take();
         if let Some(live) = &live {
             asks::withdraw(state, live.recorded);
@@ -255,6 +287,13 @@ pub(crate) async fn close(hub: &Arc<Hub>, id: u64) {
     });
     if let Some(live) = live {
         shut_down(live).await;
+    }
+}
+
+fn stop_what_waits(connection: &mut Connection) {
+    connection.followed.iter_mut().for_each(Followed::stop);
+    if let Some(flow) = &mut connection.flow {
+        flow.abandon();
     }
 }
 

@@ -2,7 +2,7 @@
 //! told by a bell that there is something new, and looks.
 
 use crate::asks::Ask;
-use crate::connection::{Connection, Frames, Recorded, Status};
+use crate::connection::{Connection, Frames, Recorded, Status, Tokens};
 use crate::spec::{Connector, KnownServer, ServerSpec};
 use crate::test_runs::{TestRunner, Tests};
 use mcproof_client::{Tap, TapBounds};
@@ -173,8 +173,8 @@ impl Hub {
     }
 
     /// Starts to connect.
-    pub(crate) fn open(self: &Arc<Self>, id: u64) {
-        tokio::spawn(crate::connection::open(Arc::clone(self), id));
+    pub(crate) fn open(self: &Arc<Self>, id: u64, tokens: Tokens) {
+        tokio::spawn(crate::connection::open(Arc::clone(self), id, tokens));
     }
 
     pub(crate) fn fail(&self, id: u64, diagnostic: Diagnostic) {

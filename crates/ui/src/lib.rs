@@ -10,17 +10,21 @@ mod check;
 mod connection;
 mod hub;
 mod requests;
+mod sign_in;
 mod spec;
 mod stream;
+mod tasks;
 mod test_runs;
 mod viewer;
 
 pub use access::{Access, AccessFailure, Token};
+pub use sign_in::SignIn;
 pub use spec::{Connector, KnownServer, NewTest, Prepared, SavedTest, ServerSpec, SuiteChange};
 pub use test_runs::TestRunner;
 pub use viewer::{ShownSession, Viewer};
 
 use axum::Router;
+use connection::Tokens;
 use hub::Hub;
 use mcproof_record::Transcript;
 use std::net::SocketAddr;
@@ -75,7 +79,7 @@ impl Inspector {
         }
         for server in servers {
             let id = hub.add(server);
-            hub.open(id);
+            hub.open(id, Tokens::Kept);
         }
         Ok(Self { listener, access, hub, address })
     }

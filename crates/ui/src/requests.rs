@@ -3,12 +3,13 @@
 use crate::connection::{self, Live};
 use crate::hub::{Hub, HubFailure};
 use crate::spec::REQUEST_TIMEOUT;
+use crate::tasks;
 use mcproof_analysis::diagnosis::{Audience, Scene, of_call_failure, of_list_failure};
-use mcproof_client::{CallFailure, Canceler, Deadline, ListFailure, Reply, Session, WaitOptions};
+use mcproof_client::{CallFailure, Called, Canceler, Deadline, ListFailure, Reply, Session, TaskFailure, WaitOptions};
 use mcproof_record::{Diagnostic, FrameId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// A request to send.
@@ -26,6 +27,16 @@ pub(crate) struct Request {
     /// The array of all pages that is wanted, for the list methods.
     #[serde(default)]
     all_pages_of: Option<String>,
+    /// That the tool is to be called as a task.
+    #[serde(default)]
+    task: Option<AsTask>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct AsTask {
+    /// How long the server is asked to keep it (2025-11-25).
+    ttl_ms: Option<u64>,
 }
 
 /// What came of it.
@@ -34,13 +45,16 @@ pub(crate) struct Request {
 pub(crate) struct Outcome {
     session: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Value>,
+    pub(crate) result: Option<Value>,
     /// A JSON-RPC error.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Value>,
     /// Why there was no response.
     #[serde(skip_serializing_if = "Option::is_none")]
-    failure: Option<Diagnostic>,
+    pub(crate) failure: Option<Diagnostic>,
+    /// The task that the call has become. Its result comes later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<String>,
     canceled: bool,
     request_frame: Option<FrameId>,
     frame: Option<FrameId>,
@@ -48,8 +62,18 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    fn of(session: u64) -> Self {
-        Self { session, result: None, error: None, failure: None, canceled: false, request_frame: None, frame: None, elapsed_us: None }
+    pub(crate) fn of(session: u64) -> Self {
+        Self {
+            session,
+            result: None,
+            error: None,
+            failure: None,
+            task: None,
+            canceled: false,
+            request_frame: None,
+            frame: None,
+            elapsed_us: None,
+        }
     }
 }
 
@@ -57,16 +81,17 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-pub(crate) async fn send(hub: &Hub, id: u64, request: Request) -> Result<Outcome, HubFailure> {
-    let Live { recorded, session, cancelers } = connection::live(hub, id)?;
+pub(crate) async fn send(hub: &Arc<Hub>, id: u64, request: Request) -> Result<Outcome, HubFailure> {
+    let live = connection::live(hub, id)?;
+    let Live { recorded, session, cancelers } = live.clone();
     let held = session.read_owned().await;
     let session = held.as_ref().ok_or(HubFailure::NotOpen)?;
     let (canceler, cancellation) = Canceler::new();
     cancelers.lock().unwrap_or_else(PoisonError::into_inner).insert(request.key.clone(), canceler);
     let mut outcome = Outcome::of(recorded);
     let idle = request.timeout_ms.map_or(REQUEST_TIMEOUT, Duration::from_millis).min(REQUEST_TIMEOUT);
-    match &request.all_pages_of {
-        Some(key) => match session.list(&request.method, key, idle).await {
+    match (&request.all_pages_of, &request.task) {
+        (Some(key), _) => match session.list(&request.method, key, idle).await {
             Ok(listed) => {
                 let items = listed.items.into_iter().chain(listed.rejected.into_iter().map(|(tool, _)| tool)).collect();
                 outcome.result = Some(Value::Object(Map::from_iter([(key.clone(), Value::Array(items))])));
@@ -82,7 +107,21 @@ pub(crate) async fn send(hub: &Hub, id: u64, request: Request) -> Result<Outcome
                 outcome.failure = Some(of_list_failure(&failure, &request.method, &scene));
             }
         },
-        None => {
+        (None, Some(AsTask { ttl_ms })) => {
+            let ttl = ttl_ms.map(Duration::from_millis);
+            let terms = WaitOptions { deadline: REQUEST_TIMEOUT.into(), cancellation: Some(cancellation) };
+            match session.call_as_task(request.params.unwrap_or_default(), ttl, terms).await {
+                Ok(Called::Task(task)) => {
+                    outcome.task = Some(task.id().to_owned());
+                    outcome.frame = Some(task.state().frame);
+                    tasks::follow(hub, id, &live, task);
+                }
+                Ok(Called::Answered(reply)) => note(session, Ok(reply), &mut outcome, &request.method).await,
+                Err(TaskFailure::Call(failure)) => note(session, Err(failure), &mut outcome, &request.method).await,
+                Err(failure) => outcome.failure = Some(tasks::diagnosed(session, &failure).await),
+            }
+        }
+        (None, None) => {
             let deadline = Deadline { idle, maximum: Some(REQUEST_TIMEOUT) };
             let terms = WaitOptions { deadline, cancellation: Some(cancellation) };
             let replied = session.request(&request.method, request.params, terms).await;

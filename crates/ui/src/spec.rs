@@ -1,5 +1,6 @@
 //! A server as the page describes it, and who finds out what that means.
 
+use crate::sign_in::SignIn;
 use mcproof_client::{ConnectOptions, TapBounds, Target};
 use mcproof_protocol::{EraChoice, TransportChoice};
 use mcproof_record::Diagnostic;
@@ -73,9 +74,11 @@ pub struct KnownServer {
 
 /// Finds out what a [`ServerSpec`] means: looks into configuration files, asks for a free port, reads credentials.
 pub trait Connector: Send + Sync + 'static {
+    /// Without a user who signs in, only stored tokens are used.
+    ///
     /// # Errors
     /// Says what is wrong with the description, in the words of a person who typed it.
-    fn prepare(&self, spec: &ServerSpec) -> Result<Prepared, Box<Diagnostic>>;
+    fn prepare(&self, spec: &ServerSpec, user: Option<SignIn>) -> Result<Prepared, Box<Diagnostic>>;
 
     /// The file of a program that a server is started with.
     fn find_program(&self, name: &str, prepared: &Prepared) -> Option<PathBuf>;

@@ -1,13 +1,13 @@
 //! Opens the user's browser for consent and waits for the redirect on loopback. Knows no tokens.
 
-use super::callback::Callback;
+use super::callback::{Callback, Farewell};
 use crate::{output, settings};
 use mcproof_client::Guardian;
-use mcproof_client::auth::{AuthorizationPage, UserAgent, Visit};
+use mcproof_client::auth::{AuthorizationPage, FlowControl, UserAgent, Visit};
 use mcproof_report::escape;
 use mcproof_system::commands;
 use std::process::Stdio;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -33,17 +33,69 @@ impl UserPresence {
     }
 }
 
+/// Who consents, where a server requires it.
+#[derive(Clone)]
+pub(crate) enum Consent {
+    /// Whoever sits at the terminal, in a browser that is opened for them.
+    AtTerminal,
+    /// The user of the inspector's page, who opens the page of consent from there.
+    #[cfg(feature = "ui")]
+    OnPage(mcproof_ui::SignIn),
+    /// Nobody: only tokens that are stored.
+    #[cfg(feature = "ui")]
+    Nobody,
+}
+
+impl Consent {
+    /// Who goes through the flow step by step.
+    pub(super) fn control(&self) -> Option<Arc<dyn FlowControl>> {
+        match self {
+            #[cfg(feature = "ui")]
+            Self::OnPage(user) => Some(Arc::clone(&user.control)),
+            _ => None,
+        }
+    }
+
+    /// Whether stored tokens are discarded first.
+    pub(super) fn is_anew(&self) -> bool {
+        match self {
+            #[cfg(feature = "ui")]
+            Self::OnPage(user) => user.anew,
+            _ => false,
+        }
+    }
+}
+
 pub(super) struct Browser {
     person: UserPresence,
     wanted: Url,
     /// Bound when a server first asks for authorization, and kept: it is part of the client's registration.
     callback: OnceLock<Result<Callback, String>>,
     guardian: Guardian,
+    opening: Opening,
+}
+
+const AT_TERMINAL: Farewell = Farewell {
+    accepted: "You are signed in. You can close this window.",
+    refused: "Sign-in failed; see the output of mcproof. You can close this window.",
+};
+const ON_PAGE: Farewell = Farewell {
+    accepted: "You are signed in. Close this window, and go on in mcproof.",
+    refused: "Sign-in failed. Close this window; mcproof shows why.",
+};
+
+/// Who opens the page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// We do, and say so on the terminal.
+    Ours,
+    /// Whoever goes through the flow is told of it anyway.
+    Theirs,
 }
 
 impl Browser {
-    pub(super) fn new(person: UserPresence, callback: Url, guardian: Guardian) -> Self {
-        Self { person, wanted: callback, callback: OnceLock::new(), guardian }
+    pub(super) fn new(person: UserPresence, callback: Url, guardian: Guardian, opening: Opening) -> Self {
+        Self { person, wanted: callback, callback: OnceLock::new(), guardian, opening }
     }
 
     fn callback(&self) -> Result<&Callback, String> {
@@ -72,6 +124,10 @@ impl UserAgent for Browser {
             let callback = self.callback()?;
             let state = page.url().query_pairs().find(|(name, _)| name == "state").map(|(_, value)| value.into_owned());
             let state = state.ok_or("the page was asked for without a state")?;
+            if self.opening == Opening::Theirs {
+                let back = callback.arrival(&state, ON_PAGE).await;
+                return back.map_err(|error| format!("the listener at {} failed: {error}", callback.url));
+            }
             let commands = settings::browsers();
             let how = if commands.is_empty() { "Open this page" } else { "If no browser opens, open this page" };
             output::talk(&format!(
@@ -86,7 +142,7 @@ impl UserAgent for Browser {
                 std::future::pending::<()>().await;
             };
             tokio::select! {
-                back = callback.arrival(&state) => {
+                back = callback.arrival(&state, AT_TERMINAL) => {
                     back.map_err(|error| format!("the listener at {} failed: {error}", callback.url))
                 }
                 () = opening => unreachable!("it waits for ever"),

@@ -5,6 +5,7 @@ mod page;
 mod watch;
 
 use crate::authorization::AuthArgs;
+use crate::authorization::browser::Consent;
 use crate::case_traces::{CaseTraces, TraceChoice};
 use crate::conversation::{self, Interrupts, Watching};
 use crate::duration;
@@ -189,7 +190,7 @@ impl Arguments {
             }
             None => Target::Stdio(mcproof_client::Launch::default()),
         };
-        let authorization = self.authorization.apply(&mut target, &guardian)?;
+        let authorization = self.authorization.apply(&mut target, &guardian, &Consent::AtTerminal)?;
         if let Target::Http { endpoint, .. } = target {
             binding.headers = endpoint.headers;
         }

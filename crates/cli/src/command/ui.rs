@@ -2,7 +2,7 @@
 
 mod saving;
 
-use crate::authorization::browser;
+use crate::authorization::browser::{self, Consent};
 use crate::authorization::secret_source::{self, SecretSource};
 use crate::conversation::{self, Interrupts};
 use crate::exit::Exit;
@@ -14,7 +14,7 @@ use mcproof_client::Guardian;
 use mcproof_record::{Diagnostic, Transcript};
 use mcproof_trace::{Trace, TraceLine};
 use mcproof_ui::{
-    Access, Connector, Inspector, KnownServer, NewTest, Options, Prepared, SavedTest, ServerSpec, SuiteChange, TestRunner, Token,
+    Access, Connector, Inspector, KnownServer, NewTest, Options, Prepared, SavedTest, ServerSpec, SignIn, SuiteChange, TestRunner, Token,
 };
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -243,7 +243,7 @@ struct CommandLine {
 }
 
 impl Connector for CommandLine {
-    fn prepare(&self, spec: &ServerSpec) -> Result<Prepared, Box<Diagnostic>> {
+    fn prepare(&self, spec: &ServerSpec, user: Option<SignIn>) -> Result<Prepared, Box<Diagnostic>> {
         let spec = spec.clone();
         let flag = |message: String| Box::new(Diagnostic::error("bad-flag", message));
         let mut typed = TargetArgs {
@@ -264,7 +264,8 @@ impl Connector for CommandLine {
             typed.transport = target::parse_transport(transport).map_err(flag)?;
         }
         let words: Vec<String> = spec.url.into_iter().collect();
-        let resolved = typed.resolve(&words, Words::Name).map_err(|failure| failure.diagnostic)?;
+        let consent = user.map_or(Consent::Nobody, Consent::OnPage);
+        let resolved = typed.resolve_for(&words, Words::Name, &consent).map_err(|failure| failure.diagnostic)?;
         let hint = resolved.host_hint();
         Ok(Prepared { target: resolved.target, options: resolved.options, secrets: resolved.secrets, tap: resolved.tap, hint })
     }

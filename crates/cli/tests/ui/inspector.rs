@@ -105,11 +105,17 @@ pub(crate) fn click(page: &mut Page, name: &str) {
 
 pub(crate) fn open_tool(page: &mut Page, tool: &str) {
     click(page, "nav-tools");
+    // Of a long list only the rows exist that are seen.
+    fill(page, ".side-search input", tool);
     let row = format!(
         "[...document.querySelectorAll('[data-testid=items-tools] .row')].find((row) => row.querySelector('.offer-name').textContent === '{tool}')"
     );
     wait_for(page, &row);
     page.evaluate(&format!("{row}.click()"));
+    page.evaluate(
+        "(() => { const search = document.querySelector('.side-search input'); search.value = ''; \
+         search.dispatchEvent(new Event('input', { bubbles: true })); })()",
+    );
     wait_for(page, &format!("document.querySelector('[data-testid=tool] h1').textContent === '{tool}'"));
 }
 

@@ -35,6 +35,8 @@ pub enum AuthorizationFailure {
     OtherAuthorizationServer { expected: String, found: String },
     #[error("{url} refused to register the client: {reason}")]
     NotRegistered { url: Box<Url>, reason: String },
+    #[error("the user stopped it before {url} was requested: {reason}")]
+    Stopped { url: Box<Url>, reason: String },
     #[error("no user can consent: {0}")]
     NoUser(String),
     #[error("no response from the authorization page: {0}")]

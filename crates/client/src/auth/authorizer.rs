@@ -5,6 +5,7 @@ use super::authorization_failure::AuthorizationFailure;
 use super::bearer::Bearer;
 use super::challenge::Challenge;
 use super::discovery::{self, AuthorizationServer, Fallback};
+use super::flow::FlowEvent;
 use super::registration::{self, Client};
 use super::secret::Secret;
 use super::store::HeldToken;
@@ -13,6 +14,7 @@ use super::web::Web;
 use super::{Authorization, Grant, code};
 use crate::Tap;
 use crate::transport::{HttpHead, Limits, Network};
+use mcproof_record::ExchangeId;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::timeout;
@@ -56,6 +58,14 @@ enum Need {
     Scopes,
 }
 
+/// A response by which the server wants a token.
+struct Refusal<'a> {
+    exchange: ExchangeId,
+    operation: &'a str,
+    challenge: &'a Challenge,
+    need: Need,
+}
+
 /// Tokens tried for one request, wherever they came from: sessions that refresh one store for a server that is never
 /// content would hand each other new tokens for ever.
 const MAX_ROUNDS: usize = 8;
@@ -90,7 +100,7 @@ impl Authorizer {
     ) -> Self {
         let mut server = server.clone();
         server.set_fragment(None);
-        let web = Web::new(limits, network, tap, version.to_owned());
+        let web = Web::new(limits, network, tap, version.to_owned(), options.control.clone());
         if options.store.held(&server).is_none() {
             options.store.recall(&server, &options.identity, options.scopes.as_deref());
         }
@@ -135,22 +145,21 @@ impl Authorizer {
         let challenge = Challenge::of(head);
         let need = need(head, &challenge).unwrap_or(Need::Token);
         let after = self.options.timeout;
-        let obtained = timeout(after, self.obtain(operation, &challenge, need, refused, attempts)).await;
-        let obtained = obtained.unwrap_or(Err(AuthorizationFailure::TimedOut { after }))?;
+        let refusal = Refusal { exchange: head.exchange, operation, challenge: &challenge, need };
+        let obtained = timeout(after, self.obtain(refusal, refused, attempts)).await;
+        let obtained = obtained.unwrap_or(Err(AuthorizationFailure::TimedOut { after }));
+        if obtained != Ok(Obtained::Shared) {
+            self.web.tell(FlowEvent::Ended { failure: obtained.as_ref().err() });
+        }
+        let obtained = obtained?;
         attempts.rounds += 1;
         attempts.authorizations += usize::from(obtained == Obtained::Authorized);
         attempts.last = Some(obtained);
         Ok(())
     }
 
-    async fn obtain(
-        &self,
-        operation: &str,
-        challenge: &Challenge,
-        need: Need,
-        refused: Option<&Secret>,
-        attempts: &Attempts,
-    ) -> Result<Obtained, AuthorizationFailure> {
+    async fn obtain(&self, refusal: Refusal<'_>, refused: Option<&Secret>, attempts: &Attempts) -> Result<Obtained, AuthorizationFailure> {
+        let Refusal { exchange, operation, challenge, need } = refusal;
         if need == Need::Token && (attempts.last == Some(Obtained::Authorized) || attempts.rounds >= MAX_ROUNDS) {
             return Err(AuthorizationFailure::TokenRefused);
         }
@@ -170,6 +179,7 @@ impl Authorizer {
             self.take(&held.access);
             return Ok(Obtained::Shared);
         }
+        self.web.tell(FlowEvent::Refused { exchange, operation });
         // Each time anew: the server may have moved to another authorization server (2026-07-28, client registration,
         // authorization server binding).
         let (server, resource, advertised) = self.discover(challenge, held.as_ref()).await?;

@@ -3,6 +3,7 @@
 
 use super::authorization_failure::AuthorizationFailure;
 use super::discovery::{AuthorizationServer, Pkce};
+use super::flow::FlowEvent;
 use super::secret::Secret;
 use super::token::{self, GrantCredential, Purpose, Tokens};
 use super::user_agent::{AuthorizationPage, UserAgent};
@@ -34,9 +35,15 @@ pub(super) async fn authorize(web: &Web, user: &dyn UserAgent, purpose: &Purpose
         page.query_pairs_mut().append_pair("scope", &token::joined(scopes));
     }
     web.note(format!("the user is sent to {}", plain(&page)));
+    web.tell(FlowEvent::Page { url: &page });
     let back = user.visit(AuthorizationPage { url: &page, web }).await.map_err(AuthorizationFailure::NoRedirect)?;
+    for (name, value) in back.query_pairs() {
+        if name == "code" {
+            web.keep_secret(&value);
+        }
+    }
+    web.tell(FlowEvent::Returned { url: &web.redacted(back.to_string()) });
     let code = code_of(&back, redirect_uri, &state, server).map_err(|failure| clean(web, failure))?;
-    web.keep_secret(code.expose());
     token::redeem(web, purpose, GrantCredential::Code { code, verifier, redirect_uri: redirect_uri.as_str() }).await
 }
 

@@ -4,6 +4,7 @@
 
 use super::authorization_failure::AuthorizationFailure;
 use super::challenge::Challenge;
+use super::flow::FlowStep;
 use super::web::Web;
 use serde_json::{Map, Value};
 use std::fmt;
@@ -85,7 +86,7 @@ pub(super) async fn protected_resource(
         if !matches!(url.scheme(), "http" | "https") {
             return Err(bad(&url, "cannot be fetched over HTTP".into()));
         }
-        let answer = web.metadata(&url).await?;
+        let answer = web.metadata(FlowStep::ResourceMetadata, &url).await?;
         let document = answer.object().filter(|_| answer.status() == 200);
         let document = document.ok_or_else(|| {
             bad(&url, format!("is named by the challenge, but the response is not a JSON object: {}", answer.complaint()))
@@ -93,7 +94,7 @@ pub(super) async fn protected_resource(
         return read_resource(&url, &document, server).map(Some);
     }
     for url in resource_locations(server) {
-        let answer = web.metadata(&url).await?;
+        let answer = web.metadata(FlowStep::ResourceMetadata, &url).await?;
         // Servers of single-page applications answer any path with 200 and HTML.
         if let Some(document) = answer.object().filter(|_| answer.status() == 200) {
             return read_resource(&url, &document, server).map(Some);
@@ -108,7 +109,7 @@ pub(super) async fn authorization_server(web: &Web, issuer: &str, server: &Url) 
         return Err(bad(Document::ProtectedResource, server, format!("names an authorization server that is not a valid URL: `{issuer}`")));
     };
     for url in server_locations(&base) {
-        let answer = web.metadata(&url).await?;
+        let answer = web.metadata(FlowStep::ServerMetadata, &url).await?;
         if let Some(document) = answer.object().filter(|_| answer.status() == 200) {
             return read_server(&url, &document, &[issuer], server);
         }
@@ -121,7 +122,7 @@ pub(super) async fn authorization_server(web: &Web, issuer: &str, server: &Url) 
 pub(super) async fn own_authorization_server(web: &Web, server: &Url) -> Result<AuthorizationServer, AuthorizationFailure> {
     let url = at(server, OAUTH_SUFFIX);
     let base = server.origin().ascii_serialization();
-    let answer = web.metadata(&url).await?;
+    let answer = web.metadata(FlowStep::ServerMetadata, &url).await?;
     if let Some(document) = answer.object().filter(|_| answer.status() == 200) {
         // We made this identifier out of a URL ourselves, so either spelling of the empty path is identical to it.
         return read_server(&url, &document, &[&base, &format!("{base}/")], server);

@@ -4,6 +4,7 @@
 
 use super::authorization_failure::AuthorizationFailure;
 use super::discovery::{AuthorizationServer, Pkce};
+use super::flow::{FlowEvent, FlowStep};
 use super::secret::Secret;
 use super::store::TokenStore;
 use super::web::Web;
@@ -42,13 +43,17 @@ pub(super) async fn identify(
     store: &TokenStore,
     scopes: &BTreeSet<String>,
 ) -> Result<Client, AuthorizationFailure> {
+    let unneeded = |reason: &str| web.tell(FlowEvent::Unneeded { step: FlowStep::Registration, reason });
     if let Some(registered) = &identity.registered {
+        unneeded(&format!("the client ID `{}` is configured", registered.id));
         return known(registered, server, store);
     }
     if let Some(document) = identity.metadata_document.as_ref().filter(|_| server.takes_metadata_documents) {
+        unneeded(&format!("the authorization server reads the client ID metadata document {document}"));
         return Ok(Client { id: document.to_string(), authentication: Authentication::None });
     }
     if let Some(client) = store.client(&server.issuer) {
+        unneeded(&format!("the client ID `{}` was registered before", client.id));
         return Ok(client);
     }
     let none = |reason| AuthorizationFailure::NoClient { issuer: server.issuer.clone(), reason };
@@ -102,7 +107,7 @@ async fn register(
     scopes: &BTreeSet<String>,
 ) -> Result<Client, AuthorizationFailure> {
     let refused = |reason: String| AuthorizationFailure::NotRegistered { url: Box::new(endpoint.clone()), reason: web.redacted(reason) };
-    let answer = web.post_json(endpoint, &metadata(grant, server, scopes)).await?;
+    let answer = web.post_json(FlowStep::Registration, endpoint, &metadata(grant, server, scopes)).await?;
     // An endpoint that nobody advertised, and that is not there.
     if server.pkce == Pkce::Unknown && matches!(answer.status(), 401 | 403 | 404 | 405) {
         return Err(AuthorizationFailure::NoMetadata { issuer: server.issuer.clone() });

@@ -4,6 +4,7 @@
 use super::assertion::random_text;
 use super::authorization_failure::AuthorizationFailure;
 use super::discovery::AuthorizationServer;
+use super::flow::FlowStep;
 use super::registration::{Authentication, Client};
 use super::secret::Secret;
 use super::web::{Form, Web};
@@ -49,6 +50,7 @@ pub(super) async fn redeem(web: &Web, purpose: &Purpose<'_>, ticket: GrantCreden
     let Purpose { server, client, resource, scopes } = purpose;
     let url = server.token_endpoint.as_ref();
     let url = url.ok_or_else(|| AuthorizationFailure::NoEndpoint { issuer: server.issuer.clone(), name: "token_endpoint" })?;
+    let step = if matches!(ticket, GrantCredential::Refresh(_)) { FlowStep::Renewal } else { FlowStep::Token };
     let mut form = Form::new();
     match ticket {
         GrantCredential::Code { code, verifier, redirect_uri } => {
@@ -74,7 +76,7 @@ pub(super) async fn redeem(web: &Web, purpose: &Purpose<'_>, ticket: GrantCreden
     }
     form.push(("resource", (*resource).to_owned()));
     let headers = authenticate(web, client, &server.issuer, &mut form)?;
-    let answer = web.post_form(url, headers, &form).await?;
+    let answer = web.post_form(step, url, headers, &form).await?;
     let refused = |reason: String| AuthorizationFailure::NoToken { url: Box::new(url.clone()), reason: web.redacted(reason) };
     let document = answer.object().filter(|_| answer.status() == 200).ok_or_else(|| refused(answer.complaint()))?;
     let text = |name: &str| document.get(name).and_then(Value::as_str);
@@ -119,7 +121,7 @@ pub(super) async fn vouch(web: &Web, provider: &IdentityProvider, purpose: &Purp
     };
     let client = Client { id: client.clone(), authentication };
     let headers = authenticate(web, &client, url.as_str(), &mut form)?;
-    let answer = web.post_form(url, headers, &form).await?;
+    let answer = web.post_form(FlowStep::Assertion, url, headers, &form).await?;
     let refused = |reason: String| AuthorizationFailure::NoToken { url: Box::new(url.clone()), reason: web.redacted(reason) };
     let document = answer.object().filter(|_| answer.status() == 200).ok_or_else(|| refused(answer.complaint()))?;
     let text = |name: &str| document.get(name).and_then(Value::as_str);

@@ -1,6 +1,7 @@
 //! HTTP exchanges with whatever origins a flow leads to: through the tap, one after another, with no redirect followed.
 
 use super::authorization_failure::AuthorizationFailure;
+use super::flow::{FlowControl, FlowEvent, FlowRequest, FlowStep};
 use super::secret_finder;
 use crate::Tap;
 use crate::session::Headers;
@@ -17,6 +18,7 @@ pub(super) struct Web {
     tap: Tap,
     /// Sent with requests for metadata (2025-03-26, authorization, server metadata discovery headers).
     version: String,
+    control: Option<Arc<dyn FlowControl>>,
     exchangers: Mutex<HashMap<String, Arc<Exchanger>>>,
 }
 
@@ -30,33 +32,39 @@ pub(super) struct WebResponse {
 pub(super) type Form = Vec<(&'static str, String)>;
 
 impl Web {
-    pub(super) fn new(limits: Limits, network: Network, tap: &Tap, version: String) -> Self {
-        Self { limits, network, tap: tap.finding(secret_finder::secrets), version, exchangers: Mutex::default() }
+    pub(super) fn new(limits: Limits, network: Network, tap: &Tap, version: String, control: Option<Arc<dyn FlowControl>>) -> Self {
+        Self { limits, network, tap: tap.finding(secret_finder::secrets), version, control, exchangers: Mutex::default() }
     }
 
     /// Fetches a metadata document.
-    pub(super) async fn metadata(&self, url: &Url) -> Result<WebResponse, AuthorizationFailure> {
+    pub(super) async fn metadata(&self, step: FlowStep, url: &Url) -> Result<WebResponse, AuthorizationFailure> {
         let headers = vec![("accept".to_owned(), "application/json".to_owned()), ("mcp-protocol-version".to_owned(), self.version.clone())];
-        self.exchange(Method::GET, url, headers, Vec::new()).await
+        self.exchange(step, Method::GET, url, headers, Vec::new()).await
     }
 
     /// Opens a page as a browser would.
     pub(super) async fn page(&self, url: &Url) -> Result<WebResponse, AuthorizationFailure> {
         let headers = vec![("accept".to_owned(), "text/html, */*".to_owned())];
-        self.exchange(Method::GET, url, headers, Vec::new()).await
+        self.exchange(FlowStep::Consent, Method::GET, url, headers, Vec::new()).await
     }
 
-    pub(super) async fn post_form(&self, url: &Url, mut headers: Headers, form: &Form) -> Result<WebResponse, AuthorizationFailure> {
+    pub(super) async fn post_form(
+        &self,
+        step: FlowStep,
+        url: &Url,
+        mut headers: Headers,
+        form: &Form,
+    ) -> Result<WebResponse, AuthorizationFailure> {
         headers.push(("accept".to_owned(), "application/json".to_owned()));
         headers.push(("content-type".to_owned(), "application/x-www-form-urlencoded".to_owned()));
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
-        self.exchange(Method::POST, url, headers, body.into_bytes()).await
+        self.exchange(step, Method::POST, url, headers, body.into_bytes()).await
     }
 
-    pub(super) async fn post_json(&self, url: &Url, document: &Value) -> Result<WebResponse, AuthorizationFailure> {
+    pub(super) async fn post_json(&self, step: FlowStep, url: &Url, document: &Value) -> Result<WebResponse, AuthorizationFailure> {
         let json = "application/json".to_owned();
         let headers = vec![("accept".to_owned(), json.clone()), ("content-type".to_owned(), json)];
-        self.exchange(Method::POST, url, headers, document.to_string().into_bytes()).await
+        self.exchange(step, Method::POST, url, headers, document.to_string().into_bytes()).await
     }
 
     /// Hides a value that we are about to send.
@@ -73,10 +81,44 @@ impl Web {
         self.tap.note(text);
     }
 
-    async fn exchange(&self, method: Method, url: &Url, headers: Headers, body: Vec<u8>) -> Result<WebResponse, AuthorizationFailure> {
+    /// Tells who goes through the flow what happens in it.
+    pub(super) fn tell(&self, event: FlowEvent<'_>) {
+        if let Some(control) = &self.control {
+            control.tell(event);
+        }
+    }
+
+    async fn exchange(
+        &self,
+        step: FlowStep,
+        method: Method,
+        url: &Url,
+        headers: Headers,
+        body: Vec<u8>,
+    ) -> Result<WebResponse, AuthorizationFailure> {
+        if let Some(control) = &self.control {
+            let approved = control.approve(FlowRequest { step, method: method.as_str(), url }).await;
+            approved.map_err(|reason| AuthorizationFailure::Stopped { url: Box::new(plain(url)), reason })?;
+        }
+        let exchanged = self.exchange_at_once(method, url, headers, body).await;
+        match &exchanged {
+            Ok(response) => self.tell(FlowEvent::Answered { status: response.status() }),
+            Err(failure) => self.tell(FlowEvent::Unanswered { reason: &failure.to_string() }),
+        }
+        exchanged
+    }
+
+    async fn exchange_at_once(
+        &self,
+        method: Method,
+        url: &Url,
+        headers: Headers,
+        body: Vec<u8>,
+    ) -> Result<WebResponse, AuthorizationFailure> {
         let unreachable = |reason: String| AuthorizationFailure::Unreachable { url: Box::new(plain(url)), reason };
         let exchanger = self.exchanger(url).map_err(unreachable)?;
         let (exchange, _, prepared) = exchanger.prepare(method, url, &headers, body);
+        self.tell(FlowEvent::Sent { exchange });
         let opened = exchanger.open(exchange, prepared.map_err(unreachable)?).await;
         let open = opened.map_err(|broken| unreachable(broken.to_string()))?;
         let head = Arc::clone(&open.head);

@@ -76,7 +76,12 @@ fn message(mut members: Map<String, Value>) -> Option<Message> {
             None => Message::Notification { method, params },
         });
     }
-    let id = take("id").unwrap_or(Value::Null);
+    // What an HTTP server says of itself may have an `error` as well, such as that of OAuth.
+    let (id, version) = (take("id"), take("jsonrpc"));
+    if id.is_none() && version.is_none() {
+        return None;
+    }
+    let id = id.unwrap_or(Value::Null);
     match (take("result"), take("error")) {
         (_, Some(error)) if !error.is_null() => Some(Message::Response { id, outcome: Err(error) }),
         (Some(result), _) => Some(Message::Response { id, outcome: Ok(result) }),
@@ -107,6 +112,15 @@ pub(super) fn target(method: &str, params: &Value) -> Option<String> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_response_without_an_id_says_that_it_is_json_rpc() {
+        let check = |text: &str, expected: bool| assert_eq!(!messages(text.as_bytes()).is_empty(), expected, "{text}");
+        check(r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"no"}}"#, true);
+        check(r#"{"id":null,"error":{"code":-32700,"message":"no"}}"#, true);
+        check(r#"{"error":"invalid_token","error_description":"The token has expired"}"#, false);
+        check(r#"{"result":"ok"}"#, false);
+    }
 
     #[test]
     fn of_a_message_with_too_many_values_only_the_outline_is_read() {

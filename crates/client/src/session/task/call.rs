@@ -2,7 +2,7 @@
 
 use super::{Task, TaskEnd, TaskFailure, TaskState, TaskStatus, succeeded};
 use crate::session::modern::{TASKS, declare_tasks};
-use crate::session::{CallFailure, Listed, Reply, Session};
+use crate::session::{CallFailure, Listed, Reply, Session, WaitOptions};
 use mcproof_protocol::{Era, Revision, methods};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -52,15 +52,23 @@ impl Session {
     ///
     /// # Errors
     /// The server does not offer tasks, there was no response, or it is neither a task nor a result.
-    pub async fn call_as_task(&self, params: Map<String, Value>, ttl: Option<Duration>, deadline: Duration) -> Result<Called, TaskFailure> {
+    pub async fn call_as_task(
+        &self,
+        params: Map<String, Value>,
+        ttl: Option<Duration>,
+        terms: impl Into<WaitOptions>,
+    ) -> Result<Called, TaskFailure> {
         let (asked, position) = (Instant::now(), self.dispatcher.notifications.position());
+        let terms = terms.into();
+        let end = asked + terms.deadline.idle;
         let (reply, task) = match self.handshake.era {
             Era::Legacy => {
-                self.may_become_task(&params, asked + deadline).await?;
+                self.may_become_task(&params, end).await?;
                 let mut params = params;
                 let ttl = ttl.map(|ttl| json!({ "ttl": u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX) }));
                 params.entry("task").or_insert_with(|| ttl.unwrap_or_else(|| json!({})));
-                let reply = self.request(methods::TOOLS_CALL, Some(params), remaining(asked + deadline)).await?;
+                let terms = WaitOptions { deadline: remaining(end).into(), ..terms };
+                let reply = self.request(methods::TOOLS_CALL, Some(params), terms).await?;
                 let task = reply.answer.as_ref().ok().and_then(|result| result.get("task").cloned());
                 (reply, task)
             }
@@ -68,7 +76,7 @@ impl Session {
                 self.needs_extension()?;
                 let mut params = params;
                 declare_tasks(&self.profile(), &mut params);
-                let reply = self.request_rounds(methods::TOOLS_CALL, Some(params), deadline).await?;
+                let reply = self.request_rounds(methods::TOOLS_CALL, Some(params), terms).await?;
                 let is_task = |result: &&Value| result.get("resultType").and_then(Value::as_str) == Some("task");
                 let task = reply.answer.as_ref().ok().filter(is_task).cloned();
                 (reply, task)

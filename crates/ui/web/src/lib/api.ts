@@ -46,12 +46,17 @@ export async function get<T>(path: string): Promise<T> {
 export async function* stream(signal: AbortSignal): AsyncGenerator<JsonObject[]> {
   const response = await send("/api/stream", { signal });
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  // A long line comes in many pieces, which are not looked at again until its end is there.
+  let pieces: string[] = [];
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
-    const lines = (rest + value).split("\n");
-    rest = lines.pop()!;
-    if (lines.length > 0) yield lines.filter((line) => line !== "").map((line) => JSON.parse(line) as JsonObject);
+    if (!value.includes("\n")) {
+      pieces.push(value);
+      continue;
+    }
+    const lines = (pieces.join("") + value).split("\n");
+    pieces = [lines.pop()!];
+    yield lines.filter((line) => line !== "").map((line) => JSON.parse(line) as JsonObject);
   }
 }

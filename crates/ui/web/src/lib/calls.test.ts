@@ -21,3 +21,13 @@ test("a refused discovery is no failure once initialize has succeeded", () => {
   const accepted = [...REFUSED, '→{"id":2,"method":"initialize"}', '{"id":2,"result":{}}', '→{"id":3,"method":"ping"}', '{"id":3,"error":{}}'];
   expect(calls(...accepted).map(isFailure)).toEqual([false, false, true]);
 });
+
+test("an error of OAuth in an HTTP body is no response to the request", () => {
+  const tracker = new Tracker(1);
+  const exchange = (id: number, body: object) => ({ id, at_us: id, direction: id === 0 ? "to-server" : "from-server", body: { exchange: 1, ...body } }) as Frame;
+  tracker.push(exchange(0, { kind: "http-request", method: "POST", url: "http://h/mcp", headers: [], body: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}' }));
+  tracker.push(exchange(1, { kind: "http-response", status: 401, headers: [] }));
+  tracker.push(exchange(2, { kind: "http-body", bytes: '{"error":"invalid_token"}' }));
+  tracker.push(exchange(3, { kind: "http-end", error: null }));
+  expect(tracker.calls.map((call) => [call.kind, call.status])).toEqual([["request", "http-error"]]);
+});

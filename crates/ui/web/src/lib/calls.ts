@@ -1,5 +1,6 @@
 // Calls, derived from frames as they come: requests with their responses, notifications, HTTP requests without a message. The same
 // states as in the crate `mcproof-trace`.
+import { TaskBook } from "./tasks";
 import { rawText } from "./text";
 import type { Frame, Json, JsonObject } from "./types";
 
@@ -39,9 +40,12 @@ export const ERRORS: CallStatus[] = ["tool-error", "rpc-error", "http-error", "n
 export const isFailure = (call: Call): boolean => ERRORS.includes(call.status) && !call.fellBack;
 
 const FAR = 200_000;
+/** Methods whose results tell of tasks. */
+const TASKED = new Set(["tools/call", "tasks/get", "tasks/cancel", "tasks/list", "tasks/result"]);
 
 export class Tracker {
   calls: Call[] = [];
+  tasks = new TaskBook();
   private open = new Map<string, Call>();
   private exchanges = new Map<number, { calls: Call[]; method: string; url: string; status?: number }>();
   private progress = new Map<string, Call>();
@@ -180,12 +184,15 @@ export class Tracker {
           const canceled = this.open.get(`${direction} ${JSON.stringify(params.requestId)}`);
           if (canceled) this.finish(canceled, frame, "canceled");
         }
+        if (direction === "from-server") this.tasks.notified(method, params, frame.at_us);
         const parent = call.parent ? this.calls[call.parent - 1] : undefined;
         if (parent) this.touch(parent, frame);
       }
       return true;
     }
     if (!("result" in message) && !("error" in message)) return false;
+    // What an HTTP server says of itself may have an `error` as well, such as that of OAuth.
+    if (!("id" in message) && !("jsonrpc" in message)) return false;
     const other = direction === "to-server" ? "from-server" : "to-server";
     const key = `${other} ${JSON.stringify(id)}`;
     const call = this.open.get(key) ?? (id == null && exchange != null ? this.exchanges.get(exchange)?.calls.find((c) => c.status === "pending") : undefined);
@@ -209,6 +216,13 @@ export class Tracker {
       } else if (result.resultType === "input_required") status = "input-required";
     }
     this.finish(call, frame, status);
+    // A call that became no task is not read again.
+    if (call.direction === "to-server" && TASKED.has(call.method) && (call.method !== "tools/call" || (isObject(result) && (isObject(result.task) || result.resultType === "task")))) {
+      const asked = JSON.parse(call.request) as JsonObject;
+      const params = isObject(asked.params) ? asked.params : {};
+      if (isObject(error)) this.tasks.failed(call, error, params);
+      else if (isObject(result)) this.tasks.result(call, result, params, frame.at_us);
+    }
     if (call.method === "initialize" && status === "ok") this.fallBack();
     return true;
   }

@@ -88,7 +88,7 @@ export function flaws(schema: JsonObject, value: Json): Flaw[] | undefined {
   try {
     const { errors } = validator(schema)?.validate(value) ?? { errors: undefined };
     const found = errors?.filter((error) => !["properties", "items", "allOf", "$ref", "prefixItems", "additionalItems"].includes(error.keyword));
-    return found?.map((error) => ({ at: error.instanceLocation.replace(/^#/, ""), message: error.error.replace(/\.$/, "").replace(/^Instance does not have required property "(.*)"$/, "`$1` is required") }));
+    return found?.map((error) => ({ at: error.instanceLocation.replace(/^#/, ""), message: error.error.replace(/\.$/, "").replace(/^Instance does not have required property "(.*)"$/, "“$1” is required") }));
   } catch {
     return undefined;
   }

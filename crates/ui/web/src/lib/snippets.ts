@@ -68,6 +68,7 @@ export function suiteStep(step: Step, indent = "      "): string {
   else if (method === "resources/read") lines.push(`read: ${flow(String(params.uri))}`);
   else if (method === "prompts/get") lines.push(`prompt: ${scalar(String(params.name))}`, `with: ${flow(args)}`);
   else lines.push(`raw: ${flow({ jsonrpc: "2.0", id: 1, method, params })}`);
+  if (step.task) lines.push("task: true");
   if (step.failed) lines.push("fails: true");
   else if (step.payload !== undefined && method === "tools/call") {
     const wanted = expectation(step.payload);

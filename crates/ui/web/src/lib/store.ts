@@ -1,5 +1,6 @@
 // All that the page knows: what the program told, and where the user is.
 import { batch, computed, effect, signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, post, stream } from "./api";
 import { isObject, Tracker, type Call } from "./calls";
 import type { Connection, Frame, Handshake, Json, JsonObject, Outcome, Overview, TestCase } from "./types";
@@ -23,8 +24,20 @@ export interface SessionData {
 }
 
 export const sessions = new Map<number, SessionData>();
-/** Changes with every batch of frames. */
+/** Changes when there are new frames to be drawn. */
 export const frameVersion = signal(0);
+
+/** A long session takes a while to draw: it is drawn less often while more of it comes. */
+const LONG_SESSION = 5000;
+let drawing = false;
+function drawSoon(calls: number) {
+  if (drawing) return;
+  drawing = true;
+  setTimeout(() => {
+    drawing = false;
+    frameVersion.value++;
+  }, calls > LONG_SESSION ? 150 : 16);
+}
 
 const MOST_FRAMES = 400_000;
 
@@ -54,7 +67,7 @@ export function takeFrames(id: number, frames: Frame[]) {
       if (call.direction === "from-server" && call.method.endsWith("/list_changed")) relist(id, call.method);
     }
   }
-  frameVersion.value++;
+  drawSoon(data.tracker.calls.length);
 }
 
 /** Messages of apps are part of the traffic, with the time of the page; an app that never ends to talk does not fill the memory. */
@@ -66,7 +79,7 @@ export function recordApp(of: { id: number; openedMs: number }, message: JsonObj
   const data = session(of.id);
   data.until = Math.max(data.until, (Date.now() - of.openedMs) * 1000);
   data.tracker.fromApp(message, direction === "to-app" ? "to-server" : "from-server", data.until);
-  frameVersion.value++;
+  drawSoon(data.tracker.calls.length);
 }
 
 export function takeOverview(next: Overview) {
@@ -83,7 +96,8 @@ export function takeOverview(next: Overview) {
     const old = before?.connections.find((old) => old.id === connection.id);
     const id = connection.sessions.at(-1)?.id;
     if (connection.status === "open" && id !== undefined && catalogs.value.get(connection.id)?.session !== id) void loadCatalog(connection);
-    if (old && old.status !== connection.status && (connection.status === "failed" || connection.status === "ended"))
+    const isSeen = connection.id === selected.value && view.value === "overview" && !story.value;
+    if (old && !isSeen && old.status !== connection.status && (connection.status === "failed" || connection.status === "ended"))
       toast(`${connection.title}: ${connection.diagnostic?.message ?? connection.status}`, "error");
   }
 }
@@ -149,6 +163,8 @@ export const story = signal<{ session: number; key: number } | null>(null);
 export const compared = signal<{ session: number; key: number } | null>(null);
 export const pane = signal<"side" | "main" | "traffic">("main");
 export const paletteOpen = signal(false);
+/** The connection whose command or URL is edited in the form for a new one. */
+export const edited = signal<number | null>(null);
 /** A page that is a file may have no storage. */
 function kept(key: string): string | null {
   try {
@@ -184,7 +200,14 @@ effect(() => keep("mcproof-traffic", trafficOpen.value ? "open" : "closed"));
 effect(() => keep("mcproof-traffic-width", String(trafficWidth.value)));
 
 export const connection = computed<Connection | null>(() => (overview.value?.tests ? ofTest.value : null) ?? overview.value?.connections.find((one) => one.id === selected.value) ?? null);
-export const handshake = computed(() => connection.value?.sessions.at(-1)?.handshake ?? (connection.value?.status === "recorded" && currentSession.value ? recordedHandshake(currentSession.value) : null));
+export const handshake = computed(() => connection.value?.sessions.at(-1)?.handshake ?? recordedNow(recordedHandshake) ?? null);
+
+/** Of a recorded session, what its frames show so far: they may still be coming. */
+function recordedNow<T>(of: (session: SessionData) => T): T | undefined {
+  if (connection.value?.status !== "recorded") return undefined;
+  frameVersion.value;
+  return currentSession.value && of(currentSession.value);
+}
 export const currentSession = computed(() => {
   frameVersion.value;
   const id = connection.value?.sessions.at(-1)?.id;
@@ -213,6 +236,7 @@ export function select(id: number) {
 
 export function go(to: View, what?: string) {
   batch(() => {
+    edited.value = null;
     view.value = to;
     story.value = null;
     if (what !== undefined) item.value = { ...item.value, [to]: what };
@@ -292,7 +316,7 @@ export const catalogs = signal(new Map<number, Catalog>());
 export const catalog = computed(() => {
   if (selected.value == null) return undefined;
   const known = catalogs.value.get(selected.value);
-  return known ?? (connection.value?.status === "recorded" && currentSession.value ? recordedCatalog(currentSession.value) : undefined);
+  return known ?? recordedNow(recordedCatalog);
 });
 
 function resultsOf(session: SessionData, ...methods: string[]): { call: Call; result: JsonObject }[] {
@@ -386,13 +410,34 @@ function relist(session: number, method: string) {
   }
 }
 
+/** What came of asking a server for its tasks; the tasks themselves are in the traffic. */
+export const tasksListed = signal<{ connection: number; error?: string } | null>(null);
+export async function loadTasks(id: number) {
+  try {
+    const outcome = await request(id, "tasks/list", undefined, { allPagesOf: "tasks", timeoutMs: 60_000 });
+    tasksListed.value = { connection: id, error: outcome.error?.message ?? outcome.failure?.message };
+  } catch (error) {
+    tasksListed.value = { connection: id, error: (error as Error).message };
+  }
+}
+
+/** Draws anew a few times a second while something goes on whose time is shown. */
+export function useTick(running: boolean) {
+  const [, tick] = useState(0);
+  useEffect(() => {
+    if (!running) return;
+    const timer = setInterval(() => tick((value) => value + 1), 250);
+    return () => clearInterval(timer);
+  }, [running]);
+}
+
 // ---- requests
 
 let nextKey = 0;
 export const newKey = () => `${Date.now().toString(36)}-${++nextKey}`;
 
 export function request(
-  id: number, method: string, params?: JsonObject, options: { key?: string; allPagesOf?: string; timeoutMs?: number } = {},
+  id: number, method: string, params?: JsonObject, options: { key?: string; allPagesOf?: string; timeoutMs?: number; task?: JsonObject } = {},
 ): Promise<Outcome> {
   const { key = newKey(), ...rest } = options;
   return post<Outcome>(`connections/${id}/request`, { method, ...(params ? { params } : {}), key, ...rest });
@@ -409,23 +454,27 @@ export interface Run {
   refused?: string;
   method: string;
   params: JsonObject;
+  asTask?: boolean;
 }
 export const runs = signal(new Map<string, Run>());
 export const drafts = signal(new Map<string, Json>());
+/** The tools that are to run as tasks, by slot. */
+export const asTask = signal(new Map<string, boolean>());
 
 const put = <V>(map: { value: Map<string, V> }, key: string, value: V) => {
   const next = new Map(map.value);
   next.set(key, value);
   map.value = next;
 };
+export const setAsTask = (slot: string, value: boolean) => put(asTask, slot, value);
 export const setDraft = (slot: string, value: Json) => put(drafts, slot, value);
 
-export async function run(slot: string, id: number, method: string, params: JsonObject): Promise<Run> {
-  const started: Run = { key: newKey(), startedAt: performance.now(), method, params };
+export async function run(slot: string, id: number, method: string, params: JsonObject, task?: JsonObject): Promise<Run> {
+  const started: Run = { key: newKey(), startedAt: performance.now(), method, params, asTask: task !== undefined };
   put(runs, slot, started);
   let ended: Run;
   try {
-    ended = { ...started, outcome: await request(id, method, params, { key: started.key }) };
+    ended = { ...started, outcome: await request(id, method, params, { key: started.key, ...(task ? { task } : {}) }) };
   } catch (error) {
     ended = { ...started, refused: (error as Error).message };
   }
@@ -439,6 +488,27 @@ export function callOf(outcome: Outcome): Call | undefined {
   const frame = outcome.requestFrame ?? outcome.frame;
   for (let index = calls.length - 1; index >= 0; index--) if (calls[index]!.kind === "request" && calls[index]!.frames.includes(frame!)) return calls[index];
   return undefined;
+}
+
+// ---- what takes a while, and goes on while the user looks at something else
+
+export interface Job<T> {
+  running: boolean;
+  done?: T;
+  wrong?: string;
+}
+const jobs = signal(new Map<string, Job<unknown>>());
+export const jobOf = <T>(key: string) => (jobs.value.get(key) ?? { running: false }) as Job<T>;
+
+export async function startJob<T>(key: string, work: () => Promise<T>) {
+  const before = jobOf<T>(key);
+  if (before.running) return;
+  put(jobs, key, { running: true, done: before.done });
+  try {
+    put(jobs, key, { running: false, done: await work() });
+  } catch (error) {
+    put(jobs, key, { running: false, done: before.done, wrong: (error as Error).message });
+  }
 }
 
 // ---- messages that go away
@@ -474,6 +544,8 @@ export interface Step {
   /** The payload that came, for the expectation. */
   payload?: Json;
   failed?: boolean;
+  /** It ran as a task. */
+  task?: boolean;
 }
 export const steps = signal<Step[]>(readSteps());
 function readSteps(): Step[] {

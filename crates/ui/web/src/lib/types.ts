@@ -62,12 +62,37 @@ export interface Spec {
 
 export type Status = "closed" | "opening" | "open" | "failed" | "ended" | "recorded";
 
+/** What was done to get a token, step by step. */
+export interface SignIn {
+  session: number;
+  /** The exchange that the server refused. */
+  refused: number;
+  operation: string;
+  state: "waiting" | "running" | "page" | "authorized" | "failed";
+  failure: string | null;
+  /** The page that the user is to open. */
+  page: string | null;
+  steps: SignInStep[];
+}
+
+export interface SignInStep {
+  kind: "resource-metadata" | "server-metadata" | "registration" | "consent" | "callback" | "assertion" | "token" | "renewal";
+  state: "waiting" | "running" | "done" | "unneeded" | "failed";
+  method?: string;
+  url?: string;
+  exchange?: number;
+  about?: string;
+}
+
 export interface Connection {
   id: number;
   title: string;
   spec: Spec;
   status: Status;
   diagnostic: Diagnostic | null;
+  authorization?: SignIn | null;
+  /** Tasks that are followed to their end, or were. */
+  followed?: { session: number; task: string; following: boolean; problem: Diagnostic | null }[];
   sessions: { id: number; openedMs: number; handshake: Handshake | null }[];
 }
 
@@ -107,6 +132,8 @@ export interface Outcome {
   result?: JsonObject;
   error?: { code: number; message: string; data?: Json };
   failure?: Diagnostic;
+  /** What the call has become; its result comes later. */
+  task?: string;
   canceled: boolean;
   requestFrame: number | null;
   frame: number | null;

@@ -7,7 +7,7 @@ import { h, type ComponentChildren, type ComponentProps } from "preact";
 
 type ButtonAttributes = ComponentProps<"button"> & { [data: `data-${string}`]: string };
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { copy } from "../lib/text";
+import { copy, visible } from "../lib/text";
 import { toast } from "../lib/store";
 
 const ICONS = {
@@ -98,6 +98,9 @@ export function Menu({ icon, label, items, text, testid }: { icon?: IconName; la
   );
 }
 
+/** Rows beyond the edges, so that a slow scroll shows no gap. */
+const SPARE = 3;
+
 /** A list of rows of one height, of which only those exist that are seen. */
 export function Rows<T>({ items, height, row, label, current, onMove, testid, follow }: {
   items: T[]; height: number; row: (item: T, index: number) => ComponentChildren; label: string;
@@ -121,8 +124,8 @@ export function Rows<T>({ items, height, row, label, current, onMove, testid, fo
     if (current * height < scrollTop) box.current!.scrollTop = current * height;
     else if ((current + 1) * height > scrollTop + clientHeight) box.current!.scrollTop = (current + 1) * height - clientHeight;
   }, [current, height]);
-  const first = Math.max(0, Math.floor(top / height) - 6);
-  const last = Math.min(items.length, Math.ceil((top + room) / height) + 6);
+  const first = Math.max(0, Math.floor(top / height) - SPARE);
+  const last = Math.min(items.length, Math.ceil((top + room) / height) + SPARE);
   const keys = (event: KeyboardEvent) => {
     if (!onMove || items.length === 0) return;
     const at = current ?? -1;
@@ -145,7 +148,7 @@ export function Rows<T>({ items, height, row, label, current, onMove, testid, fo
           return (
             // A row that leaves the window is used again for one that enters it.
             <div key={index % (last - first)} id={`${testid}-${index}`} class="row" role="option" aria-selected={index === current} aria-posinset={index + 1} aria-setsize={items.length}
-              style={{ transform: `translateY(${index * height}px)`, height: `${height}px` }} onClick={() => onMove?.(index)}>
+              style={{ top: `${index * height}px`, height: `${height}px` }} onClick={() => onMove?.(index)}>
               {row(item, index)}
             </div>
           );
@@ -157,6 +160,14 @@ export function Rows<T>({ items, height, row, label, current, onMove, testid, fo
 
 export function Empty({ icon, title, children }: { icon: IconName; title: string; children?: ComponentChildren }) {
   return <div class="empty"><Icon name={icon} size={22} /><h2>{title}</h2>{children && <p>{children}</p>}</div>;
+}
+
+/** A sentence of mcproof, in which `code` stands between backticks. What servers say in it stays text. */
+export function Said({ text }: { text: string }) {
+  const parts = visible(text).split("`");
+  // One backtick alone is what somebody wrote.
+  if (parts.length % 2 === 0) return <>{parts.join("`")}</>;
+  return <>{parts.map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))}</>;
 }
 
 export function Badge({ kind = "plain", children }: { kind?: "plain" | "ok" | "error" | "warning" | "info"; children: ComponentChildren }) {

@@ -3,7 +3,8 @@ import { useMemo, useState } from "preact/hooks";
 import { appUri } from "../lib/apps";
 import { isObject } from "../lib/calls";
 import { initial, resolve } from "../lib/schema";
-import { catalog, connection, drafts, go, handshake, item, loadList, request, run, runs, cancel, setDraft, toast, view, type List, type ListName } from "../lib/store";
+import { isOver, taskChoice } from "../lib/tasks";
+import { asTask, catalog, connection, drafts, go, handshake, item, loadList, request, run, runs, cancel, sessions, setAsTask, setDraft, toast, view, type List, type ListName, type Run } from "../lib/store";
 import { visible } from "../lib/text";
 import type { Json, JsonObject } from "../lib/types";
 import { App } from "./app";
@@ -11,6 +12,7 @@ import { Badge, Button, Empty, Icon, Menu, Rows, Tabs } from "./basics";
 import { SchemaForm } from "./form";
 import { Markdown, Tree } from "./result";
 import { keepMenu, RunResult, stepOf } from "./story";
+import { TasksSide } from "./tasks";
 
 const titleOf = (one: JsonObject) => (typeof one.title === "string" && one.title !== "" ? one.title : isObject(one.annotations) && typeof one.annotations.title === "string" ? one.annotations.title : undefined);
 const nameOf = (one: JsonObject) => String(one.name ?? "");
@@ -25,6 +27,7 @@ export function SideList() {
   const [needle, setNeedle] = useState("");
   const now = view.value;
   const known = catalog.value;
+  if (now === "tasks") return <TasksSide />;
   if (!known || !(now === "tools" || now === "prompts" || now === "resources")) return null;
   const lists: [ListName, List][] = now === "resources" ? [["resources", known.resources], ["templates", known.templates]] : [[now, known[now]]];
   const all = lists.flatMap(([kind, list]) => list.items.map((one) => ({ kind, one, key: kind === "tools" || kind === "prompts" ? nameOf(one) : String(one.uri ?? one.uriTemplate ?? "") })));
@@ -42,7 +45,7 @@ export function SideList() {
       {all.length === 0 ? <p class="muted small pad">{loading ? "Loading…" : failed ? "" : connection.value?.status === "recorded" ? `The session has no list of ${now}.` : `The server lists no ${now}.`}</p> : found.length === 0 ? <p class="muted small pad">Nothing matches.</p> : (
         <Rows items={found} height={44} label={now} testid={`items-${now}`} current={current} onMove={(index) => go(now, found[index]!.key)} row={({ one, kind, key }) => (
           <div class="offer">
-            <span class="offer-name">{visible(now === "resources" ? nameOf(one) || key : key)}{kind === "templates" && <Badge>template</Badge>}</span>
+            <span class="offer-name"><span class="clip">{visible(now === "resources" ? nameOf(one) || key : key)}</span>{kind === "templates" && <Badge>template</Badge>}</span>
             <span class="offer-about">{visible(String(now === "resources" ? key : (titleOf(one) ?? one.description ?? "")).slice(0, 120))}</span>
           </div>
         )} />
@@ -100,15 +103,25 @@ function Send({ slot, id, text, disabled, send, method }: { slot: string; id: nu
   const last = runs.value.get(slot);
   const waiting = last !== undefined && !last.outcome && !last.refused;
   const outcome = last?.outcome;
+  const task = outcome?.task === undefined ? undefined : sessions.get(outcome.session)?.tracker.tasks.all.get(outcome.task);
+  const ended = outcome !== undefined && (outcome.task === undefined || (task !== undefined && isOver(task)));
   const open = connection.value?.status === "open";
   return (
     <div class="send">
       {waiting ? <Button kind="danger" icon="stop" data-testid="cancel" onClick={() => void cancel(id, last.key)}>Cancel</Button> : <Button kind="primary" icon="play" data-testid="send" disabled={disabled || !open} onClick={send}>{text}<kbd>Ctrl ↵</kbd></Button>}
       {!open && <span class="muted small">not connected</span>}
       <span class="grow" />
-      {outcome && !waiting && <Menu icon="plus" label="Keep this call" text="Keep" testid="keep" items={keepMenu(stepOf(method, last!.params, outcome.result, outcome.error !== undefined || outcome.result?.isError === true))} />}
+      {ended && !waiting && <Menu icon="plus" label="Keep this call" text="Keep" testid="keep" items={keepMenu(stepOfRun(method, last!))} />}
     </div>
   );
+}
+
+/** What was called, with what came of it, also where that came later. */
+function stepOfRun(method: string, { params, outcome, asTask }: Run) {
+  const task = outcome?.task === undefined ? undefined : sessions.get(outcome.session)?.tracker.tasks.all.get(outcome.task);
+  const result = task ? task.result : outcome?.result;
+  const failed = (task ? task.error !== undefined || task.status === "cancelled" : outcome?.error !== undefined) || result?.isError === true;
+  return { ...stepOf(method, params, result, failed), ...(asTask ? { task: true } : {}) };
 }
 
 const onEnter = (send: () => void) => (event: KeyboardEvent) => {
@@ -125,8 +138,10 @@ function Tool({ tool, slot, id }: { tool: JsonObject; slot: string; id: number }
   const [part, setPart] = useState<"call" | "schema">("call");
   const name = nameOf(tool);
   const app = appUri(tool);
+  const choice = taskChoice(tool, handshake.value);
+  const wantsTask = choice === "always" || (choice !== "never" && asTask.value.get(slot) === true);
   const send = () => {
-    if (valid) void run(slot, id, "tools/call", { name, arguments: value });
+    if (valid) void run(slot, id, "tools/call", { name, arguments: value }, wantsTask ? {} : undefined);
   };
   return (
     <article class="detail" data-testid="tool" onKeyDown={onEnter(send)}>
@@ -138,6 +153,10 @@ function Tool({ tool, slot, id }: { tool: JsonObject; slot: string; id: number }
       {part === "schema" ? <Tree value={tool} open={5} /> : (
         <>
           <SchemaForm schema={schema} value={value} onChange={(next) => setDraft(slot, next)} onValid={setValid} testid="arguments" />
+          {choice !== "never" && (
+            <p class="as-task"><label class="inline"><input type="checkbox" data-testid="as-task" checked={wantsTask} disabled={choice === "always"} aria-describedby="as-task-about" onChange={(event) => setAsTask(slot, event.currentTarget.checked)} />Run as a task</label>
+              <span class="small muted" id="as-task-about">{choice === "always" ? "The server runs this tool as a task only." : choice === "server" ? "The server decides whether the call becomes one." : "The response comes at once, the result later."}</span></p>
+          )}
           <Send slot={slot} id={id} text="Call" disabled={!valid} send={send} method="tools/call" />
           {app !== undefined && runs.value.has(slot) && <App id={id} uri={app} tool={tool} slot={slot} />}
           <RunResult slot={slot} outputSchema={isObject(tool.outputSchema) ? tool.outputSchema : undefined} />

@@ -15,6 +15,8 @@ interface FieldProps {
   flaws: Flaw[];
   name: string;
   required: boolean;
+  /** An item of an array: always there, and called by its place. */
+  isItem?: boolean;
   suggest?: (argument: string, value: string) => Promise<string[]>;
 }
 
@@ -92,7 +94,7 @@ function Members({ schema, root, value, onChange, path, flaws, suggest }: { sche
 }
 
 function Field(props: FieldProps) {
-  const { schema, name, required, value, flaws, path, onChange } = props;
+  const { schema, name, required, isItem, value, flaws, path, onChange } = props;
   const id = useId();
   const own = flaws.filter((flaw) => flaw.at === path);
   const types = typesOf(schema);
@@ -102,7 +104,7 @@ function Field(props: FieldProps) {
   return (
     <div class={`field ${compound ? "compound" : ""}`} data-testid={`field-${name}`}>
       <div class="field-head">
-        <label for={id} id={`${id}-label`}><span class="field-name">{visible(name)}</span>{required && <span class="required" title="required">*</span>}{title && <span class="muted"> {visible(title)}</span>}</label>
+        <label for={id} id={`${id}-label`}><span class="field-name">{isItem ? `[${name}]` : visible(name)}</span>{required && !isItem && <span class="required" title="required">*</span>}{title && <span class="muted"> {visible(title)}</span>}</label>
         <span class="field-type">{typeText(schema)}</span>
         {!required && value !== undefined && <button type="button" class="link small" onClick={() => onChange(undefined)} aria-label={`Clear ${name}`}>clear</button>}
       </div>
@@ -183,7 +185,7 @@ function Control(props: FieldProps & { id: string }) {
       <div class="array" id={id}>
         {items.map((item, index) => (
           <div class="array-item" key={index}>
-            <Field {...props} name={String(index)} schema={one} value={item} path={`${path}/${index}`} required onChange={(next) => onChange(items.map((old, at) => (at === index ? (next ?? null) : old)))} />
+            <Field {...props} name={String(index)} schema={one} value={item} path={`${path}/${index}`} required isItem onChange={(next) => onChange(items.map((old, at) => (at === index ? (next ?? null) : old)))} />
             <Button kind="quiet" icon="close" label={`Remove item ${index} of ${name}`} onClick={() => onChange(items.filter((_, at) => at !== index))} />
           </div>
         ))}
@@ -252,7 +254,7 @@ function StringControl({ schema, value, onChange, name, id, common, suggest }: F
         if (suggest) void suggest(name, event.currentTarget.value).then(setOffers);
       }} onFocus={() => suggest && void suggest(name, text).then(setOffers)} />
       {suggest && <datalist id={`${id}-list`}>{offers.map((offer) => <option key={offer} value={offer} />)}</datalist>}
-      {kind === "text" && <button type="button" class="link small" aria-label={`Write ${name} on several lines`} onClick={() => setLong(true)}>¶</button>}
+      {kind === "text" && <button type="button" class="link small" aria-label={`Write ${name} on several lines`} title="Several lines" onClick={() => setLong(true)}>¶</button>}
     </div>
   );
 }

@@ -2,11 +2,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, post } from "../lib/api";
 import { isObject } from "../lib/calls";
-import { suite, suiteTest } from "../lib/snippets";
-import { connection, currentSession, frameVersion, handshake, isFile, overview, selectNew, selected, steps, toast, trafficOpen, pane, story, brush } from "../lib/store";
+import { suite, suiteTest, word } from "../lib/snippets";
+import { connection, currentSession, edited, frameVersion, go, handshake, isFile, jobOf, overview, selectNew, selected, sessions, startJob, steps, toast, trafficOpen, pane, story, brush } from "../lib/store";
 import { clock, count, download, duration, rawText, visible } from "../lib/text";
 import type { Connection, Diagnostic, Finding, Frame, JsonObject } from "../lib/types";
-import { Badge, Button, CopyButton, Empty, Icon, Rows, Tabs, type IconName } from "./basics";
+import { Authorization, waitsForUser } from "./authorization";
+import { Badge, Button, CopyButton, Empty, Icon, Rows, Said, Tabs, type IconName } from "./basics";
 import { Markdown, Plain, Problem, Tree } from "./result";
 import { stepOfCall } from "./story";
 
@@ -43,7 +44,8 @@ function pairs(text: string, separator: RegExp): [string, string][] {
 }
 
 export function Connect() {
-  const [target, setTarget] = useState(new URLSearchParams(location.search).get("target") ?? "");
+  const before = overview.value?.connections.find((one) => one.id === edited.value);
+  const [target, setTarget] = useState(before ? (before.spec.url ?? before.spec.command.map(word).join(" ")) : (new URLSearchParams(location.search).get("target") ?? ""));
   const [more, setMore] = useState(false);
   const [env, setEnv] = useState("");
   const [headers, setHeaders] = useState("");
@@ -68,12 +70,24 @@ export function Connect() {
     if (target.trim().startsWith("{")) return void paste(target);
     if (command === null) return setWrong("A quote is not closed.");
     const url = isUrl ? target.trim() : null;
+    if (before) return void change(before.id, { command, url });
     void add({ command, url, env: pairs(env, /=/), headers: pairs(headers, /:/), ...(cwd ? { cwd } : {}), transport, era });
+  };
+  const change = async (id: number, target: JsonObject) => {
+    setWrong("");
+    try {
+      await post(`connections/${id}/open`, { target });
+      go("overview");
+    } catch (error) {
+      setWrong((error as Error).message);
+    }
   };
   const paste = async (text: string) => {
     try {
       const document = JSON.parse(text) as JsonObject;
       const servers = isObject(document.mcpServers) ? document.mcpServers : isObject(document.servers) ? document.servers : { server: document };
+      const unclear = Object.entries(servers).find(([, entry]) => !isObject(entry) || (typeof entry.command !== "string" && typeof entry.url !== "string"));
+      if (unclear) return setWrong(`The server \`${unclear[0]}\` has neither \`command\` nor \`url\`.`);
       for (const [name, entry] of Object.entries(servers)) {
         if (!isObject(entry)) continue;
         const args = Array.isArray(entry.args) ? entry.args.map(String) : [];
@@ -83,20 +97,24 @@ export function Connect() {
       setWrong("This is not valid JSON.");
     }
   };
-  const known = overview.value?.known ?? [];
+  const known = before ? [] : (overview.value?.known ?? []);
+  // A host with a path or a port is seldom the name of a program.
+  const only = command?.length === 1 ? command[0]! : "";
+  const address = /^(localhost|[\w-]+(\.[\w-]+)+)(:\d+(\/\S*)?|\/\S*)$/i.test(only) ? `${/^(localhost|127\.)/i.test(only) ? "http" : "https"}://${only}` : undefined;
   return (
     <div class="connect" data-testid="connect">
-      <h1>Connect to a server</h1>
+      <h1>{before ? "Edit the server" : "Connect to a server"}</h1>
       <p class="muted">A command starts a server over stdio, a URL reaches one over HTTP. The settings of another client (<code>mcpServers</code>) can be pasted as JSON.</p>
       <form onSubmit={submit}>
         <label class="visually-hidden" for="target">Command or URL</label>
         <div class="target-line"><Icon name={isUrl ? "radio" : "terminal"} /><input id="target" data-testid="target" class="mono" value={target} placeholder="node server.js   or   https://example.com/mcp" autocomplete="off" spellcheck={false} onInput={(event) => setTarget(event.currentTarget.value)} onPaste={(event) => {
           const text = event.clipboardData?.getData("text") ?? "";
           if (text.trim().startsWith("{")) { event.preventDefault(); void paste(text); }
-        }} /><Button kind="primary" type="submit" data-testid="connect-button">Connect</Button></div>
+        }} /><Button kind="primary" type="submit" data-testid="connect-button">Connect</Button>{before && <Button kind="quiet" onClick={() => go("overview")}>Cancel</Button>}</div>
         {command && command.length > 0 && !isUrl && <p class="small muted">Starts <code>{visible(command[0]!)}</code>{command.length > 1 && <> with {count(command.length - 1, "argument")}</>} on this machine, as you.</p>}
-        {wrong && <p class="note error" role="alert">{visible(wrong)}</p>}
-        <button type="button" class="link" aria-expanded={more} onClick={() => setMore(!more)}>{more ? "Fewer settings" : "Environment, headers, directory, transport, era"}</button>
+        {address && <p class="note" data-testid="taken-as-command">This is taken as a command. For a URL, write the scheme: <button type="button" class="link" onClick={() => setTarget(address)}>{visible(address)}</button></p>}
+        {wrong && <p class="note error" role="alert"><Said text={wrong} /></p>}
+        {!before && <button type="button" class="link" aria-expanded={more} onClick={() => setMore(!more)}>{more ? "Fewer settings" : "Environment, headers, directory, transport, era"}</button>}
         {more && (
           <div class="more">
             <label>Environment, one NAME=value per line<textarea class="code" rows={3} value={env} onInput={(event) => setEnv(event.currentTarget.value)} /></label>
@@ -113,6 +131,7 @@ export function Connect() {
 }
 
 export function OverviewPage() {
+  frameVersion.value;
   const at = connection.value!;
   const hello = handshake.value;
   const change = (changes: JsonObject) => void post(`connections/${at.id}/open`, changes).catch((error: Error) => toast(error.message, "error"));
@@ -125,12 +144,14 @@ export function OverviewPage() {
         <p class="uri-line"><code class="uri">{visible([at.spec.url, at.spec.command.join(" ")].filter(Boolean).join("  ←  ") || at.spec.server || at.title)}</code></p>
         <div class="actions">
           {at.status === "recorded" ? null : at.status === "open" ? <><Button icon="again" data-testid="reconnect" onClick={() => change({})}>Reconnect</Button><Button icon="plug" data-testid="disconnect" onClick={() => void post(`connections/${at.id}/close`)}>Disconnect</Button></> : busy ? <Button icon="stop" onClick={() => void post(`connections/${at.id}/close`)}>Stop</Button> : <Button kind="primary" icon="plug" data-testid="reconnect" onClick={() => change({})}>Connect</Button>}
+          {at.status !== "recorded" && !busy && !(at.spec.url && at.spec.command.length > 0) && <Button icon="wrench" kind="quiet" data-testid="edit-server" onClick={() => { go("connect"); edited.value = at.id; }}>Edit</Button>}
           <Button icon="trash" kind="quiet" data-testid="remove" onClick={() => void post(`connections/${at.id}/remove`)}>Remove</Button>
         </div>
       </header>
+      <Authorization key={`authorization ${at.id}`} connection={at} />
       {at.status !== "recorded" && <Doctor key={at.id} id={at.id} open={at.status === "failed"} />}
-      {busy && <p class="running" role="status"><span class="spinner" /> Connecting…</p>}
-      {at.diagnostic && <Problem diagnostic={at.diagnostic} />}
+      {busy && !waitsForUser(at.authorization) && <p class="running" role="status"><span class="spinner" /> Connecting…</p>}
+      {at.diagnostic && at.authorization?.state !== "failed" && <Problem diagnostic={at.diagnostic} />}
       {hello && (
         <>
           <dl class="terms">
@@ -150,10 +171,22 @@ export function OverviewPage() {
             <label>Revision<select value={at.spec.revision ?? ""} onChange={(event) => change({ revision: event.currentTarget.value })}><option value="">negotiated</option>{["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"].map((one) => <option key={one} value={one}>{one}</option>)}</select></label>
             {at.spec.url && <label>Transport<select value={at.spec.transport ?? "auto"} onChange={(event) => change({ transport: event.currentTarget.value })}><option value="auto">auto</option><option value="http">Streamable HTTP</option><option value="sse">HTTP+SSE</option></select></label>}
           </div>
+          {at.status !== "opening" && (at.authorization || sendsToken(at)) && <div class="actions"><Button icon="shield" data-testid="sign-in-again" onClick={() => change({ signInAnew: true })}>Sign in again</Button><span class="small muted">Discards the stored token of this server, and shows each step of the authorization.</span></div>}
         </section>
       )}
     </article>
   );
+}
+
+/** Whether the session began with a token that was stored before. */
+function sendsToken(at: Connection): boolean {
+  if (at.spec.headers.some(([name]) => name.toLowerCase() === "authorization")) return false;
+  let looked = 0;
+  for (const frame of sessions.get(at.sessions.at(-1)?.id ?? -1)?.frames.values() ?? []) {
+    if (frame.body.kind === "http-request" && frame.body.headers.some(([name]) => name.toLowerCase() === "authorization")) return true;
+    if (++looked > 60) return false;
+  }
+  return false;
 }
 
 interface DoctorStep { id: string; title: string; state: "passed" | "failed" | "skipped"; detail?: string; hint?: string; elapsedUs?: number }
@@ -161,27 +194,19 @@ interface Examined { diagnostic?: Diagnostic; examination?: { steps: DoctorStep[
 
 /** A connection, step by step: the same as `mcproof doctor TARGET`. */
 function Doctor({ id, open }: { id: number; open: boolean }) {
-  const [state, setState] = useState<"idle" | "running">("idle");
-  const [done, setDone] = useState<Examined | null>(null);
-  const start = async () => {
-    setState("running");
-    try {
-      setDone(await post<Examined>(`connections/${id}/doctor`));
-    } catch (error) {
-      toast((error as Error).message, "error");
-    }
-    setState("idle");
-  };
+  const { running, done, wrong } = jobOf<Examined>(`doctor ${id}`);
+  const start = () => void startJob(`doctor ${id}`, () => post<Examined>(`connections/${id}/doctor`));
   return (
-    <section class="doctor" data-testid="doctor" data-status={state === "running" ? "running" : done ? "done" : "idle"}>
-      <div class="actions"><Button icon="doctor" kind={open && !done ? "primary" : "plain"} data-testid="run-doctor" disabled={state === "running"} onClick={() => void start()}>{state === "running" ? "Diagnosing…" : "Diagnose the connection"}</Button></div>
+    <section class="doctor" data-testid="doctor" data-status={running ? "running" : done ? "done" : "idle"}>
+      <div class="actions"><Button icon="doctor" kind={open && !done ? "primary" : "plain"} data-testid="run-doctor" disabled={running} onClick={start}>{running ? "Diagnosing…" : "Diagnose the connection"}</Button></div>
+      {wrong && <p class="note error" role="alert">{visible(wrong)}</p>}
       {done?.diagnostic && <Problem diagnostic={done.diagnostic} />}
       {done?.examination && (
         <ol class="doctor-steps">
           {done.examination.steps.map((step) => (
             <li key={step.id} class={step.state} data-testid={`step-${step.id}`} data-status={step.state}>
               <Icon name={step.state === "passed" ? "check" : step.state === "failed" ? "alert" : "dot"} size={15} /><strong>{step.title}</strong>
-              <span>{step.state === "skipped" ? <span class="muted">not reached</span> : visible(step.detail ?? "")}{step.hint && <p class="hint"><span>What to do</span>{visible(step.hint)}</p>}</span>
+              <span>{step.state === "skipped" ? <span class="muted">not reached</span> : <Said text={step.detail ?? ""} />}{step.hint && <p class="hint"><span>What to do</span><Said text={step.hint} /></p>}</span>
               <span class="muted small">{step.state === "passed" ? duration(step.elapsedUs) : ""}</span>
             </li>
           ))}
@@ -232,26 +257,10 @@ export function Logs() {
 interface Report { outcome: "report"; conclusion: string; pages: JsonObject[]; report: { rules: { rule: string; area: string; requirement: string; judged: { verdict: string; findings?: Finding[]; why?: string } }[]; gaps?: { message: string; hint: string }[]; conversations: { name: string; transport: string; transcript: { frames: Frame[] } }[] } }
 type Checked = Report | { outcome: "unreachable"; diagnostic: Diagnostic };
 
-const checks = new Map<number, Checked>();
-
 export function CheckPage() {
   const at = connection.value!;
-  const [state, setState] = useState<"idle" | "running">("idle");
-  const [done, setDone] = useState<Checked | undefined>(checks.get(at.id));
-  const [wrong, setWrong] = useState("");
-  useEffect(() => setDone(checks.get(at.id)), [at.id]);
-  const start = async () => {
-    setState("running");
-    setWrong("");
-    try {
-      const checked = await post<Checked>(`connections/${at.id}/check`);
-      checks.set(at.id, checked);
-      setDone(checked);
-    } catch (error) {
-      setWrong((error as Error).message);
-    }
-    setState("idle");
-  };
+  const { running, done, wrong } = jobOf<Checked>(`check ${at.id}`);
+  const start = () => void startJob(`check ${at.id}`, () => post<Checked>(`connections/${at.id}/check`));
   const report = done?.outcome === "report" ? done : undefined;
   const rules = report?.report.rules ?? [];
   const found = rules.flatMap((rule) => (rule.judged.findings ?? []).map((finding) => ({ rule, finding })));
@@ -261,19 +270,19 @@ export function CheckPage() {
   const passed = rules.filter((rule) => rule.judged.verdict === "pass").length;
   const untested = rules.filter((rule) => rule.judged.verdict === "untestable").length;
   return (
-    <article class="detail" data-testid="check" data-status={state === "running" ? "running" : report ? report.conclusion : "idle"}>
+    <article class="detail" data-testid="check" data-status={running ? "running" : report ? report.conclusion : "idle"}>
       <header class="detail-head">
         <div class="detail-title"><h1>Check</h1>{report && <Badge kind={report.conclusion === "passed" ? "ok" : report.conclusion === "failed" ? "error" : "warning"}>{report.conclusion}</Badge>}</div>
         <p class="muted">Connects as every kind of client, in sessions of its own, and judges the traffic by the rules of the specification. Only tools that declare themselves read-only are called.</p>
-        <div class="actions"><Button kind="primary" icon="shield" data-testid="run-check" disabled={state === "running" || at.status === "recorded"} onClick={() => void start()}>{state === "running" ? "Checking…" : report ? "Check again" : "Run the check"}</Button></div>
+        <div class="actions"><Button kind="primary" icon="shield" data-testid="run-check" disabled={running || at.status === "recorded"} onClick={start}>{running ? "Checking…" : report ? "Check again" : "Run the check"}</Button></div>
       </header>
-      {state === "running" && <p class="running" role="status"><span class="spinner" /> This takes up to a minute.</p>}
-      {wrong && <p class="note error" role="alert">{wrong}</p>}
+      {running && <p class="running" role="status"><span class="spinner" /> This takes up to a minute. It goes on while you look at something else.</p>}
+      {wrong && <p class="note error" role="alert">{visible(wrong)}</p>}
       {done?.outcome === "unreachable" && <Problem diagnostic={done.diagnostic} />}
       {report && (
         <>
           <p class="facts"><span>{count(told.length, "finding")}</span><span>{passed} rules passed</span><span>{untested} not tested</span><span>{count(report.report.conversations.length, "conversation")}</span></p>
-          {(report.report.gaps ?? []).map((gap) => <p class="note warning" key={gap.message}><strong>{visible(gap.message)}</strong> {visible(gap.hint)}</p>)}
+          {(report.report.gaps ?? []).map((gap) => <p class="note warning" key={gap.message}><strong><Said text={gap.message} /></strong> <Said text={gap.hint} /></p>)}
           {told.length === 0 && report.conclusion === "passed" && <Empty icon="shield" title="Nothing found">Every rule that applies was kept in what was tried.</Empty>}
           {told.map(({ rule, finding }, index) => <FindingCard key={index} rule={rule} finding={finding} report={report} />)}
         </>
@@ -289,13 +298,13 @@ function FindingCard({ rule, finding, report }: { rule: Report["report"]["rules"
   const frames = talk?.transcript.frames.filter((frame) => finding.frames.includes(frame.id)) ?? [];
   return (
     <section class={`finding ${finding.severity}`} data-testid="finding" data-rule={rule.rule}>
-      <button type="button" class="finding-head" aria-expanded={open} onClick={() => setOpen(!open)}><Icon name={open ? "down" : "right"} size={14} /><Badge kind={finding.severity === "note" ? "info" : finding.severity}>{finding.severity}</Badge><strong>{visible(finding.message)}</strong></button>
+      <button type="button" class="finding-head" aria-expanded={open} onClick={() => setOpen(!open)}><Icon name={open ? "down" : "right"} size={14} /><Badge kind={finding.severity === "note" ? "info" : finding.severity}>{finding.severity}</Badge><strong><Said text={finding.message} /></strong></button>
       {open && (
         <div class="finding-body">
-          <p>{visible(rule.requirement)} <span class="muted">({visible(finding.level)})</span></p>
-          <p class="hint"><span>What to do</span>{visible(finding.remedy)}</p>
+          <p><Said text={rule.requirement} /> <span class="muted">({visible(finding.level)})</span></p>
+          <p class="hint"><span>What to do</span><Said text={finding.remedy} /></p>
           {finding.defect && <p class="note warning">Known defect of {visible(finding.defect.sdk.name)} {visible(finding.defect.sdk.version)}: {visible(finding.defect.advice)}</p>}
-          {typeof page?.why === "string" && <p class="muted">{visible(page.why)}</p>}
+          {typeof page?.why === "string" && <p class="muted"><Said text={page.why} /></p>}
           {frames.map((frame) => <Plain key={frame.id} text={`#${frame.id} ${clock(frame.at_us)} ${frame.body.kind}\n${"bytes" in frame.body ? rawText(frame.body.bytes) : frame.body.kind === "http-request" ? `${frame.body.method} ${frame.body.url}\n${rawText(frame.body.body)}` : frame.body.kind === "http-response" ? `HTTP ${frame.body.status}\n${frame.body.headers.map(([name, value]) => `${name}: ${value}`).join("\n")}` : frame.body.kind === "note" ? frame.body.text : ""}`} />)}
           <p class="small muted"><code>{rule.rule}</code>{talk && <> in the conversation <code>{talk.name}</code> over {talk.transport}</>} <a href={/^https:\/\//.test(finding.source) ? finding.source : undefined} target="_blank" rel="noopener noreferrer">specification</a></p>
         </div>
@@ -350,7 +359,7 @@ function SaveAs({ whole, test, done }: { whole: (name: string) => string; test: 
   return (
     <form class="save-as" data-testid="save-as" onSubmit={(event) => void save(event)}>
       <label class="stacked">Name of the test<input value={name} required data-testid="save-name" onInput={(event) => setName(event.currentTarget.value)} /></label>
-      <label class="stacked">Suite, from the folder of <code>mcproof ui</code><input value={file} required list="suites" spellcheck={false} data-testid="save-file" onInput={(event) => setFile(event.currentTarget.value)} /></label>
+      <label class="stacked"><span>Suite, from the folder of <code>mcproof ui</code></span><input value={file} required list="suites" spellcheck={false} data-testid="save-file" onInput={(event) => setFile(event.currentTarget.value)} /></label>
       <datalist id="suites">{known.map((one) => <option key={one} value={one} />)}</datalist>
       <Button kind="primary" icon="plus" type="submit" data-testid="save-suite">{known.includes(file.trim()) ? "Append to the suite" : "Create the suite"}</Button>
       {wrong && <p class="note error" role="alert" data-testid="save-wrong">{visible(wrong)}</p>}

@@ -6,7 +6,7 @@ import { isObject } from "../lib/calls";
 import { flaws } from "../lib/schema";
 import { duration, size, visible } from "../lib/text";
 import type { Diagnostic, Json, JsonObject, Outcome } from "../lib/types";
-import { Badge, CopyButton, Icon, Tabs } from "./basics";
+import { Badge, CopyButton, Icon, Said, Tabs } from "./basics";
 
 const MANY = 100;
 
@@ -72,6 +72,11 @@ export function Markdown({ text }: { text: string }) {
     const html = marked.parse(visible(text.slice(0, 200_000)), { async: false });
     const fragment = DOMPurify.sanitize(html, { ...PURIFY, ALLOWED_TAGS: [...PURIFY.ALLOWED_TAGS], ALLOWED_ATTR: [...PURIFY.ALLOWED_ATTR] }) as unknown as DocumentFragment;
     for (const link of fragment.querySelectorAll("a")) {
+      // What leads nowhere from here, such as to another file of the server, is no link.
+      if (!link.hasAttribute("href")) {
+        link.replaceWith(...link.childNodes);
+        continue;
+      }
       link.target = "_blank";
       link.rel = "noopener noreferrer nofollow";
       link.title = link.href;
@@ -167,8 +172,8 @@ export function Problem({ diagnostic }: { diagnostic: Diagnostic }) {
   const { message, hint, evidence, actual } = diagnostic;
   return (
     <div class="problem" role="alert" data-testid="diagnostic">
-      <p class="problem-line"><Icon name="alert" /><strong>{visible(message)}</strong></p>
-      {hint && <p class="hint"><span>What to do</span>{visible(hint)}</p>}
+      <p class="problem-line"><Icon name="alert" /><strong><Said text={message} /></strong></p>
+      {hint && <p class="hint"><span>What to do</span><Said text={hint} /></p>}
       {actual && <Plain text={actual} />}
       {evidence && evidence.stderr.length > 0 && <><h3>stderr</h3><Plain text={evidence.stderr.join("\n")} /></>}
     </div>
@@ -197,7 +202,7 @@ export function Result({ outcome, method, outputSchema }: { outcome: Outcome; me
   );
 }
 
-function Shown({ result, method, outputSchema }: { result: JsonObject; method: string; outputSchema?: JsonObject }) {
+export function Shown({ result, method, outputSchema }: { result: JsonObject; method: string; outputSchema?: JsonObject }) {
   const list = (value: Json | undefined) => (Array.isArray(value) ? value : []);
   if (method === "tools/call") {
     const { content, structuredContent, isError: _, _meta, resultType: __, ...rest } = result;

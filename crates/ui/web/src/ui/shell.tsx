@@ -2,17 +2,20 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { post } from "../lib/api";
 import { isObject } from "../lib/calls";
 import { initial, resolve } from "../lib/schema";
+import { hasTasks } from "../lib/tasks";
 import {
-  catalog, connection, currentSession, frameVersion, go, handshake, isFile, link, openTest, overview, paletteOpen, pane, select, selected, story, theme, toast, toasts, trafficOpen, trafficWidth, view, steps, testSession, testSessions, type View,
+  catalog, connection, currentSession, edited, frameVersion, go, handshake, isFile, link, openTest, overview, paletteOpen, pane, select, selected, story, theme, toast, toasts, trafficOpen, trafficWidth, view, steps, testSession, testSessions, type View,
 } from "../lib/store";
 import { visible } from "../lib/text";
 import type { Ask, Json, JsonObject } from "../lib/types";
-import { Badge, Button, Empty, Icon, type IconName } from "./basics";
+import { waitsForUser } from "./authorization";
+import { Badge, Button, Empty, Icon, Said, type IconName } from "./basics";
 import { Explore, SideList } from "./explore";
 import { SchemaForm } from "./form";
 import { CheckPage, Connect, Logs, OverviewPage, Saved } from "./pages";
 import { Block } from "./result";
 import { Story } from "./story";
+import { TasksPage } from "./tasks";
 import { TestPage, TestsSide } from "./tests";
 import { Traffic, TrafficHeader } from "./traffic";
 
@@ -27,17 +30,17 @@ export function App() {
     <div class={`app ${none ? "without-side" : ""} ${trafficOpen.value && !none ? "with-traffic" : ""} pane-${pane.value}`} style={{ "--traffic": `${trafficWidth.value}px` }}>
       <TopBar />
       {link.value === "lost" && <p class="lost" role="alert">The connection to mcproof is lost. Trying again…</p>}
-      {none ? <main class="main" id="main"><Connect /></main> : (
+      {none ? <main class="main" id="main" tabIndex={-1}><Connect key={edited.value} /></main> : (
         <>
           {tests ? <nav class="side tests-side" aria-label="Tests"><TestsSide /></nav> : <nav class="side" aria-label="What the server offers"><Nav /><SideList /></nav>}
-          <main class="main" id="main"><Main /></main>
+          <main class="main" id="main" tabIndex={-1}><Main /></main>
           {trafficOpen.value && <aside class="traffic-pane" aria-label="Traffic"><Grip /><TrafficHeader onClose={() => (trafficOpen.value = false)} /><Traffic /></aside>}
           <PaneSwitch />
         </>
       )}
-      {overview.value.asks.length > 0 && <Tray asks={overview.value.asks} />}
+      {overview.value.asks.length > 0 ? <Tray asks={overview.value.asks} /> : <SignInTray />}
       {paletteOpen.value && <Palette />}
-      <div class="toasts" role="status" aria-live="polite">{toasts.value.map((toast) => <p class={`toast ${toast.kind}`} key={toast.id}>{visible(toast.text)}</p>)}</div>
+      <div class="toasts" role="status" aria-live="polite">{toasts.value.map((toast) => <p class={`toast ${toast.kind}`} key={toast.id}><Said text={toast.text} /></p>)}</div>
     </div>
   );
 }
@@ -49,6 +52,7 @@ function Main() {
     case "tools":
     case "prompts":
     case "resources": return <Explore />;
+    case "tasks": return <TasksPage />;
     case "logs": return <Logs />;
     case "check": return <CheckPage key={selected.value} />;
     case "saved": return <Saved />;
@@ -89,6 +93,7 @@ function Nav() {
     { view: "tools", text: "Tools", icon: "wrench", count: known?.tools.items.length, shown: "tools" in declared },
     { view: "prompts", text: "Prompts", icon: "message", count: known?.prompts.items.length, shown: "prompts" in declared },
     { view: "resources", text: "Resources", icon: "file", count: (known?.resources.items.length ?? 0) + (known?.templates.items.length ?? 0), shown: "resources" in declared },
+    { view: "tasks", text: "Tasks", icon: "list", count: currentSession.value?.tracker.tasks.all.size || undefined, shown: hasTasks(handshake.value) || (currentSession.value?.tracker.tasks.all.size ?? 0) > 0 },
     { view: "logs", text: "Logs", icon: "terminal", count: logs, shown: true },
     { view: "check", text: "Check", icon: "shield", shown: connection.value?.status !== "recorded" },
     { view: "saved", text: "Tests", icon: "flask", count: steps.value.length || undefined, shown: true },
@@ -96,7 +101,7 @@ function Nav() {
   return (
     <div class="nav">
       {entries.filter((entry) => entry.shown).map((entry) => (
-        <button type="button" key={entry.view} data-testid={`nav-${entry.view}`} aria-current={view.value === entry.view ? "page" : undefined} onClick={() => { go(entry.view); if (["tools", "prompts", "resources"].includes(entry.view) && innerWidth < 720) pane.value = "side"; }}>
+        <button type="button" key={entry.view} data-testid={`nav-${entry.view}`} aria-current={view.value === entry.view ? "page" : undefined} onClick={() => { go(entry.view); if (["tools", "prompts", "resources", "tasks"].includes(entry.view) && innerWidth < 720) pane.value = "side"; }}>
           <Icon name={entry.icon} size={15} /><span>{entry.text}</span><span class="grow" />{entry.count !== undefined && <span class="nav-count">{entry.count}</span>}
         </button>
       ))}
@@ -133,6 +138,18 @@ function Tray({ asks }: { asks: Ask[] }) {
     <section class="tray" aria-label="Questions of servers" data-testid="tray">
       <header><Icon name="bell" size={15} /><strong>{asks.length === 1 ? "The server asks" : `${asks.length} questions wait`}</strong><span class="grow" />{asks.length > 1 && <><Button kind="quiet" label="Previous question" icon="out" onClick={() => setAt((at + asks.length - 1) % asks.length)} /><span class="small muted">{Math.min(at, asks.length - 1) + 1} of {asks.length}</span><Button kind="quiet" label="Next question" icon="in" onClick={() => setAt((at + 1) % asks.length)} /></>}</header>
       {ask.method === "elicitation/create" ? <Elicitation key={ask.id} ask={ask} /> : <Sampling key={ask.id} ask={ask} />}
+    </section>
+  );
+}
+
+/** A server that requires authorization while the user looks at something else. */
+function SignInTray() {
+  const waits = overview.value!.connections.find((one) => waitsForUser(one.authorization));
+  if (!waits || (waits.id === selected.value && view.value === "overview" && !story.value)) return null;
+  return (
+    <section class="tray" aria-label="Authorization" data-testid="sign-in-tray">
+      <header><Icon name="shield" size={15} /><strong>{visible(waits.title)} requires authorization</strong></header>
+      <div class="actions"><Button kind="primary" onClick={() => { select(waits.id); go("overview"); }}>Show the steps</Button></div>
     </section>
   );
 }
@@ -187,7 +204,7 @@ function Palette() {
     for (const one of overview.value?.connections ?? []) found.push({ text: one.title, about: `server  ${one.status}`, icon: "plug", run: () => select(one.id) });
     const id = selected.value;
     for (const one of overview.value?.tests?.cases ?? []) found.push({ text: one.name, about: `test  ${one.state}  ${one.transport} ${one.suite}`, icon: "flask", run: () => void openTest(one) });
-    const pages: [string, View, IconName][] = overview.value?.tests ? [] : [["Overview", "overview", "info"], ["Logs", "logs", "terminal"], ["Tests", "saved", "flask"]];
+    const pages: [string, View, IconName][] = overview.value?.tests ? [] : [["Overview", "overview", "info"], ...(hasTasks(handshake.value) ? [["Tasks", "tasks", "list"] as [string, View, IconName]] : []), ["Logs", "logs", "terminal"], ["Tests", "saved", "flask"]];
     const recorded = connection.value?.status === "recorded";
     if (!recorded && !overview.value?.tests) pages.push(["Check the server", "check", "shield"]);
     if (!isFile && !overview.value?.tests) pages.push(["Connect to another server", "connect", "plus"]);
@@ -213,6 +230,8 @@ function Palette() {
   const close = () => (paletteOpen.value = false);
   const choose = (command: Command | undefined) => {
     if (!command) return;
+    // The keyboard goes on in what was chosen.
+    if (command.about !== "command") before.current = document.getElementById("main");
     close();
     command.run();
   };

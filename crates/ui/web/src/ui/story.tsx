@@ -5,10 +5,12 @@ import { cli, curl, payloadOf, pytest, rust, suite, vitest } from "../lib/snippe
 import {
   brush, compared, connection, findings, frameVersion, go, handshake, isFile, judge, newKey, overview, request, run, runs, sessions, setDraft, steps, story, toast, type Step,
 } from "../lib/store";
+import type { Task } from "../lib/tasks";
 import { bytesOf, clock, copy, count, duration, rawText, size, visible } from "../lib/text";
 import type { Frame, Json, JsonObject } from "../lib/types";
-import { Badge, Button, CopyButton, Empty, Icon, Menu, Tabs } from "./basics";
+import { Badge, Button, CopyButton, Empty, Icon, Menu, Said, Tabs } from "./basics";
 import { Plain, Result, Tree } from "./result";
+import { TaskPanel, TaskStatusBadge } from "./tasks";
 import { STATUS_TEXT } from "./traffic";
 
 type Part = "messages" | "raw" | "http" | "timing" | "stderr" | "findings";
@@ -41,7 +43,17 @@ export function stepOf(method: string, params: JsonObject, result: JsonObject | 
 export function stepOfCall(call: Call): Step {
   const message = parsed(call.response);
   const result = isObject(message) && isObject(message.result) ? message.result : undefined;
-  return stepOf(call.method, paramsOf(call), result, call.status === "tool-error" || call.status === "rpc-error");
+  const task = taskOf(call);
+  if (!task) return stepOf(call.method, paramsOf(call), result, call.status === "tool-error" || call.status === "rpc-error");
+  const { task: _, ...params } = paramsOf(call);
+  return { ...stepOf(call.method, params, task.result, task.error !== undefined || task.status === "cancelled" || task.result?.isError === true), task: true };
+}
+
+/** The task that a call has become. */
+export function taskOf(call: Call): Task | undefined {
+  if (call.method !== "tools/call" || call.app) return undefined;
+  for (const task of sessions.get(call.session)?.tracker.tasks.all.values() ?? []) if (task.call === call.key) return task;
+  return undefined;
 }
 
 export function keepMenu(step: Step) {
@@ -50,12 +62,13 @@ export function keepMenu(step: Step) {
     if (text === null) return toast("That needs a server at a URL", "error");
     toast((await copy(text)) ? `Copied as ${what}` : "The browser does not allow copying");
   };
-  const isTool = step.method === "tools/call";
+  // Only suites have a word for tasks.
+  const isTool = step.method === "tools/call" && !step.task;
   return [
     { text: "Save as test step", icon: "plus" as const, run: () => { steps.value = [...steps.value, step]; toast("Saved: see Tests"); } },
     { text: "Copy as suite", icon: "copy" as const, run: () => void put("suite", suite(at, [step], step.title)) },
-    { text: "Copy as command line", icon: "terminal" as const, run: () => void put("command line", cli(at, step.method, step.params)) },
-    { text: "Copy as curl", icon: "copy" as const, run: () => void put("curl", curl(at, handshake.value, step.method, step.params)), disabled: !at.spec.url },
+    { text: "Copy as command line", icon: "terminal" as const, run: () => void put("command line", cli(at, step.method, step.params)), disabled: step.task },
+    { text: "Copy as curl", icon: "copy" as const, run: () => void put("curl", curl(at, handshake.value, step.method, step.params)), disabled: !at.spec.url || step.task },
     { text: "Copy as pytest", icon: "copy" as const, run: () => void put("pytest", pytest(at, step)), disabled: !isTool },
     { text: "Copy as vitest", icon: "copy" as const, run: () => void put("vitest", vitest(at, step)), disabled: !isTool },
     { text: "Copy as Rust", icon: "copy" as const, run: () => void put("Rust", rust(at, step)), disabled: !isTool },
@@ -75,6 +88,7 @@ export function Story() {
   const near = data.stderr.filter((frame) => frame.at_us >= call.start - 50_000 && frame.at_us <= (call.end ?? data.until) + 250_000);
   const rules = findings.value.get(at.session)?.findings.filter(({ finding }) => finding.frames.some((frame) => call.frames.includes(frame)));
   const failed = isFailure(call);
+  const task = taskOf(call);
   const own = call.kind === "request" && call.direction === "to-server" && !call.app && owner?.status === "open";
   const params = paramsOf(call);
   const again = async () => {
@@ -113,6 +127,7 @@ export function Story() {
           <Button icon="compare" onClick={() => { compared.value = { session: at.session, key: call.key }; toast("Choose another call in the traffic to compare with"); }}>Compare</Button>
         </div>
       </header>
+      {task && <p class="note">It became a task, which is <TaskStatusBadge task={task} />. <button type="button" class="link" onClick={() => go("tasks", task.id)}>Show the task</button></p>}
       {call.message && <p class={`note ${failed ? "error" : ""}`}>{visible(call.message)}</p>}
       {call.fellBack && <p class="note">The server does not know this method, and accepted “initialize”: it speaks the legacy era.</p>}
       {other && (other.key !== call.key || compared.value!.session !== at.session) ? <Differences one={other} other={call} /> : (
@@ -132,7 +147,7 @@ export function Story() {
             {part === "timing" && <Timing call={call} frames={frames} children_={children} />}
             {part === "stderr" && <Plain text={near.map((frame) => `${clock(frame.at_us)}  ${frame.body.kind === "stderr" || frame.body.kind === "stdout" ? rawText(frame.body.bytes) : ""}`).join("\n")} />}
             {part === "findings" && (rules === undefined ? <p class="muted pad">Judging the session…</p> : rules.length === 0 ? <p class="muted pad">No rule finds fault with these frames. What was not tried in this session is not judged: run a check for that.</p> : rules.map(({ rule, requirement, finding }) => (
-              <div class="finding" key={rule + finding.message}><p><Badge kind={finding.severity === "note" ? "info" : finding.severity}>{finding.severity}</Badge> <strong>{visible(finding.message)}</strong></p><p class="muted small">{requirement}</p><p class="hint"><span>What to do</span>{visible(finding.remedy)}</p><p class="small"><code>{rule}</code></p></div>
+              <div class="finding" key={rule + finding.message}><p><Badge kind={finding.severity === "note" ? "info" : finding.severity}>{finding.severity}</Badge> <strong><Said text={finding.message} /></strong></p><p class="muted small"><Said text={requirement} /></p><p class="hint"><span>What to do</span><Said text={finding.remedy} /></p><p class="small"><code>{rule}</code></p></div>
             )))}
           </div>
         </>
@@ -169,7 +184,7 @@ function RawFrame({ frame }: { frame: Frame }) {
   );
 }
 
-function Head({ frame }: { frame: Frame }) {
+export function Head({ frame }: { frame: Frame }) {
   const { body } = frame;
   if (body.kind !== "http-request" && body.kind !== "http-response") return null;
   return (
@@ -248,6 +263,7 @@ export function RunResult({ slot, outputSchema }: { slot: string; outputSchema?:
   if (!last) return null;
   if (last.refused) return <p class="note error" role="alert">{last.refused}</p>;
   if (!last.outcome) return <p class="running" role="status"><span class="spinner" /> Waiting for the response, {duration((performance.now() - last.startedAt) * 1000)}</p>;
+  if (last.outcome.task !== undefined) return <TaskPanel id={last.outcome.task} session={last.outcome.session} />;
   return <Result outcome={last.outcome} method={last.method} outputSchema={outputSchema} />;
 }
 

@@ -3,7 +3,8 @@ import { useComputed } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isFailure, type Call } from "../lib/calls";
 import { FilterError, parse, type Filter } from "../lib/filter";
-import { brush, compared, connection, currentSession, filterText, frameVersion, handshake, story, systemDark, tell, theme, type SessionData } from "../lib/store";
+import { brush, compared, connection, currentSession, filterText, frameVersion, go, handshake, story, systemDark, tell, theme, type SessionData } from "../lib/store";
+import { isOver, type Task } from "../lib/tasks";
 import { clock, count, duration, visible } from "../lib/text";
 import { Button, Empty, Icon, Rows } from "./basics";
 
@@ -60,18 +61,21 @@ export const STATUS_TEXT: Record<string, string> = {
 
 function CallRow({ call }: { call: Call }) {
   const failed = isFailure(call);
+  // Each part has its own look: a row is used again for another call, and what hangs on a class around it is drawn late.
+  const look = failed ? "bad" : call.kind === "notification" || call.kind === "http" ? "muted" : "";
   return (
-    <div class={`call ${failed ? "failed" : ""} ${call.status === "pending" ? "pending" : ""} ${call.kind}`} data-status={call.status}>
+    <div class={`call ${failed ? "bad" : ""}`} data-status={call.status}>
       <span class="call-time">{clock(call.start)}</span>
       <span class={`call-way ${call.direction}`}><Icon name={call.direction === "to-server" ? "out" : "in"} size={13} /></span>
-      <span class="call-name">{call.app && <span class="call-target">app</span>}<span class="call-method">{visible(call.method)}</span>{call.target && <span class="call-target">{visible(call.target)}</span>}</span>
-      <span class="call-status">{call.kind === "notification" && !failed ? "" : call.code ?? call.http?.status?.toString().replace(/^2\d\d$/, "") ?? ""}</span>
+      <span class="call-name">{call.app && <span class="call-target muted">app</span>}<span class={`call-method ${look}`}>{visible(call.method)}</span>{call.target && <span class={failed ? "bad" : "muted"}>{visible(call.target)}</span>}</span>
+      <span class="call-status">{call.fellBack ? "legacy" : call.kind === "notification" && !failed ? "" : call.code ?? call.http?.status?.toString().replace(/^2\d\d$/, "") ?? ""}</span>
       <span class="call-duration">{call.kind === "notification" ? "" : call.status === "pending" ? "…" : call.end !== undefined ? duration(call.end - call.start) : ""}</span>
     </div>
   );
 }
 
-const LANES = ["requests", "from server", "notifications", "HTTP", "process", "apps"] as const;
+const LANES = ["requests", "from server", "notifications", "HTTP", "process", "apps", "tasks"] as const;
+const TASKS = 6;
 const LANE = 15;
 const HEAD = 18;
 
@@ -125,6 +129,12 @@ export class Axis {
   }
 }
 
+/** Short enough to stand beside its neighbors. */
+function tickText(time: number): string {
+  const seconds = Math.round(time / 1e6);
+  return seconds < 60 ? duration(time) : `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+}
+
 function laneOf(call: Call): number {
   if (call.app) return 5;
   if (call.kind === "http") return 3;
@@ -143,6 +153,7 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
     const used = new Set(session.tracker.calls.map(laneOf));
     used.add(0);
     if (session.stderr.length > 0 || session.hasProcess) used.add(4);
+    if (session.tracker.tasks.all.size > 0) used.add(TASKS);
     return [...used].sort();
   }, [session, version]);
   const tall = HEAD + lanes.length * LANE + 4;
@@ -179,7 +190,7 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
     const ticks = Math.max(2, Math.floor(room / 90));
     for (let tick = 0; tick <= ticks; tick++) {
       const time = axis.time(tick / ticks);
-      const text = duration(time) || "0";
+      const text = tickText(time);
       const place = left + (tick / ticks) * room;
       draw.textAlign = tick === 0 ? "left" : tick === ticks ? "right" : "center";
       draw.fillText(tick === 0 ? "0" : text, place, HEAD / 2);
@@ -205,6 +216,17 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
     };
     const all = session.tracker.calls;
     all.slice(-20_000).forEach(paint);
+    draw.globalAlpha = 1;
+    const ofTasks = lanes.indexOf(TASKS);
+    if (ofTasks >= 0)
+      for (const task of session.tracker.tasks.all.values()) {
+        const from = x(task.begun);
+        draw.globalAlpha = isOver(task) ? 1 : 0.55;
+        draw.fillStyle = color(task.status === "failed" ? "--bad" : task.status === "cancelled" ? "--warn" : "--good");
+        draw.beginPath();
+        draw.roundRect(from, HEAD + ofTasks * LANE + 2.5, Math.max(x(task.ended ?? until) - from, 2.5), LANE - 6, 2);
+        draw.fill();
+      }
     draw.globalAlpha = 1;
     const process = lanes.indexOf(4);
     if (process >= 0) {
@@ -246,6 +268,13 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
     }
     return best;
   };
+  const taskUnder = (event: MouseEvent): Task | undefined => {
+    const box = canvas.current!.getBoundingClientRect();
+    if (lanes[Math.floor((event.clientY - box.top - HEAD) / LANE)] !== TASKS) return undefined;
+    const room = Math.max(10, width - 100);
+    const at = event.clientX - box.left - 88;
+    return [...session.tracker.tasks.all.values()].findLast((task) => at >= axis.place(task.begun) * room - 3 && at <= axis.place(task.ended ?? until) * room + 3);
+  };
   return (
     <div class="timeline" data-testid="timeline">
       <canvas ref={canvas} role="img" aria-label={`Timeline of ${count(session.tracker.calls.length, "call")}; drag to choose a time range`} style={{ height: `${tall}px` }}
@@ -256,7 +285,9 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
           if (!drag) return;
           if (Math.abs(drag[0] - drag[1]) < 0.01) {
             const call = under(event);
-            if (call) tell(call);
+            const task = taskUnder(event);
+            if (task) go("tasks", task.id);
+            else if (call) tell(call);
             else brush.value = null;
           } else brush.value = [axis.time(Math.min(...drag)), axis.time(Math.max(...drag))];
           setDrag(null);
