@@ -1,6 +1,6 @@
 //! Opens the user's browser for consent and waits for the redirect on loopback. Knows no tokens.
 
-use super::callback::{Callback, Farewell};
+use super::callback::{Callback, ReturnTexts};
 use crate::{output, settings};
 use mcproof_client::Guardian;
 use mcproof_client::auth::{AuthorizationPage, FlowControl, UserAgent, Visit};
@@ -75,11 +75,11 @@ pub(super) struct Browser {
     opening: Opening,
 }
 
-const AT_TERMINAL: Farewell = Farewell {
+const AT_TERMINAL: ReturnTexts = ReturnTexts {
     accepted: "You are signed in. You can close this window.",
     refused: "Sign-in failed; see the output of mcproof. You can close this window.",
 };
-const ON_PAGE: Farewell = Farewell {
+const ON_PAGE: ReturnTexts = ReturnTexts {
     accepted: "You are signed in. Close this window, and go on in mcproof.",
     refused: "Sign-in failed. Close this window; mcproof shows why.",
 };

@@ -21,7 +21,7 @@ pub(super) struct Callback {
 
 /// What the user reads in the browser when they have come back.
 #[derive(Clone, Copy)]
-pub(super) struct Farewell {
+pub(super) struct ReturnTexts {
     pub(super) accepted: &'static str,
     pub(super) refused: &'static str,
 }
@@ -67,7 +67,7 @@ impl Callback {
     }
 
     /// Waits for the one request that brings `state` back, and gives its URL. The caller sets the deadline.
-    pub(super) async fn arrival(&self, state: &str, farewell: Farewell) -> io::Result<Url> {
+    pub(super) async fn arrival(&self, state: &str, texts: ReturnTexts) -> io::Result<Url> {
         let listener = tokio::net::TcpListener::from_std(self.listener.try_clone()?)?;
         let (arrive, mut arrived) = mpsc::channel(1);
         // Browsers open connections in advance and ask for icons: none of that may keep the one that counts waiting.
@@ -79,7 +79,7 @@ impl Callback {
                     let (stream, _) = accepted?;
                     let (base, state, arrive) = (self.url.clone(), state.to_owned(), arrive.clone());
                     conversations.spawn(async move {
-                        if let Ok(Ok(Some(url))) = timeout(PATIENCE, converse(stream, &base, &state, farewell)).await {
+                        if let Ok(Ok(Some(url))) = timeout(PATIENCE, converse(stream, &base, &state, texts)).await {
                             // The second of two would find the channel full, or closed.
                             let _ = arrive.try_send(url);
                         }
@@ -98,7 +98,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LONGEST_HEAD: u64 = 64 << 10;
 
 /// Answers one request; gives its URL if it is the one that is waited for.
-async fn converse(mut stream: TcpStream, base: &Url, state: &str, farewell: Farewell) -> io::Result<Option<Url>> {
+async fn converse(mut stream: TcpStream, base: &Url, state: &str, texts: ReturnTexts) -> io::Result<Option<Url>> {
     let mut head = Vec::new();
     let mut bytes = (&mut stream).take(LONGEST_HEAD);
     while !head.windows(4).any(|window| window == b"\r\n\r\n") {
@@ -114,8 +114,8 @@ async fn converse(mut stream: TcpStream, base: &Url, state: &str, farewell: Fare
     let (status, text, arrival) = match (method, url) {
         ("GET", Some(url)) => match parameter(&url, "state") {
             Some(found) if found == state => match parameter(&url, "error") {
-                None => ("200 OK", farewell.accepted, Some(url)),
-                Some(_) => ("200 OK", farewell.refused, Some(url)),
+                None => ("200 OK", texts.accepted, Some(url)),
+                Some(_) => ("200 OK", texts.refused, Some(url)),
             },
             _ => ("400 Bad Request", "Unknown authorization response.", None),
         },
@@ -182,7 +182,7 @@ mod tests {
             }
             seen
         };
-        let (arrival, seen) = tokio::join!(callback.arrival("s", Farewell { accepted: "in", refused: "out" }), asking);
+        let (arrival, seen) = tokio::join!(callback.arrival("s", ReturnTexts { accepted: "in", refused: "out" }), asking);
         assert_eq!(seen, ["405", "404", "400", "400", "404", "200"]);
         assert_eq!(arrival.unwrap().as_str(), format!("http://127.0.0.1:{port}/callback?state=s&code=c"));
     }

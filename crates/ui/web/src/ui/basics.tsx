@@ -143,11 +143,12 @@ export function Rows<T>({ items, height, row, label, current, onMove, testid, fo
         setTop(scrollTop);
       }}>
       <div class="rows-space" role="presentation" style={{ height: `${items.length * height}px` }}>
-        {items.slice(first, last).map((item, at) => {
-          const index = first + at;
+        {Array.from({ length: last - first }, (_, slot) => {
+          // A row that leaves the window is used again for one that enters it, and no row ever moves among the others.
+          const index = first + ((((slot - first) % (last - first)) + last - first) % (last - first));
+          const item = items[index]!;
           return (
-            // A row that leaves the window is used again for one that enters it.
-            <div key={index % (last - first)} id={`${testid}-${index}`} class="row" role="option" aria-selected={index === current} aria-posinset={index + 1} aria-setsize={items.length}
+            <div key={slot} id={`${testid}-${index}`} class="row" role="option" aria-selected={index === current} aria-posinset={index + 1} aria-setsize={items.length}
               style={{ top: `${index * height}px`, height: `${height}px` }} onClick={() => onMove?.(index)}>
               {row(item, index)}
             </div>

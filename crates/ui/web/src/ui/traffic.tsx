@@ -173,7 +173,12 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
     draw.scale(ratio, ratio);
     draw.clearRect(0, 0, width, tall);
     const style = getComputedStyle(document.documentElement);
-    const color = (name: string) => style.getPropertyValue(name).trim();
+    const colors = new Map<string, string>();
+    const color = (name: string) => {
+      let known = colors.get(name);
+      if (known === undefined) colors.set(name, (known = style.getPropertyValue(name).trim()));
+      return known;
+    };
     const left = 88;
     const room = Math.max(10, width - left - 12);
     const x = (time: number) => left + axis.place(time) * room;
