@@ -227,7 +227,9 @@ function term({ place, text, bare, quoted }: Word): Filter {
 
 function contains(text: string): Filter {
   const needle = text.toLowerCase();
-  const has = (text: string | undefined) => text !== undefined && text.toLowerCase().includes(needle);
+  // A pattern looks through long texts without making a copy of each in lower case; beyond ASCII it would take other letters for the same.
+  const pattern = /^[\x20-\x7e]*$/.test(needle) ? new RegExp(needle.replaceAll(/[\\^$.*+?()[\]{}|\/-]/g, "\\$&"), "i") : undefined;
+  const has = (text: string | undefined) => text !== undefined && (pattern ? pattern.test(text) : text.toLowerCase().includes(needle));
   return (call) => has(call.method) || has(call.target) || has(call.message) || has(call.request) || has(call.response);
 }
 

@@ -201,8 +201,11 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
       draw.fillText(tick === 0 ? "0" : text, place, HEAD / 2);
     }
     draw.textAlign = "left";
-    const hidden = new Set(calls.length === session.tracker.calls.length ? [] : session.tracker.calls.map((call) => call.key));
-    if (hidden.size > 0) for (const call of calls) hidden.delete(call.key);
+    const all = session.tracker.calls;
+    const drawn = all.slice(-20_000);
+    const oldest = drawn[0]?.key ?? 0;
+    const shown = calls.length === all.length ? undefined : new Set<number>();
+    if (shown) for (const call of calls) if (call.key >= oldest) shown.add(call.key);
     // Of spans that would lie on each other only the first is drawn, unless it differs.
     const covered = lanes.map(() => new Map<string, number>());
     const paint = (call: Call) => {
@@ -210,17 +213,17 @@ function Timeline({ session, calls, version }: { session: SessionData; calls: Ca
       if (row < 0) return;
       const from = x(call.start);
       const to = Math.max(x(call.end ?? until), from + 2.5);
-      const look = `${isFailure(call)} ${hidden.has(call.key)} ${call.status === "pending"}`;
+      const isHidden = shown !== undefined && !shown.has(call.key);
+      const look = `${isFailure(call)} ${isHidden} ${call.status === "pending"}`;
       if (to <= (covered[row]!.get(look) ?? -1) + 0.5) return;
       covered[row]!.set(look, to);
-      draw.globalAlpha = hidden.has(call.key) ? 0.18 : call.status === "pending" ? 0.55 : 1;
+      draw.globalAlpha = isHidden ? 0.18 : call.status === "pending" ? 0.55 : 1;
       draw.fillStyle = isFailure(call) ? color("--bad") : laneOf(call) === 0 ? color("--accent") : laneOf(call) === 1 ? color("--server") : laneOf(call) === 2 ? color("--note") : laneOf(call) === 5 ? color("--key") : color("--http");
       draw.beginPath();
       draw.roundRect(from, HEAD + row * LANE + 2.5, to - from, LANE - 6, 2);
       draw.fill();
     };
-    const all = session.tracker.calls;
-    all.slice(-20_000).forEach(paint);
+    drawn.forEach(paint);
     draw.globalAlpha = 1;
     const ofTasks = lanes.indexOf(TASKS);
     if (ofTasks >= 0)
