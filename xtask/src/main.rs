@@ -61,6 +61,9 @@ Usage: cargo xtask <TASK>
   hostile [--program PATH] [TEXT]
                   run every command on every hostile server (or only where TEXT is in `SERVER TRANSPORT COMMAND`), keep the results,
                   and write docs/hostile.md; takes half an hour; --program names a release build, which is held to the bounds of one
+  recorded [--program PATH] [servers [TEXT] | bytes | kills | delay | memory]
+                  use real servers with real clients through the proxy, make suites and mocks of the recordings, kill each side, measure
+                  the cost, and write docs/recorded.md; takes half an hour, in as many parts as wanted
   chaos [--minutes N] [--seed N] [--database sqlite|postgres]
                   inject random faults into a monitor on each database, by default for ten minutes each; verify that no outage
                   is lost and no alert is false, and write docs/chaos.md
@@ -101,6 +104,7 @@ fn main() -> ExitCode {
         ["zoo"] => test_program("zoo", "--every-place", &[]),
         ["zoo", "--others"] => test_program("zoo", "--others", &[]),
         ["hostile", words @ ..] => test_program("hostile", "--verbs", words),
+        ["recorded", words @ ..] => recorded(words),
         ["chaos", words @ ..] => told(chaos::chaos(root(), words)),
         ["requirements", arguments @ ..] => {
             told(requirements::parse(arguments).and_then(|plan| requirements::compare(root(), &plan)).map(|report| print!("{report}")))
@@ -150,6 +154,11 @@ fn told(outcome: Result<(), String>) -> bool {
             false
         }
     }
+}
+
+/// Against the clients and servers of others.
+fn recorded(words: &[&str]) -> bool {
+    told(peers::install(root(), &[]).map(drop)) && test_program("recorded", "--chore", words)
 }
 
 /// Starts a test program of the command line for what it does beside its tests.

@@ -128,7 +128,7 @@ fn yaml_of(fault: &str) -> Result<String, Failure> {
 }
 
 /// All mistakes but the last are told, which becomes the failure.
-fn told(mut mistakes: Vec<Diagnostic>) -> Failure {
+pub(crate) fn told(mut mistakes: Vec<Diagnostic>) -> Failure {
     let last = mistakes.pop().unwrap_or_else(|| Diagnostic::error("bad-faults", "the faults cannot be read"));
     for mistake in mistakes {
         output::talk(&diagnostic::render(&mistake, &settings::style()));

@@ -37,7 +37,7 @@ impl Recording {
             server: name_of(&resolved.target),
             transport: if matches!(resolved.target, Target::Stdio(_)) { "stdio" } else { "http" }.to_owned(),
             client: Some("mcproof".into()),
-            ..SessionInfo::default()
+            ..started(&resolved.target)
         };
         let writer = create(&file_of(path), manifest(&Redactor::new(resolved.secrets.clone())))?;
         Ok(Self::Trace(Box::new(LiveTrace { writer, session, keys: Arc::default() })))
@@ -165,11 +165,46 @@ fn masked(value: &str) -> String {
     }
 }
 
+/// Whether a frame is what only HTTP+SSE begins with.
+pub(crate) fn names_endpoint(frame: &Frame) -> bool {
+    matches!(&frame.body, FrameBody::SseEvent { event: Some(event), .. } if event == "endpoint")
+}
+
+/// How a server is started, as far as no frame tells.
+pub(crate) fn started(target: &Target) -> SessionInfo {
+    let (launch, port) = match target {
+        Target::Stdio(launch) => (Some(launch), None),
+        Target::Http { endpoint, launch, .. } => (launch.as_ref(), endpoint.url.port()),
+    };
+    let Some(launch) = launch else { return SessionInfo::default() };
+    let said = |(name, value): &(String, String)| {
+        let with_port = port.map(|port| with_port(value, port)).filter(|with_port| with_port != value);
+        (name.clone(), with_port.unwrap_or_else(|| format!("${{env.{name}}}")))
+    };
+    let cwd = launch.folder.as_ref().map(|folder| settings::current_folder().join(folder).display().to_string());
+    SessionInfo { env: launch.env.iter().map(said).collect(), cwd, ..SessionInfo::default() }
+}
+
+/// A text with `${port}` in the place of the port.
+pub(crate) fn with_port(text: &str, port: u16) -> String {
+    let number = port.to_string();
+    let is_digit = |symbol: Option<char>| symbol.is_some_and(|symbol| symbol.is_ascii_digit());
+    let (mut replaced, mut rest) = (String::new(), text);
+    while let Some(place) = rest.find(&number) {
+        let (before, after) = (&rest[..place], &rest[place + number.len()..]);
+        let is_part = is_digit(before.chars().next_back()) || is_digit(after.chars().next());
+        replaced += before;
+        replaced += if is_part { &number } else { "${port}" };
+        rest = after;
+    }
+    replaced + rest
+}
+
 /// With what its messages tell.
 fn described(session: SessionInfo, frames: &mut dyn Iterator<Item = &Frame>) -> SessionInfo {
     let (mut tracker, mut is_sse) = (CallTracker::new(), false);
     for frame in frames {
-        is_sse |= matches!(&frame.body, FrameBody::SseEvent { event: Some(event), .. } if event == "endpoint");
+        is_sse |= names_endpoint(frame);
         tracker.feed(session.key, frame);
     }
     let Some(facts) = tracker.facts(session.key) else { return session };

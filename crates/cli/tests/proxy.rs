@@ -3,10 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![cfg(target_os = "linux")]
 
-mod peers;
 mod processes;
-#[path = "recorded/servers.rs"]
-mod recorded;
 
 use mcproof_record::FrameBody;
 use mcproof_trace::{Trace, TraceLine};

@@ -2,6 +2,7 @@
 
 use crate::line::End;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -64,6 +65,13 @@ pub struct SessionInfo {
     /// The kind of client: `mcproof`, that of a check, or the name by which a recorded client introduced itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
+    /// Variables that were set for the server, as a suite says them: `${port}` where the value is the port of its URL, else `${env.NAME}`. Their
+    /// values may be secrets, and are not recorded.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// The directory in which the server was started, if one was chosen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
     /// The test that held the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<String>,

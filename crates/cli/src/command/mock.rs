@@ -1,6 +1,7 @@
-//! `mcproof mock FILE`: a server that answers as recorded or as locked.
+//! `mcproof mock FILE`: a server that answers as recorded, as locked or as written.
 
 mod source;
+mod written;
 
 use crate::conversation::{self, Interrupts};
 use crate::exit::Exit;
@@ -19,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
-/// Run a server that answers as recorded
+/// Run a server that answers as recorded, as locked, or as written
 ///
 /// A request is matched by method, name and canonical arguments; the nth request of a kind gets the nth recorded answer, and the last one
 /// repeats. What the server sent in between (progress, logs, its own requests) comes in its place. A request that was not recorded is
@@ -29,10 +30,11 @@ use tokio::net::TcpListener;
   mcproof mock session.mcptrace                       as the command of a client, over stdio
   mcproof mock session.mcptrace --transport http      on a free port, which is printed on stderr
   mcproof mock mcproof.lock --listen 127.0.0.1:3000   results that fit the output schemas
+  mcproof mock shop.mock.yaml                         answers that are written by hand
   mcproof mock session.mcptrace --fault 'status=503 retry_after=2s first=1' --listen 127.0.0.1:3000
   mcproof mock session.mcptrace --era both            also for clients of the other era")]
 pub(crate) struct Arguments {
-    /// Trace, or lock (mcproof.lock)
+    /// Trace, lock (mcproof.lock), or answers that are written by hand (a .yaml file)
     file: PathBuf,
     /// Transport of the server [default: stdio, or http with --listen]
     #[arg(long, value_name = "TRANSPORT")]
@@ -73,6 +75,11 @@ enum EraKind {
     /// 2026-07-28
     Modern,
     Both,
+}
+
+/// The JSON Schema of a mock that is written by hand.
+pub(crate) fn written_schema() -> serde_json::Value {
+    written::schema()
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {

@@ -105,8 +105,8 @@ impl Arguments {
         }
         let faults = self.faults.read(FaultTransport::Stdio)?;
         let launch = self.launch(None);
-        let secrets = self.secrets(&Target::Stdio(launch.clone()));
-        let recording = Recording::begin(&self.recorded("stdio", self.command.join(" ")), secrets, watching)?;
+        let target = Target::Stdio(launch.clone());
+        let recording = Recording::begin(&self.recorded(&target), self.secrets(&target), watching)?;
         let guardian = Guardian::of_whole_process();
         let tap = recording.tap().clone();
         let limits = RecorderLimits { line: self.network.limits().limits().line, ..RecorderLimits::default() };
@@ -137,7 +137,7 @@ impl Arguments {
         let (url, launch) = self.addressed(url)?;
         let endpoint = Endpoint { url: url.clone(), headers: self.header.clone() };
         let target = Target::Http { endpoint, kind: None, launch, locate: None };
-        let recording = Recording::begin(&self.recorded("http", url.to_string()), self.secrets(&target), watching)?;
+        let recording = Recording::begin(&self.recorded(&target), self.secrets(&target), watching)?;
         let network = self.network.network()?;
         let limits = self.network.limits().limits();
         let tap = recording.tap().clone();
@@ -229,10 +229,15 @@ impl Arguments {
         secrets
     }
 
-    fn recorded(&self, transport: &str, server: String) -> recording::Recorded {
+    fn recorded(&self, target: &Target) -> recording::Recorded {
+        let (transport, server) = match target {
+            Target::Stdio(_) => ("stdio", self.command.join(" ")),
+            Target::Http { endpoint, .. } => ("http", endpoint.url.to_string()),
+        };
         recording::Recorded {
             transport: transport.into(),
             server,
+            started: crate::recording::started(target),
             trace: match (&self.trace, self.no_trace) {
                 (_, true) => recording::TracePlace::Nowhere,
                 (Some(path), false) => recording::TracePlace::Given(path.clone()),

@@ -43,6 +43,8 @@ enum What {
     /// Configuration of `mcproof watch`
     #[cfg(feature = "monitor")]
     Watch,
+    /// Mocks that are written by hand, for `mcproof mock FILE.yaml`
+    Mock,
     /// Messages of `mcproof drive`
     Drive,
 }
@@ -60,6 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         What::Probe => schema::probe(),
         #[cfg(feature = "monitor")]
         What::Watch => mcproof_watch::config::config_schema(),
+        What::Mock => super::mock::written_schema(),
         What::Drive => schema::drive(),
     };
     output::data(format!("{schema:#}\n").as_bytes())?;

@@ -4,6 +4,8 @@
 use super::expectation::{self, Known};
 use super::now::Now;
 use super::{BaseEnvironment, yaml};
+use crate::recording::with_port;
+use mcproof_client::redaction::REDACTED;
 use mcproof_record::Direction;
 use mcproof_suite::judge::{Payload, is_datetime};
 use mcproof_suite::{Environment, load};
@@ -13,6 +15,7 @@ use regex::Regex;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use url::Url;
 
 /// A recorded session and how its server was reached.
 pub(crate) struct RecordedSession {
@@ -23,6 +26,8 @@ pub(crate) struct RecordedSession {
     pub command: Option<Vec<String>>,
     /// The endpoint, over HTTP.
     pub url: Option<String>,
+    /// Headers of the first request whose values were credentials, with what is known of these.
+    pub credentials: Vec<(String, String)>,
     /// In the order in which they began.
     pub calls: Vec<Call>,
 }
@@ -107,11 +112,28 @@ struct Step {
 
 fn head(session: &RecordedSession, folder: Option<&str>) -> String {
     let mut way = Map::new();
+    // What is started again listens where nothing else does.
+    let url = session.url.as_deref().and_then(|url| Url::parse(url).ok());
+    let port = url.and_then(|url| url.port()).filter(|_| session.command.is_some());
+    let written = |text: &String| {
+        let text = text.replace("${", "$${");
+        port.map_or_else(|| text.clone(), |port| with_port(&text, port))
+    };
     if let Some(command) = &session.command {
-        way.insert("command".into(), json!(command.iter().map(|word| word.replace("${", "$${")).collect::<Vec<_>>()));
-        way.extend(folder.map(|folder| ("cwd".to_owned(), json!(folder))));
+        way.insert("command".into(), json!(command.iter().map(written).collect::<Vec<_>>()));
+        if !session.info.env.is_empty() {
+            way.insert("env".into(), json!(session.info.env));
+        }
+        way.extend(session.info.cwd.as_deref().or(folder).map(|folder| ("cwd".to_owned(), json!(folder))));
     }
-    way.extend(session.url.as_ref().map(|url| ("url".to_owned(), json!(url.replace("${", "$${")))));
+    way.extend(session.url.as_ref().map(|url| ("url".to_owned(), json!(written(url)))));
+    if !session.credentials.is_empty() {
+        let from_environment = |(name, value): &(String, String)| {
+            let variable = name.to_ascii_uppercase().replace('-', "_");
+            (name.clone(), json!(value.replace("${", "$${").replace(REDACTED, &format!("${{env.{variable}}}"))))
+        };
+        way.insert("headers".into(), Value::Object(session.credentials.iter().map(from_environment).collect()));
+    }
     let transport = match session.info.transport.as_str() {
         "http" | "sse" => session.info.transport.as_str(),
         _ => "stdio",
@@ -204,9 +226,10 @@ enum Offered {
     AtLeast,
 }
 
-/// What the recorded client declared to support.
+/// What the recorded client declared to support, and how it responded to the server.
 struct Client {
     capabilities: Value,
+    answers: Map<String, Value>,
 }
 
 impl Client {
@@ -216,7 +239,18 @@ impl Client {
             let meta = request.pointer("/params/_meta/io.modelcontextprotocol~1clientCapabilities");
             meta.or_else(|| (call.method == "initialize").then(|| request.pointer("/params/capabilities")).flatten()).cloned()
         });
-        Self { capabilities: declared.unwrap_or_default() }
+        let asked = session.calls.iter().filter(|call| call.direction == Direction::FromServer && call.kind == CallKind::Request);
+        let mut answers = Map::new();
+        for call in asked.filter(|call| call.status == CallStatus::Ok) {
+            let Some(result) = result_of(call) else { continue };
+            let mut given = Map::new();
+            answer(&call.method, &result, &mut given);
+            // Where it responds differently, the first response stands for what belongs to no step.
+            for (name, value) in given {
+                answers.entry(name).or_insert(value);
+            }
+        }
+        Self { capabilities: declared.unwrap_or_default(), answers }
     }
 
     /// A suite that answers an elicitation declares forms and URLs.
@@ -228,15 +262,18 @@ impl Client {
         }
     }
 
-    /// Answers that no step has, so that the suite declares what the client did.
+    /// Answers that no step has, so that the suite declares what the client did. A server may also ask when nothing was called.
     fn answers_beside(&self, steps: &[Step]) -> Map<String, Value> {
         let given = |name: &str| {
             let mut answers = steps.iter().flat_map(|step| &step.rest).filter(|(key, _)| *key == "answers");
             answers.any(|(_, answers)| answers.get(name).is_some())
         };
         let idle = [("roots", json!([])), ("elicitation", json!("decline")), ("sampling", json!("reject"))];
-        let missing = idle.into_iter().filter(|(name, _)| self.capabilities.get(*name).is_some() && !given(name));
-        missing.map(|(name, answer)| (name.to_owned(), answer)).collect()
+        let missing = idle.into_iter().filter(|(name, _)| {
+            let is_known = self.answers.contains_key(*name);
+            is_known && *name == "roots" || self.capabilities.get(*name).is_some() && !given(name)
+        });
+        missing.map(|(name, idle)| (name.to_owned(), self.answers.get(name).cloned().unwrap_or(idle))).collect()
     }
 }
 
@@ -253,8 +290,15 @@ fn list(call: &Call, offered: Offered) -> Result<Step, &'static str> {
     }
     let items = result.get(member).and_then(Value::as_array).ok_or("no result")?;
     let names: Vec<&str> = items.iter().filter_map(|item| item.get(key)?.as_str()).collect();
-    if names.is_empty() || names.iter().collect::<BTreeSet<_>>().len() != items.len() {
-        return Err("a list that is empty or has names twice");
+    if names.iter().collect::<BTreeSet<_>>().len() != items.len() {
+        return Err("a list in which an item has no name of its own");
+    }
+    if names.is_empty() && offered == Offered::Same {
+        let nothing = json!({ "$type": "object", "$len": 0 });
+        return Ok(Step { action, object: Value::Null, rest: vec![("expect", nothing)], saves_or_uses: false });
+    }
+    if names.is_empty() {
+        return Err("an empty list, which may have more for another client");
     }
     Ok(match offered {
         Offered::Same => Step { action, object: escaped(&json!(names)), rest: Vec::new(), saves_or_uses: false },

@@ -1,20 +1,60 @@
-// A client of the TypeScript SDK: prints all that a server gives it. Arguments: a tool and its arguments as JSON, then the server's command.
-// The SDK is that of the package whose folder is in SDK.
+// A client of the TypeScript SDK: does what a script says and prints what came of each step. Arguments: the script as JSON, then the
+// command of a server, or `http` or `sse` and a URL. The SDK is that of the package whose folder is in SDK.
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
 const require = createRequire(`${process.env.SDK}/`);
-const load = (path) => import(pathToFileURL(require.resolve(`@modelcontextprotocol/sdk/client/${path}`)).href);
-const [{ Client }, { StdioClientTransport }] = [await load("index.js"), await load("stdio.js")];
+const load = (path) => import(pathToFileURL(require.resolve(`@modelcontextprotocol/sdk/${path}`)).href);
+const { Client } = await load("client/index.js");
+const types = await load("types.js");
 
-const [given, command, ...args] = process.argv.slice(2);
-const tool = JSON.parse(given);
-const client = new Client({ name: "recorded", version: "1.0.0" });
-await client.connect(new StdioClientTransport({ command, args, env: process.env }));
+const [given, ...server] = process.argv.slice(2);
+const client = new Client(
+  { name: "recorded", version: "1.0.0" },
+  { capabilities: { sampling: {}, elicitation: {}, roots: {} } },
+);
+client.setRequestHandler(types.CreateMessageRequestSchema, () => ({
+  model: "fixed", role: "assistant", content: { type: "text", text: "a fixed text" },
+}));
+client.setRequestHandler(types.ElicitRequestSchema, () => ({ action: "decline" }));
+client.setRequestHandler(types.ListRootsRequestSchema, () => ({ roots: [{ uri: "file:///somewhere", name: "somewhere" }] }));
+
+await client.connect(await transport());
 const print = (value) => console.log(JSON.stringify(value));
-print([client.getServerVersion(), client.getServerCapabilities(), client.getInstructions()]);
-print(await client.listTools());
-if (tool) print(await client.callTool({ name: tool.tool, arguments: tool.arguments }));
-if (client.getServerCapabilities().prompts) print(await client.listPrompts());
-if (client.getServerCapabilities().resources) print(await client.listResources());
+print([client.getServerVersion(), client.getServerCapabilities(), client.getInstructions() ?? null]);
+for (const [action, name, args] of JSON.parse(given)) {
+  const progress = [];
+  // What comes together with the response is lost or not, as it happens.
+  const onprogress = (report) => report.progress < report.total && progress.push(report);
+  try {
+    const result = await step(action, name, args, { onprogress });
+    print({ [action]: name ?? null, result, progress });
+  } catch (error) {
+    print({ [action]: name ?? null, error: [error.code ?? null, error.message] });
+  }
+}
 await client.close();
+
+async function transport() {
+  const [first, ...rest] = server;
+  if (first === "http") {
+    return new (await load("client/streamableHttp.js")).StreamableHTTPClientTransport(new URL(rest[0]));
+  }
+  if (first === "sse") {
+    return new (await load("client/sse.js")).SSEClientTransport(new URL(rest[0]));
+  }
+  return new (await load("client/stdio.js")).StdioClientTransport({ command: first, args: rest, env: process.env });
+}
+
+function step(action, name, args, options) {
+  switch (action) {
+    case "tools": return client.listTools();
+    case "call": return client.callTool({ name, arguments: args }, undefined, options);
+    case "resources": return client.listResources();
+    case "templates": return client.listResourceTemplates();
+    case "read": return client.readResource({ uri: name });
+    case "prompts": return client.listPrompts();
+    case "prompt": return client.getPrompt({ name, arguments: args });
+    default: throw new Error(`no action ${action}`);
+  }
+}

@@ -95,6 +95,8 @@ pub enum MissReason {
     Different(Box<Nearest>),
     /// Nothing of this name is in the contract.
     UnknownName { near: Option<String> },
+    /// No written answer fits; how the nearest one differs.
+    Unwritten { nearest: Option<String> },
     /// It was recorded that often, and not once more.
     Exhausted { recorded: usize },
     /// The server asked something here that this client does not declare to answer.
@@ -132,6 +134,7 @@ impl Miss {
                 "received": shown(nearest.received.as_ref()),
             }),
             MissReason::UnknownName { near } => json!({ "nearest": near }),
+            MissReason::Unwritten { nearest } => json!({ "nearest": nearest }),
             MissReason::Exhausted { recorded } => json!({ "recorded": recorded }),
             MissReason::CannotAsk { question } | MissReason::OtherResponse { question } => json!({ "question": question }),
         }
@@ -174,6 +177,8 @@ impl fmt::Display for Miss {
             MissReason::UnknownName { near: Some(near) } => {
                 write!(formatter, "`{request}` is not in the contract; the nearest name is `{near}`")
             }
+            MissReason::Unwritten { nearest: None } => write!(formatter, "`{request}` has no answer in the mock"),
+            MissReason::Unwritten { nearest: Some(nearest) } => write!(formatter, "`{request}` has no answer in the mock: {nearest}"),
             MissReason::Exhausted { recorded: 1 } => write!(formatter, "`{request}` was recorded once, and is sent once more"),
             MissReason::Exhausted { recorded } => write!(formatter, "`{request}` was recorded {recorded} times, and is sent once more"),
             MissReason::CannotAsk { question } => {

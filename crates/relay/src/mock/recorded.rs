@@ -6,7 +6,9 @@ use super::matching::{self, Ignored};
 use super::recording::{Outcome, RecordedRequest, RecordedSession, Recording, TimedStep};
 use mcproof_protocol::Era;
 use serde_json::{Map, Value, json};
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
@@ -26,6 +28,8 @@ pub struct RecordedAnswers {
     repetition: Repetition,
     /// By key: the session and the place in it, in the order of the recording.
     places: HashMap<String, Vec<(usize, usize)>>,
+    /// How many clients have played each session.
+    plays: Mutex<Vec<usize>>,
 }
 
 impl RecordedAnswers {
@@ -36,7 +40,8 @@ impl RecordedAnswers {
                 places.entry(matching::key(&request.method, &request.params, &ignored)).or_default().push((number, place));
             }
         }
-        Self { recording, ignored, repetition, places }
+        let plays = Mutex::new(vec![0; recording.sessions.len()]);
+        Self { recording, ignored, repetition, places, plays }
     }
 
     fn request(&self, (session, place): (usize, usize)) -> &RecordedRequest {
@@ -105,7 +110,8 @@ impl RecordedAnswers {
         Miss::new(method, params, reason)
     }
 
-    /// The session whose client is most like this one: the revision first, then what it declares.
+    /// The session whose client is most like this one: the revision first, then what it declares. Of equals the one that was played least, so
+    /// that clients that come one after the other are told what those of the recording were told.
     fn choose(&self, era: Era, client: &Value) -> Option<usize> {
         let speaking = self.recording.sessions.iter().enumerate().filter(|(_, session)| session.speaks(era));
         let likeness = |session: &RecordedSession| match era {
@@ -120,8 +126,13 @@ impl RecordedAnswers {
                 (true, declared.as_ref() == client.get(CAPABILITIES))
             }
         };
+        let plays = self.plays();
         // Of equals the first one.
-        speaking.rev().max_by_key(|(_, session)| likeness(session)).map(|(number, _)| number)
+        speaking.rev().max_by_key(|(number, session)| (likeness(session), Reverse(plays[*number]))).map(|(number, _)| number)
+    }
+
+    fn plays(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.plays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn script(&self, places: &[(usize, usize)], nth: usize) -> Script {
@@ -143,7 +154,11 @@ impl Answers for RecordedAnswers {
     }
 
     fn about(&self, state: &mut SessionState, era: Era, client: &Value) -> ServerFacts {
-        let chosen = self.choose(era, client);
+        let playing = state.chosen.filter(|chosen| self.recording.sessions.get(*chosen).is_some_and(|session| session.speaks(era)));
+        let chosen = playing.or_else(|| self.choose(era, client));
+        if let Some(number) = chosen.filter(|_| playing.is_none()) {
+            self.plays()[number] += 1;
+        }
         state.chosen = chosen.or(state.chosen).or(Some(0));
         let sessions = chosen.into_iter().chain(0..self.recording.sessions.len());
         let facts = sessions.map(|number| facts(&self.recording.sessions[number]));

@@ -4,6 +4,7 @@
 mod messages;
 mod rounds;
 
+use crate::clients::frames_of_clients;
 use crate::mock::matching;
 use mcproof_protocol::Era;
 use mcproof_record::Transcript;
@@ -111,8 +112,9 @@ pub(crate) const LISTEN: &str = "subscriptions/listen";
 impl Recording {
     /// The sessions of these transcripts; those in which nothing was requested are left out.
     pub fn of(transcripts: &[Transcript]) -> Self {
-        let sessions = transcripts.iter().map(RecordedSession::of).filter(|session| !session.requests.is_empty());
-        Self { sessions: sessions.collect() }
+        let clients = transcripts.iter().flat_map(|transcript| frames_of_clients(&transcript.frames));
+        let sessions = clients.map(|frames| RecordedSession::of(&Transcript { frames, dropped: 0 }));
+        Self { sessions: sessions.filter(|session| !session.requests.is_empty()).collect() }
     }
 
     /// The eras that were recorded.

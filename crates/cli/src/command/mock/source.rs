@@ -1,16 +1,38 @@
 //! What a mock answers from: the file, and what it is. Knows files, no servers.
 
-use crate::contracts;
+use super::written::{self, WrittenAnswers};
 use crate::failure::Failure;
+use crate::faults::told;
+use crate::{contracts, settings};
 use mcproof_record::Transcript;
 use mcproof_relay::mock::{Answers, ContractAnswers, Ignored, RecordedAnswers, Recording, Repetition};
+use mcproof_suite::Environment;
 use mcproof_trace::{Trace, TraceLine};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Reads a trace or a lock.
+/// Reads a trace, a lock, or what is written by hand.
 pub(super) fn read(path: &Path, ignored: &[String], repetition: Repetition) -> Result<Box<dyn Answers>, Failure> {
+    let is_written = path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+    if !is_written {
+        return read_base(path, ignored, repetition);
+    }
+    let cannot = |error: std::io::Error| Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()));
+    let text = fs::read_to_string(path).map_err(cannot)?;
+    let environment = Environment { variables: settings::variables(), ..Environment::default() };
+    let mock = written::load(path, &text, &environment).map_err(told)?;
+    let base = match &mock.base {
+        None => None,
+        Some((base, place)) => {
+            let read = read_base(base, ignored, repetition);
+            Some(read.map_err(|failure| failure.at(place.clone()))?)
+        }
+    };
+    Ok(Box::new(WrittenAnswers::new(mock, base)))
+}
+
+fn read_base(path: &Path, ignored: &[String], repetition: Repetition) -> Result<Box<dyn Answers>, Failure> {
     if let Some(text) = lock_text(path)? {
         return Ok(Box::new(ContractAnswers::new(&contracts::read_lock(path, &text)?)));
     }

@@ -17,7 +17,7 @@ pub(super) fn outward(arguments: &Arguments, url: &str, watching: Watching) -> R
     let (url, launch) = arguments.addressed(url)?;
     let endpoint = Endpoint { url: url.clone(), headers: arguments.header.clone() };
     let target = Target::Http { endpoint, kind: None, launch, locate: None };
-    let recording = Recording::begin(&arguments.recorded("http", url.to_string()), arguments.secrets(&target), watching)?;
+    let recording = Recording::begin(&arguments.recorded(&target), arguments.secrets(&target), watching)?;
     let (network, limits, tap) = (arguments.network.network()?, arguments.network.limits().limits(), recording.tap().clone());
     let ended = conversation::run(async {
         let mut interrupts = Interrupts::new()?;
@@ -58,8 +58,8 @@ pub(super) fn inward(arguments: &Arguments, address: SocketAddr, watching: Watch
         return Err(Failure::bad_input("transport-mismatch", "`--header` requires a URL, but a command is reached over stdio"));
     }
     let launch = arguments.launch(None);
-    let secrets = arguments.secrets(&Target::Stdio(launch.clone()));
-    let recording = Recording::begin(&arguments.recorded("stdio", arguments.command.join(" ")), secrets, watching)?;
+    let target = Target::Stdio(launch.clone());
+    let recording = Recording::begin(&arguments.recorded(&target), arguments.secrets(&target), watching)?;
     let bridge = InwardBridge::new(Start {
         launch,
         guardian: Guardian::of_whole_process(),

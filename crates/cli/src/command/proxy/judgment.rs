@@ -2,13 +2,13 @@
 
 use crate::exit::Exit;
 use crate::{output, settings};
-use mcproof_record::{Conversation, Diagnostic, ExchangeId, Frame, FrameBody, Judged, Opened, Severity, Transcript};
+use mcproof_record::{Conversation, Diagnostic, Frame, FrameBody, Judged, Opened, Severity, Transcript};
+use mcproof_relay::clients::frames_of_clients;
 use mcproof_relay::proxy::CLIENT_LEFT;
 use mcproof_report::diagnostic;
 use mcproof_rules::{self as rules, Strictness};
 use mcproof_trace::SessionKey;
 use mcproof_trace::calls::CallTracker;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// From which severity on a finding fails the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -30,7 +30,7 @@ pub(super) fn judge(transcript: &Transcript, transport: &str, fail_on: FailOn) -
         return inconclusive("it exceeds --max-transcript, so its beginning is missing");
     }
     let conversations: Vec<Conversation> =
-        sessions(&transcript.frames).into_iter().filter_map(|frames| conversation(frames, transport)).collect();
+        frames_of_clients(&transcript.frames).into_iter().filter_map(|frames| conversation(frames, transport)).collect();
     if conversations.is_empty() {
         return inconclusive("no client completed a handshake");
     }
@@ -86,56 +86,4 @@ fn conversation(mut frames: Vec<Frame>, transport: &str) -> Option<Conversation>
         sdks: Vec::new(),
         transcript: Transcript { frames, dropped: 0 },
     })
-}
-
-/// The frames of each client: over HTTP, sessions have ids, or event streams whose endpoints are theirs.
-fn sessions(frames: &[Frame]) -> Vec<Vec<Frame>> {
-    let mut of_exchange: BTreeMap<ExchangeId, String> = BTreeMap::new();
-    let mut endpoints: Vec<(String, String)> = Vec::new();
-    let id_of = |headers: &[(String, String)]| {
-        headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id")).map(|(_, id)| format!("id {id}"))
-    };
-    for frame in frames {
-        match &frame.body {
-            FrameBody::HttpRequest { exchange, url, headers, .. } => {
-                let of_endpoint = endpoints.iter().find(|(address, _)| url.ends_with(address.as_str())).map(|(_, key)| key.clone());
-                if let Some(key) = id_of(headers).or(of_endpoint) {
-                    of_exchange.insert(*exchange, key);
-                }
-            }
-            FrameBody::HttpResponse { exchange, headers, .. } => {
-                if let Some(key) = id_of(headers) {
-                    of_exchange.entry(*exchange).or_insert(key);
-                }
-            }
-            FrameBody::SseEvent { exchange, event: Some(name), data: Some(data), .. } if name == "endpoint" => {
-                let key = of_exchange.entry(*exchange).or_insert_with(|| format!("stream {}", exchange.0)).clone();
-                endpoints.push((path_of(&data.to_text()), key));
-            }
-            _ => {}
-        }
-    }
-    let keys: BTreeSet<String> = of_exchange.values().cloned().collect();
-    if keys.len() < 2 {
-        return vec![frames.to_vec()];
-    }
-    let belongs = |frame: &Frame, key: &String| {
-        exchange_of(&frame.body).is_none_or(|exchange| of_exchange.get(&exchange).is_none_or(|known| known == key))
-    };
-    keys.iter().map(|key| frames.iter().filter(|frame| belongs(frame, key)).cloned().collect()).collect()
-}
-
-fn path_of(address: &str) -> String {
-    url::Url::parse(address.trim()).map_or_else(|_| address.trim().to_owned(), |url| url[url::Position::BeforePath..].to_owned())
-}
-
-fn exchange_of(body: &FrameBody) -> Option<ExchangeId> {
-    match body {
-        FrameBody::HttpRequest { exchange, .. }
-        | FrameBody::HttpResponse { exchange, .. }
-        | FrameBody::HttpBody { exchange, .. }
-        | FrameBody::SseEvent { exchange, .. }
-        | FrameBody::HttpEnd { exchange, .. } => Some(*exchange),
-        _ => None,
-    }
 }

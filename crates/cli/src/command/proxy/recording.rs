@@ -4,6 +4,7 @@ use super::judgment::{self, FailOn};
 use crate::conversation::{Watching, observer};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::recording::names_endpoint;
 use crate::{output, settings};
 use mcproof_client::{Tap, TapBounds};
 use mcproof_record::{Diagnostic, Direction, Frame, FrameBody};
@@ -13,6 +14,7 @@ use mcproof_trace::calls::CallTracker;
 use mcproof_trace::{Manifest, SessionInfo, SessionKey, TraceWriter};
 use std::fs::{self, DirBuilder};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -26,6 +28,8 @@ const YOUNG: Duration = Duration::from_secs(3600);
 pub(super) struct Recorded {
     pub(super) transport: String,
     pub(super) server: String,
+    /// How the server is started.
+    pub(super) started: SessionInfo,
     pub(super) trace: TracePlace,
     pub(super) bounds: TapBounds,
     /// Findings are printed as they happen, if there will be any.
@@ -45,6 +49,7 @@ pub(super) struct Recording {
     trace: Option<(TraceWriter, SessionInfo, PathBuf)>,
     tracker: Arc<Mutex<CallTracker>>,
     transport: String,
+    is_sse: Arc<AtomicBool>,
 }
 
 impl Recording {
@@ -63,14 +68,15 @@ impl Recording {
             TracePlace::StateFolder => state_trace(&server),
         };
         let trace = trace.map(|(writer, path)| {
-            let session = SessionInfo { server, transport: recorded.transport.clone(), ..SessionInfo::default() };
+            let session = SessionInfo { server, transport: recorded.transport.clone(), ..recorded.started.clone() };
             let key = writer.begin_session(session.clone());
             output::talk(&format!("mcproof proxy: writing the trace to {}\n", path.display()));
             (writer, SessionInfo { key, ..session }, path)
         });
         let tracker = Arc::new(Mutex::new(CallTracker::new()));
         let (following, writer) = (Arc::clone(&tracker), trace.as_ref().map(|(writer, session, _)| (writer.clone(), session.key)));
-        let shown = observer(watching);
+        let is_sse = Arc::new(AtomicBool::new(false));
+        let (shown, found_sse) = (observer(watching), Arc::clone(&is_sse));
         let strays = Mutex::new((recorded.fail_on != FailOn::Never).then(StrayLines::default));
         let observe = move |frame: &Frame| {
             if let Some(strays) = &mut *lock(&strays) {
@@ -79,13 +85,16 @@ impl Recording {
             if let Some((writer, key)) = &writer {
                 writer.frame(*key, frame);
             }
+            if names_endpoint(frame) {
+                found_sse.store(true, Ordering::Relaxed);
+            }
             lock(&following).feed(SessionKey(1), frame);
             if let Some(shown) = &shown {
                 shown(frame);
             }
         };
         let tap = Tap::with(recorded.bounds, secrets, Some(Box::new(observe)));
-        Ok(Self { tap, trace, tracker, transport: recorded.transport.clone() })
+        Ok(Self { tap, trace, tracker, transport: recorded.transport.clone(), is_sse })
     }
 
     pub(super) fn tap(&self) -> &Tap {
@@ -97,7 +106,8 @@ impl Recording {
         let facts = lock(&self.tracker).facts(SessionKey(1)).cloned().unwrap_or_default();
         if let Some((writer, session, path)) = self.trace {
             let era = facts.era().map(str::to_owned);
-            writer.describe_session(SessionInfo { era, revision: facts.revision, client: facts.client, ..session });
+            let transport = if self.is_sse.load(Ordering::Relaxed) { "sse".to_owned() } else { session.transport };
+            writer.describe_session(SessionInfo { era, transport, revision: facts.revision, client: facts.client, ..session });
             if let Err(error) = writer.finish() {
                 let warning = Diagnostic::warning("cannot-write", format!("the trace {} is incomplete: {error}", path.display()));
                 output::talk(&diagnostic::render(&warning, &settings::style()));

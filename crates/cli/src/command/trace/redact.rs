@@ -62,8 +62,13 @@ impl Copy {
         match line {
             TraceLine::Session(session) => {
                 let known = self.keys.get(&session.key).copied();
-                let clean =
-                    SessionInfo { server: text(session.server), client: session.client.map(text), test: session.test.map(text), ..session };
+                let clean = SessionInfo {
+                    server: text(session.server),
+                    client: session.client.map(text),
+                    test: session.test.map(text),
+                    cwd: session.cwd.map(text),
+                    ..session
+                };
                 match known {
                     Some(key) => self.writer.describe_session(SessionInfo { key, ..clean }),
                     None => drop(self.keys.insert(clean.key, self.writer.begin_session(clean.clone()))),

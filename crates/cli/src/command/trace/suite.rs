@@ -7,6 +7,7 @@ use crate::starter::BaseEnvironment;
 use crate::starter::recorded::{self, RecordedSession};
 use crate::{output, settings};
 use mcproof_client::inherited_secrets;
+use mcproof_client::redaction::REDACTED;
 use mcproof_client::redaction::Redactor;
 use mcproof_record::FrameBody;
 use mcproof_trace::{CallStream, Item, SessionKey};
@@ -54,7 +55,8 @@ fn read(file: &Path) -> Result<Vec<RecordedSession>, Failure> {
         match item.map_err(|error| unreadable(file, &error))? {
             Item::Session(info) => {
                 let key = info.key;
-                let fresh = RecordedSession { info: info.clone(), era: None, command: None, url: None, calls: Vec::new() };
+                let fresh =
+                    RecordedSession { info: info.clone(), era: None, command: None, url: None, credentials: Vec::new(), calls: Vec::new() };
                 sessions.entry(key).or_insert(fresh).info = info;
             }
             Item::Frame(frame) => {
@@ -62,7 +64,10 @@ fn read(file: &Path) -> Result<Vec<RecordedSession>, Failure> {
                 match frame.body {
                     FrameBody::Spawned { command, .. } => drop(session.command.get_or_insert(command)),
                     // What came first is the endpoint: later requests may go to an authorization server.
-                    FrameBody::HttpRequest { url, .. } => drop(session.url.get_or_insert(url)),
+                    FrameBody::HttpRequest { url, headers, .. } if session.url.is_none() => {
+                        session.url = Some(url);
+                        session.credentials = headers.into_iter().filter(|(_, value)| value.contains(REDACTED)).collect();
+                    }
                     _ => {}
                 }
             }

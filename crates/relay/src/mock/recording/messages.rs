@@ -1,6 +1,6 @@
 //! The messages in a transcript, in order, with what HTTP says of them. Knows frames, no sessions.
 
-use mcproof_record::{Direction, FrameBody, Transcript};
+use mcproof_record::{Direction, Frame, FrameBody, Transcript};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub(super) struct PlainResponse {
 const HEADERS_KEPT: [&str; 3] = ["content-type", "www-authenticate", "retry-after"];
 
 pub(super) fn read(transcript: &Transcript) -> Vec<WireMessage> {
+    let is_endpoint = |frame: &Frame| matches!(&frame.body, FrameBody::SseEvent { event: Some(event), .. } if event == "endpoint");
+    let is_sse = transcript.frames.iter().any(is_endpoint);
     let mut heads: HashMap<u64, (u16, Vec<(String, String)>)> = HashMap::new();
     let mut found = Vec::new();
     for frame in &transcript.frames {
@@ -62,6 +64,7 @@ pub(super) fn read(transcript: &Transcript) -> Vec<WireMessage> {
                 let status = head.as_ref().map(|(status, _)| *status);
                 if !push(Sender::Server, Some(exchange.0), status, bytes.as_bytes())
                     && let Some((status, headers)) = head
+                    && !is_acknowledgement(status, is_sse)
                 {
                     found.push(plain(frame.at, exchange.0, status, &headers, bytes.as_bytes()));
                 }
@@ -83,6 +86,11 @@ pub(super) fn read(transcript: &Transcript) -> Vec<WireMessage> {
         }
     }
     found
+}
+
+/// A message was taken, and is answered elsewhere if at all. What servers say then is no response to a request: over HTTP+SSE "Accepted" or "OK".
+fn is_acknowledgement(status: u16, is_sse: bool) -> bool {
+    status == 202 || (is_sse && (200..300).contains(&status))
 }
 
 fn plain(at: Duration, exchange: u64, status: u16, headers: &[(String, String)], body: &[u8]) -> WireMessage {
