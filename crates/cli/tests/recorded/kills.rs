@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Inherited by all processes of a round.
 const MARK: &str = "MCPROOF_TEST_ROUND";
 
-/// Every second server ignores whatever asks it to end, and so does a child of it.
+/// Every second server stands behind a shell that ignores whatever asks it to end, and so does a child of that.
 const STUBBORN: &str = "trap '' TERM INT HUP; sleep 1000 & \"$@\"; while :; do sleep 1; done";
 
 pub(crate) fn run(rounds: usize, seed: u64) -> Kills {
@@ -87,7 +87,8 @@ impl Round {
         fs::create_dir_all(&folder).unwrap();
         let over_http = self.server(&["--http", "--port", "${port}"]);
         let url = "http://127.0.0.1:${port}/mcp".to_owned();
-        let proxy = |flags: &[&str]| [&[mcproof(), "proxy", "--no-trace"], flags].concat().into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let proxy =
+            |flags: &[&str]| [&[mcproof(), "proxy", "--no-trace"], flags].concat().into_iter().map(str::to_owned).collect::<Vec<_>>();
         let (listening, server, behind) = match self.form {
             "stdio" => (None, self.server(&[]), [proxy(&["--"]), self.server(&[])].concat()),
             "stdio to http" => (None, over_http.clone(), [proxy(&[&url, "--"]), over_http].concat()),
@@ -113,7 +114,7 @@ impl Round {
         let victim = match self.victim {
             "client" => Some(client.id().cast_signed()),
             "proxy" => proxy,
-            _ => marked(&self.mark).into_iter().find(|(_, words)| is_start_of(&server, words)).map(|(pid, _)| pid),
+            _ => marked(&self.mark).into_iter().find(|(_, words)| is_end_of(&server, words)).map(|(pid, _)| pid),
         };
         // It may not have been started yet, or be over: then the end of the client is what there is to see.
         if let Some(pid) = victim {
@@ -130,7 +131,8 @@ impl Round {
         ended
     }
 
-    /// A proxy that listens outlives its clients and its server, and is ended as a person would; every other has to end by itself.
+    /// A proxy that listens outlives its clients and its server, and is ended as a person would. A shell that outlives its server keeps the pipes
+    /// open, so that its client ends by itself. Every other has to end because of the kill.
     fn settle(&self, client: &mut Child, listening: Option<Listening>, began: Instant) -> Result<Duration, Vec<String>> {
         match listening {
             Some(listening) => {
@@ -142,7 +144,11 @@ impl Round {
                 drop(listening);
                 self.none_left(None, began)
             }
-            None if self.victim == "client" => {
+            None if self.victim == "client" || (self.victim == "server" && self.is_stubborn) => {
+                if self.victim == "server" {
+                    thread::sleep(Duration::from_millis(200));
+                    let _ = client.kill();
+                }
                 wait_for(client);
                 self.none_left(None, began)
             }
@@ -173,8 +179,10 @@ fn wait_for(child: &mut Child) {
     }
 }
 
-fn is_start_of(server: &[String], words: &[String]) -> bool {
-    words.len() == server.len() && words.iter().zip(server).all(|(word, known)| word == known || known.contains("${port}"))
+/// Whether this is the server itself, and not the shell before it.
+fn is_end_of(server: &[String], words: &[String]) -> bool {
+    let plain = server.iter().rposition(|word| word == mcproof()).map_or(server, |place| &server[place..]);
+    words.len() == plain.len() && words.iter().zip(plain).all(|(word, known)| word == known || known.contains("${port}"))
 }
 
 /// Processes that inherited the mark, with their command lines; zombies have none.

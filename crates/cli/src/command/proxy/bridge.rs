@@ -5,10 +5,12 @@ use crate::conversation::{self, Interrupts, Watching};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
-use mcproof_client::{Endpoint, Guardian, ShutdownTimeouts, Target};
+use mcproof_client::{Endpoint, Guardian, Session, ShutdownTimeouts, Target};
 use mcproof_record::Diagnostic;
-use mcproof_relay::proxy::{InwardBridge, OutwardBridge, RelayListener, Start};
+use mcproof_relay::proxy::{InwardBridge, OutwardBridge, RelayListener, ServerEnd, Start, end_like};
 use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::TcpStream;
 use url::Url;
 
 /// A client over stdio, and a server at a URL.
@@ -25,13 +27,14 @@ pub(super) fn outward(arguments: &Arguments, url: &str, watching: Watching) -> R
             .map_err(|failure| Failure::bad_input("bad-url", failure.to_string()))?;
         let server = tokio::select! {
             server = arguments.start_http(&target, &tap, &network) => server?,
-            exit = interrupts.next() => return Ok(exit),
+            exit = interrupts.next() => return Ok(End::Own(exit)),
         };
         let carried = tokio::select! {
             carried = bridge.carry(tokio::io::stdin(), tokio::io::stdout()) => carried,
+            end = gone(server.as_ref(), &url) => return Ok(End::OfServer(end)),
             exit = interrupts.next() => {
                 bridge.end_session().await;
-                return Ok(exit);
+                return Ok(End::Own(exit));
             }
         };
         if let Some(server) = server {
@@ -42,13 +45,39 @@ pub(super) fn outward(arguments: &Arguments, url: &str, watching: Watching) -> R
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
                 Err(Failure::new(Exit::Failed, Diagnostic::error("client-failed", format!("the pipes of the client failed: {error}"))))
             }
-            _ => Ok(Exit::Passed),
+            _ => Ok(End::Own(Exit::Passed)),
         }
     })??;
-    match recording.finish(arguments.fail_on)? {
-        Exit::Passed => Ok(ended),
-        other => Ok(other),
+    match (recording.finish(arguments.fail_on)?, ended) {
+        (Exit::Passed, End::Own(exit)) => Ok(exit),
+        (Exit::Passed, End::OfServer(end)) => Ok(Exit::OfServer(end_like(end))),
+        (other, _) => Ok(other),
     }
+}
+
+/// Why a bridge ended.
+enum End {
+    Own(Exit),
+    /// The server that was started for it is gone, which is the end for its client, too.
+    OfServer(ServerEnd),
+}
+
+/// How often a server whose process has ended is looked for: what started it may have been another one.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Returns when the server that was started is gone: its process has ended, and nothing listens at the URL.
+async fn gone(server: Option<&Session>, url: &Url) -> ServerEnd {
+    let (Some(server), Some(host)) = (server, url.host_str()) else { return std::future::pending().await };
+    let end = loop {
+        if let Some(exit) = server.wait_for_exit(STARTUP).await {
+            break ServerEnd { code: exit.code, signal: exit.signal };
+        }
+    };
+    let port = url.port_or_known_default().unwrap_or_default();
+    while TcpStream::connect((host.trim_matches(['[', ']']), port)).await.is_ok() {
+        tokio::time::sleep(LOOK).await;
+    }
+    end
 }
 
 /// Clients over HTTP, and a stdio server.
