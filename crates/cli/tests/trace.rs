@@ -207,3 +207,25 @@ fn a_check_is_judged_again_from_its_trace() {
     assert_eq!(check(at, &[&["check"], &rules[..], &["--replay", "c.mcptrace"]].concat(), 1, &[]), first);
     check(at, &["trace", "grep", "method:initialize", "c.mcptrace"], 0, &["initialize"]);
 }
+
+/// What a person typed to start the server is in the suite, but no value of a variable.
+#[test]
+fn a_suite_of_a_recording_starts_its_server_as_it_was_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::create_dir(at.join("inner")).unwrap();
+    // The port comes by a variable, as servers of Node.js have it.
+    let script = "echo \"$KEY\" > key; exec \"$0\" demo shop --http --port \"$PORT\"";
+    let url = "http://127.0.0.1:${port}/mcp";
+    let server = ["call", url, "check_inventory", "product_id=PROD-123", "-e", "PORT=${port}", "-e", "KEY=s3cret-value", "--cwd", "inner"];
+    check(at, &[&server[..], &["--trace", "a.mcptrace", "--", "sh", "-c", script, MCPROOF]].concat(), 0, &[]);
+    check(at, &["trace", "export", "a.mcptrace", "--suite", "--output", "a.mcproof.yaml"], 0, &["1 test with 1 step"]);
+    let text = fs::read_to_string(at.join("a.mcproof.yaml")).unwrap();
+    assert!(text.contains("PORT: \"${port}\"") && text.contains("KEY: \"${env.KEY}\"") && text.contains(url), "{text}");
+    assert!(!text.contains("s3cret"), "{text}");
+    fs::remove_file(at.join("inner/key")).unwrap();
+    let output =
+        Command::new(MCPROOF).current_dir(at).env("KEY", "another").args(["test", "a.mcproof.yaml", "--trace", "off"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_eq!(fs::read_to_string(at.join("inner/key")).unwrap(), "another\n");
+}

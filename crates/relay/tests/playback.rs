@@ -231,3 +231,27 @@ async fn a_line_that_is_no_json_is_answered_and_the_next_one_as_well() {
     assert_eq!(talk.ask(&call(7, "a")).await, said(7, "first"));
     assert_eq!(talk.end().await, 0);
 }
+
+#[tokio::test]
+async fn a_server_that_discovers_only_earlier_revisions_is_a_legacy_one() {
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {} });
+    let discover = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "server/discover", "params": { "_meta": meta } });
+    for response in [
+        json!({ "result": { "resultType": "complete", "supportedVersions": ["2025-11-25"], "capabilities": {} } }),
+        json!({ "error": { "code": -32601, "message": "what is that?" } }),
+    ] {
+        let said = |id: u64| {
+            let mut said = response.clone();
+            said["jsonrpc"] = json!("2.0");
+            said["id"] = json!(id);
+            said
+        };
+        let mut lines = vec![('>', discover(1)), ('<', said(1))];
+        lines.extend(twice());
+        let mut talk = Talk::of(lines);
+        assert_eq!(talk.ask(&discover(5)).await, said(5));
+        talk.shake_hands().await;
+        assert_eq!(talk.ask(&call(7, "a")).await["id"], 7);
+        assert_eq!(talk.end().await, 0);
+    }
+}

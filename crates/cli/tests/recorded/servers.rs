@@ -101,14 +101,15 @@ impl Conversation {
         if self.client != Client::Inspector {
             return vec![steps];
         }
-        // The first of each action, and a call that fails.
+        // The first of each action, and a call that fails. It refuses by itself to call what is not listed.
         let mut chosen: Vec<Step> = Vec::new();
         for step in &steps {
             if !chosen.iter().any(|known| known[0] == step[0]) {
                 chosen.push(step.clone());
             }
         }
-        chosen.extend(steps.iter().rev().find(|step| step[0] == "call").cloned());
+        let is_listed = |step: &&Step| step[0] == "call" && !step[1].as_str().is_some_and(|name| name.replace('-', "_") == "no_such_tool");
+        chosen.extend(steps.iter().rev().find(is_listed).cloned());
         chosen.into_iter().map(|step| vec![step]).collect()
     }
 

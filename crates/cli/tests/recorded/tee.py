@@ -152,25 +152,30 @@ async def over_http(file, url):
         requests, responses = Messages(False, answers), Messages(True, answers)
 
         async def to_server():
-            while piece := await reader.read(1 << 16):
-                requests.feed(piece)
-                # The head of each request comes in one piece from these clients.
-                own = writer.get_extra_info("sockname")[1]
-                piece = piece.replace(b"127.0.0.1:%d" % own, parts.netloc.encode())
-                server_writer.write(piece)
-                await server_writer.drain()
-            server_writer.close()
+            try:
+                while piece := await reader.read(1 << 16):
+                    requests.feed(piece)
+                    # The head of each request comes in one piece from these clients.
+                    own = writer.get_extra_info("sockname")[1]
+                    server_writer.write(piece.replace(b"127.0.0.1:%d" % own, parts.netloc.encode()))
+                    await server_writer.drain()
+            finally:
+                server_writer.close()
 
         async def to_client():
-            while piece := await server_reader.read(1 << 16):
-                responses.feed(piece)
-                writer.write(piece)
-                await writer.drain()
-            writer.close()
+            try:
+                while piece := await server_reader.read(1 << 16):
+                    responses.feed(piece)
+                    writer.write(piece)
+                    await writer.drain()
+            finally:
+                writer.close()
 
-        await asyncio.gather(to_server(), to_client(), return_exceptions=True)
-        writer.close()
-        server_writer.close()
+        try:
+            await asyncio.gather(to_server(), to_client(), return_exceptions=True)
+        except asyncio.CancelledError:
+            # The end of the recording, which has what came so far.
+            pass
         requests.end()
         responses.end()
         pairs = zip(requests.done, responses.done + [None] * len(requests.done))

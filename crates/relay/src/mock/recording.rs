@@ -6,7 +6,7 @@ mod rounds;
 
 use crate::clients::frames_of_clients;
 use crate::mock::matching;
-use mcproof_protocol::Era;
+use mcproof_protocol::{Era, Revision};
 use mcproof_record::Transcript;
 use messages::{Sender, WireMessage};
 use serde_json::{Map, Value, json};
@@ -140,7 +140,12 @@ impl RecordedSession {
         match era {
             Era::Legacy => self.first_result("initialize").is_some(),
             Era::Modern => {
-                self.requests.iter().any(|request| matches!(request.outcome, Outcome::Result(_)) && matching::is_modern(&request.params))
+                let served = |request: &RecordedRequest| match &request.outcome {
+                    // Some servers respond to a discovery, and support only earlier revisions.
+                    Outcome::Result(result) => request.method != "server/discover" || supports_modern(result),
+                    _ => false,
+                };
+                self.requests.iter().any(|request| matching::is_modern(&request.params) && served(request))
             }
         }
     }
@@ -336,6 +341,11 @@ impl Builder {
         rounds::join(&mut self.session.requests);
         self.session
     }
+}
+
+fn supports_modern(discovered: &Value) -> bool {
+    let mut versions = discovered.get("supportedVersions").and_then(Value::as_array).into_iter().flatten();
+    versions.any(|version| version == Revision::MODERN.as_str())
 }
 
 /// Of a response only what it says.

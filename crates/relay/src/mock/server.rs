@@ -1,6 +1,6 @@
 //! The mock itself: decides what happens for each message, and counts what was not recorded. Knows messages, no transport.
 
-use super::answers::{Answers, Miss, MissReason, Script, ServerFacts};
+use super::answers::{Answers, Miss, MissReason, Script, ServerFacts, SessionState};
 use super::session::{Session, is_listen};
 use super::{era, matching};
 use mcproof_protocol::error_code::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
@@ -47,6 +47,8 @@ pub struct Mock {
     answers: Box<dyn Answers>,
     pub(crate) options: MockOptions,
     eras: Vec<Era>,
+    /// It was asked for a discovery, and refused or supports no modern revision: its response is known.
+    is_discovered: bool,
     tell: Tell,
     misses: AtomicU64,
     paused: Mutex<VecDeque<(String, Paused)>>,
@@ -113,7 +115,9 @@ impl Mock {
             eras = vec![Era::Legacy, Era::Modern];
         }
         let (misses, paused) = (AtomicU64::new(0), Mutex::default());
-        Arc::new(Self { answers, options, eras, tell: Box::new(tell), misses, paused })
+        let discovered = || answers.answer(&mut SessionState::default(), Era::Modern, "server/discover", &json!({})).is_ok();
+        let is_discovered = options.eras.is_empty() && !eras.contains(&Era::Modern) && discovered();
+        Arc::new(Self { answers, options, eras, is_discovered, tell: Box::new(tell), misses, paused })
     }
 
     /// How many requests were not recorded.
@@ -155,6 +159,7 @@ impl Mock {
             (true, false) => Era::Modern,
             (true, true) if modern && session.version().is_none() => Era::Modern,
             (true, true) if message["method"] == "server/discover" => Era::Modern,
+            (false, true) if self.is_discovered && message["method"] == "server/discover" && session.version().is_none() => Era::Modern,
             _ => Era::Legacy,
         }
     }
@@ -184,7 +189,7 @@ impl Mock {
         match (call.era, call.method.as_str()) {
             (Era::Legacy, "initialize") => return self.initialize(call),
             (Era::Legacy, "ping") => return Ok(play(Script::result(json!({})))),
-            (Era::Modern, "server/discover") => return Ok(play(Script::result(era::discover(&self.facts(call))))),
+            (Era::Modern, "server/discover") if !self.is_discovered => return Ok(play(Script::result(era::discover(&self.facts(call))))),
             (Era::Modern, method) if is_listen(method) => {
                 let filter = call.params.get("notifications").filter(|filter| filter.is_object());
                 let filter = filter.ok_or_else(|| refused(INVALID_PARAMS, "`notifications` must be an object"))?;

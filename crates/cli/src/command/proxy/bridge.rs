@@ -8,9 +8,14 @@ use crate::output;
 use mcproof_client::{Endpoint, Guardian, Session, ShutdownTimeouts, Target};
 use mcproof_record::Diagnostic;
 use mcproof_relay::proxy::{InwardBridge, OutwardBridge, RelayListener, ServerEnd, Start, end_like};
+use mcproof_system::pipes::{HostPipes, is_abandoned, take_host_pipes};
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::thread;
 use std::time::Duration;
+use tokio::fs::File;
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
 use url::Url;
 
 /// A client over stdio, and a server at a URL.
@@ -25,13 +30,21 @@ pub(super) fn outward(arguments: &Arguments, url: &str, watching: Watching) -> R
         let mut interrupts = Interrupts::new()?;
         let bridge = OutwardBridge::new(&url, &arguments.header, limits, &network, &tap)
             .map_err(|failure| Failure::bad_input("bad-url", failure.to_string()))?;
+        let host = take_host_pipes().map_err(|error| client_failed(&error))?;
+        let mut lost = lost_client(&host).map_err(|error| client_failed(&error))?;
         let server = tokio::select! {
             server = arguments.start_http(&target, &tap, &network) => server?,
             exit = interrupts.next() => return Ok(End::Own(exit)),
+            Ok(()) = &mut lost => return Ok(End::Own(Exit::Passed)),
         };
         let carried = tokio::select! {
-            carried = bridge.carry(tokio::io::stdin(), tokio::io::stdout()) => carried,
+            carried = bridge.carry(File::from_std(host.input), File::from_std(host.output)) => carried,
             end = gone(server.as_ref(), &url) => return Ok(End::OfServer(end)),
+            // Nobody waits for the responses that are still to come.
+            Ok(()) = &mut lost => {
+                bridge.end_session().await;
+                Ok(())
+            }
             exit = interrupts.next() => {
                 bridge.end_session().await;
                 return Ok(End::Own(exit));
@@ -42,9 +55,7 @@ pub(super) fn outward(arguments: &Arguments, url: &str, watching: Watching) -> R
         }
         match carried {
             // The client is gone, which is an end like any other.
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-                Err(Failure::new(Exit::Failed, Diagnostic::error("client-failed", format!("the pipes of the client failed: {error}"))))
-            }
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(client_failed(&error)),
             _ => Ok(End::Own(Exit::Passed)),
         }
     })??;
@@ -53,6 +64,24 @@ pub(super) fn outward(arguments: &Arguments, url: &str, watching: Watching) -> R
         (Exit::Passed, End::OfServer(end)) => Ok(Exit::OfServer(end_like(end))),
         (other, _) => Ok(other),
     }
+}
+
+fn client_failed(error: &io::Error) -> Failure {
+    Failure::new(Exit::Failed, Diagnostic::error("client-failed", format!("the pipes of the client failed: {error}")))
+}
+
+/// Is told when nobody reads the output any more. The end of the input says less: a client may close it, and wait for responses.
+fn lost_client(host: &HostPipes) -> io::Result<oneshot::Receiver<()>> {
+    let output = host.output.try_clone()?;
+    let (never_ends, keeps_open) = io::pipe()?;
+    let (tell, told) = oneshot::channel();
+    thread::Builder::new().name("client".into()).spawn(move || {
+        if is_abandoned(&output, &never_ends) {
+            let _ = tell.send(());
+        }
+        drop(keeps_open);
+    })?;
+    Ok(told)
 }
 
 /// Why a bridge ended.
@@ -98,7 +127,7 @@ pub(super) fn inward(arguments: &Arguments, address: SocketAddr, watching: Watch
     });
     conversation::run(async {
         let mut interrupts = Interrupts::new()?;
-        let cannot = |error: std::io::Error| Failure::cannot_listen(address, &error);
+        let cannot = |error: io::Error| Failure::cannot_listen(address, &error);
         let listener = RelayListener::bind(address).await.map_err(cannot)?;
         let own = Url::parse("http://127.0.0.1/mcp").map_err(|error| Failure::bad_input("bad-url", error.to_string()))?;
         output::talk(&format!("mcproof proxy: listening on {}\n", listener.url_of(&own)));
