@@ -219,7 +219,7 @@ fn a_suite_of_a_recording_starts_its_server_as_it_was_started() {
     let url = "http://127.0.0.1:${port}/mcp";
     let server = ["call", url, "check_inventory", "product_id=PROD-123", "-e", "PORT=${port}", "-e", "KEY=s3cret-value", "--cwd", "inner"];
     check(at, &[&server[..], &["--trace", "a.mcptrace", "--", "sh", "-c", script, MCPROOF]].concat(), 0, &[]);
-    check(at, &["trace", "export", "a.mcptrace", "--suite", "--output", "a.mcproof.yaml"], 0, &["1 test with 1 step"]);
+    check(at, &["trace", "export", "a.mcptrace", "--suite", "--output", "a.mcproof.yaml"], 0, &["1 test with 2 steps"]);
     let text = fs::read_to_string(at.join("a.mcproof.yaml")).unwrap();
     assert!(text.contains("PORT: \"${port}\"") && text.contains("KEY: \"${env.KEY}\"") && text.contains(url), "{text}");
     assert!(!text.contains("s3cret"), "{text}");

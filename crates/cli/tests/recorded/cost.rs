@@ -20,6 +20,8 @@ pub(crate) struct Delay {
     /// Without and with the proxy.
     pub(crate) p50: [f64; 2],
     pub(crate) p99: [f64; 2],
+    /// Processes that wanted to run, on average over a minute, of all of the machine.
+    pub(crate) load: f64,
 }
 
 /// The highest memory of the proxy, in KiB, after so many frames.
@@ -76,7 +78,8 @@ fn paired<T: RoundTrip>(transport: &str, mut both: [&mut T; 2]) -> Delay {
     }
     times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
     let at = |share: f64| [0, 1].map(|which: usize| times[which][(times[which].len() as f64 * share) as usize]);
-    Delay { transport: transport.to_owned(), round_trips: times[0].len(), p50: at(0.5), p99: at(0.99) }
+    let load = fs::read_to_string("/proc/loadavg").unwrap().split(' ').next().unwrap().parse().unwrap();
+    Delay { transport: transport.to_owned(), round_trips: times[0].len(), p50: at(0.5), p99: at(0.99), load }
 }
 
 pub(crate) fn memory() -> Vec<Memory> {

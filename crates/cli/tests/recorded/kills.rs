@@ -131,6 +131,9 @@ impl Round {
         if let Some(pid) = victim {
             let _ = kill(Pid::from_raw(pid), self.signal);
         }
+        if victim.is_none() {
+            let _ = client.kill();
+        }
         let began = Instant::now();
         let ended = self.settle(&mut client, listening, began);
         let _ = client.kill();

@@ -145,6 +145,10 @@ fn servers_section(page: &mut String) {
         write!(page, "| {server} | {transport} |").unwrap();
         for client in Client::ALL {
             let talk = Conversation { server: server.clone(), transport: transport.clone(), client };
+            if talk.is_beyond_the_specification() {
+                *page += " not run: they speak 2026-07-28, which has no HTTP+SSE |";
+                continue;
+            }
             let Some(row) = of::<Row>(&format!("{}.json", talk.label(' '))) else {
                 *page += " not run |";
                 continue;
@@ -207,11 +211,11 @@ fn kills_section(page: &mut String) {
 fn cost_section(page: &mut String) {
     if let Some(delays) = of::<Vec<Delay>>("delay.json") {
         *page += "\n## Delay\n\nRound trips of a call in microseconds, in alternating blocks with and without the proxy, which writes a trace. The server \
-            responds at once.\n\n\
-            | transport | round trips | p50 without | with | added | ratio | p99 without | with | added | ratio |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
-        for Delay { transport, round_trips, p50, p99 } in delays {
+            responds at once. The load is that of the machine; above that of its two cores, p99 includes the wait for one of them.\n\n\
+            | transport | load | round trips | p50 without | with | added | ratio | p99 without | with | added | ratio |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
+        for Delay { transport, round_trips, p50, p99, load } in delays {
             let cells = |[without, with]: [f64; 2]| format!("{without:.0} | {with:.0} | {:.0} | {:.1}", with - without, with / without);
-            writeln!(page, "| {transport} | {round_trips} | {} | {} |", cells(p50), cells(p99)).unwrap();
+            writeln!(page, "| {transport} | {load:.1} | {round_trips} | {} | {} |", cells(p50), cells(p99)).unwrap();
         }
     }
     if let Some(memory) = of::<Vec<Memory>>("memory.json") {
