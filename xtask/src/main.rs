@@ -34,7 +34,7 @@ Usage: cargo xtask <TASK>
   check           run all checks that a change must pass, as in CI
   tests           run only the tests, two programs in parallel
   peers [NAME…]   install the servers that the tests use, and print their location
-  field [--program PATH] [--page] [NAME…]
+  field [--program PATH] [--verbs LIST] [--page] [NAME…]
                   run the commands of mcproof on published servers (field/) and write docs/field.md; --page only writes it
   field --forms   run every command with every form of target, and servers of each SDK
   stability [--runs N] [--parallel N] [--load N] [--program PATH] [NAME…]

@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         }
         if transport == "stdio" {
             trials.push(Trial::test("a_known_defect_of_an_sdk_is_folded", known_defects_are_folded));
+            trials.push(Trial::test("an_sdk_beside_a_server_is_not_what_it_is_made_with", what_is_only_installed_is_not_named));
         }
         for demo in DEMOS {
             trials.push(Trial::test(format!("demo_{demo}_over_{transport}"), move || clean(demo, transport)));
@@ -84,6 +85,19 @@ fn known_defects_are_folded() -> Result<(), Failed> {
         && of_sdk.contains("\n0 failures, ")
         && of_sdk.contains(" known defects of TypeScript SDK 1.");
     if is_folded && output.status.success() { Ok(()) } else { Err(said.into_owned().into()) }
+}
+
+/// A server that was written by hand, with the native modules of an environment in which the Python SDK is installed.
+fn what_is_only_installed_is_not_named() -> Result<(), Failed> {
+    let Start { command, .. } = Peer::named("sqlite").start("stdio");
+    let python = Path::new(&command[0]).with_file_name("python");
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");
+    let mut mcproof = Command::new(MCPROOF);
+    mcproof.current_dir(root()).env("NO_COLOR", "1").args(["check", "--"]).arg(python).arg(server).arg("beside-an-sdk");
+    let output = mcproof.output()?;
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    let is_its_own = said.contains("warning: an unknown method got the error -32602") && !said.contains("SDK");
+    if is_its_own && output.status.success() { Ok(()) } else { Err(said.into_owned().into()) }
 }
 
 /// Nothing at all.

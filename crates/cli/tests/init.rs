@@ -261,3 +261,17 @@ fn a_server_that_is_not_there_leaves_no_file() {
     assert_eq!(output.status.code(), Some(3), "{}", said(&output));
     assert_eq!(files(folder.path()), Vec::<String>::new());
 }
+
+#[test]
+fn a_list_that_is_not_valid_keeps_nothing_else_from_being_tested() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");
+    let output = mcproof(folder.path()).args(["init", "--", "python3"]).arg(server).arg("templates-are-missing").output().unwrap();
+    // A lock without one of the lists would verify nothing about it.
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    for part in ["skipped mcproof.lock", "a list of the server is not valid"] {
+        assert!(said(&output).contains(part), "{part}: {}", said(&output));
+    }
+    let tested = mcproof(folder.path()).arg("test").output().unwrap();
+    assert!(tested.status.success() && suite(folder.path()).1.contains("find"), "{}", said(&tested));
+}

@@ -28,5 +28,5 @@ pub use transport::{
     FaultInjector, FaultRule, Group, Guardian, HeaderCase, HttpCall, HttpCallResponse, HttpHead, InjectedFault, JsonLimits, Launch, Limits,
     ListedHost, Network, NoHost, ProcessSignal, Program, Proxies, Proxy, ProxyVariables, ResourceUsage, Schedule, ShutdownReport,
     ShutdownTimeouts, Spawned, SseFailure, Stage, StartFailure, Tls, TlsFailure, Unanswered, UnknownSignal, Verification, ViolationKind,
-    run_command,
+    programs, read_memory, run_command,
 };

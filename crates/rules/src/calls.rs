@@ -9,13 +9,13 @@ use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, Requiremen
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::differences::{OutputFlaw, output_flaw};
 use mcproof_analysis::json_schema::{Schema, explodes};
-use mcproof_analysis::wording::excerpt;
+use mcproof_analysis::wording::{excerpt, shortened};
 use mcproof_analysis::{Attempt, AttemptOutcome, WireMessage};
 use mcproof_protocol::error_code::{HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS};
 use mcproof_protocol::methods;
 use mcproof_record::{FrameId, ProbeOutcome};
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 const VALIDATION: &[RequirementSource] =
     &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools#security-considerations" }];
@@ -222,6 +222,8 @@ fn listed_is_callable(all: &[&ConversationView<'_>]) -> Judgment {
     let (mut answered, mut seen, mut flaws) = (0, 0, Vec::new());
     let unknown: Vec<Attempt<'_, '_>> = all.iter().filter_map(|conversation| conversation.probe("unknown-tool")).collect();
     let mut failed = Vec::new();
+    // What the server says of a call that failed, by what we say of it.
+    let mut reasons: BTreeMap<String, String> = BTreeMap::new();
     let is_quoted = unknown.iter().any(|unknown| refusal_text(&unknown.answer).is_some_and(|text| text.contains(unknown.subject())));
     for (position, conversation) in all.iter().enumerate() {
         for attempt in conversation.probes("call").filter(|attempt| attempt.answer.frame().is_some()) {
@@ -234,6 +236,9 @@ fn listed_is_callable(all: &[&ConversationView<'_>]) -> Judgment {
             } else if let Some(code) = fault_of_server(conversation, &attempt) {
                 seen += 1;
                 let detail = format!("a call with arguments that its schema allows got error {code}");
+                if let Some(reason) = error_message(&attempt) {
+                    reasons.entry(detail.clone()).or_insert_with(|| format!(": \"{}\"", shortened(reason, 120)));
+                }
                 failed.push(Flaw { subject: attempt.subject().to_owned(), detail, frames: attempt.frames(), conversation: position });
             }
         }
@@ -242,8 +247,12 @@ fn listed_is_callable(all: &[&ConversationView<'_>]) -> Judgment {
         (0, _) => nothing_called(all, "is callable"),
         (_, 0) => Judgment::Untestable("all calls were refused, and the error for an unknown tool does not name it".into()),
         _ => {
-            let failed =
-                told("tool", "tools", failed).into_iter().map(|violation| Violation { remedy: Some(RETURN_RESULTS.into()), ..violation });
+            let failed = told("tool", "tools", failed).into_iter().map(|violation| {
+                let reason =
+                    reasons.iter().find(|(detail, _)| violation.message.ends_with(detail.as_str())).map(|(_, reason)| reason.as_str());
+                let message = violation.message + reason.unwrap_or_default();
+                Violation { message, remedy: Some(RETURN_RESULTS.into()), ..violation }
+            });
             Judgment::from_violations(told("tool", "tools", flaws).into_iter().chain(failed).collect())
         }
     }
@@ -266,11 +275,28 @@ fn fault_of_server(conversation: &ConversationView<'_>, attempt: &Attempt<'_, '_
         })
     };
     attempt.answer.code().filter(|code| match *code {
-        INTERNAL_ERROR => true,
+        INTERNAL_ERROR => !quotes_an_argument(attempt),
         INVALID_PARAMS => takes_nothing() || reports_in_results(),
         _ => false,
     })
 }
+
+fn error_message<'c>(attempt: &Attempt<'_, 'c>) -> Option<&'c str> {
+    match &attempt.answer {
+        AttemptOutcome::Error { error, .. } => error.get("message")?.as_str(),
+        _ => None,
+    }
+}
+
+/// Whether an error quotes a text of the arguments: then it is about that text, whatever its code says.
+fn quotes_an_argument(attempt: &Attempt<'_, '_>) -> bool {
+    let (Some(message), Some(request)) = (error_message(attempt), attempt.request) else { return false };
+    let arguments = request.param("/arguments").and_then(Value::as_object).into_iter().flat_map(Map::values);
+    arguments.filter_map(Value::as_str).any(|text| text.len() >= LEAST_QUOTED && message.contains(text))
+}
+
+/// A shorter text stands in any message.
+const LEAST_QUOTED: usize = 4;
 
 /// Whether the refusal of a request reads like that of one for a name that does not exist, which quotes that name.
 pub(super) fn is_refused_as_unknown(attempt: &Attempt<'_, '_>, unknown: &Attempt<'_, '_>) -> bool {

@@ -340,8 +340,10 @@ pub(super) fn fold(results: &mut [RuleResult], conversations: &[ConversationView
         let cause = if was_up { GOES_ON } else { HANDSHAKE };
         if is_broken(results, cause) {
             fold_under(results, conversations, cause, &failure, scope);
-            if failure == Failure::Closed {
-                fold_end(results, cause);
+            match failure {
+                Failure::Closed => fold_end(results, cause),
+                Failure::Silence => fold_silence(results, cause),
+                _ => {}
             }
             return;
         }
@@ -380,6 +382,19 @@ fn fold_crossed(results: &mut [RuleResult], conversations: &[ConversationView<'_
     };
     for result in results.iter_mut().filter(|result| result.rule != cause) {
         findings(result).filter(|finding| is_of_two(finding)).for_each(|finding| finding.cause = Some(cause.to_owned()));
+    }
+}
+
+/// A client whose responses go to another client waits in vain, although the server goes on serving.
+fn fold_silence(results: &mut [RuleResult], silence: &str) {
+    let crosses = |result: &mut RuleResult| result.rule == ON_ITS_STREAM && findings(result).any(|finding| finding.cause.is_none());
+    if !results.iter_mut().any(crosses) {
+        return;
+    }
+    for result in results.iter_mut().filter(|result| result.rule != ON_ITS_STREAM) {
+        let is_silence = result.rule == silence;
+        let follows = |finding: &&mut Finding| finding.cause.as_deref() == Some(silence) || is_silence && finding.cause.is_none();
+        findings(result).filter(follows).for_each(|finding| finding.cause = Some(ON_ITS_STREAM.to_owned()));
     }
 }
 
@@ -630,13 +645,8 @@ mod tests {
         check(&[served, closed.clone(), format!("{closed}\n{listed}")], None);
     }
 
-    #[test]
-    fn what_cites_a_failing_response_follows_from_the_outage_and_nothing_else_does() {
-        let down = [INITIALIZED.to_owned(), failing(2, "ping"), failing(3, "tools/list"), failing(4, "ping")];
-        let recorded = [take(&down)];
-        let frame = |id: u64| FrameId(id);
-        let frames: Vec<FrameId> = recorded[0].transcript.frames.iter().map(|frame| frame.id).collect();
-        let finding = |frames: Vec<FrameId>| Finding {
+    fn finding(frames: Vec<FrameId>) -> Finding {
+        Finding {
             severity: Severity::Error,
             level: "MUST".into(),
             tolerance: None,
@@ -648,13 +658,34 @@ mod tests {
             cause: None,
             defect: None,
             accepted: false,
+        }
+    }
+
+    fn result(rule: &str, findings: Vec<Finding>) -> RuleResult {
+        RuleResult { rule: rule.into(), area: "a".into(), requirement: "l".into(), judged: Judged::Broken { findings } }
+    }
+
+    #[test]
+    fn whoever_waits_for_a_response_that_another_client_gets_waits_because_of_that() {
+        let causes = |others: Vec<RuleResult>| {
+            let after = Finding { cause: Some(GOES_ON.to_owned()), ..finding(Vec::new()) };
+            let mut results = vec![result(GOES_ON, vec![finding(Vec::new())]), result("ping", vec![after, finding(Vec::new())])];
+            results.extend(others);
+            fold_silence(&mut results, GOES_ON);
+            results.iter_mut().flat_map(findings).map(|finding| finding.cause.clone()).collect::<Vec<_>>()
         };
-        let result = |rule: &str, findings: Vec<Finding>| RuleResult {
-            rule: rule.into(),
-            area: "a".into(),
-            requirement: "l".into(),
-            judged: Judged::Broken { findings },
-        };
+        let under = |cause: &str| Some(cause.to_owned());
+        assert_eq!(causes(Vec::new()), [None, under(GOES_ON), None]);
+        let crossed = vec![result(ON_ITS_STREAM, vec![finding(Vec::new())])];
+        assert_eq!(causes(crossed), [under(ON_ITS_STREAM), under(ON_ITS_STREAM), None, None]);
+    }
+
+    #[test]
+    fn what_cites_a_failing_response_follows_from_the_outage_and_nothing_else_does() {
+        let down = [INITIALIZED.to_owned(), failing(2, "ping"), failing(3, "tools/list"), failing(4, "ping")];
+        let recorded = [take(&down)];
+        let frame = |id: u64| FrameId(id);
+        let frames: Vec<FrameId> = recorded[0].transcript.frames.iter().map(|frame| frame.id).collect();
         let conversations: Vec<ConversationView<'_>> = recorded.iter().map(ConversationView::new).collect();
         let own = judge_one(&RULES[0], &conversations, Strictness::Tolerant);
         let mut results = vec![

@@ -555,6 +555,17 @@ mod tests {
         check(rule, STDIO, 0, &called("no tool none", &refused("text is missing")), "pass");
         check(rule, STDIO, 0, &called("no tool none", &refused("no tool echo")), "broken");
         check(rule, STDIO, 0, &called("no tool none", r#""error":{"code":-32603,"message":"undefined"}"#), "broken");
+        let with_text = |message: &str| {
+            let called = called("no tool none", &format!(r#""error":{{"code":-32603,"message":"{message}"}}"#));
+            called.replace(r#""name":"echo""#, r#""name":"echo","arguments":{"url":"mcproof"}"#)
+        };
+        check(rule, STDIO, 0, &with_text("Invalid URL: mcproof"), "pass");
+        check(rule, STDIO, 0, &with_text("url is not defined"), "broken");
+        let told = example::read(&with_text("url is not defined"), "stdio", "2025-11-25");
+        let judged = judge_one(find(rule).unwrap(), &[ConversationView::new(&told)], Strictness::Tolerant).judged;
+        let Judged::Broken { findings } = judged else { panic!("{judged:?}") };
+        let message = "tool `echo`: a call with arguments that its schema allows got error -32603: \"url is not defined\"";
+        assert_eq!(findings[0].message, message);
         let listed = |schema: &str| {
             let tool = format!(r#"{{"name":"echo","inputSchema":{schema}}}"#);
             let list = format!(

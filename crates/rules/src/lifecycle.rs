@@ -10,7 +10,7 @@ use super::modern::supports_legacy;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use mcproof_analysis::diagnosis::missing_piece;
 use mcproof_analysis::probes::{LEGAL_FORM, PARALLEL_TOKEN};
-use mcproof_analysis::wording::shortened;
+use mcproof_analysis::wording::{excerpt, shortened};
 use mcproof_analysis::{Attempt, AttemptOutcome, USUAL_PROBES, WireMessage};
 use mcproof_protocol::error_code::HEADER_MISMATCH;
 use mcproof_protocol::{Era, Revision, methods};
@@ -385,10 +385,40 @@ fn stays_alive(conversation: &ConversationView<'_>) -> Judgment {
     if died_of_abuse(conversation, &death) {
         return Judgment::Untestable("the server did not survive a message, which another rule judges".into());
     }
-    let last = conversation.from_client().rfind(|wire_message| wire_message.frame.id < death.frame);
-    let after = last.and_then(WireMessage::method).map(|method| format!(", after `{method}`")).unwrap_or_default();
+    let last = sent_last(conversation, death.frame);
+    let after = last.as_ref().and_then(|last| last.name.as_ref()).map(|name| format!(", after {name}")).unwrap_or_default();
     let message = format!("{} in the middle of a conversation{after}{}", death.how, last_words(conversation));
-    Judgment::Broken(vec![Violation::new(message, last.map(|wire_message| wire_message.frame.id).into_iter().chain([death.frame]))])
+    let frames = last.iter().map(|last| last.frame).chain([death.frame]);
+    let tolerance = last.as_ref().filter(|last| last.has_other_type).map(|_| "clients send messages as `application/json`");
+    Judgment::Broken(vec![Violation { tolerance, ..Violation::new(message, frames) }])
+}
+
+/// What a client sent: a message, or a request of HTTP that carries none.
+struct Sent {
+    name: Option<String>,
+    frame: FrameId,
+    /// Over HTTP, a message whose `Content-Type` is not that of messages.
+    has_other_type: bool,
+}
+
+/// What the client sent last before a frame.
+fn sent_last(conversation: &ConversationView<'_>, end: FrameId) -> Option<Sent> {
+    let message = conversation.from_client().rfind(|wire_message| wire_message.frame.id < end);
+    let requests = conversation.exchanges.values().filter(|exchange| exchange.request.id < end);
+    let request = requests.max_by_key(|exchange| exchange.request.id);
+    match request.filter(|exchange| message.is_none_or(|wire_message| wire_message.frame.id < exchange.request.id)) {
+        Some(exchange) => {
+            let origin = exchange.request_header("origin").map(|origin| format!(" with `Origin: {}`", excerpt(origin))).unwrap_or_default();
+            Some(Sent { name: Some(format!("a {}{origin}", exchange.method)), frame: exchange.request.id, has_other_type: false })
+        }
+        None => message.map(|wire_message| {
+            let kind = wire_message.exchange.and_then(|id| conversation.exchanges.get(&id)?.request_header("content-type"));
+            let other = kind.filter(|kind| !kind.starts_with("application/json")).map(|kind| format!(" as `{}`", excerpt(kind)));
+            let has_other_type = other.is_some();
+            let name = wire_message.method().map(|method| format!("`{method}`{}", other.unwrap_or_default()));
+            Sent { name, frame: wire_message.frame.id, has_other_type }
+        }),
+    }
 }
 
 /// Methods of requests that a client may send without being sure that the server has them, and that are answered at once.
@@ -649,6 +679,36 @@ mod tests {
         check(r#"{"uri":"a"}"#, "Broken");
         check(r#"{"uri":"a","_meta":{"progressToken":"mcproof-flock-3"}}"#, "Pass");
         check(r#"{"uri":"a","_meta":{"progressToken":"mine"}}"#, "Broken");
+    }
+
+    #[test]
+    fn the_end_of_a_server_names_what_was_sent_before_it_message_or_not() {
+        let check = |last: &str, expected: &str| {
+            let text = format!(
+                r#"> POST /mcp
+                   > {{"jsonrpc":"2.0","id":1,"method":"tools/list"}}
+                   < 200 content-type: application/json
+                   < {{"jsonrpc":"2.0","id":1,"result":{{"tools":[]}}}}
+                   {last}
+                   ! broken connection reset
+                   > DELETE /mcp
+                   ! broken connection refused"#
+            );
+            let judged = stays_alive(&ConversationView::new(&example::read(&text, "http", "2025-11-25")));
+            let Judgment::Broken(violations) = judged else { panic!("{judged:?}") };
+            assert_eq!(violations[0].tolerance.is_some(), last.contains("text/plain"), "{last}");
+            assert_eq!(
+                violations[0].message,
+                format!("the server no longer responds (connection reset) in the middle of a conversation{expected}")
+            );
+        };
+        check("> GET /mcp accept: text/event-stream | origin: null", ", after a GET with `Origin: null`");
+        check("> GET /mcp accept: text/event-stream", ", after a GET");
+        check(
+            "> POST /mcp content-type: text/plain\n> {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}",
+            ", after `ping` as `text/plain`",
+        );
+        check("> POST /mcp\n> {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}", ", after `ping`");
     }
 
     #[test]

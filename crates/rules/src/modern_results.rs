@@ -134,6 +134,10 @@ fn result_has_cache_hints(conversation: &ConversationView<'_>) -> Judgment {
     let mut scopes: BTreeMap<&str, (&str, FrameId)> = BTreeMap::new();
     for (method, request, answer, result) in &results {
         let frames = [request.frame.id, answer.frame.id];
+        if result.get("ttlMs").is_none() && result.get("cacheScope").is_none() {
+            flaws.add("has neither `ttlMs` nor `cacheScope`".into(), method, frames);
+            continue;
+        }
         match result.get("ttlMs") {
             None => flaws.add("has no `ttlMs`".into(), method, frames),
             // 5.0 is an integer to JSON Schema.
@@ -212,4 +216,28 @@ fn logs_only_when_requested(conversation: &ConversationView<'_>) -> Judgment {
     let others = if unrequested.len() > 1 { format!(", the first of {}", unrequested.len()) } else { String::new() };
     let frames = request.map(|request| request.frame.id).into_iter().chain([log.frame.id]);
     Judgment::Broken(vec![Violation::new(format!("a log message was sent{during}, which did not request any{others}"), frames)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcproof_analysis::example;
+
+    #[test]
+    fn hints_that_are_both_missing_are_one_violation() {
+        let check = |hints: &str, expected: &[&str]| {
+            let text = format!(
+                r#"> {{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}}}}
+                   < {{"jsonrpc":"2.0","id":1,"result":{{"resultType":"complete","tools":[]{hints}}}}}"#
+            );
+            let judged = result_has_cache_hints(&ConversationView::new(&example::read(&text, "stdio", "2026-07-28")));
+            let violations = if let Judgment::Broken(violations) = judged { violations } else { Vec::new() };
+            let messages: Vec<&str> = violations.iter().map(|violation| violation.message.as_str()).collect();
+            assert_eq!(messages, expected, "{hints}");
+        };
+        check("", &["the result of `tools/list` has neither `ttlMs` nor `cacheScope`"]);
+        check(r#","ttlMs":0"#, &["the result of `tools/list` has no `cacheScope`"]);
+        check(r#","cacheScope":"public""#, &["the result of `tools/list` has no `ttlMs`"]);
+        check(r#","ttlMs":0,"cacheScope":"public""#, &[]);
+    }
 }

@@ -127,7 +127,8 @@ fn calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap>
         silent.by_ref().map(|(take, attempt)| (take, attempt.subject().to_owned())).filter(|(_, tool)| !is_answered(tool)).collect();
     let (take, _) = *names.first().as_ref()?;
     let tools: Vec<String> = names.iter().map(|(_, tool)| tool.clone()).collect::<BTreeSet<_>>().into_iter().collect();
-    let message = format!("no call of {} got a response, so its results were not checked", named(&tools));
+    let its = if tools.len() == 1 { "its" } else { "their" };
+    let message = format!("no call of {} got a response, so {its} results were not checked", named(&tools));
     let hint = "the tool may be slow: `mcproof call` with a longer --timeout shows whether it responds";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(*take) })
 }

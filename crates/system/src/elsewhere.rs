@@ -2,6 +2,7 @@
 
 pub(crate) mod family;
 pub(crate) mod listening;
+pub(crate) mod process_memory;
 pub(crate) mod programs;
 pub(crate) mod resource_usage;
 

@@ -29,6 +29,7 @@ pub use signal::{EndRequest, ProcessSignal, UnknownSignal};
 pub use system::guardian::{Group, Guardian, Spawned};
 pub use tables::family::{Descendant, descendants};
 pub use tables::listening::{listening_addresses, other_listener};
+pub use tables::process_memory::read_memory;
 pub use tables::programs::programs;
 pub use tables::resource_usage::{COUNTS_RESOURCES, resource_usage};
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 /// A process of a server's tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
+    pub pid: i32,
     /// The file that runs, with all links followed.
     pub executable: PathBuf,
     /// As it was started; the first is what it was called by.

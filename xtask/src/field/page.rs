@@ -91,13 +91,16 @@ fn read(folder: &Path, places: Vec<Place>) -> Vec<Row> {
 
 fn rendered(rows: &[Row], arguments: &BTreeMap<String, String>) -> String {
     let servers: BTreeSet<&str> = rows.iter().map(|row| row.place.name.as_str()).collect();
+    let builds: BTreeSet<&str> = rows.iter().filter_map(|row| row.found["build"].as_str()).collect();
+    let builds = if builds.contains("debug") { " of a debug build" } else { "" };
     let mut page = format!(
         "# The field: mcproof on {} published servers\n\n\
          Written by `cargo xtask field`; not to be edited. The packages are pinned by the lock files in `field/`, `field/servers.json` \
          tells how they are started. They run without a network and with keys that open nothing. Each command runs as a person types it: \
          `mcproof COMMAND -- …` for stdio, `mcproof COMMAND URL -- …` for Streamable HTTP and HTTP+SSE, with transport and era left open. \
-         `test` runs the suite that `init` wrote, `verify` is `lock --verify` after `lock`; seconds are those of `check`, on a machine that \
-         was busy with other work. Each row is what the last run of its server found; – is what was not run.\n\n",
+         `test` runs the suite that `init` wrote, `verify` is `lock --verify` after `lock`; seconds are those of `check`{builds}, on \
+         a machine that was busy with other work. Each row is what the last run of its server found; – is what was not run. Findings that \
+         follow from another one are not counted.\n\n",
         servers.len()
     );
     let reached = rows.iter().filter(|row| row.is_reached()).count();
@@ -122,21 +125,31 @@ fn rendered(rows: &[Row], arguments: &BTreeMap<String, String>) -> String {
         );
     }
     for (severity, title) in [("error", "Errors"), ("warning", "Warnings")] {
-        let _ = writeln!(page, "\n## {title}\n\n| rule | found | where, and one of the messages | argument |\n|---|---|---|---|");
+        let _ = writeln!(
+            page,
+            "\n## {title}\n\n| rule | found | of an SDK | where, and one of the messages | argument |\n|---|---|---|---|---|"
+        );
         for (rule, found) in kinds(rows, severity) {
-            let names: Vec<String> = found.iter().map(|(name, _)| name.clone()).collect::<BTreeSet<_>>().into_iter().collect();
+            let names: Vec<&String> = found.iter().map(|found| &found.server).collect::<BTreeSet<_>>().into_iter().collect();
+            let of_sdks = found.iter().filter(|found| found.is_of_sdk).map(|found| &found.server).collect::<BTreeSet<_>>().len();
             let more = names.len().saturating_sub(NAMED);
             let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let message = found.first().map_or("", |(_, message)| message);
+            let message = found.first().map_or("", |found| &found.message);
             let argument = arguments.get(&rule).map_or("**none**", String::as_str);
             let _ = writeln!(
                 page,
-                "| `{rule}` | {} | {}{tail}: {} | {} |",
+                "| `{rule}` | {} | {of_sdks} | {}{tail}: {} | {} |",
                 names.len(),
-                names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", "),
+                names.iter().take(NAMED).map(|name| name.as_str()).collect::<Vec<_>>().join(", "),
                 cell(message),
                 cell(argument)
             );
+        }
+    }
+    page += "\n## Inconclusive\n\n| server | transport | what could not be judged |\n|---|---|---|\n";
+    for row in rows {
+        for gap in row.found["gaps"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            let _ = writeln!(page, "| {} | {} | {} |", row.place.name, row.transport, cell(gap));
         }
     }
     page += "\n## Out of reach, or a command failed\n\n| server | transport | the first that failed |\n|---|---|---|\n";
@@ -146,14 +159,23 @@ fn rendered(rows: &[Row], arguments: &BTreeMap<String, String>) -> String {
     page
 }
 
-/// Where a kind of finding was found: server and transport, with the message.
-fn kinds(rows: &[Row], severity: &str) -> BTreeMap<String, Vec<(String, String)>> {
-    let mut kinds: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+/// One finding of a kind.
+struct Found {
+    /// With the transport.
+    server: String,
+    message: String,
+    /// Whether it is a known defect of the server's SDK.
+    is_of_sdk: bool,
+}
+
+/// By rule, where it was found.
+fn kinds(rows: &[Row], severity: &str) -> BTreeMap<String, Vec<Found>> {
+    let mut kinds: BTreeMap<String, Vec<Found>> = BTreeMap::new();
     for row in rows {
         for finding in row.findings(severity) {
-            let rule = finding["rule"].as_str().unwrap_or_default().to_owned();
-            let message = finding["message"].as_str().unwrap_or_default().to_owned();
-            kinds.entry(rule).or_default().push((format!("{} {}", row.place.name, row.transport), message));
+            let text = |key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+            let server = format!("{} {}", row.place.name, row.transport);
+            kinds.entry(text("rule")).or_default().push(Found { server, message: text("message"), is_of_sdk: finding["sdk"].is_string() });
         }
     }
     kinds

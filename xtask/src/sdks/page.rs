@@ -15,9 +15,9 @@ resource and one prompt and whose author wrote nothing wrong. What `mcproof chec
 `crates/rules/src/sdk/known.tsv`. On any server that is made with such a version, findings of the same rule with the same message are
 folded: they are told in one paragraph at the end of the report.
 
-A version is known from outside: from the packages that a Node.js script finds, from the distributions beside the native modules that a
-Python interpreter has loaded, from the build information of a Go executable, and from the paths of crates in a Rust executable. That takes
-Linux, and a server that mcproof started itself; of a server behind a URL, nothing is known and nothing is folded.
+A version is known from outside: from the packages whose modules a Node.js script or a Python interpreter has loaded, from the build
+information of a Go executable, and from the paths of crates in a Rust executable. That takes Linux, and a server that mcproof started
+itself; of a server behind a URL, nothing is known and nothing is folded.
 
 \"Fixed in\" is the first version that was tried and does not have the defect; – says that the newest one that was tried still has it.
 ";

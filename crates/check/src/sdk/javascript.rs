@@ -1,11 +1,15 @@
-//! SDKs of servers that run in Node.js and the like: the packages that a script finds where it lies, as its runtime looks for them.
+//! SDKs of servers that run in Node.js and the like: the packages that a script finds where it lies, as its runtime looks for them, of
+//! those that it has loaded.
 
+use super::loaded::InMemory;
 use super::sdk;
 use mcproof_client::Program;
 use mcproof_record::Sdk;
+use memchr::memmem;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use url::Url;
 
 /// What servers in JavaScript are made with, those that are built on another one first.
 const PACKAGES: [(&str, &str); 4] = [
@@ -20,10 +24,16 @@ const RUNTIMES: [&str; 3] = ["node", "nodejs", "bun"];
 /// Flags of runtimes whose value is a word of its own, and may be a file.
 const FLAGS_WITH_FILE: [&str; 6] = ["-r", "--require", "--import", "--loader", "--experimental-loader", "--preload"];
 
+/// What stands in each bundle that has an SDK in it: the one in the texts of its errors, the other in its names.
+const OF_BUNDLES: [&str; 2] = ["MCP error ", "modelcontextprotocol"];
+
+/// A larger file is no bundle of a server.
+const LARGEST_BUNDLE: u64 = 32 << 20;
+
 /// A larger file describes no package.
 const LARGEST_MANIFEST: u64 = 1 << 20;
 
-pub(super) fn sdks(program: &Program) -> Vec<Sdk> {
+pub(super) fn sdks(program: &Program, in_memory: InMemory<'_>) -> Vec<Sdk> {
     let runtime = program.executable.file_name().unwrap_or_default();
     if !RUNTIMES.iter().any(|known| runtime == *known) {
         return Vec::new();
@@ -32,14 +42,42 @@ pub(super) fn sdks(program: &Program) -> Vec<Sdk> {
     let depends_on = declared(&script);
     let is_wanted = |package: &str| depends_on.is_empty() || depends_on.contains(&package);
     let mut found: Vec<(Sdk, PathBuf)> = Vec::new();
+    let mut modules = Vec::new();
     for (package, name) in PACKAGES {
         // What an SDK is built on may be its own, in another version than that of its surroundings.
         let above = found.first().and_then(|(_, folder)| fs::canonicalize(folder.join("package.json")).ok());
         let of_above = above.and_then(|file| installed(&file, package, name));
         let of_script = || if is_wanted(package) { installed(&script, package, name) } else { None };
-        found.extend(of_above.or_else(of_script));
+        if let Some(installed) = of_above.or_else(of_script) {
+            modules.push(modules_of(&installed.1));
+            found.push(installed);
+        }
     }
-    found.into_iter().map(|(sdk, _)| sdk).collect()
+    let found = found.into_iter().map(|(sdk, _)| sdk);
+    // The runtime keeps the path of each module that it has loaded.
+    let is_loaded = if modules.is_empty() { None } else { in_memory(program, &modules) };
+    match is_loaded {
+        Some(is_loaded) if is_loaded.contains(&true) => {
+            found.zip(is_loaded).filter(|(_, is_loaded)| *is_loaded).map(|(sdk, _)| sdk).collect()
+        }
+        Some(_) if !is_bundle(&script) => Vec::new(),
+        // What can be neither seen nor denied is what the package declares.
+        _ if depends_on.is_empty() => Vec::new(),
+        _ => found.collect(),
+    }
+}
+
+/// How the paths of a package's modules begin, as URLs: a path without odd characters reads the same.
+fn modules_of(folder: &Path) -> String {
+    let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    Url::from_directory_path(&folder).map_or_else(|()| format!("{}/", folder.display()), |url| url.path().to_owned())
+}
+
+/// Whether a script has an SDK in it that was installed where it was built. A published one was built somewhere else.
+fn is_bundle(script: &Path) -> bool {
+    let is_published = script.ancestors().any(|folder| folder.file_name().is_some_and(|name| name == "node_modules"));
+    let text = if is_published { None } else { bounded(script, LARGEST_BUNDLE) };
+    text.is_some_and(|text| OF_BUNDLES.iter().any(|part| memmem::find(&text, part.as_bytes()).is_some()))
 }
 
 /// The file that the runtime was told to run, with all links followed.
@@ -86,9 +124,14 @@ fn installed(file: &Path, package: &str, name: &str) -> Option<(Sdk, PathBuf)> {
 }
 
 fn manifest(file: &Path) -> Option<Value> {
+    serde_json::from_slice(&bounded(file, LARGEST_MANIFEST)?).ok()
+}
+
+/// What is in a file, unless that is too much.
+fn bounded(file: &Path, most: u64) -> Option<Vec<u8>> {
     // A pipe would be waited for.
-    let is_fit = fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() <= LARGEST_MANIFEST);
-    serde_json::from_slice(&is_fit.then(|| fs::read(file).ok())??).ok()
+    let is_fit = fs::metadata(file).is_ok_and(|found| found.is_file() && found.len() <= most);
+    is_fit.then(|| fs::read(file).ok())?
 }
 
 #[cfg(test)]
@@ -102,13 +145,24 @@ mod tests {
         fs::write(folder.join("package.json"), manifest).unwrap();
     }
 
+    /// Of a runtime that has loaded whatever it can.
     fn check(root: &TempDir, words: &[&str], expected: &[&str]) {
+        check_loaded(root, words, Some("*"), expected);
+    }
+
+    /// Of a runtime that has these paths in its memory, where that can be read.
+    fn check_loaded(root: &TempDir, words: &[&str], memory: Option<&str>, expected: &[&str]) {
+        let memory = memory.map(|memory| memory.replace("ROOT", &fs::canonicalize(root.path()).unwrap().display().to_string()));
+        let in_memory = |_: &Program, texts: &[String]| {
+            let memory = memory.as_ref()?;
+            Some(texts.iter().map(|text| memory == "*" || memory.contains(text)).collect())
+        };
         let root = fs::canonicalize(root.path()).unwrap();
         let arguments = std::iter::once("node").chain(words.iter().copied()).map(|word| word.replace("ROOT", &root.display().to_string()));
         let program =
             Program { executable: "/usr/bin/node".into(), arguments: arguments.collect(), folder: root.join("work"), ..Program::default() };
-        let found: Vec<String> = sdks(&program).iter().map(|sdk| format!("{} {}", sdk.package, sdk.version)).collect();
-        assert_eq!(found, expected, "{words:?}");
+        let found: Vec<String> = sdks(&program, &in_memory).iter().map(|sdk| format!("{} {}", sdk.package, sdk.version)).collect();
+        assert_eq!(found, expected, "{words:?} {memory:?}");
     }
 
     #[test]
@@ -147,6 +201,41 @@ mod tests {
         check(&root, &["server.js"], &["npm:fastmcp 4.3.2", "npm:@modelcontextprotocol/sdk 1.30.1"]);
         package(root.path(), "work", r#"{"dependencies":{"@modelcontextprotocol/sdk":"1"}}"#);
         check(&root, &["server.js"], &["npm:@modelcontextprotocol/sdk 1.0.1"]);
+    }
+
+    #[test]
+    fn what_is_installed_and_not_loaded_is_no_sdk_of_the_server_unless_it_is_in_its_bundle() {
+        const SDK: &str = "npm:@modelcontextprotocol/sdk 1.29.0";
+        let root = tempfile::tempdir().unwrap();
+        package(root.path(), "work/node_modules/@modelcontextprotocol/sdk", r#"{"version":"1.29.0"}"#);
+        package(root.path(), "work/node_modules/published", r#"{"devDependencies":{"@modelcontextprotocol/sdk":"1.26"}}"#);
+        for (file, text) in [
+            ("server.js", "http.createServer()"),
+            ("bundle.js", "Error(`MCP error ${a}: `)"),
+            ("node_modules/published/bundle.js", "MCP error "),
+        ] {
+            fs::write(root.path().join("work").join(file), text).unwrap();
+        }
+        let path = "file://ROOT/work/node_modules/@modelcontextprotocol/sdk/dist/esm/server/index.js";
+        // A package that does not name it, such as one whose inspector brought it.
+        check_loaded(&root, &["server.js"], Some(path), &[SDK]);
+        check_loaded(&root, &["server.js"], Some("file://ROOT/work/server.js"), &[]);
+        // A bundle that names the files that it was made of, somewhere else.
+        check_loaded(&root, &["server.js"], Some("// ../node_modules/@modelcontextprotocol/sdk/dist/esm/server/index.js"), &[]);
+        check_loaded(&root, &["bundle.js"], Some(""), &[]);
+        check_loaded(&root, &["server.js"], None, &[]);
+        // One that names it, perhaps for the client of its tests.
+        package(root.path(), "work", r#"{"devDependencies":{"@modelcontextprotocol/sdk":"1"}}"#);
+        check_loaded(&root, &["server.js"], Some(path), &[SDK]);
+        check_loaded(&root, &["server.js"], Some(""), &[]);
+        check_loaded(&root, &["bundle.js"], Some(""), &[SDK]);
+        check_loaded(&root, &["server.js"], None, &[SDK]);
+        // The bundle of somebody else has another version in it.
+        check_loaded(&root, &["node_modules/published/bundle.js"], Some(""), &[]);
+        // Only one of those that are installed.
+        package(root.path(), "work/node_modules/fastmcp", r#"{"version":"4.3.2"}"#);
+        package(root.path(), "work", r#"{"dependencies":{"@modelcontextprotocol/sdk":"1","fastmcp":"4"}}"#);
+        check_loaded(&root, &["server.js"], Some(path), &[SDK]);
     }
 
     #[test]

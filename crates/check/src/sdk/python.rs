@@ -1,5 +1,6 @@
-//! SDKs of servers in Python: the distributions that are installed where the interpreter has its modules from.
+//! SDKs of servers in Python: what the interpreter has loaded, in the version that is installed where it has its modules from.
 
+use super::loaded::InMemory;
 use super::sdk;
 use mcproof_client::Program;
 use mcproof_record::Sdk;
@@ -12,8 +13,18 @@ const PACKAGES: [(&str, &str); 2] = [("fastmcp", "FastMCP"), ("mcp", "Python SDK
 /// Names of the folders that hold installed modules.
 const OF_MODULES: [&str; 2] = ["site-packages", "dist-packages"];
 
-pub(super) fn sdks(program: &Program) -> Vec<Sdk> {
-    folders(program).iter().map(|folder| distributions(folder)).find(|sdks| !sdks.is_empty()).unwrap_or_default()
+pub(super) fn sdks(program: &Program, in_memory: InMemory<'_>) -> Vec<Sdk> {
+    let of = |folder: &PathBuf| {
+        let installed = distributions(folder);
+        // The interpreter keeps the path of each module that it has loaded, for tracebacks. Both packages have their servers in a
+        // package `server`, which nobody comes upon who only asks whether an SDK is installed.
+        let name = folder.file_name().unwrap_or_default().display();
+        let modules: Vec<String> = installed.iter().map(|(package, _)| format!("{name}/{package}/server/")).collect();
+        let is_loaded = if modules.is_empty() { None } else { in_memory(program, &modules) };
+        let loaded = installed.into_iter().zip(is_loaded.unwrap_or_default()).filter(|(_, is_loaded)| *is_loaded);
+        loaded.map(|((_, sdk), _)| sdk).collect::<Vec<_>>()
+    };
+    folders(program).iter().map(of).find(|sdks| !sdks.is_empty()).unwrap_or_default()
 }
 
 /// Where the interpreter has its modules from. The executable does not tell: links lead from all virtual environments to the same
@@ -27,35 +38,45 @@ fn folders(program: &Program) -> Vec<PathBuf> {
 }
 
 /// By the names of `*.dist-info`, as PyPA specifies them: name and version, with no hyphen in either.
-fn distributions(folder: &Path) -> Vec<Sdk> {
+fn distributions(folder: &Path) -> Vec<(&'static str, Sdk)> {
     let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let names: Vec<String> = names.filter(|name| name.ends_with(".dist-info")).collect();
     let version_of = |package: &str| {
         names.iter().find_map(|name| name.strip_suffix(".dist-info")?.strip_prefix(package)?.strip_prefix('-').map(str::to_owned))
     };
-    PACKAGES.iter().filter_map(|(package, name)| Some(sdk(name, "PyPI", package, &version_of(package)?))).collect()
+    PACKAGES.iter().filter_map(|(package, name)| Some((*package, sdk(name, "PyPI", package, &version_of(package)?)))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(mapped: &[PathBuf], expected: &[&str]) {
+    fn check(mapped: &[PathBuf], memory: Option<&str>, expected: &[&str]) {
         let program = Program { executable: "/usr/bin/python3.11".into(), mapped: mapped.to_vec(), ..Program::default() };
-        let found: Vec<String> = sdks(&program).iter().map(|sdk| format!("{} {}", sdk.package, sdk.version)).collect();
-        assert_eq!(found, expected, "{mapped:?}");
+        let in_memory = |_: &Program, texts: &[String]| {
+            Some(texts.iter().map(|text| memory.unwrap().contains(text)).collect()).filter(|_| memory.is_some())
+        };
+        let found: Vec<String> = sdks(&program, &in_memory).iter().map(|sdk| format!("{} {}", sdk.package, sdk.version)).collect();
+        assert_eq!(found, expected, "{mapped:?} {memory:?}");
     }
 
     #[test]
-    fn an_interpreter_has_the_distributions_of_where_its_native_modules_are() {
+    fn an_interpreter_has_the_distributions_that_it_has_loaded_from_where_its_native_modules_are() {
         let root = tempfile::tempdir().unwrap();
         let modules = root.path().join("venv/lib/python3.11/site-packages");
         for distribution in ["mcp-1.30.0", "mcp_types-2.3.0", "fastmcp-3.4.5", "fastmcp_slim-4.1.2", "mcp_server_time-2026.10.19"] {
             fs::create_dir_all(modules.join(format!("{distribution}.dist-info"))).unwrap();
         }
         let native = modules.join("pydantic_core/_pydantic_core.so");
-        check(&["/usr/lib/libc.so.6".into(), native], &["PyPI:fastmcp 3.4.5", "PyPI:mcp 1.30.0"]);
-        check(&[root.path().join("venv/lib/python3.11/lib-dynload/_json.so")], &[]);
-        check(&[root.path().join("gone/site-packages/x.so")], &[]);
+        let mcp = "/venv/lib/python3.11/site-packages/mcp/server/lowlevel/server.py";
+        let both = format!("{mcp}\0/venv/lib/python3.11/site-packages/fastmcp/server/server.py");
+        let mapped = ["/usr/lib/libc.so.6".into(), native];
+        check(&mapped, Some(&both), &["PyPI:fastmcp 3.4.5", "PyPI:mcp 1.30.0"]);
+        check(&mapped, Some(mcp), &["PyPI:mcp 1.30.0"]);
+        // A server that others wrote by hand, beside an SDK that it does not use.
+        check(&mapped, Some("/venv/lib/python3.11/site-packages/mcp/__init__.py"), &[]);
+        check(&mapped, None, &[]);
+        check(&[root.path().join("venv/lib/python3.11/lib-dynload/_json.so")], Some(&both), &[]);
+        check(&[root.path().join("gone/site-packages/x.so")], Some(&both), &[]);
     }
 }

@@ -138,7 +138,9 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         if arguments.dir == here || arguments.dir == Path::new(".") { String::new() } else { format!(" {}", arguments.dir.display()) };
     output::talk(&format!("next: run `mcproof test{folder}`\n"));
     if suite.has_bad_lists {
-        output::talk("a list of the server has items without a name or with the same name, and is not tested; see `mcproof check`\n");
+        output::talk(
+            "a list of the server is not valid or has items without a name or with the same name, and is not tested; see `mcproof check`\n",
+        );
     }
     Ok(exit)
 }

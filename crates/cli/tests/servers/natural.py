@@ -10,6 +10,10 @@ if mistake == "prints-and-fails":
     print("Loading the configuration", flush=True)
     sys.exit("KeyError: 'NOTES_FILE'")
 
+if mistake == "beside-an-sdk":
+    # For validation, say.
+    import pydantic_core  # noqa: F401
+
 text = {"type": "object", "properties": {"text": {"type": "string", "description": "What to look for"}}, "required": ["text"]}
 tools = [
     # Most authors say no more of a tool than that it reads.
@@ -30,7 +34,8 @@ def answer(method, params):
     if method == "initialize":
         offered = params.get("protocolVersion")
         version = offered if offered in ("2025-03-26", "2025-06-18", "2025-11-25") else "2025-11-25"
-        return {"result": {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": {"name": "notes", "version": "1"}}}
+        capabilities = {"tools": {}} | ({"resources": {}} if mistake == "templates-are-missing" else {})
+        return {"result": {"protocolVersion": version, "capabilities": capabilities, "serverInfo": {"name": "notes", "version": "1"}}}
     global served
     served += 1
     if mistake == "limits-its-rate" and served > 15:
@@ -41,6 +46,8 @@ def answer(method, params):
         return None
     if method == "tools/list":
         return {"result": {"tools": tools}}
+    if mistake == "templates-are-missing" and method.startswith("resources/"):
+        return {"result": {"resources": []} if method == "resources/list" else {}}
     if method == "tools/call" and params.get("name") in ("find", "add"):
         arguments = params.get("arguments", {})
         if not isinstance(arguments.get("text"), str):
@@ -52,7 +59,7 @@ def answer(method, params):
         return {"result": {"content": [{"type": "text", "text": "No notes."}]}}
     if method == "tools/call":
         return {"error": {"code": -32602, "message": f"Unknown tool: {params.get('name')}"}}
-    return {"error": {"code": -32601, "message": f"Method not found: {method}"}}
+    return {"error": {"code": -32602 if mistake == "beside-an-sdk" else -32601, "message": f"Method not found: {method}"}}
 
 
 def respond(message):

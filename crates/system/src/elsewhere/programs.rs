@@ -13,6 +13,7 @@ pub fn programs(pid: i32) -> Vec<Program> {
     let program = |pid: i32| {
         let process = system.process(id(pid))?;
         Some(Program {
+            pid,
             executable: process.exe()?.to_owned(),
             arguments: process.cmd().iter().map(|word| word.to_string_lossy().into_owned()).collect(),
             folder: process.cwd().map(ToOwned::to_owned).unwrap_or_default(),

@@ -27,7 +27,7 @@ fn program(pid: i32) -> Option<Program> {
     // Address, rights, offset, device and inode stand before the path.
     let path = |line: &str| line.find('/').map(|start| PathBuf::from(&line[start..]));
     let mapped: BTreeSet<PathBuf> = maps.lines().filter_map(path).collect();
-    Some(Program { executable, arguments, folder, mapped: mapped.into_iter().collect() })
+    Some(Program { pid, executable, arguments, folder, mapped: mapped.into_iter().collect() })
 }
 
 #[cfg(test)]
