@@ -54,7 +54,8 @@ mod tests {
     fn check(mapped: &[PathBuf], memory: Option<&str>, expected: &[&str]) {
         let program = Program { executable: "/usr/bin/python3.11".into(), mapped: mapped.to_vec(), ..Program::default() };
         let in_memory = |_: &Program, texts: &[String]| {
-            Some(texts.iter().map(|text| memory.unwrap().contains(text)).collect()).filter(|_| memory.is_some())
+            let memory = memory?;
+            Some(texts.iter().map(|text| memory.contains(text)).collect())
         };
         let found: Vec<String> = sdks(&program, &in_memory).iter().map(|sdk| format!("{} {}", sdk.package, sdk.version)).collect();
         assert_eq!(found, expected, "{mapped:?} {memory:?}");
