@@ -468,7 +468,7 @@ fn once_is_no_success_where_nothing_could_be_found_out() {
     let folder = folder_with(&[("watch.yaml", config)]);
     let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
-    assert!(ran.stdout.contains("far  (not reached because of a problem of this machine)"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("far  (no result: a problem of this machine, or another process is probing it)"), "{}", ran.stdout);
     assert!(ran.stdout.starts_with("unknown "), "{}", ran.stdout);
 }
 
@@ -697,6 +697,102 @@ fn a_disk_that_takes_nothing_is_told_and_probing_goes_on_when_it_does_again() {
         assert_eq!(said["targets"], "2", "{said}");
         assert!(get(&at, "/healthz").0.contains("200"));
     }
+}
+
+/// A server that starts as long as there is no file `broken` in the folder.
+fn fragile(folder: &Path) -> String {
+    let script = format!("test -e '{}' && exit 1\nexec '{MCPROOF}' demo shop\n", folder.join("broken").display());
+    std::fs::write(folder.join("shop.sh"), script).unwrap();
+    format!("stdio: 'sh {}'", folder.join("shop.sh").display())
+}
+
+#[test]
+fn while_results_are_kept_in_memory_all_pages_show_them_and_jobs_can_report_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = format!(
+        "listen: 127.0.0.1:0\ntargets:\n  shop: {{ {}, every: 1s, failures: 1, public: true }}\n  \
+         backup: {{ push: {{ token: 'env:WATCH_KEY', within: 1h }}, every: 1s }}\nchannels: {{}}\n",
+        fragile(folder.path())
+    );
+    std::fs::write(folder.path().join("watch.yaml"), config).unwrap();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; exec \"$0\" watch watch.yaml --json", MCPROOF]).current_dir(folder.path());
+    let mut monitor = Monitor::spawn(shell.env("XDG_STATE_HOME", "/nowhere").env("WATCH_KEY", "from-the-environment"));
+    let at = monitor.says("dashboard")["at"].as_str().unwrap().to_owned();
+    let pid = monitor.process.id().to_string();
+    let limit = |size: &str| {
+        assert!(Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={size}:unlimited")]).status().unwrap().success());
+    };
+    until("the first result", || get(&at, "/badge/shop.svg").1.contains("shop: up"));
+    limit("4096");
+    monitor.says("standby");
+    std::fs::write(folder.path().join("broken"), "").unwrap();
+    until("the outage", || get(&at, "/badge/shop.svg").1.contains("shop: down"));
+    for (path, part) in [
+        ("/status", "1 of 1 target down."),
+        ("/metrics", "mcproof_probe_success{target=\"shop\"} 0"),
+        ("/api/targets/shop", "\"down\""),
+        ("/", "1 of 2 targets down"),
+        ("/", "Results cannot be written"),
+    ] {
+        let (_, page) = get(&at, path);
+        assert!(page.contains(part), "{path}: {part} is not in\n{page}");
+    }
+    assert!(get(&at, "/healthz").0.contains("503"));
+    let (status, body) = get(&at, "/push/from-the-environment");
+    assert!(status.contains("200"), "{status} {body}");
+    limit("unlimited");
+    monitor.says("standby-ended");
+    until("the state of the monitor", || get(&at, "/healthz").0.contains("200"));
+    assert!(get(&at, "/badge/shop.svg").1.contains("shop: down"));
+    let (_, results) = get(&at, "/api/results?target=backup&limit=1");
+    assert!(results.contains("\"up\"") || results.contains("\"warning\""), "{results}");
+    std::fs::remove_file(folder.path().join("broken")).unwrap();
+    until("the end", || get(&at, "/status").1.contains("All systems operational."));
+}
+
+#[test]
+fn a_database_whose_file_is_removed_or_replaced_is_told_until_it_is_back() {
+    let config = "listen: 127.0.0.1:0\ntargets: { shop: { stdio: 'mcproof demo shop', every: 1s } }\nchannels: {}\n";
+    let folder = folder_with(&[("watch.yaml", config)]);
+    let mut monitor = Monitor::start(folder.path());
+    let at = monitor.says("dashboard")["at"].as_str().unwrap().to_owned();
+    until("the first result", || get(&at, "/healthz").0.contains("200"));
+    let (file, aside) = (folder.path().join("watch.db"), folder.path().join("aside.db"));
+    std::fs::rename(&file, &aside).unwrap();
+    for replaced in [false, true] {
+        if replaced {
+            std::fs::write(&file, "").unwrap();
+        }
+        let said = monitor.says("database");
+        assert_eq!(said["why"], "the file of the database was removed or replaced");
+        assert!(said["hint"].as_str().unwrap().contains("restart the monitor"), "{said}");
+        let (status, body) = get(&at, "/healthz");
+        assert!(status.contains("503") && body.contains("removed or replaced"), "{status} {body}");
+        std::fs::rename(&aside, &file).unwrap();
+        monitor.says("database-works-again");
+        assert!(get(&at, "/healthz").0.contains("200"));
+        std::fs::rename(&file, &aside).unwrap();
+    }
+}
+
+#[test]
+fn once_is_no_success_after_the_interval_became_longer() {
+    let folder = tempfile::tempdir().unwrap();
+    let configure = |every: &str| {
+        let target = format!("{}, every: {every}, failures: 1, recoveries: 1", fragile(folder.path()));
+        std::fs::write(folder.path().join("watch.yaml"), format!("targets: {{ shop: {{ {target} }} }}\nchannels: {{}}\n")).unwrap();
+    };
+    configure("1s");
+    let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    configure("24h");
+    std::fs::write(folder.path().join("broken"), "").unwrap();
+    let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
+    assert!(ran.code == Some(1) && ran.stdout.starts_with("down"), "{}{}", ran.stdout, ran.stderr);
+    std::fs::remove_file(folder.path().join("broken")).unwrap();
+    let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
 }
 
 #[test]

@@ -216,14 +216,15 @@ impl<Labels: EncodeLabelSet + std::fmt::Debug + Send + Sync + 'static> Collector
 pub async fn read(state: &State) -> Result<Readings, StoreFailure> {
     let now = (state.now)();
     let since = |moment: Option<Moment>| moment.map_or(Duration::ZERO, |moment| now.since(moment));
+    let live = state.live();
     Ok(Readings {
-        targets: state.store.targets().await?,
-        newest: state.store.newest_results().await?,
+        targets: state.targets().await?,
+        newest: live.newest_results().await?,
         changes: state.store.contract_changes_by_level().await?,
         certificates: state.store.certificates().await?,
-        open: state.store.open_incidents().await?,
-        lag: since(state.store.oldest_due(now).await?),
-        unsent: since(state.store.oldest_unsent().await?),
+        open: live.open_incidents().await?,
+        lag: since(live.oldest_due(now).await?),
+        unsent: since(live.oldest_unsent().await?),
     })
 }
 

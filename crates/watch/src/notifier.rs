@@ -5,6 +5,7 @@
 //! Nothing is sent when half of the lease is over: whoever froze in between lets go, because somebody else may have sent by
 //! then what comes after.
 
+mod lines;
 mod plan;
 
 use crate::channel::{DeliveryClient, DeliveryFailure, Kind, Message, pack};
@@ -16,6 +17,7 @@ use crate::store::outbox::{LeasedDelivery, Rows, Unacknowledged};
 use crate::store::{Store, incidents};
 use crate::worker::Plan;
 use futures_util::future::join_all;
+use lines::Lines;
 use plan::{Next, Tried, after};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,6 +29,8 @@ use tokio::time::Instant;
 const LEASE: Duration = Duration::from_secs(30);
 /// Messages that one pass sends at the same time.
 const AT_ONCE: i64 = 32;
+/// For a message whose channel another one waits for.
+const CLOGGED_REST: Duration = Duration::from_secs(10);
 /// How often an Alertmanager is told again of what is open.
 const REPEATED_EVERY: Duration = Duration::from_secs(60);
 /// How often a reminder that waits for the end of maintenance is looked at.
@@ -39,6 +43,7 @@ pub struct Notifier {
     delivery_client: DeliveryClient,
     guard: Guard,
     lease: Duration,
+    lines: Lines,
 }
 
 /// Whether half of a lease is the last moment for a send to begin.
@@ -69,7 +74,7 @@ pub struct Round {
 
 impl Notifier {
     pub fn new(store: Store, plan: watch::Receiver<Arc<Plan>>, delivery_client: DeliveryClient) -> Self {
-        Self { store, plan, delivery_client, guard: Guard::Up, lease: LEASE }
+        Self { store, plan, delivery_client, guard: Guard::Up, lease: LEASE, lines: Lines::default() }
     }
 
     /// With another lease than 30 s, and with a third of it for each message.
@@ -124,9 +129,26 @@ impl Notifier {
         };
         let config = self.config();
         let known = config.channels.get(channel);
-        let outcome = match known {
-            Some(spec) => self.deliver(row, spec, begin, began).await,
-            None => Err(DeliveryFailure::Refused(format!("unknown channel `{channel}`"))),
+        let outcome = match (known, self.lines.enter(channel)) {
+            (Some(spec), Some(line)) => {
+                let connecting = Instant::now();
+                let outcome = self.deliver(row, spec, begin, began).await;
+                match &outcome {
+                    Err(DeliveryFailure::Passing { .. }) => line.leave(connecting.elapsed() >= self.delivery_client.slow()),
+                    // It was not tried.
+                    Err(DeliveryFailure::TooLate) => drop(line),
+                    Ok(_) | Err(DeliveryFailure::Refused(_)) => line.leave(false),
+                }
+                outcome
+            }
+            // It waits as if it had been sent, so that the next channel has its turn in time.
+            (Some(spec), None) => {
+                let why = "the channel does not respond, and another message waits for it";
+                let clogged = DeliveryFailure::Passing { why: why.into(), after: Some(CLOGGED_REST), maybe_taken: false };
+                self.fail(row, channel, Some(spec), &clogged, why, begin + began.elapsed()).await?;
+                return Ok(None);
+            }
+            (None, _) => Err(DeliveryFailure::Refused(format!("unknown channel `{channel}`"))),
         };
         let now = begin + began.elapsed();
         let report = |outcome| Some(Sent { incident: row.incident.id.clone(), kind: row.kind, channel: channel.to_owned(), outcome });

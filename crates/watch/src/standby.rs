@@ -9,7 +9,7 @@ use crate::moment::Moment;
 use crate::monitor::{Monitor, keep_passing};
 use crate::notifier::{Notifier, Sent};
 use crate::store::{Reading, Store, StoreFailure};
-use crate::worker::{Worker, WorkerHealth};
+use crate::worker::{Trouble, Worker, WorkerHealth};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -56,11 +56,18 @@ impl Standby {
                 self.monitor.worker_health.replace();
                 tell(News::Began);
                 // Without a database in memory there is nobody to stand in.
-                if let Ok((memory, knows_states)) = self.begin(clock, &tell).await {
-                    self.stand_in(&memory, knows_states, clock, &tell).await;
+                let begun = self.begin(clock, &tell).await.ok();
+                if let Some((memory, knows_states)) = &begun {
+                    self.monitor.worker_health.stand_in_with(memory.clone());
+                    self.stand_in(memory, *knows_states, clock, &tell).await;
                     tell(News::Ended);
                 }
                 self.monitor.worker_health.recovered();
+                // A job may have reported in while everything was written. If it is not taken now, the job is looked for in vain, and
+                // people are told of it.
+                if let Some((memory, _)) = &begun {
+                    let _ = self.monitor.store.write_pushes_from(memory).await;
+                }
                 // What came of it may be waiting to be told.
                 self.monitor.stirred.notify_one();
             }
@@ -75,7 +82,7 @@ impl Standby {
     async fn until_needed(&self) {
         let mut since: Option<Instant> = None;
         loop {
-            since = self.monitor.worker_health.report().trouble.and(since.or_else(|| Some(Instant::now())));
+            since = self.monitor.worker_health.report().trouble.filter(Trouble::is_refusal).and(since.or_else(|| Some(Instant::now())));
             if since.is_some_and(|since| since.elapsed() >= PATIENCE) {
                 return;
             }

@@ -172,6 +172,11 @@ impl TargetState {
     }
 }
 
+/// Whether a result was not folded before, and is not older than one of the same region.
+pub fn is_new(state: &TargetState, observation: &Observation) -> bool {
+    state.last.get(&observation.region).is_none_or(|last| *last < (observation.slot, observation.attempt))
+}
+
 /// Folds one result into the state. Results that were folded before, or that are older than one of the same region, change
 /// nothing.
 pub fn observe(
@@ -181,11 +186,10 @@ pub fn observe(
     announcement: Option<&Announcement>,
     now: Moment,
 ) -> Vec<Effect> {
-    let this = (observation.slot, observation.attempt);
-    if state.last.get(&observation.region).is_some_and(|last| *last >= this) {
+    if !is_new(state, observation) {
         return Vec::new();
     }
-    state.last.insert(observation.region.clone(), this);
+    state.last.insert(observation.region.clone(), (observation.slot, observation.attempt));
     let mut effects = state.availability.fold(policy, observation, now);
     if observation.verdict == Verdict::Inconclusive {
         return effects;

@@ -40,7 +40,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{Any, AnyConnection, AnyPool, ConnectOptions as _, Connection as _, Executor as _, Transaction};
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -68,6 +68,29 @@ pub struct Store {
     pub(crate) fence: Fence,
     /// Days whose partition is there; always empty in SQLite, which has none.
     days: Arc<Mutex<BTreeSet<i64>>>,
+    /// Of SQLite on a disk.
+    file: Option<OpenFile>,
+}
+
+/// The file that a database was opened in. A file that is removed or replaced can still be written by whoever has it open, and nobody
+/// else ever reads that.
+#[derive(Clone, Debug)]
+struct OpenFile {
+    path: PathBuf,
+    identity: u64,
+}
+
+impl OpenFile {
+    fn of(address: &str) -> Option<Self> {
+        let options = SqliteConnectOptions::from_str(address).ok()?;
+        let path = options.get_filename().to_owned();
+        let identity = identity(&path)?;
+        Some(Self { path, identity })
+    }
+}
+
+fn identity(path: &Path) -> Option<u64> {
+    std::fs::metadata(path).ok().map(|about| files::identity(&about))
 }
 
 /// What keeps results away from the tables whose lease somebody else has by now.
@@ -194,9 +217,15 @@ impl Store {
             Dialect::Sqlite => pool(READERS, &[CACHE_OF_READERS]).await?,
             Dialect::Postgres => writer.clone(),
         };
-        let store = Self { pool, writer, dialect, fence: Fence::Up, days: Arc::default() };
+        let file = if dialect == Dialect::Sqlite { OpenFile::of(&dialect.address(address)) } else { None };
+        let store = Self { pool, writer, dialect, fence: Fence::Up, days: Arc::default(), file };
         store.prepare().await?;
         Ok(store)
+    }
+
+    /// Whether the file of the database was removed, or another one put in its place.
+    pub(crate) fn is_displaced(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| identity(&file.path) != Some(file.identity))
     }
 
     /// The same store with another fence.

@@ -7,6 +7,7 @@ mod chart;
 mod connections;
 mod guard;
 mod hooks;
+mod known;
 mod live;
 mod pages;
 mod push;

@@ -166,6 +166,7 @@ impl Worker {
         match taken.await {
             Ok((leases, next)) => {
                 self.worker_health.well(now);
+                self.worker_health.displaced(self.store.is_displaced());
                 let rest = next.map_or(LONGEST_REST, |next| next.since(now));
                 (leases, rest.clamp(SHORTEST_REST, LONGEST_REST))
             }

@@ -63,6 +63,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     the_heart_needs_every_region,
     a_page_that_no_channel_takes_silences_the_heart_and_has_an_age,
     a_page_that_its_route_does_not_take_goes_to_the_other_channels,
+    a_channel_that_hangs_holds_up_nobody_else,
     a_channel_has_words_of_its_own_and_a_template_that_fails_keeps_nothing_back,
 ];
 
@@ -246,6 +247,39 @@ async fn the_next_channel_is_told_after_two_minutes_and_its_end_goes_where_the_b
     world.write(Kind::Resolve, &["pager", "chat"]).await;
     world.settle().await;
     assert_eq!((kinds(&chat), world.open().await), (vec!["trigger".to_owned(), "resolve".to_owned()], 0));
+}
+
+/// Many messages wait for a channel that does not respond: one of them finds out whether it does again, and a page goes before all of
+/// them.
+async fn a_channel_that_hangs_holds_up_nobody_else(address: String) {
+    let (chat, duty) = (Receiver::http().await, Receiver::http().await);
+    let mut world = World::new(&address, &hooks(&[("chat", &chat), ("duty", &duty)])).await;
+    world.notifier = world.notifier.leasing(seconds(3));
+    let notify = "INSERT INTO incident (id, subject, class, severity, title, detail, since, opened) \
+                  VALUES ($1, $1, 'certificate', 'notify', 'it ends soon', '{\"message\":\"x\"}', $2, $2)";
+    let message = "INSERT INTO outbox (id, incident, kind, route, created, due) VALUES ($1, $1, 'trigger', '[\"chat\"]', $2, $2)";
+    for number in 0..40 {
+        for statement in [notify, message] {
+            sqlx::query(statement).bind(format!("shop-{number:02}")).bind(BEGIN.0).execute(&world.rows).await.unwrap();
+        }
+    }
+    chat.will(std::iter::repeat_n(AuditEvent::Hang, 34));
+    // As many as go at once; of the others, one.
+    world.notifier.pass(world.now).await.unwrap();
+    assert_eq!(chat.heard().len(), 32);
+    world.notifier.pass(world.now).await.unwrap();
+    assert_eq!(chat.heard().len(), 33);
+    world.now = world.now + seconds(60);
+    world.write(Kind::Trigger, &["duty"]).await;
+    let sent = world.notifier.pass(world.now).await.unwrap().sent;
+    assert_eq!((duty.heard().len(), chat.heard().len()), (1, 34), "{sent:?}");
+    assert_eq!(sent.iter().filter(|sent| sent.outcome.is_ok()).count(), 1);
+    // It responds again, and nothing is lost.
+    world.until(world.now + seconds(600)).await;
+    assert_eq!((world.open().await, duty.heard().len()), (0, 1));
+    let told: std::collections::BTreeSet<String> =
+        chat.heard().iter().skip(34).map(|heard| heard.json()["target"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(told.len(), 40);
 }
 
 async fn a_refusal_goes_to_the_next_channel_at_once_and_a_page_is_never_given_up(address: String) {

@@ -57,6 +57,11 @@ impl DeliveryClient {
         Self { patience, ..self }
     }
 
+    /// A failure that took so long kept others waiting.
+    pub fn slow(&self) -> Duration {
+        self.patience / 3
+    }
+
     /// Brings a payload to its service. `may_send` is asked when the connection is there, right before anything is sent. Gives
     /// what the service answered, in a few words.
     ///

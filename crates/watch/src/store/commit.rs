@@ -150,7 +150,8 @@ impl Remembered {
         let (turn, observation) = (&mut self.turn, &one.observation);
         turn.region.clone_from(&observation.region);
         turn.last_slot = turn.last_slot.max(Some(observation.slot));
-        if observation.verdict != Verdict::Inconclusive {
+        // What changes nothing says nothing either: a target must not look as if it were seen.
+        if observation.verdict != Verdict::Inconclusive && state::is_new(&turn.state, observation) {
             turn.last_result = turn.last_result.max(Some(observation.at));
         }
         turn.evidence = one.evidence.as_ref().map(|_| evidence_id(observation));

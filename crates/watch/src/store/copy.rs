@@ -226,7 +226,8 @@ impl Store {
         // Each connection would have a database of its own.
         let pool = AnyPoolOptions::new().max_connections(1).min_connections(1).idle_timeout(None).max_lifetime(None);
         let pool = pool.connect("sqlite::memory:").await?;
-        let store = Self { pool: pool.clone(), writer: pool, dialect: Dialect::Sqlite, fence: super::Fence::Up, days: Arc::default() };
+        let store =
+            Self { pool: pool.clone(), writer: pool, dialect: Dialect::Sqlite, fence: super::Fence::Up, days: Arc::default(), file: None };
         store.prepare().await?;
         Ok(store)
     }
@@ -289,6 +290,13 @@ impl Store {
         Ok(reading)
     }
 
+    /// Takes over what jobs have said to a database that stood in for this one, once it does so no more.
+    pub(crate) async fn write_pushes_from(&self, memory: &Self) -> Result<(), StoreFailure> {
+        let mut transaction = self.begin().await?;
+        write_pushes(&mut transaction, &memory.pool).await?;
+        Ok(transaction.commit().await?)
+    }
+
     /// Takes over what was found out in a database that stood in for this one: all of it, or nothing. If that did not know the
     /// states of this one, they stay what they are where nobody was told anything else.
     pub(crate) async fn write_from(&self, memory: &Self, knows_states: bool, now: Moment) -> Result<(), StoreFailure> {
@@ -347,11 +355,24 @@ impl Store {
             )
             .await?;
         end_doubles(&mut transaction, &incidents, now).await?;
+        write_pushes(&mut transaction, &memory.pool).await?;
         let events = EVENT.read(&memory.pool, all).await?;
         write_events(&mut transaction, &events).await?;
         overtaken::end_removed(&mut transaction, now).await?;
         Ok(transaction.commit().await?)
     }
+}
+
+/// What jobs have said. Other processes may have been told something else meanwhile: what came last counts.
+async fn write_pushes(transaction: &mut Transaction<'_, Any>, memory: &AnyPool) -> Result<(), sqlx::Error> {
+    let later = |column: &str| {
+        format!(
+            "{column} = CASE WHEN excluded.{column} IS NULL OR push.{column} >= excluded.{column} THEN push.{column} ELSE excluded.{column} END"
+        )
+    };
+    let merged = ["started", "succeeded", "failed"].map(later).join(", ");
+    let merged = format!("ON CONFLICT (target) DO UPDATE SET {merged}, message = excluded.message");
+    PUSH.write(transaction, &PUSH.read(memory, "1 = 1").await?, &merged).await
 }
 
 async fn read_all(pool: &AnyPool, tables: Vec<(Table, String)>) -> Result<Vec<(Table, Vec<AnyRow>)>, sqlx::Error> {

@@ -82,6 +82,9 @@ const UNBLOCKED: &str = concat!(
     "OR (candidate.kind = 'resolve' AND earlier.kind = 'repeat' AND earlier.lease_until > $1)))"
 );
 
+/// Pages of the row `candidate` go first, however many others wait.
+const MATTERS: &str = "CASE (SELECT severity FROM incident WHERE incident.id = candidate.incident) WHEN 'notify' THEN 1 ELSE 0 END";
+
 /// Which rows are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rows {
@@ -123,7 +126,7 @@ impl Store {
         let statement = format!(
             "WITH due AS (SELECT candidate.id FROM outbox candidate WHERE candidate.due <= $1 \
              AND (candidate.lease_until <= $1 OR {set_back}) AND {waits} AND {UNBLOCKED} \
-             ORDER BY candidate.due, candidate.id LIMIT $3 {locked}) \
+             ORDER BY {MATTERS}, candidate.due, candidate.id LIMIT $3 {locked}) \
              UPDATE outbox SET lease_until = $2, epoch = outbox.epoch + 1 FROM due WHERE outbox.id = due.id RETURNING {COLUMNS}"
         );
         let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind((now + lease).0).bind(most);

@@ -10,6 +10,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use url::Url;
 
+/// The host of what runs on this machine.
+pub(super) const THIS_MACHINE: &str = "local";
+/// The host of what reports in, wherever it runs.
+pub(super) const JOBS: &str = "jobs";
 /// Rows in one statement.
 const ROWS: usize = 400;
 /// Of targets that are new at once: so many probes in a second, on top of those that are due anyway.
@@ -56,18 +60,18 @@ impl TargetSpec {
         Grid::new(&self.name, self.every)
     }
 
-    /// What it shares with others when that fails: `host:port`, or `local` for what runs on this machine.
+    /// What it shares with others when that fails: `host:port`, the machine, or the way of jobs to this monitor.
     pub fn host(&self) -> String {
         let text = match &self.kind {
             TargetKind::Server(server) => {
                 server.bindings.first().filter(|binding| binding.launch.is_none()).and_then(|one| one.url.as_deref())
             }
             TargetKind::Monitor(url) => Some(url.as_str()),
-            TargetKind::Push { .. } => None,
+            TargetKind::Push { .. } => return JOBS.to_owned(),
         };
         let url = text.and_then(|text| Url::parse(text).ok());
         let host = url.as_ref().and_then(|url| Some(format!("{}:{}", url.host_str()?, url.port_or_known_default()?)));
-        host.unwrap_or_else(|| "local".to_owned())
+        host.unwrap_or_else(|| THIS_MACHINE.to_owned())
     }
 
     /// Longest time of a probe: the handshake and the lists have their time each, the suite has its own, and what ends a session
@@ -253,15 +257,21 @@ impl Store {
         let new = "UPDATE schedule SET due = $1 WHERE region = $2 AND attempt = 0 AND due > $1 AND slot <= $1 AND lease_until <= $1";
         sqlx::query(new).bind(now.0).bind(region).execute(&self.writer).await?;
         let statement = "UPDATE schedule SET slot = o.slot, attempt = o.attempt, due = $1 FROM (\
-             SELECT s.target, s.region, s.epoch, s.slot - t.every AS slot, \
-             (SELECT COALESCE(MAX(r.attempt), 0) + 1 FROM result r \
-             WHERE r.target = s.target AND r.slot = s.slot - t.every AND r.region = s.region) AS attempt \
-             FROM schedule s JOIN target t ON t.name = s.target \
-             WHERE s.region = $2 AND s.attempt = 0 AND s.due > $1 AND s.lease_until <= $1) AS o \
+             SELECT p.target, p.region, p.epoch, p.slot, (SELECT COALESCE(MAX(r.attempt), 0) + 1 FROM result r \
+             WHERE r.target = p.target AND r.slot = p.slot AND r.region = p.region) AS attempt \
+             FROM (SELECT s.target, s.region, s.epoch, {} AS slot FROM schedule s JOIN target t ON t.name = s.target \
+             WHERE s.region = $2 AND s.attempt = 0 AND s.due > $1 AND s.lease_until <= $1) AS p) AS o \
              WHERE schedule.target = o.target AND schedule.region = o.region AND schedule.epoch = o.epoch";
-        sqlx::query(statement).bind(now.0).bind(region).execute(&self.writer).await?;
+        let statement = statement.replace("{}", &before_its_turn("s.slot", "t"));
+        sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind(region).execute(&self.writer).await?;
         Ok(())
     }
+}
+
+/// The slot of a probe before the turn of a target, whose next slot is the column `slot` and whose row is `target`: the one before. If
+/// the interval was shorter until now there are results of later slots, and what is older than these would say nothing.
+pub(super) fn before_its_turn(slot: &str, target: &str) -> String {
+    format!("CASE WHEN {target}.last_slot > {slot} - {target}.every THEN {target}.last_slot ELSE {slot} - {target}.every END")
 }
 
 /// What the store knows of a target, as far as a change of its configuration matters.

@@ -52,6 +52,14 @@ impl Store {
             "UPDATE outbox SET created = $1 WHERE created > $1",
             "UPDATE outbox SET tried_since = $1 WHERE tried_since > $1",
             "UPDATE outbox SET delivered = $1 WHERE delivered > $1",
+            // What a job said last stays what it said last.
+            "UPDATE push SET started = CASE WHEN started > $1 THEN $1 - CASE WHEN succeeded > started THEN 1 ELSE 0 END \
+             - CASE WHEN failed > started THEN 1 ELSE 0 END ELSE started END, \
+             succeeded = CASE WHEN succeeded > $1 THEN $1 - CASE WHEN started > succeeded THEN 1 ELSE 0 END \
+             - CASE WHEN failed > succeeded THEN 1 ELSE 0 END ELSE succeeded END, \
+             failed = CASE WHEN failed > $1 THEN $1 - CASE WHEN started > failed THEN 1 ELSE 0 END \
+             - CASE WHEN succeeded > failed THEN 1 ELSE 0 END ELSE failed END \
+             WHERE started > $1 OR succeeded > $1 OR failed > $1",
             "UPDATE chore SET last_run = $1, lease_until = 0 WHERE last_run > $1",
         ] {
             sqlx::query(statement).bind(now.0).execute(&mut *transaction).await?;

@@ -30,6 +30,8 @@ const GRACE: Duration = Duration::from_secs(60);
 /// What was seen last of each target and region.
 #[derive(Default)]
 struct Seen {
+    /// Whether something is wrong with the monitor itself.
+    has_trouble: bool,
     at: HashMap<String, (Moment, Moment)>,
     results: HashMap<(String, String), (Moment, i64)>,
     incidents: BTreeSet<String>,
@@ -64,7 +66,14 @@ pub(super) async fn export(state: &State) {
 
 async fn look(state: &State, seen: &mut Seen) -> Result<(), StoreFailure> {
     let mut changed = Vec::new();
-    for target in state.store.freshness().await? {
+    // Pages that are open say so as well as those that are opened.
+    let has_trouble = state.worker_health.report().trouble.is_some();
+    if has_trouble != seen.has_trouble {
+        seen.has_trouble = has_trouble;
+        let _ = state.bell.send("*".to_owned());
+    }
+    let live = state.live();
+    for target in live.freshness().await? {
         if seen.at.get(&target.name) != Some(&target.last) {
             seen.at.insert(target.name.clone(), target.last);
             changed.push(target.name);
@@ -73,7 +82,7 @@ async fn look(state: &State, seen: &mut Seen) -> Result<(), StoreFailure> {
     if !changed.is_empty() {
         *state.inner.news.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
-    let news = state.store.results_since(&changed, state.now() - RECENT).await?;
+    let news = live.results_since(&changed, state.now() - RECENT).await?;
     for result in news {
         let key = (result.target.clone(), result.region.clone());
         let position = (result.slot, result.attempt);
@@ -88,7 +97,7 @@ async fn look(state: &State, seen: &mut Seen) -> Result<(), StoreFailure> {
             }
         }
     }
-    let open = state.store.incidents(crate::store::read::Which::Open, None, 1_000).await?;
+    let open = live.incidents(crate::store::read::Which::Open, None, 1_000).await?;
     let open: BTreeSet<String> = open.into_iter().map(|incident| format!("{} {:?}", incident.id, incident.acknowledged)).collect();
     if open != seen.incidents {
         seen.incidents = open;

@@ -3,7 +3,7 @@
 use crate::latency::Latency;
 use crate::moment::Moment;
 use crate::schedule::{Grid, Turn};
-use crate::store::{Committed, StoreFailure};
+use crate::store::{Committed, Store, StoreFailure};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -32,6 +32,10 @@ pub struct HealthReport {
     pub lag: Latency,
     /// Somebody stands in for the database: nothing is asked of it.
     pub is_replaced: bool,
+    /// What stands in for it, as soon as that is there.
+    stand_in: Option<Store>,
+    /// Its file is not where it was.
+    is_displaced: bool,
     /// Why turns could not be had, or results not be written, the last time that this was tried.
     pub trouble: Option<Trouble>,
     /// Since when turns are waited for, and results to be written.
@@ -50,6 +54,15 @@ pub struct Trouble {
 pub(super) enum Task {
     Lease,
     Commit,
+    /// What is written can be read by others, and after the end of this process.
+    Keep,
+}
+
+impl Trouble {
+    /// Whether results are not accepted: somebody has to stand in then.
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.task != Task::Keep
+    }
 }
 
 impl WorkerHealth {
@@ -61,6 +74,17 @@ impl WorkerHealth {
                 let hint = Some("check whether another program has locked it, or its machine is overloaded");
                 report.trouble = Some(Trouble { why: "the database does not answer".into(), hint, task });
             }
+        }
+        if report.is_displaced && report.trouble.is_none() {
+            let why = "the file of the database was removed or replaced".to_owned();
+            let hint =
+                Some("put the file back, or restart the monitor: it then begins with the file that is there, and forgets what it knows");
+            report.trouble = Some(Trouble { why, hint, task: Task::Keep });
+        }
+        // Something that was asked before may have been done meanwhile; what is found out now is still not written.
+        if report.is_replaced && report.trouble.is_none() {
+            let why = "the database did not accept them, and they are kept in memory".to_owned();
+            report.trouble = Some(Trouble { why, hint: Some("they are written as soon as the database accepts them"), task: Task::Commit });
         }
         report
     }
@@ -78,6 +102,10 @@ impl WorkerHealth {
         report.trouble.take_if(|trouble| trouble.task == Task::Lease);
     }
 
+    pub(super) fn displaced(&self, is_displaced: bool) {
+        self.lock().is_displaced = is_displaced;
+    }
+
     pub(super) fn ill(&self, task: Task, failure: &StoreFailure) {
         let mut report = self.lock();
         report.asked[task as usize] = None;
@@ -89,10 +117,24 @@ impl WorkerHealth {
         self.lock().is_replaced = true;
     }
 
+    /// From now on, what is known is in this database.
+    pub fn stand_in_with(&self, memory: Store) {
+        let mut report = self.lock();
+        report.is_replaced = true;
+        report.stand_in = Some(memory);
+    }
+
+    /// Where results go instead of the database, if somebody stands in for it: nothing if not even that is there yet.
+    pub(crate) fn stand_in(&self) -> Option<Option<Store>> {
+        let report = self.lock();
+        report.is_replaced.then(|| report.stand_in.clone())
+    }
+
     /// It can be written again.
     pub(crate) fn recovered(&self) {
         let mut report = self.lock();
         report.is_replaced = false;
+        report.stand_in = None;
         report.trouble = None;
     }
 

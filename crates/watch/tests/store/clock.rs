@@ -6,6 +6,7 @@ use mcproof_watch::clock::Clock;
 use mcproof_watch::config::{Config, Route, TargetSpec};
 use mcproof_watch::moment::Moment;
 use mcproof_watch::monitor::Monitor;
+use mcproof_watch::push::Said;
 use mcproof_watch::store::Store;
 use sqlx::AnyPool;
 use std::sync::Arc;
@@ -80,6 +81,35 @@ pub(crate) async fn a_clock_that_is_set_forward_and_back_hides_no_outage(address
     watched.go_on(START, START + MINUTE * 3).await;
     assert_eq!(watched.availability().await, "ok");
     watched.fails(START + MINUTE * 3, START + MINUTE * 6).await;
+}
+
+/// A job says something while the clock is ahead: afterwards what it says now counts.
+pub(crate) async fn what_a_job_said_while_the_clock_was_ahead_is_outlived_by_what_it_says_later(address: String) {
+    let store = store_of(&address, &[target("backup")]).await;
+    let ahead = START + HOUR * 24;
+    let orders: [[(Said, u64); 3]; 3] = [
+        [(Said::Started, 1), (Said::Succeeded, 2), (Said::Failed, 3)],
+        [(Said::Failed, 1), (Said::Started, 2), (Said::Succeeded, 3)],
+        [(Said::Succeeded, 1), (Said::Failed, 2), (Said::Started, 3)],
+    ];
+    for (round, order) in orders.into_iter().enumerate() {
+        let now = START + MINUTE * u32::try_from(round).unwrap();
+        for (said, minute) in order {
+            store.push("backup", said, "", ahead + Duration::from_secs(60 * minute)).await.unwrap();
+        }
+        assert!(store.take_chore("look", "worker", Duration::ZERO, ahead).await.unwrap().is_some());
+        store.end_chore("look", "worker", ahead).await.unwrap();
+        assert!(store.recover_from_set_back(now).await.unwrap());
+        let reported = store.pushed("backup").await.unwrap();
+        let at = |said| match said {
+            Said::Started => reported.started,
+            Said::Succeeded => reported.succeeded,
+            Said::Failed => reported.failed,
+        };
+        let times: Vec<Moment> = order.iter().filter_map(|(said, _)| at(*said)).collect();
+        assert!(times.len() == 3 && times.is_sorted() && times[0] < times[1] && times[1] < times[2], "{reported:?}");
+        assert_eq!(times[2], now, "the last thing that it said was said just now: {reported:?}");
+    }
 }
 
 /// When the only target is probed next.

@@ -6,9 +6,10 @@ use mcproof_demo::{DemoName, DemoOptions, bind};
 use mcproof_protocol::Transport;
 use mcproof_suite::plan::{Binding, Inherited, Launch, Reach};
 use mcproof_watch::clock::Clock;
-use mcproof_watch::config::{Secret, TargetKind, TargetSpec};
+use mcproof_watch::config::{Config, Secret, TargetKind, TargetSpec};
 use mcproof_watch::monitor::Monitor;
 use mcproof_watch::push::{Expectation, PushSchedule, Said};
+use mcproof_watch::state::Thresholds;
 use mcproof_watch::store::Store;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -186,6 +187,24 @@ pub(crate) async fn once_probes_everything_at_once(address: String) {
     monitor.once(&clock).await.unwrap();
     let statement = "SELECT target, verdict, CAST(count(*) AS TEXT) FROM result GROUP BY target, verdict ORDER BY target";
     assert_eq!(rows(&address, statement).await, [["other", "up", "2"], ["small", "up", "2"]]);
+}
+
+/// Results of a shorter interval are newer than the slot before the next one.
+pub(crate) async fn once_believes_no_old_result_after_the_interval_became_longer(address: String) {
+    let is_well = Arc::new(AtomicBool::new(true));
+    let url = small_server(Arc::clone(&is_well)).await;
+    #[expect(clippy::disallowed_methods, reason = "what cron does, it does now")]
+    let clock = Clock::of_machine(SystemTime::now);
+    let availability = || rows(&address, "SELECT availability FROM target");
+    for (every, well, expected) in [(1, true, "ok"), (86_400, false, "down"), (86_400, true, "ok")] {
+        is_well.store(well, Ordering::Relaxed);
+        let thresholds = Thresholds { confirmations: Vec::new(), recoveries: 1, ..Thresholds::default() };
+        let spec = TargetSpec { every: Duration::from_secs(every), thresholds, ..over_http("small", &url) };
+        let config = Config { targets: [("small".to_owned(), spec)].into(), ..config() };
+        let store = Store::open(&address).await.unwrap();
+        Monitor::over(store, config, reach("cron"), clock.now()).await.unwrap().once(&clock).await.unwrap();
+        assert_eq!(availability().await, [[expected]], "every {every} s");
+    }
 }
 
 /// What the state remembers of the process: samples of memory, and starts.

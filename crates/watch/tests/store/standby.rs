@@ -6,18 +6,24 @@ use crate::receiver::Receiver;
 use mcproof_client::Network;
 use mcproof_watch::channel::DeliveryClient;
 use mcproof_watch::clock::Clock;
-use mcproof_watch::config::{ChannelSpec, Config, Route, Secret, TargetSpec};
+use mcproof_watch::config::{ChannelSpec, Config, Route, Secret, TargetKind, TargetSpec};
 use mcproof_watch::monitor::{Monitor, Role, keep_passing};
 use mcproof_watch::notifier::Notifier;
+use mcproof_watch::push::{Expectation, PushSchedule};
 use mcproof_watch::standby::{News, Standby};
 use mcproof_watch::store::Store;
+use mcproof_watch::web;
 use sqlx::{AnyConnection, Connection as _, Executor as _};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::future::pending;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::broadcast;
 
 pub(crate) async fn an_outage_is_told_while_the_database_takes_nothing(address: String) {
     #[expect(clippy::disallowed_methods, reason = "whoever stands in does so in real time")]
@@ -67,6 +73,100 @@ pub(crate) async fn an_outage_is_told_while_the_database_takes_nothing(address: 
         () = story => {}
         _ = living => {}
     }
+}
+
+/// Whoever looks at the dashboard, the status page or the metrics sees what is known, not what could be written last; and a job that
+/// reports in is not missed because its report could not be written.
+pub(crate) async fn what_is_known_in_memory_is_shown_and_jobs_report_there(address: String) {
+    #[expect(clippy::disallowed_methods, reason = "whoever stands in does so in real time")]
+    let clock = Clock::of_machine(SystemTime::now);
+    let (is_well, chat) = (Arc::new(AtomicBool::new(true)), Receiver::http().await);
+    let small = over_http("small", &small_server(Arc::clone(&is_well)).await);
+    let small = TargetSpec { every: Duration::from_secs(1), public: true, ..small };
+    let expectation = Expectation { rhythm: PushSchedule::Every(MINUTE * 60), grace: MINUTE, lasts: None };
+    let kind = TargetKind::Push { token: Secret::new("the-token-of-the-backup"), expectation };
+    let job = TargetSpec { kind, every: Duration::from_secs(1), ..target("backup") };
+    let channel = ChannelSpec::Webhook { url: Secret::new(chat.url("/")), secret: None };
+    let config = Config {
+        targets: [("small".to_owned(), small), ("backup".to_owned(), job)].into(),
+        channels: [("chat".to_owned(), channel)].into(),
+        routes: vec![Route { channels: vec!["chat".into()], ..Route::default() }],
+        ..config()
+    };
+    let store = Store::open(&address).await.unwrap();
+    clock.follow(&store).await.unwrap();
+    let monitor = Monitor::over(store, config, reach("worker"), clock.now()).await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap();
+    let (plan, of_web) = (monitor.plan(), clock.clone());
+    let current = Arc::new(move || Arc::clone(&plan.borrow().config));
+    let mut state = web::State::new(monitor.store.clone(), current, move || of_web.now(), broadcast::channel(16).0);
+    state.worker_health = monitor.worker_health.clone();
+    let standby = Standby::new(monitor.clone(), DeliveryClient::new(Network::default()));
+    let has_ended = Cell::new(false);
+    let tell = |news| has_ended.set(has_ended.get() || matches!(news, News::Ended));
+    let living = async {
+        tokio::join!(
+            monitor.run(Role::Serve, &clock, pending()),
+            standby.run(&clock, tell, pending()),
+            web::serve(listener, state, pending())
+        )
+    };
+    let succeeded = || rows(&address, "SELECT CAST(succeeded AS TEXT) FROM push");
+    let story = async {
+        let until = async |path: &str, part: &str| {
+            while !get(at, path).await.contains(part) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        until("/status", "All systems operational.").await;
+        assert!(get(at, "/push/the-token-of-the-backup").await.starts_with("HTTP/1.1 200"));
+        let before = succeeded().await;
+        is_well.store(false, Ordering::Relaxed);
+        refuse(&address).await;
+        heard(&chat, 1).await;
+        for (path, part) in [
+            ("/status", "1 of 1 target down."),
+            ("/status/small", "It is down."),
+            ("/badge/small.svg", "small: down"),
+            ("/metrics", "mcproof_probe_success{target=\"small\"} 0"),
+            ("/metrics", "mcproof_incidents_open{class=\"availability\",severity=\"page\"} 1"),
+            ("/api/targets/small", "\"down\""),
+            ("/", "1 of 2 targets down"),
+            ("/", "Results cannot be written"),
+            ("/healthz", "HTTP/1.1 503"),
+        ] {
+            let page = get(at, path).await;
+            assert!(page.contains(part), "{path}: {part} is not in\n{page}");
+        }
+        let told = chat.heard()[0].json();
+        let incident = get(at, &format!("/incidents/{}", told["incident"].as_str().unwrap())).await;
+        assert!(incident.starts_with("HTTP/1.1 200") && incident.contains("small is down"), "{incident}");
+        assert!(get(at, "/push/the-token-of-the-backup").await.starts_with("HTTP/1.1 200"));
+        assert_eq!(succeeded().await, before, "it is kept in memory");
+        take(&address).await;
+        while !has_ended.get() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_ne!(succeeded().await, before);
+        is_well.store(true, Ordering::Relaxed);
+        until("/status", "All systems operational.").await;
+        until("/healthz", "HTTP/1.1 200").await;
+    };
+    tokio::select! {
+        () = story => {}
+        _ = living => {}
+    }
+}
+
+/// The whole response.
+async fn get(at: SocketAddr, path: &str) -> String {
+    let mut stream = TcpStream::connect(at).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
 }
 
 /// Nothing could be read of what was told before: it is told anew, and each of the two has its end.

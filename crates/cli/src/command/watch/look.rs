@@ -120,7 +120,7 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
             output::show(&table(["target", "state", "surface", "since", "last probe", "open incident"], rows))?;
         }
         if seen.iter().any(|seen| seen.is_stale) {
-            output::talk("some targets were not probed for three intervals: is the monitor running?\n");
+            output::talk("some targets have no recent result: is the monitor running, and can it write to the database?\n");
         }
         if seen.is_empty() {
             output::talk("there are no targets in this database\n");

@@ -143,7 +143,7 @@ impl Services {
             let is_unknown = is_ours(&name) && last_result < start;
             let incident = open.iter().filter(|incident| incident.subject == name).max_by_key(|incident| incident.severity);
             let why = match incident {
-                _ if is_unknown => "  (not reached because of a problem of this machine)".to_owned(),
+                _ if is_unknown => "  (no result: a problem of this machine, or another process is probing it)".to_owned(),
                 Some(incident) => format!("  {}", escape(&incident.title)),
                 None => String::new(),
             };

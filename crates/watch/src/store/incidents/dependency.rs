@@ -7,10 +7,11 @@ use crate::config::Dependencies;
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::Moment;
 use crate::state::{Availability, Thresholds};
+use crate::store::schedule::before_its_turn;
 use crate::store::values::Values;
 use crate::store::{BLIND_AFTER, Dialect};
 use sqlx::any::AnyRow;
-use sqlx::{Any, Row as _, Transaction};
+use sqlx::{Any, AssertSqlSafe, Row as _, Transaction};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -209,10 +210,11 @@ pub(super) async fn ask(transaction: &mut Transaction<'_, Any>, context: &Incide
     let Some(spec) = context.config.targets.get(target) else { return Ok(()) };
     let names = names(transaction, target, &spec.depends_on).await?;
     for name in names {
-        let statement = "UPDATE schedule SET slot = slot - (SELECT every FROM target WHERE target.name = schedule.target), attempt = $1, due = $2 \
+        let statement = "UPDATE schedule SET slot = (SELECT {} FROM target WHERE target.name = schedule.target), attempt = $1, due = $2 \
              WHERE target = $3 AND attempt = 0 AND lease_until < $2 AND slot > $2 AND EXISTS (\
              SELECT 1 FROM target WHERE target.name = $3 AND removed IS NULL AND availability = 'ok')";
-        let query = sqlx::query(statement).bind(super::storm::OUT_OF_TURN).bind(context.now.0).bind(&name);
+        let statement = statement.replace("{}", &before_its_turn("schedule.slot", "target"));
+        let query = sqlx::query(AssertSqlSafe(statement)).bind(super::storm::OUT_OF_TURN).bind(context.now.0).bind(&name);
         query.execute(&mut **transaction).await?;
     }
     Ok(())

@@ -7,6 +7,7 @@ use crate::incident::{Class, Detail, Severity};
 use crate::maintenance;
 use crate::moment::{Moment, millis};
 use crate::store::Store;
+use crate::store::schedule::{JOBS, THIS_MACHINE, before_its_turn};
 use crate::store::values::Values;
 use sqlx::{Any, Row as _, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
@@ -105,6 +106,13 @@ pub(super) async fn of(
         let members: Vec<String> = wave.targets.iter().map(|(name, _)| name.clone()).take(MOST_NAMES).collect();
         let what = if class == Class::Blind { "are not seen any more" } else { "fail at once" };
         let (title, hint) = match place {
+            Place::Host(JOBS) => {
+                (format!("{count} jobs {what}"), "check first whether jobs can reach this monitor, and what they have in common".to_owned())
+            }
+            Place::Host(THIS_MACHINE) => {
+                let hint = "check this machine before the single servers: its memory, its disk, its load";
+                (format!("{count} targets on the machine of the monitor {what}"), hint.to_owned())
+            }
             Place::Host(host) => (format!("{count} targets on {host} {what}"), format!("check {host} before the single servers")),
             Place::Region(region) => {
                 (format!("{count} targets on {hosts} hosts {what}, probed from {region}"), format!("check the network of {region} first"))
@@ -446,10 +454,11 @@ pub(super) async fn ask_neighbours(
             continue;
         }
         let statement = format!(
-            "UPDATE schedule SET slot = slot - (SELECT every FROM target WHERE target.name = schedule.target), attempt = $5, due = $3 \
+            "UPDATE schedule SET slot = (SELECT {} FROM target WHERE target.name = schedule.target), attempt = $5, due = $3 \
              WHERE region = $4 AND attempt = 0 AND lease_until < $3 AND slot > $3 AND target IN (\
              SELECT name FROM target WHERE {condition} AND name <> $1 AND removed IS NULL AND availability = 'ok' \
-             AND last_result < $6 ORDER BY last_result LIMIT {NEIGHBOURS})"
+             AND last_result < $6 ORDER BY last_result LIMIT {NEIGHBOURS})",
+            before_its_turn("schedule.slot", "target")
         );
         sqlx::query(sqlx::AssertSqlSafe(statement))
             .bind(&turn.target)

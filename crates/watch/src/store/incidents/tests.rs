@@ -213,6 +213,28 @@ impl World {
 }
 
 #[tokio::test]
+async fn what_fails_at_once_is_named_by_what_it_has_in_common() {
+    for (host, title, hint) in [
+        ("a:1", "5 targets on a:1 fail at once", "check a:1 before the single servers"),
+        ("jobs", "5 jobs fail at once", "check first whether jobs can reach this monitor, and what they have in common"),
+        (
+            "local",
+            "5 targets on the machine of the monitor fail at once",
+            "check this machine before the single servers: its memory, its disk, its load",
+        ),
+    ] {
+        let names: Vec<String> = (0..5).map(|number| format!("t{number}")).collect();
+        let targets: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), host)).collect();
+        let mut world = World::new(&targets).await;
+        world.fail_together(&names, MINUTE).await;
+        let statement = "SELECT title, detail FROM incident WHERE class = 'storm'";
+        let (said, detail): (String, String) = sqlx::query_as(statement).fetch_one(&world.store.pool).await.unwrap();
+        let detail: Detail = serde_json::from_str(&detail).unwrap();
+        assert_eq!((said.as_str(), detail.hint.as_deref()), (title, Some(hint)));
+    }
+}
+
+#[tokio::test]
 async fn what_begins_long_after_a_storm_or_when_that_is_nearly_over_is_told_alone() {
     let (mut world, names) = in_a_storm().await;
     world.fail(&names[8], 8 * MINUTE).await;

@@ -22,12 +22,12 @@ fn shown(row: &TargetRow) -> Value {
 }
 
 pub(in crate::web) async fn list(Shared(state): Shared<State>) -> Result<Response, ApiError> {
-    let rows: Vec<Value> = state.store.targets().await?.iter().map(shown).collect();
+    let rows: Vec<Value> = state.targets().await?.iter().map(shown).collect();
     Ok(answer(StatusCode::OK, json!({ "targets": rows })))
 }
 
 pub(in crate::web) async fn one(Shared(state): Shared<State>, PathName(name): PathName) -> Result<Response, ApiError> {
-    let row = state.store.target(&name).await?.ok_or_else(|| ApiError::not_found("target"))?;
+    let row = state.target(&name).await?.ok_or_else(|| ApiError::not_found("target"))?;
     let mut body = shown(&row);
     if row.source == "api"
         && let Some(key) = &state.config().seal

@@ -81,7 +81,7 @@ pub(in crate::web) async fn page(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Fault> {
     const GONE: Fault = Fault::NotFound("transcript any more: it is kept as long as raw results are");
-    let (target, at, body) = state.store.kept_evidence(&id).await?.ok_or(GONE)?;
+    let (target, at, body) = state.evidence(&id).await?.ok_or(GONE)?;
     if query.is_some_and(|query| query.starts_with("download")) {
         let name = format!("attachment; filename=\"{}\"", file_name(&id));
         return Ok(([(header::CONTENT_TYPE, "application/json".to_owned()), (header::CONTENT_DISPOSITION, name)], body.get().to_owned())

@@ -116,15 +116,16 @@ pub(in crate::web) async fn page(
     Path(id): Path<String>,
 ) -> Result<Response, Fault> {
     let now = state.now();
-    let incident = state.store.incident(&id).await?.ok_or(Fault::NotFound("incident"))?;
-    let events = state.store.incident_events(&id).await?;
-    let deliveries = state.store.deliveries(&id).await?;
+    let store = state.knowing(&id).await?;
+    let incident = store.incident(&id).await?.ok_or(Fault::NotFound("incident"))?;
+    let events = store.incident_events(&id).await?;
+    let deliveries = store.deliveries(&id).await?;
     let is_target = state.store.target(&incident.subject).await?.is_some();
     let proof = match &incident.evidence {
-        Some(id) => state.store.kept_evidence(id).await?.and_then(|(_, _, body)| Proof::read(id, &body)),
+        Some(id) => state.evidence(id).await?.and_then(|(_, _, body)| Proof::read(id, &body)),
         None => None,
     };
-    let parts = state.store.parts(&id).await?;
+    let parts = store.parts(&id).await?;
     let mut page = page_of(&state, &identity, incident, events, deliveries, is_target, proof, now);
     let part = |part: &IncidentRow| Part { id: shown::segment(&part.id), title: shown::plain(&part.title), open: part.resolved.is_none() };
     page.parts = parts.iter().map(part).collect();

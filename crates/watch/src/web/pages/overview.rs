@@ -155,9 +155,9 @@ struct Known {
 
 async fn known(state: &State) -> Result<Known, Fault> {
     let now = state.now();
-    let targets = state.store.targets().await?;
+    let targets = state.targets().await?;
     let mut open: BTreeMap<String, Vec<IncidentRow>> = BTreeMap::new();
-    for incident in state.store.incidents(Which::Open, None, 1_000).await? {
+    for incident in state.live().incidents(Which::Open, None, 1_000).await? {
         open.entry(incident.subject.clone()).or_default().push(incident);
     }
     Ok(Known { targets, open, hours: hours(state, now).await?, now })

@@ -72,14 +72,14 @@ pub(in crate::web) struct Look {
 }
 
 pub(in crate::web) async fn page(Shared(state): Shared<State>, asked: HeaderMap, Query(look): Query<Look>) -> Result<Response, Fault> {
-    let states = state.store.public_states().await?;
+    let states = state.public_states().await?;
     let count = states.iter().map(|state| state.count).sum::<usize>();
     let (number, pages) = (look.page.unwrap_or(1), count.div_ceil(PER_PAGE).max(1));
     if !(1..=pages).contains(&number) {
         return Err(Fault::NotFound("page"));
     }
     let make = async || {
-        let targets = state.store.public_targets(PER_PAGE, (number - 1) * PER_PAGE).await?;
+        let targets = state.public_targets(PER_PAGE, (number - 1) * PER_PAGE).await?;
         made(&state, "Status", &states, &targets, Part { number, pages, only: Only::All }).await
     };
     show(&state, &asked, &format!("page {number}"), &states, make).await
@@ -111,7 +111,7 @@ pub(in crate::web) async fn one(
 
 /// A page of some targets.
 async fn section(state: &State, asked: &HeaderMap, page: &StatusPageSpec, look: Look) -> Result<Response, Fault> {
-    let all = state.store.public_states().await?;
+    let all = state.public_states().await?;
     let number = look.page.unwrap_or(1);
     let make = async || {
         let targets = members(state, page).await?;
@@ -131,13 +131,13 @@ async fn section(state: &State, asked: &HeaderMap, page: &StatusPageSpec, look: 
 
 /// Those that do not work first.
 async fn members(state: &State, page: &StatusPageSpec) -> Result<Vec<TargetRow>, Fault> {
-    let all = state.store.public_targets(MOST_OF_SECTION, 0).await?;
+    let all = state.public_targets(MOST_OF_SECTION, 0).await?;
     Ok(all.into_iter().filter(|target| page.shows(&target.name, &target.tags)).collect())
 }
 
 async fn public(state: &State, name: &str) -> Result<TargetRow, Fault> {
     // One that is not public is as good as none.
-    state.store.target(name).await?.filter(|target| target.public).ok_or(Fault::NotFound("public target"))
+    state.target(name).await?.filter(|target| target.public).ok_or(Fault::NotFound("public target"))
 }
 
 /// Made once for all readers.
@@ -187,7 +187,7 @@ async fn made(state: &State, title: &str, states: &[PublicState], targets: &[Tar
     let days = days(state, targets, now).await?;
     let down: Vec<&str> =
         targets.iter().filter(|target| target.availability == Availability::Down).map(|target| target.name.as_str()).collect();
-    let causes = state.store.causes(&down).await?;
+    let causes = state.live().causes(&down).await?;
     let mut entries = Vec::new();
     for target in targets {
         let tools = tools(state, target).await?;

@@ -119,7 +119,7 @@ pub(in crate::web) async fn page(
     Query(look): Query<Look>,
 ) -> Result<Response, Fault> {
     let now = state.now();
-    let target = state.store.target(&name).await?.ok_or(Fault::NotFound("target"))?;
+    let target = state.target(&name).await?.ok_or(Fault::NotFound("target"))?;
     let (key, _, width, count) = *SPANS.iter().find(|(key, ..)| *key == look.span).unwrap_or(&SPANS[0]);
     let axis = Axis::until(now, width, count);
     // The coarsest rollups that are not wider than a piece.
