@@ -7,6 +7,7 @@ use super::connections::is_unended;
 use super::follows;
 use super::http_messages::NO_ANSWERS_TO_GET;
 use super::jsonrpc::RESPONSES;
+use super::lifecycle::reason_of;
 use super::lost_sessions::{flickering, refusal};
 use super::messages;
 use super::rule_definition::{Area, Judge, Judgment, Rule, Violation};
@@ -235,6 +236,9 @@ fn lasting(conversations: &[&ConversationView<'_>], all: &[(Vec<Outcome<'_>>, Ve
     };
     let first = best.iter().position(|outcome| fails(&outcome)).unwrap_or_default();
     let frames = shown(best[first.saturating_sub(1)..].iter());
+    let is_first = |exchange: &&HttpExchange<'_>| exchange.heads().iter().any(|frame| best[first].frames.contains(frame));
+    let why = conversations[*conversation].exchanges.values().find(is_first).map(reason_of).unwrap_or_default();
+    let message = format!("{message}{why}");
     let was_up = !served.is_empty() || !earlier.is_empty();
     Some(ServerFailure { failure, was_up, message, conversation: *conversation, frames, scope: Scope::Everything })
 }

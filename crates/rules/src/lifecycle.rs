@@ -10,8 +10,8 @@ use super::modern::supports_legacy;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use mcproof_analysis::diagnosis::missing_piece;
 use mcproof_analysis::probes::{LEGAL_FORM, PARALLEL_TOKEN};
-use mcproof_analysis::wording::{excerpt, shortened};
-use mcproof_analysis::{Attempt, AttemptOutcome, USUAL_PROBES, WireMessage};
+use mcproof_analysis::wording::{excerpt, reason, shortened};
+use mcproof_analysis::{Attempt, AttemptOutcome, HttpExchange, USUAL_PROBES, WireMessage};
 use mcproof_protocol::error_code::HEADER_MISMATCH;
 use mcproof_protocol::{Era, Revision, methods};
 use mcproof_record::{FrameBody, FrameId, Opened, ProbeOutcome};
@@ -230,7 +230,8 @@ fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
                 _ => None,
             };
             let frames = [attempt.frame.id, response.frame.id];
-            let violation = Violation::new(format!("`initialize` got status {}{to}", response.status), frames);
+            let why = exchange.map(reason_of).unwrap_or_default();
+            let violation = Violation::new(format!("`initialize` got status {}{to}{why}", response.status), frames);
             Judgment::Broken(vec![Violation { remedy: remedy.map(str::to_owned), ..violation }])
         }
         _ if conversation.frames().iter().any(|frame| matches!(frame.body, FrameBody::Exited { .. })) && !outlived(conversation) => {
@@ -239,6 +240,12 @@ fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
         _ if conversation.conversation.transcript.dropped > 0 => Judgment::Untestable(NOT_ALL_KEPT.into()),
         _ => broken(format!("no response{}", last_words(conversation)), None),
     }
+}
+
+/// The reason that a refusal gives, to be put after its status.
+pub(super) fn reason_of(exchange: &HttpExchange<'_>) -> String {
+    let why = exchange.body.filter(|_| exchange.status().is_some_and(|status| status >= 400)).and_then(|(_, body)| reason(body));
+    why.map(|why| format!(": {why}")).unwrap_or_default()
 }
 
 /// Whether an error is for a header that no `initialize` has, or names the revisions that a server supports, and none of them
