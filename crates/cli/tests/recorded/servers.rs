@@ -113,7 +113,7 @@ impl Conversation {
                 chosen.push(step.clone());
             }
         }
-        let is_listed = |step: &&Step| step[0] == "call" && !step[1].as_str().is_some_and(|name| name.replace('-', "_") == "no_such_tool");
+        let is_listed = |step: &&Step| step[0] == "call" && step[1].as_str().is_none_or(|name| name.replace('-', "_") != "no_such_tool");
         chosen.extend(steps.iter().rev().find(is_listed).cloned());
         chosen.into_iter().map(|step| vec![step]).collect()
     }
