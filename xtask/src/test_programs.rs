@@ -1,4 +1,4 @@
-//! The test programs of the workspace, two at a time: many spend their time waiting for servers and deadlines. Knows what cargo
+//! The test programs of the workspace, some at a time: many spend their time waiting for servers and deadlines. Knows what cargo
 //! says of the programs and starts each as cargo would; knows nothing of what they test.
 
 use std::fs::{self, File};
@@ -67,9 +67,12 @@ pub(crate) fn build(root: &Path) -> Result<Vec<Program>, String> {
     Ok(programs)
 }
 
+/// Most wait for servers most of their time: with two of them, two cores are idle for half of it.
+const AT_ONCE: usize = 3;
+
 const NO_PANIC: &str = "the threads that run the programs do not panic";
 
-/// Runs all programs to their end, two at a time, and prints what each of them said as soon as it is done. What failed is not run
+/// Runs all programs to their end, some at a time, and prints what each of them said as soon as it is done. What failed is not run
 /// again: a test that passes the second time has a defect that nobody would look for.
 ///
 /// # Errors
@@ -89,7 +92,9 @@ pub(crate) fn run<'a>(root: &Path, programs: &'a [Program]) -> Result<(), String
     let next = || others.lock().expect(NO_PANIC).next();
     thread::scope(|scope| {
         scope.spawn(|| crowded.into_iter().chain(std::iter::from_fn(next)).for_each(run));
-        scope.spawn(|| std::iter::from_fn(next).for_each(run));
+        for _ in 1..AT_ONCE {
+            scope.spawn(|| std::iter::from_fn(next).for_each(run));
+        }
     });
     let failed = failed.into_inner().expect(NO_PANIC);
     if failed.is_empty() {

@@ -602,11 +602,19 @@ impl<'a> ConversationView<'a> {
     }
 
     /// Whether one of these frames belongs to a request that the server refused because there were too many: with status 429, with 503
-    /// and a time to come back, or with an error that says so.
+    /// and a time to come back, or with an error that says so. A page with status 503 is that of a proxy that limits requests (nginx says
+    /// no more of it), unless nothing is served from then on.
     pub fn is_throttled(&self, frames: &[FrameId]) -> bool {
+        const LASTING: usize = 3;
+        let is_page = |exchange: &HttpExchange<'_>| exchange.header("content-type").is_some_and(|kind| kind.starts_with("text/html"));
+        let is_served = |exchange: &&HttpExchange<'_>| exchange.status() == Some(200);
+        let last_served = self.exchanges.values().filter(is_served).map(|exchange| exchange.request.id).max();
+        let after_last_served = |exchange: &&HttpExchange<'_>| Some(exchange.request.id) > last_served;
+        let is_lasting = self.exchanges.values().filter(after_last_served).count() >= LASTING;
+        let is_passing = |refused: &HttpExchange<'_>| last_served.is_some_and(|last| refused.request.id < last || !is_lasting);
         let refuses = |exchange: &HttpExchange<'_>| match exchange.status() {
             Some(429) => true,
-            Some(503) => exchange.header("retry-after").is_some(),
+            Some(503) => exchange.header("retry-after").is_some() || is_page(exchange) && is_passing(exchange),
             _ => false,
         };
         let is_refused = |request: &WireMessage<'_>, response: Option<&WireMessage<'_>>| {

@@ -4,6 +4,7 @@
 use super::CheckOptions;
 use super::budget::Waits;
 use super::padding::without_padding;
+use super::processor_waits::ProcessorWaits;
 use super::readiness;
 use futures_util::StreamExt as _;
 use mcproof_analysis::probes::{LEFT_OUT, PARALLEL_TOKEN};
@@ -52,6 +53,9 @@ const MOST_FOR_AN_ACKNOWLEDGEMENT: Duration = Duration::from_secs(2);
 /// New connections that are tried after the connection of the session has ended.
 const MOST_CONNECTIONS: usize = 2;
 
+/// Why nothing is said of a server that could not run.
+const NO_PROCESSOR: &str = "the machine was too busy: the server waited for a processor";
+
 /// Scheduler turns after which a dropped task is gone.
 const TURNS_OF_THE_DROPPED: usize = 8;
 
@@ -96,8 +100,9 @@ pub(super) struct Explorer<'a> {
     silent_in_row: usize,
     /// When the time of this conversation is over.
     until: Instant,
-    /// What comes from here on had no time.
-    left_out: Option<FrameId>,
+    /// What comes from its frame on had no time.
+    left_out: Option<Probed>,
+    processor_waits: ProcessorWaits,
     /// Parallel requests sent so far.
     parallel_requests_sent: usize,
     /// A call was given up that the server may still be busy with.
@@ -293,6 +298,7 @@ impl<'a> Explorer<'a> {
             true => (check_options.budget.beside_others(), check_options.budget.end()),
             false => (check_options.budget.one_by_one(), check_options.budget.share()),
         };
+        let processor_waits = ProcessorWaits::of(session.process_id());
         Self {
             check_options,
             session,
@@ -305,6 +311,7 @@ impl<'a> Explorer<'a> {
             silent_in_row: 0,
             until,
             left_out: None,
+            processor_waits,
             parallel_requests_sent: 0,
             unfinished_work: false,
             patience,
@@ -334,7 +341,7 @@ impl<'a> Explorer<'a> {
     /// Whether a request may still be sent: there is time left, and the server still responds.
     fn may_send(&mut self) -> bool {
         if self.left_out.is_none() && Instant::now() >= self.until {
-            self.left_out = Some(self.tap.mark());
+            self.leave_out_from(self.tap.mark());
         }
         self.left_out.is_none() && self.silent_in_row < MOST_SILENT_IN_ROW
     }
@@ -380,7 +387,11 @@ impl<'a> Explorer<'a> {
     /// What a wait that ended without a response tells: that there was no time, or that the server is silent.
     fn record_silence(&mut self, method: &str, first: FrameId, after: Duration) -> Wait {
         if Instant::now() >= self.until {
-            self.left_out.get_or_insert(first);
+            self.leave_out_from(first);
+            return Wait::TooShort;
+        }
+        if self.processor_waits.are_most_of(after) {
+            self.left_out.get_or_insert_with(|| left_out_because(NO_PROCESSOR.to_owned(), first));
             return Wait::TooShort;
         }
         self.waits.was_silent(method, after);
@@ -388,6 +399,11 @@ impl<'a> Explorer<'a> {
         // The frames show how long that was.
         self.tap.note(format!("no response to `{method}` so far; the wait has ended"));
         Wait::LongEnough
+    }
+
+    /// There is no time for what comes from this frame on.
+    fn leave_out_from(&mut self, first: FrameId) {
+        self.left_out.get_or_insert_with(|| left_out(self.check_options, first));
     }
 
     /// How long it took until there was a session: so slow are the server and the machine.
@@ -605,7 +621,7 @@ impl<'a> Explorer<'a> {
         let exit = self.session.wait_for_exit(patience.min(self.time_left())).await;
         match exit {
             Some(_) => self.record_probe(probe, None, first, ProbeOutcome::Done),
-            None if self.time_left().is_zero() => _ = self.left_out.get_or_insert(first),
+            None if self.time_left().is_zero() => self.leave_out_from(first),
             None => self.record_probe(probe, None, first, ProbeOutcome::Silent),
         }
     }
@@ -785,7 +801,7 @@ impl<'a> Explorer<'a> {
         let first = self.tap.mark();
         let outcome = work(&self.session, patience).await;
         if self.time_left().is_zero() {
-            self.left_out.get_or_insert(first);
+            self.leave_out_from(first);
         } else {
             self.record_probe(probe, subject, first, ProbeOutcome::Done);
         }
@@ -823,7 +839,7 @@ impl<'a> Explorer<'a> {
         let outcomes: BTreeMap<usize, _> = sent.buffer_unordered(AT_ONCE).collect().await;
         let frames = self.frames_of_parallel_requests(first);
         if self.time_left().is_zero() {
-            self.left_out.get_or_insert(first);
+            self.leave_out_from(first);
         }
         let mut results = Vec::new();
         for (request, (index, outcome)) in requests.iter().zip(outcomes) {
@@ -937,9 +953,7 @@ impl<'a> Explorer<'a> {
     /// What was tried since the last take.
     fn take(&mut self) -> Conversation {
         self.may_send();
-        if let Some(first) = self.left_out {
-            self.probes.push(left_out(self.check_options, first));
-        }
+        self.probes.extend(self.left_out.clone());
         Conversation {
             name: self.name.into(),
             transport: self.kind().to_string(),

@@ -17,6 +17,7 @@ mod modern_headers;
 mod padding;
 mod permission;
 mod process;
+mod processor_waits;
 mod readiness;
 mod replicas;
 pub mod sdk;

@@ -339,6 +339,16 @@ fn a_server_that_is_gone_later_or_now_and_then_is_one_finding() {
 }
 
 #[test]
+fn what_a_proxy_refuses_because_there_are_too_many_requests_is_not_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");
+    let arguments = ["check", "http://127.0.0.1:${port}/mcp", "--", "python3", server.to_str().unwrap(), "is-behind-a-limit", "${port}"];
+    let (code, stdout, stderr) = said(mcproof(folder.path(), &arguments));
+    assert_eq!(code, Some(0), "{stdout}{stderr}");
+    assert!(stdout.contains("the server limits how many requests it takes in a time"), "{stdout}");
+}
+
+#[test]
 fn a_server_that_serves_only_its_first_request_is_one_finding() {
     let folder = tempfile::tempdir().unwrap();
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/first_only.py");

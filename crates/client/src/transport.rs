@@ -35,7 +35,9 @@ pub use http::OPEN_CHUNK;
 pub use http_call::{HttpCall, HttpCallResponse};
 pub use limits::{Bound, Broken, JsonLimits, Limits};
 pub use lines::{Line, LineReader};
-pub use mcproof_system::{Group, Guardian, ProcessSignal, Program, ResourceUsage, Spawned, UnknownSignal, programs, read_memory};
+pub use mcproof_system::{
+    Group, Guardian, ProcessSignal, Program, ResourceUsage, Spawned, UnknownSignal, processor_wait, programs, read_memory,
+};
 pub use pool::{AddressFailure, HeaderCase, Lease, NOT_HTTP, Pool, RequestBody};
 pub use process::{BaseEnvironment, Exit, Launch, ShutdownReport, ShutdownTimeouts, StartFailure};
 pub use progress::Stage;

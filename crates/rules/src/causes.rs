@@ -2,7 +2,7 @@
 //! the step after judging that puts the findings which follow from it under it. Pure, like all judges.
 
 use super::ConversationView;
-use super::answers::{Pairing, death, died_of_abuse, first_abuse};
+use super::answers::{Pairing, Request, death, died_of_abuse, first_abuse};
 use super::connections::is_unended;
 use super::follows;
 use super::http_messages::NO_ANSWERS_TO_GET;
@@ -336,6 +336,7 @@ pub(super) fn fold(results: &mut [RuleResult], conversations: &[ConversationView
     fold_unreadable(results, conversations);
     fold_malformed(results, conversations);
     fold_changed_state(results);
+    fold_exchanged(results, conversations);
     follows::fold(results, conversations);
     let is_broken = |results: &[RuleResult], rule: &str| {
         results.iter().any(|result| result.rule == rule && matches!(result.judged, Judged::Broken { .. }))
@@ -416,6 +417,32 @@ fn fold_changed_state(results: &mut [RuleResult]) {
             finding.cause = Some(cause.to_owned());
         }
     }
+}
+
+/// The rule that tells that responses go to other requests than their own.
+const CONCURRENT: &str = "concurrent-responses-match-requests";
+
+/// What a call gets while another one waits may be the response to that one.
+fn fold_exchanged(results: &mut [RuleResult], conversations: &[ConversationView<'_>]) {
+    if !results.iter_mut().any(|result| result.rule == CONCURRENT && findings(result).next().is_some()) {
+        return;
+    }
+    let concurrent: Vec<BTreeSet<FrameId>> = conversations.iter().map(concurrent_calls).collect();
+    for result in results.iter_mut().filter(|result| result.rule != CONCURRENT) {
+        let follows = |finding: &&mut Finding| finding.frames.iter().any(|frame| concurrent[finding.conversation].contains(frame));
+        findings(result).filter(follows).for_each(|finding| finding.cause = Some(CONCURRENT.to_owned()));
+    }
+}
+
+/// The frames of responses to calls that came while another call waited.
+fn concurrent_calls(conversation: &ConversationView<'_>) -> BTreeSet<FrameId> {
+    let pairing = Pairing::of(conversation);
+    let call = |(index, request): (usize, &Request<'_>)| {
+        (request.method() == methods::TOOLS_CALL).then(|| Some((request.frame, pairing.answer_to(index)?.frame)))?
+    };
+    let calls: Vec<(FrameId, FrameId)> = pairing.requests.iter().enumerate().filter_map(call).collect();
+    let overlaps = |one: &(FrameId, FrameId), other: &(FrameId, FrameId)| one != other && one.0 < other.1 && other.0 < one.1;
+    calls.iter().filter(|one| calls.iter().any(|other| overlaps(one, other))).map(|(_, response)| *response).collect()
 }
 
 /// The rules that tell that a body cannot be read, whatever it is about.

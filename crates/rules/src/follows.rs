@@ -37,6 +37,7 @@ const PAIRS: &[Pair] = &[
     Pair { cause: "sse-lines-are-fields-or-comments", follows: "sse-data-is-one-message", when: When::SameFrame },
     Pair { cause: "sse-endpoint-comes-first", follows: "sse-post-is-accepted", when: When::Says { cause: "", follows: "" } },
     Pair { cause: "sse-endpoint-comes-first", follows: "initialize-gets-result", when: When::Says { cause: "", follows: "got status" } },
+    Pair { cause: "initialize-gets-result", follows: "sse-post-is-accepted", when: When::SameFrame },
     Pair { cause: "meta-is-required", follows: "meta-version-is-required", when: META },
     Pair { cause: "meta-is-required", follows: "meta-capabilities-are-required", when: META },
     Pair { cause: "server-stays-alive", follows: "call-extra-argument-is-survived", when: AFTER_CALL },

@@ -166,27 +166,40 @@ fn failed(code: Option<i32>, signal: Option<i32>) -> bool {
     signal.is_some() || code.is_some_and(|code| code != 0)
 }
 
-/// The frames of the last lines of stderr: what a server says of its own trouble.
+/// The frames of the last lines of stderr, or of those from the error on: what a server says of its own trouble.
 fn last_lines(conversation: &ConversationView<'_>) -> Vec<FrameId> {
     const MOST: usize = 12;
-    let lines = conversation.frames().iter().rev().filter(|frame| matches!(frame.body, FrameBody::Stderr { .. }));
-    let mut lines: Vec<FrameId> = lines.take(MOST).map(|frame| frame.id).collect();
-    lines.reverse();
-    lines
+    let lines = stderr_lines(conversation);
+    let last = lines.len().saturating_sub(MOST);
+    let from = error_line(&lines).map_or(last, |line| line.min(last));
+    lines[from..].iter().take(MOST).map(|(frame, _)| *frame).collect()
 }
 
-/// The last line of stderr that names an error, or else the last one, to be put after a sentence: some runtimes end with where
-/// it was, and with who they are.
+/// The line of stderr that names the error, or else the last one, to be put after a sentence.
 pub(super) fn last_words(conversation: &ConversationView<'_>) -> String {
-    let lines = || {
-        conversation.frames().iter().rev().filter_map(|frame| match &frame.body {
-            FrameBody::Stderr { bytes } => Some(bytes.to_text().trim().to_owned()),
-            _ => None,
-        })
+    let lines = stderr_lines(conversation);
+    let told = error_line(&lines).or_else(|| lines.iter().rposition(|(_, line)| !line.is_empty()));
+    told.map(|line| format!("; its last output: {}", lines[line].1)).unwrap_or_default()
+}
+
+fn stderr_lines(conversation: &ConversationView<'_>) -> Vec<(FrameId, String)> {
+    let lines = conversation.frames().iter().filter_map(|frame| match &frame.body {
+        FrameBody::Stderr { bytes } => Some((frame.id, bytes.to_text().trim().to_owned())),
+        _ => None,
+    });
+    lines.collect()
+}
+
+/// The position of the last line that says what went wrong. Runtimes print more after it: Node its stack and its version, Rust how to get
+/// a backtrace, Go its goroutines; Rust says it on the line after the place.
+fn error_line(lines: &[(FrameId, String)]) -> Option<usize> {
+    let names_error = |line: &str| {
+        let names = |kind: &str| kind.contains("rror") || kind.contains("xception") || kind == "panic" || kind == "fatal";
+        !line.starts_with("at ") && line.split_once(':').is_some_and(|(kind, _)| names(kind))
     };
-    let names_error = |line: &String| line.split_once(':').is_some_and(|(kind, _)| kind.ends_with("rror") || kind.ends_with("xception"));
-    let last = lines().find(names_error).or_else(|| lines().find(|line| !line.is_empty()));
-    last.map(|line| format!("; its last output: {line}")).unwrap_or_default()
+    let last = lines.iter().rposition(|(_, line)| names_error(line) || line.contains("panicked at "))?;
+    let is_place = lines[last].1.contains("panicked at ") && last + 1 < lines.len();
+    Some(last + usize::from(is_place))
 }
 
 /// The handshake that opened the conversation; those of probes have laws of their own.
@@ -224,13 +237,15 @@ fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
         Some(response) if response.status >= 300 => {
             let location = exchange.and_then(|exchange| exchange.header("location"));
             let to = location.map(|location| format!(", to {}", shortened(location, 200))).unwrap_or_default();
+            let why = exchange.map(reason_of).unwrap_or_default();
             let remedy = match (response.status, location) {
                 (..=399, Some(_)) => Some("use the URL that it redirects to: clients do not send a message a second time"),
                 (404 | 405 | 501, _) => Some("check the path of the URL: many servers listen at /mcp, or at /sse if it is HTTP+SSE"),
+                _ if why.ends_with("stream is not readable") => Some(BODY_WAS_READ),
+                (400.., _) => Some("find out why the server refuses it: its log tells, and often the body of the response"),
                 _ => None,
             };
             let frames = [attempt.frame.id, response.frame.id];
-            let why = exchange.map(reason_of).unwrap_or_default();
             let violation = Violation::new(format!("`initialize` got status {}{to}{why}", response.status), frames);
             Judgment::Broken(vec![Violation { remedy: remedy.map(str::to_owned), ..violation }])
         }
@@ -241,6 +256,8 @@ fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
         _ => broken(format!("no response{}", last_words(conversation)), None),
     }
 }
+
+const BODY_WAS_READ: &str = "a middleware such as `express.json()` has read the body: pass `req.body` to the transport as well";
 
 /// The reason that a refusal gives, to be put after its status.
 pub(super) fn reason_of(exchange: &HttpExchange<'_>) -> String {
@@ -716,6 +733,27 @@ mod tests {
             ", after `ping` as `text/plain`",
         );
         check("> POST /mcp\n> {\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}", ", after `ping`");
+    }
+
+    #[test]
+    fn of_what_a_runtime_prints_at_its_end_the_error_is_told() {
+        let check = |printed: &[&str], expected: Option<&str>| {
+            let lines: Vec<(FrameId, String)> = (0..).map(FrameId).zip(printed.iter().map(|line| line.trim().to_owned())).collect();
+            assert_eq!(error_line(&lines).map(|line| lines[line].1.as_str()), expected, "{printed:?}");
+        };
+        let error = "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'express' imported from /app/server.mjs";
+        check(
+            &["node:internal/errors:540", error, "    at new NodeError (node:internal/errors:405:5)", "", "Node.js v20.20.2"],
+            Some(error),
+        );
+        let panicked = "thread 'main' panicked at src/main.rs:5:5:";
+        check(&[panicked, "DATABASE_URL must be set", "note: run with `RUST_BACKTRACE=1`"], Some("DATABASE_URL must be set"));
+        check(&["panic: no token", "", "goroutine 1 [running]:", "main.main()"], Some("panic: no token"));
+        let raised = "KeyError: 'NOTES_FILE'";
+        check(&["Traceback (most recent call last):", "  File \"server.py\", line 3, in <module>", raised], Some(raised));
+        let thrown = "Exception in thread \"main\" java.lang.IllegalStateException: no port";
+        check(&[thrown, "        at Main.main(Main.java:5)"], Some(thrown));
+        check(&["listening", "stopped"], None);
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub use tables::family::{Descendant, descendants};
 pub use tables::listening::{listening_addresses, other_listener};
 pub use tables::process_memory::read_memory;
 pub use tables::programs::programs;
-pub use tables::resource_usage::{COUNTS_RESOURCES, resource_usage};
+pub use tables::resource_usage::{COUNTS_RESOURCES, processor_wait, resource_usage};
 
 /// Commands: where programs are, and how they are started.
 pub mod commands {

@@ -81,6 +81,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.reply(200, "<h1>We will be back soon</h1>", "text/html")
         if mistake == "fails-now-and-then" and Handler.served % 7 == 0:
             return self.reply(500, "Internal Server Error", "text/plain")
+        if mistake == "is-behind-a-limit" and Handler.served % 7 == 0:
+            return self.reply(503, "<html><h1>503 Service Temporarily Unavailable</h1></html>", "text/html")
         names = [f"{name}:{sys.argv[2]}" for name in ("127.0.0.1", "localhost")]
         origin = self.headers.get("Origin")
         if self.headers.get("Host") not in names or (origin and origin.removeprefix("http://") not in names):

@@ -68,6 +68,15 @@ impl Session {
         }
     }
 
+    /// The id of the server's process; `None` where we did not start it.
+    pub fn process_id(&self) -> Option<i32> {
+        match (&self.wire.connection, &self.spawned) {
+            (Connection::Stdio(stdio), _) => Some(stdio.process().group()),
+            (_, Some(spawned)) => Some(spawned.process.group()),
+            _ => None,
+        }
+    }
+
     /// The programs of the server's processes, parents first; none where we did not start it, or the system does not tell.
     pub fn programs(&self) -> Vec<Program> {
         match (&self.wire.connection, &self.spawned) {

@@ -378,6 +378,21 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         MISNAMED,
     ),
     broken_server(
+        "results-are-shared",
+        "gives each of several calls at once the result of the last one, whatever was called",
+        "concurrent-responses-match-requests",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|received, mut message| {
+            if received.method() == "tools/call" && message["result"]["content"].is_array() {
+                *received.server.memory() = message["result"].clone();
+                sleep(Duration::from_millis(150));
+                message["result"] = received.server.memory().clone();
+            }
+            vec![message]
+        }),
+    ),
+    broken_server(
         "cross-talk",
         "echoes, to each of several calls at once, the text of the last one",
         "concurrent-responses-match-requests",
