@@ -21,12 +21,20 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, tools: &[Value], resources
     requests.extend(uris.take(MOST_READS).map(|uri| (methods::RESOURCES_READ, json!({ "uri": uri }))));
     let permission = explorer.check_options.calls.clone();
     let callable = tools.iter().filter(|tool| permission.allows(tool)).filter_map(|tool| Some((tool.get("name")?, only_text(tool)?)));
+    // Those of one tool go together, and those of another later: where all get the result of the last one, that is a result of the tool.
     for (name, argument) in callable.take(MOST_TOOLS) {
         requests.extend(CALLS.map(|call| {
             let text = format!("mcproof-at-once-{call}");
             (methods::TOOLS_CALL, json!({ "name": name, "arguments": { argument: text } }))
         }));
+        send_at_once(explorer, std::mem::take(&mut requests)).await;
     }
+    if !requests.is_empty() {
+        send_at_once(explorer, requests).await;
+    }
+}
+
+async fn send_at_once(explorer: &mut Explorer<'_>, requests: Vec<(&str, Value)>) {
     let answered = explorer
         .together("concurrent", async |session, deadline| {
             let send = async |method: &str, params: &Value| {

@@ -159,9 +159,14 @@ fn listening(transport: &str, flags: &[&str]) -> (Listening, String) {
 fn announced(mut command: Command) -> (Listening, String) {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    stderr.read_line(&mut line).unwrap();
-    let url = line.trim().strip_prefix("mcproof proxy: listening on ").unwrap_or_else(|| panic!("{line}")).to_owned();
+    let mut said = String::new();
+    let url = loop {
+        let begun = said.len();
+        assert!(stderr.read_line(&mut said).unwrap() > 0, "{said}");
+        if let Some(url) = said[begun..].trim().strip_prefix("mcproof proxy: listening on ") {
+            break url.to_owned();
+        }
+    };
     child.stderr = Some(stderr.into_inner());
     (Listening(Some(child)), url)
 }
@@ -315,6 +320,38 @@ fn clients_over_http_use_a_stdio_server() {
     }
     let ended = end(server);
     assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+#[test]
+fn clients_at_the_same_time_are_sessions_of_their_own_in_the_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("a.mcptrace");
+    let mut command = Command::new(MCPROOF);
+    command.args(["proxy", "--listen", "127.0.0.1:0", "--trace", trace.to_str().unwrap(), "--", MCPROOF, "demo", "shop"]);
+    let (server, url) = announced(command);
+    let products = ["PROD-123", "PROD-456"];
+    let client = |product: &str| {
+        let argument = format!("product_id={product}");
+        Command::new(MCPROOF).args(["call", &url, "check_inventory", &argument, "--era", "legacy"]).stdout(Stdio::null()).spawn().unwrap()
+    };
+    let clients = products.map(client);
+    clients.into_iter().for_each(|mut client| assert!(client.wait().unwrap().success()));
+    end(server);
+    let said = |words: &[&str]| {
+        let output = Command::new(MCPROOF).arg("trace").args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for session in 1..=2 {
+        let filter = format!("session:{session} tool:check_inventory");
+        let shown = said(&["grep", &filter, trace.to_str().unwrap()]);
+        assert_eq!(shown.matches("check_inventory").count(), 1, "{shown}");
+        // Its response is not that of the other client, whose request has the same id.
+        let call = shown.split_whitespace().next().unwrap();
+        let whole = said(&["show", trace.to_str().unwrap(), call]);
+        assert_eq!(whole.contains("PROD-123"), whole.contains(r#"\"available\":10"#), "{whole}");
+        assert_eq!(whole.contains("PROD-456"), whole.contains(r#"\"available\":0"#), "{whole}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, Requiremen
 use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_analysis::{Attempt, AttemptOutcome, WireMessage};
 use mcproof_protocol::{Revision, error_code, methods};
-use mcproof_record::{FrameId, ProbeOutcome};
+use mcproof_record::{FrameId, ProbeOutcome, Probed};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -378,13 +378,13 @@ const LISTS: [(&str, &str); 4] = [
 ];
 
 fn concurrent_answers_match(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(probed) =
-        conversation.conversation.probes.iter().find(|probed| probed.probe == "concurrent" && probed.outcome != ProbeOutcome::Gone)
-    else {
-        return Judgment::Untestable("no concurrent requests were sent".into());
-    };
+    let is_tried = |probed: &&Probed| probed.probe == "concurrent" && probed.outcome != ProbeOutcome::Gone;
     let pairing = Pairing::of(conversation);
-    let attempt: Vec<_> = pairing.within(probed.first, probed.end).collect();
+    let rounds = conversation.conversation.probes.iter().filter(is_tried);
+    let attempt: Vec<_> = rounds.flat_map(|probed| pairing.within(probed.first, probed.end)).collect();
+    if attempt.is_empty() {
+        return Judgment::Untestable("no concurrent requests were sent".into());
+    }
     let mut seen = 0;
     let mut violations = Vec::new();
     for (index, request) in &attempt {

@@ -108,7 +108,7 @@ impl Arguments {
         let target = Target::Stdio(launch.clone());
         let recording = Recording::begin(&self.recorded(&target), self.secrets(&target), watching)?;
         let guardian = Guardian::of_whole_process();
-        let tap = recording.tap().clone();
+        let tap = recording.new_session();
         let limits = RecorderLimits { line: self.network.limits().limits().line, ..RecorderLimits::default() };
         let lines = faults.as_ref().map(|faults| LineFaults { injector: faults.injector.clone(), limit: limits.line });
         let relayed = conversation::run(async {
@@ -126,7 +126,7 @@ impl Arguments {
             faults.tell();
         }
         let end = relayed.map_err(|failure| unreachable_server(&failure))?;
-        match recording.finish(self.fail_on)? {
+        match recording.finish()? {
             Exit::Passed => Ok(Exit::OfServer(end_like(end))),
             other => Ok(other),
         }
@@ -140,7 +140,7 @@ impl Arguments {
         let recording = Recording::begin(&self.recorded(&target), self.secrets(&target), watching)?;
         let network = self.network.network()?;
         let limits = self.network.limits().limits();
-        let tap = recording.tap().clone();
+        let tap = recording.new_session();
         conversation::run(async {
             let mut interrupts = Interrupts::new()?;
             let unusable = |message: String| Failure::bad_input("bad-url", message);
@@ -171,7 +171,7 @@ impl Arguments {
         if let Some(faults) = &faults {
             faults.tell();
         }
-        recording.finish(self.fail_on)
+        recording.finish()
     }
 
     /// Starts the server behind a URL, if there is a command for it.

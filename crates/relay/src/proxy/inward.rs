@@ -59,7 +59,8 @@ pub struct Start {
     pub guardian: Guardian,
     pub limits: Limits,
     pub patience: ShutdownTimeouts,
-    pub tap: Tap,
+    /// Where the frames of a new process go.
+    pub new_tap: Box<dyn Fn() -> Tap + Send + Sync>,
 }
 
 type Answer = Response<BoxBody<Bytes, Infallible>>;

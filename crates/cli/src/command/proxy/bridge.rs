@@ -11,6 +11,7 @@ use mcproof_relay::proxy::{InwardBridge, OutwardBridge, RelayListener, ServerEnd
 use mcproof_system::pipes::{HostPipes, is_abandoned, take_host_pipes};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use tokio::fs::File;
@@ -25,7 +26,7 @@ pub(super) fn outward(arguments: &Arguments, url: &str, watching: Watching) -> R
     let endpoint = Endpoint { url: url.clone(), headers: arguments.header.clone() };
     let target = Target::Http { endpoint, kind: None, launch, locate: None };
     let recording = Recording::begin(&arguments.recorded(&target), arguments.secrets(&target), watching)?;
-    let (network, limits, tap) = (arguments.network.network()?, arguments.network.limits().limits(), recording.tap().clone());
+    let (network, limits, tap) = (arguments.network.network()?, arguments.network.limits().limits(), recording.new_session());
     let ended = conversation::run(async {
         let mut interrupts = Interrupts::new()?;
         let bridge = OutwardBridge::new(&url, &arguments.header, limits, &network, &tap)
@@ -59,7 +60,7 @@ pub(super) fn outward(arguments: &Arguments, url: &str, watching: Watching) -> R
             _ => Ok(End::Own(Exit::Passed)),
         }
     })??;
-    match (recording.finish(arguments.fail_on)?, ended) {
+    match (recording.finish()?, ended) {
         (Exit::Passed, End::Own(exit)) => Ok(exit),
         (Exit::Passed, End::OfServer(end)) => Ok(Exit::OfServer(end_like(end))),
         (other, _) => Ok(other),
@@ -117,13 +118,14 @@ pub(super) fn inward(arguments: &Arguments, address: SocketAddr, watching: Watch
     }
     let launch = arguments.launch(None);
     let target = Target::Stdio(launch.clone());
-    let recording = Recording::begin(&arguments.recorded(&target), arguments.secrets(&target), watching)?;
+    let recording = Arc::new(Recording::begin(&arguments.recorded(&target), arguments.secrets(&target), watching)?);
+    let sessions = Arc::clone(&recording);
     let bridge = InwardBridge::new(Start {
         launch,
         guardian: Guardian::of_whole_process(),
         limits: arguments.network.limits().limits(),
         patience: ShutdownTimeouts::default(),
-        tap: recording.tap().clone(),
+        new_tap: Box::new(move || sessions.new_session()),
     });
     conversation::run(async {
         let mut interrupts = Interrupts::new()?;
@@ -145,5 +147,5 @@ pub(super) fn inward(arguments: &Arguments, address: SocketAddr, watching: Watch
         let _ = tokio::time::timeout(STARTUP, bridge.close()).await;
         served
     })??;
-    recording.finish(arguments.fail_on)
+    recording.finish()
 }

@@ -21,16 +21,19 @@ pub(crate) enum FailOn {
 /// Findings that are printed.
 const MOST_SHOWN: usize = 20;
 
-pub(super) fn judge(transcript: &Transcript, transport: &str, fail_on: FailOn) -> Exit {
+pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn) -> Exit {
     let inconclusive = |why: &str| {
         tell(&Diagnostic::error("inconclusive", format!("the traffic was not judged: {why}")));
         Exit::Failed
     };
-    if transcript.dropped > 0 {
+    if transcripts.iter().any(|transcript| transcript.dropped > 0) {
         return inconclusive("it exceeds --max-transcript, so its beginning is missing");
     }
-    let conversations: Vec<Conversation> =
-        frames_of_clients(&transcript.frames).into_iter().filter_map(|frames| conversation(frames, transport)).collect();
+    let conversations: Vec<Conversation> = transcripts
+        .iter()
+        .flat_map(|transcript| frames_of_clients(&transcript.frames))
+        .filter_map(|frames| conversation(frames, transport))
+        .collect();
     if conversations.is_empty() {
         return inconclusive("no client completed a handshake");
     }

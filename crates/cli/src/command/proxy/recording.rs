@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::recording::names_endpoint;
 use crate::{output, settings};
 use mcproof_client::{Tap, TapBounds};
-use mcproof_record::{Diagnostic, Direction, Frame, FrameBody};
+use mcproof_record::{Diagnostic, Direction, Frame, FrameBody, Transcript};
 use mcproof_report::{diagnostic, escape_line};
 use mcproof_system::files;
 use mcproof_trace::calls::CallTracker;
@@ -45,10 +45,21 @@ pub(super) enum TracePlace {
 
 /// A recording that has begun.
 pub(super) struct Recording {
-    tap: Tap,
-    trace: Option<(TraceWriter, SessionInfo, PathBuf)>,
+    what: SessionInfo,
+    bounds: TapBounds,
+    secrets: Vec<String>,
+    watching: Watching,
+    fail_on: FailOn,
+    trace: Option<(TraceWriter, PathBuf)>,
+    sessions: Mutex<Vec<RecordedSession>>,
+}
+
+/// What is kept of one server process, or of all that is sent to one URL.
+struct RecordedSession {
+    key: SessionKey,
+    /// If it is to be judged.
+    tap: Option<Tap>,
     tracker: Arc<Mutex<CallTracker>>,
-    transport: String,
     is_sse: Arc<AtomicBool>,
 }
 
@@ -67,55 +78,64 @@ impl Recording {
             // What nobody asked for must not keep a server from its client.
             TracePlace::StateFolder => state_trace(&server),
         };
-        let trace = trace.map(|(writer, path)| {
-            let session = SessionInfo { server, transport: recorded.transport.clone(), ..recorded.started.clone() };
-            let key = writer.begin_session(session.clone());
+        if let Some((_, path)) = &trace {
             output::talk(&format!("mcproof proxy: writing the trace to {}\n", path.display()));
-            (writer, SessionInfo { key, ..session }, path)
-        });
-        let tracker = Arc::new(Mutex::new(CallTracker::new()));
-        let (following, writer) = (Arc::clone(&tracker), trace.as_ref().map(|(writer, session, _)| (writer.clone(), session.key)));
-        let is_sse = Arc::new(AtomicBool::new(false));
-        let (shown, found_sse) = (observer(watching), Arc::clone(&is_sse));
-        let strays = Mutex::new((recorded.fail_on != FailOn::Never).then(StrayLines::default));
+        }
+        let what = SessionInfo { server, transport: recorded.transport.clone(), ..recorded.started.clone() };
+        let (bounds, fail_on) = (recorded.bounds, recorded.fail_on);
+        Ok(Self { what, bounds, secrets, watching, fail_on, trace, sessions: Mutex::default() })
+    }
+
+    /// Where the frames of another session go: ids and times are its own.
+    pub(super) fn new_session(&self) -> Tap {
+        let mut sessions = lock(&self.sessions);
+        let number = u32::try_from(sessions.len() + 1).unwrap_or(u32::MAX);
+        let writer = self.trace.as_ref().map(|(writer, _)| writer.clone());
+        let key = writer.as_ref().map_or(SessionKey(number), |writer| writer.begin_session(self.what.clone()));
+        let (tracker, is_sse) = (Arc::new(Mutex::new(CallTracker::new())), Arc::new(AtomicBool::new(false)));
+        let (following, found_sse, shown) = (Arc::clone(&tracker), Arc::clone(&is_sse), observer(self.watching));
+        let strays = Mutex::new((self.fail_on != FailOn::Never).then(StrayLines::default));
         let observe = move |frame: &Frame| {
             if let Some(strays) = &mut *lock(&strays) {
                 strays.look(frame);
             }
-            if let Some((writer, key)) = &writer {
-                writer.frame(*key, frame);
+            if let Some(writer) = &writer {
+                writer.frame(key, frame);
             }
             if names_endpoint(frame) {
                 found_sse.store(true, Ordering::Relaxed);
             }
-            lock(&following).feed(SessionKey(1), frame);
+            lock(&following).feed(key, frame);
             if let Some(shown) = &shown {
                 shown(frame);
             }
         };
-        let tap = Tap::with(recorded.bounds, secrets, Some(Box::new(observe)));
-        Ok(Self { tap, trace, tracker, transport: recorded.transport.clone(), is_sse })
-    }
-
-    pub(super) fn tap(&self) -> &Tap {
-        &self.tap
+        let tap = Tap::with(self.bounds, self.secrets.clone(), Some(Box::new(observe)));
+        sessions.push(RecordedSession { key, tap: (self.fail_on != FailOn::Never).then(|| tap.clone()), tracker, is_sse });
+        tap
     }
 
     /// Completes the trace, and judges the traffic if that was requested.
-    pub(super) fn finish(self, fail_on: FailOn) -> Result<Exit, Failure> {
-        let facts = lock(&self.tracker).facts(SessionKey(1)).cloned().unwrap_or_default();
-        if let Some((writer, session, path)) = self.trace {
-            let era = facts.era().map(str::to_owned);
-            let transport = if self.is_sse.load(Ordering::Relaxed) { "sse".to_owned() } else { session.transport };
-            writer.describe_session(SessionInfo { era, transport, revision: facts.revision, client: facts.client, ..session });
-            if let Err(error) = writer.finish() {
+    pub(super) fn finish(&self) -> Result<Exit, Failure> {
+        let sessions = lock(&self.sessions);
+        if let Some((writer, path)) = &self.trace {
+            for RecordedSession { key, tracker, is_sse, .. } in &*sessions {
+                let facts = lock(tracker).facts(*key).cloned().unwrap_or_default();
+                let (era, what) = (facts.era().map(str::to_owned), self.what.clone());
+                let transport = if is_sse.load(Ordering::Relaxed) { "sse".to_owned() } else { what.transport };
+                writer.describe_session(SessionInfo { key: *key, era, transport, revision: facts.revision, client: facts.client, ..what });
+            }
+            if let Err(error) = writer.clone().finish() {
                 let warning = Diagnostic::warning("cannot-write", format!("the trace {} is incomplete: {error}", path.display()));
                 output::talk(&diagnostic::render(&warning, &settings::style()));
             }
         }
-        match fail_on {
+        match self.fail_on {
             FailOn::Never => Ok(Exit::Passed),
-            FailOn::Error | FailOn::Warning => Ok(judgment::judge(&self.tap.transcript(), &self.transport, fail_on)),
+            FailOn::Error | FailOn::Warning => {
+                let transcripts: Vec<Transcript> = sessions.iter().filter_map(|session| Some(session.tap.as_ref()?.transcript())).collect();
+                Ok(judgment::judge(&transcripts, &self.what.transport, self.fail_on))
+            }
         }
     }
 }

@@ -80,7 +80,7 @@ impl StdioServer {
     /// Starts the process, which a task owns from here on.
     pub(super) fn start(self: &Arc<Self>, how: &Start) {
         let Some(unsent) = self.unsent.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
-        let (server, tap, limit, patience) = (Arc::clone(self), how.tap.clone(), how.limits.line, how.patience);
+        let (server, tap, limit, patience) = (Arc::clone(self), (how.new_tap)(), how.limits.line, how.patience);
         let (command, guardian) = (command_of(&how.launch), how.guardian.clone());
         let words = how.launch.command.clone();
         tokio::spawn(async move {
