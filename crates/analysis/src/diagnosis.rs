@@ -1,7 +1,7 @@
 //! Turns the failure of a connection or a request into a diagnostic: cause, evidence, remedy. The one place for these texts, for
 //! suites and one-shot commands alike.
 
-use crate::wording::shortened;
+use crate::wording::{remedy_for_banner, shortened};
 use crate::{interpreter, unread};
 use mcproof_client::jsonrpc::{Flaw, Malformed};
 use mcproof_client::{
@@ -10,6 +10,7 @@ use mcproof_client::{
 };
 use mcproof_protocol::methods;
 use mcproof_record::{Diagnostic, Direction, Evidence, ExchangeId, FrameBody, FrameId, Raw, Transcript};
+use mcproof_system::errors::is_exhausted;
 use std::path::Path;
 use std::time::Duration;
 
@@ -192,6 +193,9 @@ fn connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Trans
                 "run it with its interpreter, such as `node {program}` or `python {program}`, or make it executable: chmod +x {program}"
             )),
         ),
+        F::Start(StartFailure::Other { number: Some(number), .. }) if is_exhausted(*number) => {
+            ("server-not-started", fixed("raise the limits of this shell (`ulimit -n`, `ulimit -u`), or run less at the same time"))
+        }
         F::Start(_) => ("server-not-started", by_hand()),
         F::Exited { .. } => {
             let one_at_a_time =
@@ -470,6 +474,7 @@ fn describe_fault(fault: &Fault, transcript: &Transcript) -> String {
     let line = line_of(fault, transcript);
     match &fault.kind {
         ViolationKind::Malformed(malformed) => match line {
+            Some(line) if line.trim().is_empty() => "the server wrote an empty line on stdout".to_owned(),
             Some(line) => format!("the server wrote a line on stdout that is not an MCP message ({malformed}): {}", excerpt(&line)),
             None => format!("the server sent something that is not an MCP message: {malformed}"),
         },
@@ -504,9 +509,22 @@ fn fault_hint(fault: &Fault, transcript: &Transcript, audience: Audience) -> Opt
         (Flaw::NotJson(_), Some(line)) if is_piece_of_json(&line) => {
             "write each message on one line: pretty-printed JSON spans several lines".into()
         }
-        (Flaw::NotJson(_), Some(_)) => "write only messages to stdout, one per line, and write logs to stderr".into(),
+        (Flaw::NotJson(_), Some(line)) => match banner(transcript) {
+            Some(remedy) if line.trim().is_empty() || line.starts_with("> ") => remedy.into(),
+            _ => "write only messages to stdout, one per line, and write logs to stderr".into(),
+        },
         (Flaw::NotJson(_), None) => return None,
     })
+}
+
+/// The remedy for what a package manager printed before the server ran, if it did.
+fn banner(transcript: &Transcript) -> Option<&'static str> {
+    const FIRST: usize = 8;
+    let lines = transcript.frames.iter().filter_map(|frame| match &frame.body {
+        FrameBody::Line { bytes, .. } if frame.direction == Direction::FromServer => Some(bytes.to_text()),
+        _ => None,
+    });
+    lines.take(FIRST).find_map(|line| remedy_for_banner(&line))
 }
 
 /// The remedy for a kind of fault, where it does not depend on the data.

@@ -100,7 +100,8 @@ impl CaseTraces {
     fn write(&mut self, folder: &Path, case: &CasePlan, outcome: &CaseOutcome) -> Result<(), Failure> {
         std::fs::create_dir_all(folder).map_err(|error| Failure::cannot_write(folder, &error))?;
         let name = self.name_of(case);
-        let writer = recording::create(&folder.join(&name), self.manifest.clone())?;
+        let path = folder.join(&name);
+        let writer = recording::create(&path, self.manifest.clone())?;
         self.names.insert(name);
         for held in &outcome.transcripts {
             let steps: Vec<&StepOutcome> = outcome.steps.iter().filter(|step| step.server == held.server).collect();
@@ -125,7 +126,7 @@ impl CaseTraces {
             let at = held.transcript.frames.last().map_or(Duration::ZERO, |frame| frame.at);
             writer.mark(Mark { session, at, body: MarkBody::Verdict { passed: outcome.verdict.is_success(), message } });
         }
-        recording::finish(writer)
+        recording::finish(writer, &path)
     }
 
     fn name_of(&self, case: &CasePlan) -> String {

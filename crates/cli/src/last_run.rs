@@ -1,7 +1,7 @@
 //! Stores which tests of earlier runs did not pass, for `--rerun-failed`: one small file for each directory in which `mcproof test` was
 //! started, in the state directory of the user. Knows no suites.
 
-use crate::{output, settings};
+use crate::{output, settings, whole_file};
 use mcproof_record::{CaseKey, Diagnostic, FORMAT_VERSION, LastRun, Summary};
 use mcproof_report::diagnostic;
 use mcproof_suite::run::{case_key, folder_name};
@@ -66,14 +66,9 @@ impl Memory {
     }
 }
 
-/// Two runs at once must not write into each other's half.
 fn write(file: &Path, last: &LastRun) -> io::Result<()> {
     std::fs::create_dir_all(file.parent().unwrap_or(file))?;
-    let half = file.with_extension(format!("{}.tmp", std::process::id()));
-    std::fs::write(&half, serde_json::to_vec(last)?)?;
-    std::fs::rename(&half, file).inspect_err(|_| {
-        let _ = std::fs::remove_file(&half);
-    })
+    whole_file::write(file, serde_json::to_vec(last)?)
 }
 
 fn tell(diagnostic: Diagnostic) {

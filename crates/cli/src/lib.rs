@@ -34,6 +34,7 @@ mod suites;
 mod target;
 mod typed;
 mod welcome;
+mod whole_file;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use command::{Command, inspect};

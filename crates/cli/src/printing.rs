@@ -7,6 +7,7 @@ use crate::oddities::StrictArgs;
 use crate::output;
 use crate::present;
 use crate::settings;
+use crate::whole_file;
 use base64::Engine as _;
 use mcproof_analysis::oddities::Oddities;
 use mcproof_report::{diagnostic, escape_json};
@@ -86,7 +87,7 @@ impl Printer {
                 FileFormat::Json => format!("{result:#}\n").into_bytes(),
                 FileFormat::Raw => raw(result)?,
             };
-            return std::fs::write(path, bytes).map_err(|error| Failure::cannot_write(path, &error));
+            return whole_file::write(path, bytes).map_err(|error| Failure::cannot_write(path, &error));
         }
         match self.form {
             Form::Readable => output::show(&present::result(method, result, &settings::style())),

@@ -5,22 +5,23 @@ use crate::conversation::{self, Observer, Watching};
 use crate::failure::Failure;
 use crate::settings;
 use crate::target::Resolved;
+use crate::whole_file::WholeFile;
 use mcproof_client::redaction::Redactor;
 use mcproof_client::{Tap, Target};
 use mcproof_record::{Conversation, FORMAT_VERSION, Frame, FrameBody, Transcript};
 use mcproof_trace::calls::CallTracker;
 use mcproof_trace::{Manifest, SessionInfo, SessionKey, TraceWriter};
-use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) enum Recording {
-    Document(File),
+    Document(PathBuf, WholeFile),
     Trace(Box<LiveTrace>),
 }
 
 pub(crate) struct LiveTrace {
+    path: PathBuf,
     writer: TraceWriter,
     session: SessionInfo,
     /// Of each tap that was made, the newest last.
@@ -31,7 +32,8 @@ impl Recording {
     /// Before the server is started: a mistyped path must not cost a run.
     pub(crate) fn create(path: &Path, resolved: &Resolved) -> Result<Self, Failure> {
         if is_document(path) {
-            return File::create(path).map(Self::Document).map_err(|error| Failure::cannot_write(path, &error));
+            let file = WholeFile::begin(path).map_err(|error| Failure::cannot_write(path, &error))?;
+            return Ok(Self::Document(path.to_owned(), file));
         }
         let session = SessionInfo {
             server: name_of(&resolved.target),
@@ -39,8 +41,9 @@ impl Recording {
             client: Some("mcproof".into()),
             ..started(&resolved.target)
         };
-        let writer = create(&file_of(path), manifest(&Redactor::new(resolved.secrets.clone())))?;
-        Ok(Self::Trace(Box::new(LiveTrace { writer, session, keys: Arc::default() })))
+        let path = file_of(path);
+        let writer = create(&path, manifest(&Redactor::new(resolved.secrets.clone())))?;
+        Ok(Self::Trace(Box::new(LiveTrace { path, writer, session, keys: Arc::default() })))
     }
 
     /// What is done with the frames of a new tap.
@@ -61,14 +64,14 @@ impl Recording {
     /// Completes the file. `tap` is the newest one.
     pub(crate) fn finish(self, tap: &Tap) -> Result<(), Failure> {
         match self {
-            Self::Document(file) => write_document(file, &tap.transcript()),
+            Self::Document(path, file) => write_document(file, &tap.transcript()).map_err(|error| Failure::cannot_write(&path, &error)),
             Self::Trace(live) => {
-                let LiveTrace { writer, session, keys } = *live;
+                let LiveTrace { path, writer, session, keys } = *live;
                 let key = keys.lock().unwrap_or_else(PoisonError::into_inner).last().copied();
                 if let Some(key) = key {
                     writer.describe_session(tap.look(|frames| described(SessionInfo { key, ..session }, frames)));
                 }
-                finish(writer)
+                finish(writer, &path)
             }
         }
     }
@@ -93,7 +96,7 @@ pub(crate) fn write_check(path: &Path, target: &str, conversations: &[Conversati
         add_transcript(&writer, session, &talk.transcript);
     }
     writer.attach("check.json", report);
-    finish(writer)
+    finish(writer, path)
 }
 
 /// Adds a session that is over.
@@ -108,9 +111,8 @@ pub(crate) fn create(path: &Path, manifest: Manifest) -> Result<TraceWriter, Fai
     TraceWriter::create(path, manifest).map_err(|error| Failure::cannot_write(path, &error))
 }
 
-pub(crate) fn finish(writer: TraceWriter) -> Result<(), Failure> {
-    let outcome = writer.finish();
-    outcome.map(drop).map_err(|error| Failure::bad_input("cannot-write", format!("cannot write the trace: {error}")))
+pub(crate) fn finish(writer: TraceWriter, path: &Path) -> Result<(), Failure> {
+    writer.finish().map(drop).map_err(|error| Failure::cannot_write(path, &error))
 }
 
 /// What a trace of this process says about it.
@@ -233,12 +235,13 @@ fn name_of(target: &Target) -> String {
     }
 }
 
-fn write_document(file: File, transcript: &Transcript) -> Result<(), Failure> {
+fn write_document(file: WholeFile, transcript: &Transcript) -> io::Result<()> {
     let document = serde_json::json!({ "version": FORMAT_VERSION, "frames": transcript.frames, "dropped": transcript.dropped });
-    let mut file = BufWriter::new(file);
-    let written = serde_json::to_writer_pretty(&mut file, &document).map_err(io::Error::from);
-    let written = written.and_then(|()| file.write_all(b"\n")).and_then(|()| file.flush());
-    written.map_err(|error| Failure::bad_input("cannot-write", format!("cannot write the trace: {error}")))
+    let mut writer = file.writer()?;
+    serde_json::to_writer_pretty(&mut writer, &document)?;
+    writer.write_all(b"\n")?;
+    writer.flush()?;
+    file.keep()
 }
 
 #[cfg(test)]

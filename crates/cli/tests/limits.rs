@@ -133,3 +133,33 @@ fn a_transcript_keeps_what_it_may_and_counts_the_rest() {
     assert!(trace.contains("earlier frames were counted but not stored"), "{}", trace.len());
     assert!(trace.len() < 100_000, "{}", trace.len());
 }
+
+/// What a command says whose processes may open, or write, no more than this: an argument of `ulimit`.
+fn limited(folder: &Path, limit: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let script = format!("trap '' XFSZ; ulimit {limit}; exec \"$@\"");
+    let output = Command::new("sh").args(["-c", &script, "limited", MCPROOF]).args(arguments).current_dir(folder).output().unwrap();
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn a_file_that_cannot_be_written_whole_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let shop = ["--", MCPROOF, "demo", "shop"];
+    // In units of 512 bytes.
+    let (code, stderr) = limited(folder.path(), "-f 1", &[&["init"][..], &shop].concat());
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(stderr.contains("cannot write") && stderr.contains("File too large"), "{stderr}");
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.is_empty(), "{left:?}");
+    let (code, stderr) = limited(folder.path(), "-f 1", &[&["tools", "--trace", "a.mcptrace"][..], &shop].concat());
+    assert!(code == Some(2) && stderr.contains("cannot write a.mcptrace"), "{stderr}");
+    assert!(!stderr.contains("ZipWriter"), "{stderr}");
+}
+
+#[test]
+fn a_server_that_cannot_be_started_for_want_of_file_descriptors_is_not_blamed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, stderr) = limited(folder.path(), "-n 12", &["tools", "--", MCPROOF, "demo", "shop"]);
+    assert_eq!(code, Some(3), "{stderr}");
+    assert!(stderr.contains("ulimit -n"), "{stderr}");
+}

@@ -5,7 +5,7 @@ use super::ConversationView;
 use super::answers::{gathered, is_message};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::read_json;
-use mcproof_analysis::wording::excerpt;
+use mcproof_analysis::wording::{excerpt, remedy_for_banner};
 use mcproof_record::{Direction, Frame, FrameBody, FrameId};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -213,8 +213,10 @@ fn only_messages(conversation: &ConversationView<'_>) -> Judgment {
         let remedy = "write UTF-8; in PowerShell, set `[Console]::OutputEncoding` to UTF-8, and do not redirect through `>`";
         return Judgment::Broken(vec![Violation { remedy: Some(remedy.to_owned()), ..Violation::new(message, [line.frame.id]) }]);
     }
-    let violations =
-        noise.map(|line| Violation::new(format!("a line on stdout is not a message: `{}`", excerpt(line.bytes)), [line.frame.id]));
+    let violations = noise.map(|line| Violation {
+        remedy: remedy_for_banner(&String::from_utf8_lossy(line.bytes)).map(str::to_owned),
+        ..Violation::new(format!("a line on stdout is not a message: `{}`", excerpt(line.bytes)), [line.frame.id])
+    });
     Judgment::of(gathered(violations.collect()), lines.len(), NO_LINE)
 }
 
@@ -278,11 +280,13 @@ fn line_feeds(conversation: &ConversationView<'_>) -> Judgment {
 
 fn no_blank_lines(conversation: &ConversationView<'_>) -> Judgment {
     let lines = lines(conversation);
-    // A blank line after noise is part of the noise.
+    // A blank line after noise, or before the first one, is part of it.
     let blank = |pair: &&[StdoutLine<'_>]| pair[1].kind == LineKind::Blank && pair[0].kind != LineKind::Noise;
     let mut blank = lines.windows(2).filter(blank).map(|pair| pair[1].frame.id).collect::<Vec<_>>();
-    blank.extend(lines.first().filter(|line| line.kind == LineKind::Blank).map(|line| line.frame.id));
-    let violation = (!blank.is_empty()).then(|| Violation::new(format!("{} lines are blank", blank.len()), blank.iter().copied().take(3)));
+    let is_alone = lines.get(1).is_none_or(|next| next.kind != LineKind::Noise);
+    blank.extend(lines.first().filter(|line| line.kind == LineKind::Blank && is_alone).map(|line| line.frame.id));
+    let count = if blank.len() == 1 { "1 line is".to_owned() } else { format!("{} lines are", blank.len()) };
+    let violation = (!blank.is_empty()).then(|| Violation::new(format!("{count} blank"), blank.iter().copied().take(3)));
     Judgment::of(violation.into_iter().collect(), lines.len(), NO_LINE)
 }
 

@@ -81,7 +81,7 @@ impl TraceWriter {
         let manifest = Manifest { format: TRACE_FORMAT, sessions: Vec::new(), end: None, ..manifest };
         let mut writing = Writing {
             limits: TraceLimits { bytes: limits.bytes.min(MOST_BYTES) },
-            file: TraceFile::Between(ZipWriter::new(Counted { file, length: 0, place: 0 })),
+            file: TraceFile::Between(ZipWriter::new(Counted { file, is_broken: false, length: 0, place: 0 })),
             sessions: Vec::new(),
             omitted: Vec::new(),
             frames: 0,
@@ -315,16 +315,21 @@ fn safe_name(name: &str) -> String {
     if clean.is_empty() { "unnamed".to_owned() } else { clean }
 }
 
-/// A file that knows its length.
+/// A file that knows its length. After its first error, which its user keeps, it takes what comes without writing it: the zip on it tells
+/// stderr of every error that comes while it is dropped.
 struct Counted {
     file: File,
+    is_broken: bool,
     place: u64,
     length: u64,
 }
 
 impl Write for Counted {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.file.write(bytes)?;
+        if self.is_broken {
+            return Ok(bytes.len());
+        }
+        let count = self.file.write(bytes).inspect_err(|error| self.is_broken = error.kind() != io::ErrorKind::Interrupted)?;
         self.place += count as u64;
         self.length = self.length.max(self.place);
         Ok(count)

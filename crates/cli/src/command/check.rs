@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::reporters::{ReporterArgs, Written};
 use crate::target::{TargetArgs, Words};
 use crate::typed::Typed;
-use crate::{output, recording, settings};
+use crate::{output, recording, settings, whole_file};
 use clap::Args as _;
 use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_check::{Budget, CheckOptions, Explored, Permission, RepeatedCalls, explore};
@@ -303,5 +303,5 @@ fn is_zip(path: &Path) -> bool {
 fn write(path: &Path, value: &impl serde::Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_vec_pretty(value).expect("a report has text keys only");
     text.push(b'\n');
-    fs::write(path, text).map_err(|error| Failure::cannot_write(path, &error))
+    whole_file::write(path, text).map_err(|error| Failure::cannot_write(path, &error))
 }

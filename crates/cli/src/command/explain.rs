@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::{output, settings};
+use crate::{output, settings, whole_file};
 use mcproof_record::RulePage;
 use mcproof_report::{Style, explain};
 use mcproof_rules as rules;
@@ -57,9 +57,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 fn write(folder: &Path, pages: &[RulePage]) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
     for page in pages {
-        fs::write(folder.join(format!("{}.md", page.id)), explain::markdown(page))?;
+        whole_file::write(folder.join(format!("{}.md", page.id)), explain::markdown(page))?;
     }
     let requirements: Vec<_> = requirements::all().collect();
-    fs::write(folder.join("requirements.md"), explain::requirements(&requirements))?;
-    fs::write(folder.join("README.md"), explain::index(pages) + &explain::coverage(&requirements))
+    whole_file::write(folder.join("requirements.md"), explain::requirements(&requirements))?;
+    whole_file::write(folder.join("README.md"), explain::index(pages) + &explain::coverage(&requirements))
 }

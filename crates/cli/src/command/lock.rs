@@ -7,17 +7,15 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::oddities::StrictArgs;
 use crate::target::{Resolved, TargetArgs, Words};
-use crate::{output, settings};
+use crate::{output, settings, whole_file};
 use mcproof_contract::{self as contract, Extent, Side, Visitor, diff};
 use mcproof_protocol::{Era, Transport};
 use mcproof_record::{ChangeLevel, Contract, ContractLock, Diagnostic, LockedTarget, Place};
 use mcproof_report::contract::terminal;
 use mcproof_report::escape_line;
 use mcproof_suite::restriction::{Restriction, UrlOwner};
-use mcproof_system::files;
 use std::fs;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Lock the contract of a server, or verify it
 ///
@@ -100,7 +98,7 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     if earlier.as_ref().is_some_and(|(_, known)| *known == text) {
         told += &format!("{} is up to date\n", path.display());
     } else {
-        replace(path, &text)?;
+        whole_file::write(path, &text).map_err(|error| Failure::cannot_write(path, &error))?;
         told += &format!("wrote {}\n", path.display());
     }
     if lock.target.is_none() && arguments.names_a_server() {
@@ -223,21 +221,6 @@ fn described(key: &str, contract: &Contract) -> String {
     ];
     let lists: Vec<String> = lists.into_iter().flatten().collect();
     format!("{key}: {}, {}\n", lists.join(", "), contract.hashes.tools)
-}
-
-/// Writes a file as a whole, or not at all.
-fn replace(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::cannot_write(path, &error);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut builder = tempfile::Builder::new();
-    // As other files of a repository: everybody may read them.
-    if let Some(permissions) = files::public_permissions() {
-        builder.permissions(permissions);
-    }
-    let mut file = builder.prefix(".mcproof-lock").tempfile_in(folder).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
 }
 
 /// How the server was reached, without secrets.

@@ -2,6 +2,7 @@
 
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
+use crate::whole_file;
 use clap::{Arg, ArgAction, Command};
 use mcproof_suite::format::Presence;
 use mcproof_suite::reference::{Row, Table, tables};
@@ -24,8 +25,8 @@ pub(crate) fn run(arguments: &Arguments, mut grammar: Command) -> Result<Exit, F
     grammar.build();
     let written = || -> io::Result<()> {
         fs::create_dir_all(folder)?;
-        fs::write(folder.join("commands.md"), commands(&grammar))?;
-        fs::write(folder.join("suites.md"), suites(&folder.join("examples"))?)
+        whole_file::write(folder.join("commands.md"), commands(&grammar))?;
+        whole_file::write(folder.join("suites.md"), suites(&folder.join("examples"))?)
     };
     written().map_err(|error| Failure::cannot_write(folder, &error))?;
     Ok(Exit::Passed)

@@ -2,23 +2,15 @@
 
 use super::Writer;
 use crate::failure::Failure;
-use mcproof_system::files;
+use crate::whole_file::WholeFile;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 pub(super) enum Destination {
     Stdout,
-    /// What is no plain file (a pipe, a terminal) cannot be put in the place of another, so it grows, too.
-    Growing {
-        path: PathBuf,
-        file: File,
-    },
-    Whole {
-        path: PathBuf,
-        unfinished: NamedTempFile,
-    },
+    Growing { path: PathBuf, file: File },
+    Whole { path: PathBuf, file: WholeFile },
 }
 
 impl Destination {
@@ -33,21 +25,8 @@ impl Destination {
     /// A file that is there, or is written over, only when all of it is written.
     pub(super) fn whole(path: &Path) -> Result<Self, Failure> {
         make_folder_of(path)?;
-        // Where it is a link, what it points at is written over.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        match fs::metadata(&path) {
-            Ok(present) if present.is_dir() => return Err(Failure::cannot_write(&path, &io::Error::from(io::ErrorKind::IsADirectory))),
-            Ok(present) if !present.is_file() => return Self::growing(&path),
-            _ => {}
-        }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        // Others may read a report, as far as the user's mask lets them.
-        let mut builder = tempfile::Builder::new();
-        if let Some(permissions) = files::shared_permissions() {
-            builder.permissions(permissions);
-        }
-        let unfinished = builder.prefix(".mcproof-").tempfile_in(folder).map_err(|error| Failure::cannot_write(&path, &error))?;
-        Ok(Self::Whole { path, unfinished })
+        let file = WholeFile::begin(path).map_err(|error| Failure::cannot_write(path, &error))?;
+        Ok(Self::Whole { path: path.to_owned(), file })
     }
 
     pub(super) fn writer(&self) -> Result<Writer, Failure> {
@@ -56,16 +35,14 @@ impl Destination {
             Self::Growing { path, file } => {
                 Box::new(BufWriter::new(file.try_clone().map_err(|error| Failure::cannot_write(path, &error))?))
             }
-            Self::Whole { path, unfinished } => {
-                Box::new(BufWriter::new(unfinished.reopen().map_err(|error| Failure::cannot_write(path, &error))?))
-            }
+            Self::Whole { path, file } => Box::new(file.writer().map_err(|error| Failure::cannot_write(path, &error))?),
         })
     }
 
     /// Called when all is written.
     pub(super) fn keep(self) -> io::Result<()> {
         match self {
-            Self::Whole { path, unfinished } => unfinished.persist(path).map(drop).map_err(|failure| failure.error),
+            Self::Whole { file, .. } => file.keep(),
             Self::Stdout | Self::Growing { .. } => Ok(()),
         }
     }

@@ -57,7 +57,11 @@ pub(super) fn find(named: Option<&Path>, name: &str, restriction: Option<&Restri
         _ if interpreter(Path::new(name)).is_some() || name.contains(' ') => {
             format!("to start a command, put `--` before it: -- {}", started(name))
         }
-        true => format!("for a URL, write http://{name}; for a command, put `--` before it"),
+        true => {
+            let (scheme, rest) = name.split_once(":/").unwrap_or(("http", name));
+            let host = if rest.starts_with(':') { "localhost" } else { "" };
+            format!("for a URL, write {scheme}://{host}{rest}; for a command, put `--` before it")
+        }
         false => format!("to start a command, put `--` before it: -- {name}"),
     });
     Err(unknown.hint(hint))

@@ -1,6 +1,7 @@
 //! Writes the files around a suite, and over no existing file without `--force`. Knows formats and directories, no servers.
 
 use crate::failure::Failure;
+use crate::whole_file;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -89,7 +90,7 @@ pub(super) fn write(folder: &Path, planned: &[Planned], overwrite: bool) -> Resu
         }
         let parent = path.parent().unwrap_or(folder);
         fs::create_dir_all(parent).map_err(|error| cannot(parent, error))?;
-        fs::write(&path, &file.text).map_err(|error| cannot(&path, error))?;
+        whole_file::write(&path, &file.text).map_err(|error| cannot(&path, error))?;
         writeln!(told, "{}: {}", path.display(), file.about).expect("a String takes all text");
     }
     Ok(told)

@@ -6,9 +6,9 @@ use super::{markdown, open, suite, told, unreadable};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
+use crate::whole_file::WholeFile;
 use mcproof_trace::export::{ExportError, write_har, write_lines, write_otlp};
 use mcproof_trace::{Ending, Trace};
-use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -68,9 +68,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             settle(file, outcome)?;
         }
         Some(path) => {
-            let created = File::create(path).map_err(|error| Failure::cannot_write(path, &error))?;
-            let outcome = write(format, trace, &mut BufWriter::new(created));
+            let cannot = |error: io::Error| Failure::cannot_write(path, &error);
+            let exported = WholeFile::begin(path).map_err(cannot)?;
+            let mut writer = exported.writer().map_err(cannot)?;
+            let outcome = write(format, trace, &mut writer);
             settle(file, outcome)?;
+            writer.flush().and_then(|()| exported.keep()).map_err(cannot)?;
         }
     }
     Ok(Exit::Passed)

@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         copy.line(line.map_err(|error| unreadable(&arguments.file, &error))?, &redactor);
     }
     told(trace.ending()).into_iter().for_each(output::talk);
-    recording::finish(copy.writer)?;
+    recording::finish(copy.writer, &arguments.output)?;
     Ok(Exit::Passed)
 }
 

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::starter::BaseEnvironment;
 use crate::starter::recorded::{self, RecordedSession};
-use crate::{output, settings};
+use crate::{output, settings, whole_file};
 use mcproof_client::inherited_secrets;
 use mcproof_client::redaction::REDACTED;
 use mcproof_client::redaction::Redactor;
@@ -36,7 +36,7 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
     }
     let text = surroundings.secrets.text(&suite.text).into_owned();
     match to {
-        Some(path) => std::fs::write(path, text).map_err(|error| Failure::cannot_write(path, &error))?,
+        Some(path) => whole_file::write(path, text).map_err(|error| Failure::cannot_write(path, &error))?,
         None => output::data(text.as_bytes())?,
     }
     let count = |count: usize, word: &str| if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") };

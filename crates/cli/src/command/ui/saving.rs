@@ -1,16 +1,15 @@
 //! Saves a test from the page to a suite below the folder where `mcproof ui` was started, and nowhere else.
 
+use crate::whole_file;
 use mcproof_record::Diagnostic;
 use mcproof_suite::bounds::{MOST_BYTES, read_file};
 use mcproof_suite::document::{self, Node};
 use mcproof_suite::source::Source;
-use mcproof_system::files;
 use mcproof_ui::{NewTest, SavedTest, SuiteChange};
 use serde_json::Value;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Component, Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// Suites that the page offers.
 const MOST_SUITES: usize = 200;
@@ -34,7 +33,7 @@ pub(super) fn save(folder: &Path, test: &NewTest) -> Result<SavedTest, Box<Diagn
             test.whole.clone()
         }
     };
-    replace(&path, &text).map_err(|error| cannot_write(file, &error))?;
+    whole_file::write(&path, &text).map_err(|error| cannot_write(file, &error))?;
     Ok(SavedTest { file: file.to_owned(), is_new: before.is_none() })
 }
 
@@ -50,7 +49,7 @@ pub(super) fn change(folder: &Path, change: &SuiteChange) -> Result<(), Box<Diag
     if text(folder, file)? != change.before {
         return Err(refusal(format!("{file} was changed by another program"), "close the editor of the page, and open it again"));
     }
-    replace(&inside(folder, file)?, &change.after).map_err(|error| cannot_write(file, &error))
+    whole_file::write(&inside(folder, file)?, &change.after).map_err(|error| cannot_write(file, &error))
 }
 
 /// Runs name a suite as its path was typed: with `./` in front, or from the root.
@@ -74,18 +73,6 @@ fn current(path: &Path, file: &str) -> Result<Option<String>, Box<Diagnostic>> {
 
 fn cannot_write(file: &str, error: &io::Error) -> Box<Diagnostic> {
     refusal(format!("cannot write {file}: {error}"), "choose another file")
-}
-
-/// A new file takes the place of the old one, so that a write that breaks off leaves the suite as it was.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut fresh = NamedTempFile::new_in(path.parent().unwrap_or(path))?;
-    fresh.write_all(text.as_bytes())?;
-    match fs::metadata(path) {
-        Ok(metadata) => fs::set_permissions(fresh.path(), metadata.permissions())?,
-        Err(_) => files::make_public(fresh.path())?,
-    }
-    fresh.persist(path).map_err(|error| error.error)?;
-    Ok(())
 }
 
 fn refusal(message: String, hint: &str) -> Box<Diagnostic> {
