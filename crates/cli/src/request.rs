@@ -4,11 +4,12 @@ use crate::arguments::{self, Argument};
 use crate::diagnosis;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use mcproof_analysis::diagnosis::{of_call_failure, of_list_failure};
+use mcproof_analysis::diagnosis::{of_call_failure, of_list_failure, of_task_failure};
 use mcproof_analysis::missing;
 use mcproof_client::jsonrpc::RpcError;
-use mcproof_client::{CallFailure, ListFailure, Reply, Session};
+use mcproof_client::{CallFailure, ListFailure, Reply, Session, TaskEnd};
 use mcproof_protocol::{Era, Transport, methods};
+use mcproof_record::Diagnostic;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -20,6 +21,8 @@ pub(crate) struct Request {
     pub(crate) params: Map<String, Value>,
     /// Arguments of a tool, added to those in `params`; its schema may decide what they mean.
     pub(crate) arguments: Vec<Argument>,
+    /// A call of a tool becomes a task, and its result is that of the task.
+    pub(crate) as_task: bool,
 }
 
 /// What came back.
@@ -78,6 +81,21 @@ pub(crate) async fn send(session: &Session, request: &Request, timeout: Duration
     Ok(Response { method: method.to_owned(), answer, elapsed: started.elapsed() })
 }
 
+/// Calls a tool as a task and follows it to its end, all within one timeout.
+async fn as_task(session: &Session, params: Map<String, Value>, timeout: Duration) -> Result<Result<Value, RpcError>, Failure> {
+    match session.finish_as_task(params, None, timeout).await {
+        Ok(TaskEnd { reply: Some(reply), .. }) => Ok(reply.answer),
+        Ok(TaskEnd { status, reply: None }) => {
+            let message = format!("the task is {status}, so that it has no result");
+            Err(Failure::new(Exit::Failed, Diagnostic::error("task-without-result", message)))
+        }
+        Err(failure) => {
+            let scene = diagnosis::scene(session).await;
+            Err(Failure::new(Exit::Failed, of_task_failure(&failure, methods::TOOLS_CALL, &scene)))
+        }
+    }
+}
+
 /// After an error: says so if the server has no tool or prompt of the name that was asked for. One list, which may fail: the
 /// error is told already.
 pub(crate) async fn misspelling(session: &Session, request: &Request, timeout: Duration) -> Option<String> {
@@ -118,6 +136,9 @@ async fn by_method(session: &Session, request: &Request, timeout: Duration) -> R
             Value::Object(given) => given.extend(typed),
             other => *other = Value::Object(typed),
         }
+    }
+    if request.as_task {
+        return as_task(session, params, timeout).await;
     }
     let params = (!params.is_empty()).then_some(params);
     call(session, method, params, timeout).await

@@ -43,7 +43,7 @@ const USED: &[(&str, &str, i32, &str)] = &[
     ("stdio", "noise-first", 0, "a line on stdout that is not an MCP message"),
     ("stdio", "noise", 0, "a line on stdout that is not an MCP message"),
     ("stdio", "json-noise", 0, "a line on stdout that is not an MCP message"),
-    ("stdio", "blank-lines", 0, "a line on stdout that is not an MCP message"),
+    ("stdio", "blank-lines", 0, "an empty line on stdout"),
     ("stdio", "crlf", 0, ""),
     ("stdio", "padded", 0, ""),
     ("stdio", "string-id", 0, "where the request had the number"),

@@ -204,3 +204,19 @@ async fn modern_listeners_hear_what_they_asked_for_until_they_close() {
         close(session).await;
     }
 }
+
+#[test]
+fn a_call_on_the_command_line_runs_as_a_task() {
+    let start = Peer::named("everything").start("stdio");
+    let call = |words: &[&str]| {
+        let flags = ["--era", "legacy", "--task", "--timeout", "60s", "--"];
+        let mut mcproof = std::process::Command::new(env!("CARGO_BIN_EXE_mcproof"));
+        mcproof.arg("call").args(words).args(flags).args(&start.command).envs(start.env.clone()).output().unwrap()
+    };
+    let done = call(&["simulate-research-query", "topic=tides"]);
+    let (stdout, stderr) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+    assert!(done.status.success() && stdout.contains("tides"), "{stdout}{stderr}");
+    let refused = call(&["echo", "message=hello"]);
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(1) && stderr.contains("must not be called as a task"), "{stderr}");
+}

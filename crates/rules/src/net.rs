@@ -10,7 +10,7 @@ use mcproof_analysis::probes::{EXPLORED_IN_PART, UNANSWERED_CALL};
 use mcproof_analysis::{MOST_NOTIFICATIONS, TooMuch, named};
 use mcproof_protocol::{Era, methods};
 use mcproof_record::{
-    CheckReport, Conversation, FORMAT_VERSION, FrameId, Gap, GapKind, Judged, Opened, ProbeOutcome, RuleResult, Severity,
+    CheckReport, Conversation, FORMAT_VERSION, Finding, FrameId, Gap, GapKind, Judged, Opened, ProbeOutcome, RuleResult, Severity,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -247,7 +247,10 @@ fn flaw_of_handshake(conversation: &ConversationView<'_>, result: &Value) -> Opt
     (!is_object("serverInfo")).then(|| "the result of `initialize` has no object `serverInfo`".into())
 }
 
-/// Handshakes that failed while others succeeded, and that no violation explains.
+/// The rules that tell that a server serves nothing any more.
+const GONE: [&str; 2] = ["requests-continue-to-be-served", "server-stays-alive"];
+
+/// Handshakes that failed while others succeeded, and that no violation explains. Where a server that listens is gone, that explains all.
 fn failed_handshakes(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<Gap> {
     let explained: BTreeSet<usize> = results
         .iter()
@@ -258,8 +261,16 @@ fn failed_handshakes(conversations: &[ConversationView<'_>], results: &[RuleResu
         .filter(|finding| finding.severity == Severity::Error)
         .map(|finding| finding.conversation)
         .collect();
+    let is_error = |findings: &[Finding]| findings.iter().any(|finding| finding.severity == Severity::Error);
+    let is_gone = results.iter().filter(|result| GONE.contains(&result.rule.as_str())).any(|result| match &result.judged {
+        Judged::Broken { findings } => is_error(findings),
+        _ => false,
+    });
     let gap = |(index, conversation): (usize, &ConversationView<'_>)| {
         let Opened::No { reason } = &conversation.conversation.opened else { return None };
+        if is_gone && !conversation.is_over("stdio") {
+            return None;
+        }
         let message = format!("the conversation `{}` did not complete the handshake: {reason}", conversation.conversation.name);
         let all: Vec<FrameId> = conversation.frames().iter().map(|frame| frame.id).collect();
         let hint = match conversation.is_throttled(&all) {
@@ -300,6 +311,38 @@ mod tests {
     use super::*;
     use crate::select;
     use mcproof_analysis::example;
+
+    #[test]
+    fn handshakes_with_a_server_that_is_gone_are_explained_by_that() {
+        let check = |transport: &str, is_told: bool, expected: usize| {
+            let served = r#"> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+                < {"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#;
+            let mut refused = example::read("", transport, "2026-07-28");
+            refused.opened = Opened::No { reason: "connection refused".into() };
+            let recorded = [example::read(served, transport, "2026-07-28"), refused];
+            let views: Vec<ConversationView<'_>> = recorded.iter().map(ConversationView::new).collect();
+            let finding = Finding {
+                severity: Severity::Error,
+                level: "MUST".into(),
+                tolerance: None,
+                message: "gone".into(),
+                conversation: 0,
+                frames: Vec::new(),
+                source: String::new(),
+                remedy: String::new(),
+                cause: None,
+                defect: None,
+                accepted: false,
+            };
+            let judged = if is_told { Judged::Broken { findings: vec![finding] } } else { Judged::Pass };
+            let results = [RuleResult { rule: GONE[0].into(), area: String::new(), requirement: String::new(), judged }];
+            assert_eq!(failed_handshakes(&views, &results).len(), expected, "{transport} {is_told}");
+        };
+        check("http", true, 0);
+        check("http", false, 1);
+        // Over stdio, another process is another server.
+        check("stdio", true, 1);
+    }
 
     #[test]
     fn what_is_too_large_to_be_judged_is_no_pass() {

@@ -22,6 +22,7 @@ const LARGEST_INPUT: u64 = 64 << 20;
   mcproof call http://127.0.0.1:3000/mcp echo message=hello
   mcproof call create_issue title='It breaks' labels:='[\"bug\"]' -- python server.py
   mcproof call tracker create_issue --args @issue.json
+  mcproof call build target=all --task --timeout 10m -- node server.js
 "
 )]
 pub(crate) struct Arguments {
@@ -33,6 +34,9 @@ pub(crate) struct Arguments {
     /// Arguments as one JSON object, as @FILE, or as - for stdin
     #[arg(long, value_name = "JSON")]
     args: Option<String>,
+    /// Call the tool as a task, wait for its end within --timeout, and print its result
+    #[arg(long)]
+    task: bool,
     #[command(flatten)]
     shared: SharedArgs,
 }
@@ -53,6 +57,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         };
         let mut request = Request::new(methods::TOOLS_CALL).with("name", tool.as_str());
         request.arguments = arguments::parse(given)?;
+        request.as_task = arguments.task;
         let base = arguments.args.as_deref().map(read_arguments).transpose()?;
         request = request.with("arguments", base.unwrap_or_default());
         let resolved =

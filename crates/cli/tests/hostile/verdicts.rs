@@ -34,7 +34,7 @@ const EVENTS: &[&str] = &["http", "sse"];
 pub(crate) const VERDICTS: &[Expected] = &[
     row("endless-message", STDIO, "too-long", "server sent more than 16777216 bytes without a line end"),
     row("endless-message", EVENTS, "event-too-large", "an event is larger than 16777216 bytes"),
-    row("endless-line-ends", STDIO, "no-answer", "meanwhile the server wrote a line on stdout that is not an MCP message"),
+    row("endless-line-ends", STDIO, "no-answer", "meanwhile the server wrote an empty line on stdout"),
     row("endless-line-ends", EVENTS, "no-answer", "within 2 s"),
     row("endless-json-body", HTTP, "body-too-large", "the body is larger than 16777216 bytes"),
     row("endless-chunk-size", HTTP, "no-answer", "nothing of its body came"),
