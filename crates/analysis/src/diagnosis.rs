@@ -1,7 +1,8 @@
 //! Turns the failure of a connection or a request into a diagnostic: cause, evidence, remedy. The one place for these texts, for
 //! suites and one-shot commands alike.
 
-use crate::wording::{remedy_for_banner, shortened};
+use crate::stdout_lines::{remedy_for_banner, remedy_for_line};
+use crate::wording::{self, shortened};
 use crate::{interpreter, unread};
 use mcproof_client::jsonrpc::{Flaw, Malformed};
 use mcproof_client::{
@@ -11,7 +12,10 @@ use mcproof_client::{
 use mcproof_protocol::methods;
 use mcproof_record::{Diagnostic, Direction, Evidence, ExchangeId, FrameBody, FrameId, Raw, Transcript};
 use mcproof_system::errors::is_exhausted;
+use regex::Regex;
+use serde_json::Value;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// The number of frames and stderr lines that a diagnostic shows.
@@ -57,7 +61,7 @@ impl Audience {
     }
 
     /// The hint for a server that is started over stdio but serves HTTP.
-    fn serves_http(self, url: &str) -> Option<String> {
+    pub fn serves_http(self, url: &str) -> Option<String> {
         let listening = format!("the server reports that it listens at {url}: ");
         self.hint(
             &(listening.clone() + "use `http: { command: …, url: … }` instead of `stdio`, or start the server in stdio mode"),
@@ -106,11 +110,11 @@ fn sent_a_token(transcript: &Transcript) -> bool {
 const LONGER: &str = "raise `timeout` of the target in the configuration if the server needs longer";
 
 /// The remedy for output that stays in a buffer of the server.
-pub const FLUSH: &str =
+const FLUSH: &str =
     "flush stdout after each message: what the server wrote came only when its stdin was closed (Python: `print(…, flush=True)`)";
 
 /// Whether a server over stdio wrote its first message only when its stdin was closed, and then at once.
-pub fn kept_back(transcript: &Transcript) -> bool {
+fn kept_back(transcript: &Transcript) -> bool {
     const AT_ONCE: Duration = Duration::from_millis(500);
     let is_message =
         |body: &FrameBody| matches!(body, FrameBody::Line { bytes, .. } if bytes.as_bytes().trim_ascii_start().starts_with(b"{"));
@@ -216,7 +220,7 @@ fn connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Trans
         F::NotListening { .. } => ("server-not-listening", slow_start()),
         F::NotLocated { .. } => ("port-not-announced", fixed("check that `port_from` matches a line that the server prints")),
         F::Address(_) => ("bad-url", None),
-        F::Unauthorized { .. } => ("unauthorized", audience.credentials(transcript)),
+        F::Unauthorized { .. } => ("unauthorized", access_hint(failure, transcript).or_else(|| audience.credentials(transcript))),
         F::Unanswered { failure, method, faults } => {
             let scene = Scene { transcript: transcript.clone(), faults: faults.clone(), exit: None, audience };
             let mut diagnostic = of_call_failure(failure, method, &scene);
@@ -268,7 +272,27 @@ fn connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Trans
             ("version-mismatch", flags("use the `http` transport, or drop `--era modern`", "use the `http` transport, or another `era`"))
         }
     };
-    finish(Diagnostic::error(code, failure.to_string()), hint, transcript)
+    finish(Diagnostic::error(code, sentence(failure, transcript)), hint, transcript)
+}
+
+/// What a failure is, with the reason that the server gives for a refusal in its body.
+pub fn sentence(failure: &ConnectFailure, transcript: &Transcript) -> String {
+    let reason = failure.access_refusal().and_then(|head| reason_in_body(head, transcript));
+    reason.map_or_else(|| failure.to_string(), |reason| format!("{failure}: {reason}"))
+}
+
+fn reason_in_body(head: &HttpHead, transcript: &Transcript) -> Option<String> {
+    transcript.frames.iter().find_map(|frame| match &frame.body {
+        FrameBody::HttpBody { exchange, bytes } if *exchange == head.exchange => wording::reason(bytes.as_bytes()),
+        _ => None,
+    })
+}
+
+/// The hint for a server that compares the host of the URL with a list of its own.
+fn access_hint(failure: &ConnectFailure, transcript: &Transcript) -> Option<String> {
+    let reason = reason_in_body(failure.access_refusal()?, transcript)?;
+    let is_about_host = reason.to_lowercase().contains("host");
+    is_about_host.then(|| "add the host of the URL to the hosts that the server allows, or use a URL with one of those".to_owned())
 }
 
 const UNENDED: &str =
@@ -291,7 +315,8 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
     }
     let (code, hint) = match (failure, scene.exit.as_ref()) {
         (CallFailure::NotAnAnswer(_), _) => {
-            ("not-a-message", scene.faults.last().and_then(|fault| fault_hint(fault, &scene.transcript, scene.audience)))
+            let malformed = scene.faults.iter().rfind(|fault| matches!(fault.kind, ViolationKind::Malformed(_)));
+            ("not-a-message", malformed.and_then(|fault| fault_hint(fault, &scene.transcript, scene.audience)))
         }
         (CallFailure::Lost(kind), _) => (code_of_kind(kind), kind_hint(kind).map(str::to_owned)),
         // A process that exits after the deadline of the request is not the cause.
@@ -485,7 +510,13 @@ fn describe_fault(fault: &Fault, transcript: &Transcript) -> String {
 fn fault_hint(fault: &Fault, transcript: &Transcript, audience: Audience) -> Option<String> {
     let ViolationKind::Malformed(Malformed { flaw, .. }) = &fault.kind else { return kind_hint(&fault.kind).map(str::to_owned) };
     let line = line_of(fault, transcript);
-    if let (Flaw::NotJson(_), Some(remedy)) = (flaw, http_form(fault, transcript)) {
+    let of_form = match flaw {
+        Flaw::NotJson(_) => bytes_of_line(fault, transcript).and_then(remedy_for_line).or_else(|| http_form(fault, transcript)),
+        Flaw::NotUtf8(_) => bytes_of_line(fault, transcript).and_then(remedy_for_line),
+        Flaw::NotAMessage(_) | Flaw::NotAnObject(_) => http_form(fault, transcript),
+        _ => None,
+    };
+    if let Some(remedy) = of_form {
         return Some(remedy.to_owned());
     }
     Some(match (flaw, line) {
@@ -497,15 +528,6 @@ fn fault_hint(fault: &Fault, transcript: &Transcript, audience: Audience) -> Opt
         (Flaw::TooManyValues(_), _) => return audience.bound(Bound::Values),
         (Flaw::TooDeep(_), _) => return audience.bound(Bound::Depth),
         (Flaw::NotAMessage(_) | Flaw::NotAnObject(_), _) => return None,
-        (Flaw::NotJson(_), Some(line)) if line.as_bytes().contains(&0) => {
-            "write UTF-8: stdout is UTF-16 (in PowerShell, set `[Console]::OutputEncoding` to UTF-8)".into()
-        }
-        (Flaw::NotJson(_), Some(line)) if is_of_several_messages(&line) => {
-            "end each message with a line feed: several are on one line".into()
-        }
-        (Flaw::NotJson(_), Some(line)) if has_no_number(&line) => {
-            "JSON has no `NaN` and no `Infinity`: write null, or leave the member out".into()
-        }
         (Flaw::NotJson(_), Some(line)) if is_piece_of_json(&line) => {
             "write each message on one line: pretty-printed JSON spans several lines".into()
         }
@@ -521,10 +543,10 @@ fn fault_hint(fault: &Fault, transcript: &Transcript, audience: Audience) -> Opt
 fn banner(transcript: &Transcript) -> Option<&'static str> {
     const FIRST: usize = 8;
     let lines = transcript.frames.iter().filter_map(|frame| match &frame.body {
-        FrameBody::Line { bytes, .. } if frame.direction == Direction::FromServer => Some(bytes.to_text()),
+        FrameBody::Line { bytes, .. } if frame.direction == Direction::FromServer => Some(bytes.as_bytes()),
         _ => None,
     });
-    lines.take(FIRST).find_map(|line| remedy_for_banner(&line))
+    lines.take(FIRST).find_map(remedy_for_banner)
 }
 
 /// The remedy for a kind of fault, where it does not depend on the data.
@@ -557,14 +579,43 @@ fn kind_hint(kind: &ViolationKind) -> Option<&'static str> {
 fn http_form(fault: &Fault, transcript: &Transcript) -> Option<&'static str> {
     let frame = transcript.frames.iter().find(|frame| frame.id == fault.frame)?;
     match &frame.body {
-        FrameBody::HttpBody { bytes, .. } if is_event_stream(&bytes.to_text()) => {
-            Some("the body is an event stream: set `Content-Type: text/event-stream`")
-        }
-        FrameBody::HttpBody { bytes, .. } if is_cut_off(bytes.as_bytes()) => {
-            Some("the body ends in the middle of its JSON: count bytes, not characters, in `Content-Length`")
-        }
+        FrameBody::HttpBody { bytes, .. } => remedy_for_body(bytes.as_bytes()),
         FrameBody::SseEvent { bytes, .. } if bytes.to_text().lines().any(|line| !line.is_empty() && !is_field(line)) => {
             Some("begin each line of a message with `data: `, or write the JSON on one line")
+        }
+        _ => None,
+    }
+}
+
+/// The remedy for a body of a successful response that is not a message, where its form tells what went wrong.
+pub fn remedy_for_body(body: &[u8]) -> Option<&'static str> {
+    /// Beyond it, a body is not read as a tree.
+    const LONGEST: usize = 1 << 20;
+    if body.trim_ascii().is_empty() {
+        return Some("respond to a request with a message, as `application/json` or as an event stream");
+    }
+    let text = String::from_utf8_lossy(&body[..body.len().min(LONGEST)]);
+    if is_event_stream(&text) {
+        return Some("the body is an event stream: set `Content-Type: text/event-stream`");
+    }
+    if is_cut_off(body) {
+        return Some("the body ends in the middle of its JSON: count bytes, not characters, in `Content-Length`");
+    }
+    if text.trim_start().starts_with('<') {
+        return Some("the body is a page, not a message: check the path of the URL, and what stands between the client and the server");
+    }
+    let is_message = |value: &Value| value.get("jsonrpc").is_some();
+    match serde_json::from_str::<Value>(&text).ok()? {
+        Value::String(inner) => serde_json::from_str::<Value>(&inner)
+            .ok()
+            .filter(is_message)
+            .map(|_| "serialize the message once: the body is a JSON text that contains it"),
+        Value::Object(members) if !members.contains_key("jsonrpc") => {
+            let holds = |value: &Value| match value {
+                Value::String(inner) => serde_json::from_str(inner).is_ok_and(|value| is_message(&value)),
+                value => is_message(value),
+            };
+            members.values().any(holds).then_some("send the message itself as the body: it is inside of another object")
         }
         _ => None,
     }
@@ -590,19 +641,6 @@ fn is_event_stream(body: &str) -> bool {
     first.contains(':') && is_field(first)
 }
 
-/// Whether a line begins with a JSON object, and goes on with another one.
-fn is_of_several_messages(line: &str) -> bool {
-    let mut values = serde_json::Deserializer::from_str(line).into_iter::<serde::de::IgnoredAny>();
-    line.trim_start().starts_with('{') && values.next().is_some_and(|first| first.is_ok()) && values.next().is_some_and(|next| next.is_ok())
-}
-
-/// Whether a line is an object that JSON cannot read because of a number that is none.
-fn has_no_number(line: &str) -> bool {
-    let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(line) else { return false };
-    let rest = line.get(error.column().saturating_sub(1)..).unwrap_or_default().trim_start_matches(['-', ':', ' ']);
-    line.trim_start().starts_with('{') && ["NaN", "Infinity", "nan", "inf"].iter().any(|word| rest.starts_with(word))
-}
-
 /// Whether a line looks like part of pretty-printed JSON, and not like `[info] started`.
 fn is_piece_of_json(line: &str) -> bool {
     let line = line.trim();
@@ -623,9 +661,13 @@ fn belongs_to(fault: &Fault, exchange: ExchangeId, transcript: &Transcript) -> b
 
 /// The text of a stdio line with a fault; `None` over HTTP.
 fn line_of(fault: &Fault, transcript: &Transcript) -> Option<String> {
+    bytes_of_line(fault, transcript).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+}
+
+fn bytes_of_line<'a>(fault: &Fault, transcript: &'a Transcript) -> Option<&'a [u8]> {
     let frame = transcript.frames.iter().find(|frame| frame.id == fault.frame)?;
     match &frame.body {
-        FrameBody::Line { bytes, .. } => Some(bytes.to_text().into_owned()),
+        FrameBody::Line { bytes, .. } => Some(bytes.as_bytes()),
         _ => None,
     }
 }
@@ -674,11 +716,29 @@ fn was_requested(transcript: &Transcript, method: &str) -> bool {
 
 /// The local URL that the last lines of stderr name.
 fn served_url(transcript: &Transcript) -> Option<String> {
-    transcript.tail(0, 40).stderr.iter().find_map(|line| {
-        let word = line.split_whitespace().find(|word| word.starts_with("http://"))?;
-        let host = word.strip_prefix("http://")?.split([':', '/']).next()?;
-        ["127.0.0.1", "localhost", "0.0.0.0"].contains(&host).then(|| word.trim_end_matches(['.', ',', ')']).to_owned())
-    })
+    transcript.tail(0, 40).stderr.iter().find_map(|line| served_url_in(line))
+}
+
+/// The local URL that a line names, by itself or by its port, where the line is one of a server that starts to listen.
+pub fn served_url_in(line: &str) -> Option<String> {
+    static URL: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"https?://(127\.0\.0\.1|localhost|0\.0\.0\.0|\[::1?\])(:\d+)?[^\s'\x22`<>\x1b]*").expect("a pattern"));
+    static PORT: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(?i)\b(?:listening|running|started|serving)\b.*?(?:\bport:? (\d{2,5})|:(\d{4,5}))\b").expect("a pattern")
+    });
+    if let Some(url) = URL.find(line) {
+        return Some(url.as_str().trim_end_matches(['.', ',', ')']).to_owned());
+    }
+    let found = PORT.captures(line)?;
+    Some(format!("http://127.0.0.1:{}", found.get(1).or(found.get(2))?.as_str()))
+}
+
+/// The remedy for a server that never responded over stdio: it kept its messages back, or serves HTTP.
+pub fn remedy_for_silence(transcript: &Transcript) -> Option<String> {
+    if kept_back(transcript) {
+        return Some(FLUSH.to_owned());
+    }
+    served_url(transcript).and_then(|url| Audience::CommandLine.serves_http(&url))
 }
 
 /// The environment variable that a line reports as missing.
@@ -766,5 +826,39 @@ mod tests {
         check("loaded MAX_SIZE", None);
         check("TypeError [ERR_INVALID_ARG_TYPE]: the argument must be a string", None);
         check("MODULE_NOT_FOUND: module not found", None);
+    }
+    #[test]
+    fn a_body_that_is_not_a_message_gets_the_remedy_for_its_form() {
+        let message = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+        let twice = Value::String(message.to_owned()).to_string();
+        let rows = [
+            ("", Some("respond to a request")),
+            ("event: message\ndata: {}\n\n", Some("text/event-stream")),
+            (&message[..20], Some("Content-Length")),
+            ("<!DOCTYPE html><p>", Some("a page")),
+            (&twice, Some("once")),
+            (&format!(r#"{{"statusCode":200,"body":{twice}}}"#), Some("inside")),
+            (&format!(r#"{{"data":{message}}}"#), Some("inside")),
+            (message, None),
+            (r#"{"status":"ok"}"#, None),
+        ];
+        for (body, expected) in rows {
+            let remedy = remedy_for_body(body.as_bytes());
+            let is_it = expected.map_or(remedy.is_none(), |part| remedy.is_some_and(|remedy| remedy.contains(part)));
+            assert!(is_it, "{body}: {remedy:?}");
+        }
+    }
+
+    #[test]
+    fn the_url_at_which_a_server_says_that_it_listens_is_found() {
+        let check = |line: &str, expected: Option<&str>| assert_eq!(served_url_in(line).as_deref(), expected, "{line}");
+        check("Server listening on http://localhost:3000", Some("http://localhost:3000"));
+        check("INFO:     Uvicorn running on http://127.0.0.1:8000 (Press CTRL+C to quit)", Some("http://127.0.0.1:8000"));
+        check("\x1b[32mhttp://[::1]:8080/mcp\x1b[0m.", Some("http://[::1]:8080/mcp"));
+        check("MCP server running on port 3001", Some("http://127.0.0.1:3001"));
+        check("listening on :8080", Some("http://127.0.0.1:8080"));
+        check("server started at 12:30:45", None);
+        check("see https://example.com:8080/docs", None);
+        check("port 3000 is taken", None);
     }
 }

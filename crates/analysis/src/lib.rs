@@ -10,6 +10,7 @@ pub mod json_schema;
 pub mod oddities;
 pub mod offer;
 pub mod probes;
+pub mod stdout_lines;
 mod suggest;
 pub mod texts;
 mod unread;

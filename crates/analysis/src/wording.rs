@@ -20,14 +20,6 @@ pub fn excerpt(sent: impl AsRef<[u8]>) -> String {
     shortened(&line, MOST)
 }
 
-/// The remedy for lines on stdout that a package manager prints there before it runs a script, if this line is such a one.
-pub fn remedy_for_banner(line: &str) -> Option<&'static str> {
-    static BANNER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(> \S+@\d\S* \S+( \S+)?|yarn run v\d\S*)$"));
-    const REMEDY: &str =
-        "these lines are from the package manager: start the server with `npm --silent start`, or with the command of that script";
-    BANNER.is_match(line.trim_end()).then_some(REMEDY)
-}
-
 /// The reason that the body of a refusal gives: the message of an error in JSON, or else the first line of a text or page.
 pub fn reason(body: &[u8]) -> Option<String> {
     const MOST_READ: usize = 16 << 10;
@@ -75,16 +67,6 @@ mod tests {
     fn a_text_is_cut_between_characters_with_an_ellipsis() {
         for (text, most, expected) in [("", 0, ""), ("abc", 3, "abc"), ("abcd", 3, "abc…"), ("äöü", 2, "äö…"), ("a", 0, "…")] {
             assert_eq!(shortened(text, most), expected, "{text:?} cut to {most}");
-        }
-    }
-
-    #[test]
-    fn what_a_package_manager_prints_is_told_from_what_a_server_prints() {
-        for line in ["> notes@1.0.0 start", "> @scope/notes@0.3.0-beta.1 start /home/me/notes", "yarn run v1.22.22\n"] {
-            assert!(remedy_for_banner(line).is_some(), "{line}");
-        }
-        for line in ["> node server.js", "> ", "listening@1.0.0", "> mail me@example.com now", ""] {
-            assert_eq!(remedy_for_banner(line), None, "{line}");
         }
     }
 

@@ -7,6 +7,7 @@ use super::padding::without_padding;
 use super::processor_waits::ProcessorWaits;
 use super::readiness;
 use futures_util::StreamExt as _;
+use mcproof_analysis::diagnosis::sentence;
 use mcproof_analysis::probes::{LEFT_OUT, PARALLEL_TOKEN};
 use mcproof_client::{
     CallFailure, ClientProfile, ConnectFailure, ConnectOptions, HeaderCase, Headers, ListenFailure, ProcessSignal, RawHttpRequest,
@@ -1099,7 +1100,7 @@ fn unopened(
         name: name.into(),
         transport: transport_after(check_options, failure).to_string(),
         revision,
-        opened: if is_late { Opened::Bare } else { Opened::No { reason: failure.to_string() } },
+        opened: if is_late { Opened::Bare } else { Opened::No { reason: sentence(failure, &transcript) } },
         probes: is_late.then(|| left_out(check_options, FrameId(0))).into_iter().collect(),
         ending: None,
         sdks: Vec::new(),

@@ -3,6 +3,7 @@
 
 use super::explorer::{SHUTDOWN, end};
 use super::{CheckOptions, DetectedServer};
+use mcproof_analysis::diagnosis::sentence;
 use mcproof_client::{ConnectFailure, Session, Tap, Target, open_bare};
 use mcproof_protocol::{Revision, Transport};
 use mcproof_record::{Conversation, Opened};
@@ -35,8 +36,8 @@ impl Served {
         match served.open().await {
             Ok(()) => Ok(Some(served)),
             Err(failure) => {
-                let opened = Opened::No { reason: failure.to_string() };
                 let transcript = served.tap.transcript();
+                let opened = Opened::No { reason: sentence(&failure, &transcript) };
                 let transport = kind.unwrap_or(Transport::Http).to_string();
                 let revision = Revision::LATEST_LEGACY.as_str().to_owned();
                 let take = Conversation {

@@ -81,12 +81,27 @@ const USED: &[(&str, &str, i32, &str)] = &[
     ("sse", "endpoint-no-data", 3, "begin the line with `data: `"),
 ];
 
+/// The same of what no client reads, and whose form tells what has to be done.
+const REMEDIED: &[(&str, &str, i32, &str)] = &[
+    ("stdio", "prefix", 3, "there is something else before it"),
+    ("stdio", "colors", 3, "without colors"),
+    ("stdio", "event-on-stdio", 3, "belongs to event streams"),
+    ("stdio", "headers", 3, "unlike LSP"),
+    ("stdio", "quotes", 3, "single quotes"),
+    ("stdio", "utf-16", 3, "stdout is UTF-16"),
+    ("stdio", "logs-what-it-sends", 0, "a line on stdout that is not an MCP message"),
+    ("http", "host-refused", 3, "server refuses access: status 403 for `server/discover`: Invalid Host header"),
+    ("http", "accepted", 3, "HTTP 202"),
+    ("http", "twice", 3, "serialize the message once"),
+    ("http", "wrapped", 3, "send the message itself as the body"),
+];
+
 /// Runs of `tools` at the same time.
 const AT_ONCE: usize = 4;
 
 #[test]
 fn a_server_is_used_wherever_mainstream_clients_use_it_and_what_is_odd_is_said() {
-    let queue = Mutex::new(USED.to_vec());
+    let queue = Mutex::new([USED, REMEDIED].concat());
     let wrong = Mutex::new(String::new());
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
@@ -115,6 +130,9 @@ const TESTED: &[Tested] = &[
     ("stdio", "crlf", None),
     ("stdio", "noise", Some(("a line on stdout that is not an MCP message", "logs to stderr"))),
     ("stdio", "string-id", Some(("where the request had the number", "1 is not \"1\""))),
+    ("stdio", "prefix", Some(("the response is not a valid message", "there is something else before it"))),
+    ("stdio", "quotes", Some(("the response is not a valid message", "single quotes"))),
+    ("stdio", "utf-16", Some(("the response is not a valid message", "stdout is UTF-16"))),
     ("stdio", "no-newline", Some(("without a line feed", "end each message with a line feed"))),
     ("http", "sound", None),
     ("http", "event-crlf", None),

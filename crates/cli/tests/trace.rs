@@ -3,9 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use mcproof_trace::{Trace, TraceLine};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -228,4 +228,81 @@ fn a_suite_of_a_recording_starts_its_server_as_it_was_started() {
         Command::new(MCPROOF).current_dir(at).env("KEY", "another").args(["test", "a.mcproof.yaml", "--trace", "off"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     assert_eq!(fs::read_to_string(at.join("inner/key")).unwrap(), "another\n");
+}
+
+/// Records what a client says to a server over stdio, and gives the suite that is made of it.
+fn suite_of(at: &Path, server: &[&str], said: &[Value], told: &str) -> String {
+    let path = at.join("client.mcptrace");
+    let mut proxy = Command::new(MCPROOF)
+        .args(["proxy", "--trace", path.to_str().unwrap(), "--"])
+        .args(server)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdin = proxy.stdin.take().unwrap();
+    let mut lines = BufReader::new(proxy.stdout.take().unwrap()).lines();
+    for message in said {
+        writeln!(stdin, "{message}").unwrap();
+        if let Some(id) = message.get("id") {
+            let mut messages = lines.by_ref().map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+            assert!(messages.any(|response| response.get("id") == Some(id) && response.get("method").is_none()), "{message}");
+        }
+    }
+    drop(stdin);
+    assert!(proxy.wait().unwrap().success());
+    check(at, &["trace", "export", "client.mcptrace", "--suite", "--output", "client.mcproof.yaml"], 0, &[told]);
+    check(at, &["test", "client.mcproof.yaml", "--trace", "off"], 0, &["1 passed"]);
+    fs::read_to_string(at.join("client.mcproof.yaml")).unwrap()
+}
+
+fn handshake() -> [Value; 2] {
+    let client = json!({ "name": "host", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    [
+        json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+    ]
+}
+
+fn request(id: u32, method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+#[test]
+fn a_suite_of_a_recording_has_completions_subscriptions_and_log_levels() {
+    let folder = tempfile::tempdir().unwrap();
+    let complete = |reference: Value, argument: &str| json!({ "ref": reference, "argument": { "name": argument, "value": "ISSUE" } });
+    let uri = json!({ "uri": "tracker://issues/ISSUE-1" });
+    let said = [
+        &handshake()[..],
+        &[
+            request(1, "completion/complete", complete(json!({ "type": "ref/prompt", "name": "triage" }), "issue")),
+            request(2, "completion/complete", complete(json!({ "type": "ref/resource", "uri": "tracker://issues/{id}" }), "id")),
+            request(3, "completion/complete", complete(json!({ "type": "ref/prompt", "name": "no such prompt" }), "issue")),
+            request(4, "resources/subscribe", uri.clone()),
+            request(5, "logging/setLevel", json!({ "level": "debug" })),
+            request(6, "resources/unsubscribe", uri),
+        ],
+    ];
+    let text = suite_of(folder.path(), &[MCPROOF, "demo", "tracker"], &said.concat(), "1 test with 6 steps");
+    for part in ["complete: ", "ISSUE-1", "rpc_error: ", "- subscribe: ", "logging/setLevel", "- unsubscribe: "] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn a_suite_of_a_recording_has_lists_of_several_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/many.py");
+    let server = ["python3", script.to_str().unwrap(), "60"];
+    let [first, second, third] = [json!({}), json!({ "cursor": "50" }), json!({ "cursor": "100" })];
+    let pages = [request(1, "tools/list", first), request(2, "tools/list", second), request(3, "tools/list", third)];
+    let whole = suite_of(at, &server, &[&handshake()[..], &pages[..]].concat(), "1 test with 1 step");
+    assert!(whole.contains("tool-0") && whole.contains("tool-59"), "{whole}");
+    // Of a list whose client stopped early, no more is expected than it saw.
+    let some = suite_of(at, &server, &[&handshake()[..], &pages[..1]].concat(), "1 test with 1 step");
+    assert!(some.contains("tool-0") && !some.contains("tool-59"), "{some}");
 }

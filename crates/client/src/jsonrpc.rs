@@ -128,6 +128,15 @@ pub fn parse_within(bytes: &[u8], limits: JsonLimits) -> Result<Message, Malform
     message.map_err(|reason| Malformed { flaw: Flaw::NotAMessage(reason), answers })
 }
 
+/// Whether bytes that are no message may hold a response: with something before or after it, in another notation, or in UTF-16.
+pub(crate) fn may_hold_a_response(bytes: &[u8]) -> bool {
+    const MOST_READ: usize = 16 << 10;
+    let mut text = bytes[..bytes.len().min(MOST_READ)].to_vec();
+    text.retain(|byte| *byte != 0);
+    let has = |word: &str| text.windows(word.len()).any(|part| part == word.as_bytes());
+    has("jsonrpc") && (has("result") || has("error"))
+}
+
 /// The responses that clients which put up with more find in bytes that are no message: in an array, with any `jsonrpc`, with a number
 /// such as `1.0` as their id, with an `error` that is `null`.
 pub(crate) fn tolerant_responses(bytes: &[u8], limits: JsonLimits) -> Vec<(RequestId, Result<Json, RpcError>)> {
@@ -351,6 +360,19 @@ fn write(message: &Outgoing<'_, impl Serialize>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_response_is_found_in_a_line_that_is_not_one() {
+        let message = r#"{"jsonrpc": "2.0", "id": 1, "result": {}}"#;
+        let utf_16: Vec<u8> = message.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert!(may_hold_a_response(&utf_16));
+        for line in [format!("INFO: {message}"), message.replace('"', "'"), format!("data: {message}")] {
+            assert!(may_hold_a_response(line.as_bytes()), "{line}");
+        }
+        for line in ["", "started", r#"{"level": "error"}"#, r#"sent {"jsonrpc": "2.0", "method": "ping", "id": 1}"#] {
+            assert!(!may_hold_a_response(line.as_bytes()), "{line}");
+        }
+    }
 
     fn check(text: &str, expected: Result<Message, &str>) {
         let found = parse(text.as_bytes()).map_err(|error| error.to_string());

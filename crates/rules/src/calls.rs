@@ -366,14 +366,18 @@ fn nothing_called(all: &[&ConversationView<'_>], what: &str) -> Judgment {
 }
 
 fn invalid_is_refused(all: &[&ConversationView<'_>], probe: &str, what: &str) -> Judgment {
-    let (mut tried, mut answered, mut flaws) = (0, 0, Vec::new());
+    let (mut tried, mut answered, mut undecided, mut flaws) = (0, 0, 0, Vec::new());
     for (position, conversation) in all.iter().enumerate() {
         let tools = conversation.tools();
+        // A tool that refuses the right arguments in the same words has not looked at them.
+        let right: Vec<_> =
+            conversation.probes("call").filter_map(|right| Some((subject(&right).to_owned(), refusal_text(&right.answer)?))).collect();
         for attempt in conversation.probes(probe) {
             tried += 1;
             let name = subject(&attempt);
-            if attempt.answer.is_refusal() {
-                answered += 1;
+            if let Some(text) = refusal_text(&attempt.answer) {
+                let is_refused_anyway = right.iter().any(|(tool, refusal)| tool == name && *refusal == text);
+                *(if is_refused_anyway { &mut undecided } else { &mut answered }) += 1;
                 continue;
             }
             let AttemptOutcome::Result { value, .. } = attempt.answer else { continue };
@@ -388,6 +392,7 @@ fn invalid_is_refused(all: &[&ConversationView<'_>], probe: &str, what: &str) ->
     }
     match (tried, answered) {
         (0, _) => nothing_called(all, what),
+        (_, 0) if undecided > 0 => Judgment::Untestable("the tools refused calls with valid arguments in the same words".into()),
         (_, 0) => Judgment::Untestable("no such call got a response in time".into()),
         _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }

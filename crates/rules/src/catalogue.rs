@@ -2,12 +2,12 @@
 
 use super::{
     Rule, apps, asking_users, authorization, calls, capabilities, causes, connections, cors, disclosure, discovery, events, fields,
-    fixtures, heads, hosts, http, http_messages, identifiers, jsonrpc, lifecycle, lists, members, modern, modern_headers, modern_results,
-    poisoning, process, progress, prompts, replicas, resources, robustness, sampling, schema, scopes, security, sessions, sse_posts,
-    sse_sessions, state, stdio, subscriptions, tasks, tools, trace_context, traversal, utilities,
+    fixtures, heads, hosts, http, http_messages, identifiers, jsonrpc, lifecycle, lists, media, members, modern, modern_headers,
+    modern_results, poisoning, process, progress, prompts, replicas, resources, robustness, sampling, schema, scopes, security, sessions,
+    sse_posts, sse_sessions, state, stdio, subscriptions, tasks, tools, trace_context, traversal, utilities,
 };
 
-const AREAS: [&[Rule]; 49] = [
+const AREAS: [&[Rule]; 50] = [
     causes::RULES,
     lifecycle::RULES,
     utilities::RULES,
@@ -16,6 +16,7 @@ const AREAS: [&[Rule]; 49] = [
     members::RULES,
     schema::RULES,
     identifiers::RULES,
+    media::RULES,
     events::RULES,
     http::RULES,
     heads::RULES,

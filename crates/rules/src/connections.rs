@@ -195,7 +195,10 @@ fn body_is_framed_well(conversation: &ConversationView<'_>) -> Judgment {
         // The client gave the stream up, and the server is there.
         let is_left_open = exchange.end.is_some_and(|(_, why)| why == Some(OPEN_CHUNK));
         if let Some(problem) = problem_of_body(conversation, exchange).filter(|_| is_left_open || !is_last && !is_gone) {
-            violations.push(Violation::new(problem, framing_evidence(exchange)));
+            let is_encoding =
+                ["gzip", "deflate", "brotli", "br", "zstd"].iter().any(|name| problem.ends_with(&format!("not valid {name}")));
+            let remedy = is_encoding.then(|| "remove `Content-Encoding`, or compress the body in that way".to_owned());
+            violations.push(Violation { remedy, ..Violation::new(problem, framing_evidence(exchange)) });
         }
     }
     if violations.is_empty()

@@ -4,6 +4,7 @@
 use super::connections::unanswered_posts;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView, HttpExchange};
+use mcproof_analysis::diagnosis::remedy_for_body;
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::is_gateway;
@@ -343,7 +344,7 @@ fn answer_content_type(conversation: &ConversationView<'_>) -> Judgment {
     let answered: Vec<&HttpExchange<'_>> = conversation
         .exchanges
         .values()
-        .filter(|exchange| exchange.status() == Some(200) || brings_error(exchange))
+        .filter(|exchange| exchange.status().is_some_and(|status| (200..300).contains(&status)) || brings_error(exchange))
         .filter(|exchange| match is_sse {
             true => exchange.method == "GET" && exchange.request_header("accept") == Some("text/event-stream"),
             false => message_of(exchange).is_some_and(|message| message.get("id").is_some()),
@@ -358,7 +359,7 @@ fn answer_content_type(conversation: &ConversationView<'_>) -> Judgment {
         let what = what.unwrap_or_else(|| "the GET of the stream".into());
         Violation::new(format!("the response to {what} has {kind}"), exchange.heads())
     });
-    Judgment::of(violation.into_iter().collect(), answered.len(), "no request got status 200")
+    Judgment::of(violation.into_iter().collect(), answered.len(), "no request got a response with a body")
 }
 
 /// What is wrong with the JSON of a body, if anything is.
@@ -407,7 +408,8 @@ pub(super) fn json_body_is_json(conversation: &ConversationView<'_>) -> Judgment
         let flaw = flaw_of_body(body).filter(|_| !is_refusal(exchange) || read_json(body).is_err())?;
         let method = message_of(exchange)?["method"].as_str().unwrap_or_default().to_owned();
         let frames = exchange.heads().into_iter().chain(exchange.body.map(|(frame, _)| frame.id));
-        Some(Violation::new(format!("the response to `{method}` has the type `application/json` and {flaw}"), frames))
+        let message = format!("the response to `{method}` has the type `application/json` and {flaw}");
+        Some(Violation { remedy: remedy_for_body(body).map(str::to_owned), ..Violation::new(message, frames) })
     });
     Judgment::of(wrong.into_iter().collect(), bodies.len(), "no request got a JSON body")
 }

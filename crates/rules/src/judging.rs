@@ -1,6 +1,6 @@
 //! Holds rules against conversations: which rule concerns which of them, and how what several say becomes one result.
 
-use super::lifecycle::{COULD_NOT_BE_READ, NOT_ALL_KEPT, WANTS_AUTHORIZATION};
+use super::lifecycle::{COULD_NOT_BE_READ, NOT_ALL_KEPT, REFUSES_ACCESS, WANTS_AUTHORIZATION};
 use super::{ConversationView, Judge, Judgment, Rule, Violation, alike, causes, sessions, slow};
 use mcproof_protocol::{Era, Revision};
 use mcproof_record::{Conversation, Direction, Finding, Frame, FrameBody, Judged, Opened, RuleResult, Severity, without_numbers};
@@ -77,7 +77,7 @@ fn common_reason(conversations: &[ConversationView<'_>], results: &[RuleResult])
         return None;
     }
     let is_told = |reason: &str| results.iter().any(|result| matches!(&result.judged, Judged::Untestable { why } if why == reason));
-    let better = [WANTS_AUTHORIZATION, COULD_NOT_BE_READ].into_iter().find(|reason| is_told(reason));
+    let better = [WANTS_AUTHORIZATION, REFUSES_ACCESS, COULD_NOT_BE_READ].into_iter().find(|reason| is_told(reason));
     Some(better.unwrap_or("no request got a result"))
 }
 

@@ -40,6 +40,7 @@ mod jsonrpc;
 mod lifecycle;
 mod lists;
 mod lost_sessions;
+mod media;
 mod members;
 mod modern;
 mod modern_headers;

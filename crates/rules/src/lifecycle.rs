@@ -8,7 +8,7 @@ use super::answers::{
 use super::jsonrpc::RESPONSES;
 use super::modern::supports_legacy;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
-use mcproof_analysis::diagnosis::missing_piece;
+use mcproof_analysis::diagnosis::{missing_piece, remedy_for_body};
 use mcproof_analysis::probes::{LEGAL_FORM, PARALLEL_TOKEN};
 use mcproof_analysis::wording::{excerpt, reason, shortened};
 use mcproof_analysis::{Attempt, AttemptOutcome, HttpExchange, USUAL_PROBES, WireMessage};
@@ -233,6 +233,9 @@ fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
     let exchange = attempt.exchange.and_then(|id| conversation.exchanges.get(&id));
     match exchange.and_then(|exchange| exchange.response) {
         _ if garbled(conversation).is_some() => Judgment::Untestable(COULD_NOT_BE_READ.into()),
+        Some(response) if response.status == 403 && exchange.is_some_and(|exchange| exchange.header("www-authenticate").is_none()) => {
+            Judgment::Untestable(REFUSES_ACCESS.into())
+        }
         Some(response) if matches!(response.status, 401 | 403) => Judgment::Untestable(WANTS_AUTHORIZATION.into()),
         Some(response) if response.status >= 300 => {
             let location = exchange.and_then(|exchange| exchange.header("location"));
@@ -253,8 +256,30 @@ fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
             Judgment::Untestable("the process ended before that".into())
         }
         _ if conversation.conversation.transcript.dropped > 0 => Judgment::Untestable(NOT_ALL_KEPT.into()),
-        _ => broken(format!("no response{}", last_words(conversation)), None),
+        _ => match exchange.and_then(response_of_no_message) {
+            Some((how, remedy, frames)) => {
+                let frames = std::iter::once(attempt.frame.id).chain(frames);
+                Judgment::Broken(vec![Violation { remedy, ..Violation::new(format!("`initialize` got {how}"), frames) }])
+            }
+            None => broken(format!("no response{}", last_words(conversation)), None),
+        },
     }
+}
+
+/// What a successful HTTP response has in place of a message, with the remedy and its frames.
+fn response_of_no_message(exchange: &HttpExchange<'_>) -> Option<(String, Option<String>, Vec<FrameId>)> {
+    let status = exchange.response?.status;
+    let has_ended = exchange.end.is_some_and(|(_, broken)| broken.is_none());
+    let (how, body) = match exchange.body {
+        Some((_, body)) if !body.trim_ascii().is_empty() => {
+            (format!("status {status} and a body that is not a message: `{}`", excerpt(body)), body)
+        }
+        _ if !has_ended => return None,
+        _ if exchange.events.is_empty() => (format!("status {status} without a message"), b"".as_slice()),
+        _ => return None,
+    };
+    let frames = exchange.heads().into_iter().chain(exchange.body.map(|(frame, _)| frame.id));
+    Some((how, remedy_for_body(body).map(str::to_owned), frames.collect()))
 }
 
 const BODY_WAS_READ: &str = "a middleware such as `express.json()` has read the body: pass `req.body` to the transport as well";
@@ -288,6 +313,7 @@ fn outlived(conversation: &ConversationView<'_>) -> bool {
 
 /// Why next to nothing can be tested on a server that lets nobody in, or that nobody understands.
 pub(super) const WANTS_AUTHORIZATION: &str = "the server requires authorization; `--bearer env:NAME` sends a token";
+pub(super) const REFUSES_ACCESS: &str = "the server refuses access with status 403";
 pub(super) const NOT_ALL_KEPT: &str = "the server sent more than is kept of a conversation, output on stderr included";
 pub(super) const COULD_NOT_BE_READ: &str = "the output of the server could not be read";
 

@@ -6,6 +6,7 @@ use super::judging::{self, THROTTLED};
 use super::lifecycle::{NOT_ALL_KEPT, last_words};
 use super::{ConversationView, Strictness};
 use crate::sdk;
+use mcproof_analysis::diagnosis::remedy_for_silence;
 use mcproof_analysis::probes::{EXPLORED_IN_PART, UNANSWERED_CALL};
 use mcproof_analysis::{MOST_NOTIFICATIONS, TooMuch, named};
 use mcproof_protocol::{Era, methods};
@@ -70,7 +71,7 @@ fn give_one_reason(results: &mut [RuleResult]) {
 
 /// The gaps that rule out a verdict.
 fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<Gap> {
-    let mut gaps = without_conversation(conversations);
+    let mut gaps = without_conversation(conversations, results);
     if gaps.is_empty() {
         gaps.extend(failed_handshakes(conversations, results));
     }
@@ -134,7 +135,8 @@ fn calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap>
 }
 
 /// A gap for each transport over which no conversation completed the handshake and the lists.
-fn without_conversation(conversations: &[ConversationView<'_>]) -> Vec<Gap> {
+fn without_conversation(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<Gap> {
+    let explained = conversations_with_errors(results);
     let over = |is_concerned: fn(&ConversationView<'_>) -> bool| {
         conversations.iter().filter(|one| is_concerned(one)).map(|one| one.conversation.transport.as_str()).collect::<BTreeSet<_>>()
     };
@@ -159,12 +161,17 @@ fn without_conversation(conversations: &[ConversationView<'_>]) -> Vec<Gap> {
                 Err(_) => {}
             }
         }
-        let (_, take, why) = furthest?;
+        let (stage, take, why) = furthest?;
+        let is_explained = stage > LAST_OF_HANDSHAKE || explained.contains(&take);
+        let take = if is_explained { take } else { error_on_handshake(conversations, results, transport).unwrap_or(take) };
         let output = if transport == "stdio" { "" } else { output.as_str() };
         let gap =
             no_conversation(format!("no conversation over {transport} completed the handshake and the lists: {why}{output}"), Some(take));
-        let is_kept_back = mcproof_analysis::diagnosis::kept_back(&conversations[take].conversation.transcript);
-        Some(if is_kept_back { Gap { hint: mcproof_analysis::diagnosis::FLUSH.into(), ..gap } } else { gap })
+        let remedy = if transport == "stdio" { remedy_for_silence(&conversations[take].conversation.transcript) } else { None };
+        Some(match remedy {
+            Some(hint) => Gap { hint, ..gap },
+            None => gap,
+        })
     };
     transports.into_iter().filter_map(gap).collect()
 }
@@ -173,6 +180,9 @@ fn no_conversation(message: String, conversation: Option<usize>) -> Gap {
     let hint = "nothing after this point was checked: fix it, then check again; `mcproof tools` shows the same handshake";
     Gap { kind: GapKind::NoConversation, message, hint: hint.into(), conversation }
 }
+
+/// The last stage of a conversation in which its handshake has no result.
+const LAST_OF_HANDSHAKE: u8 = 3;
 
 /// Whether a conversation completed the handshake and the lists of the declared capabilities. If not, at which stage it ended, and
 /// why.
@@ -247,20 +257,37 @@ fn flaw_of_handshake(conversation: &ConversationView<'_>, result: &Value) -> Opt
     (!is_object("serverInfo")).then(|| "the result of `initialize` has no object `serverInfo`".into())
 }
 
+fn errors(results: &[RuleResult]) -> impl Iterator<Item = &Finding> {
+    let findings = results.iter().flat_map(|result| match &result.judged {
+        Judged::Broken { findings } => findings.as_slice(),
+        _ => &[],
+    });
+    findings.filter(|finding| finding.severity == Severity::Error)
+}
+
+fn conversations_with_errors(results: &[RuleResult]) -> BTreeSet<usize> {
+    errors(results).map(|finding| finding.conversation).collect()
+}
+
+/// A conversation over a transport whose handshake has an error: the same handshake fails in the others, too.
+fn error_on_handshake(conversations: &[ConversationView<'_>], results: &[RuleResult], transport: &str) -> Option<usize> {
+    let is_handshake = |conversation: &ConversationView<'_>, finding: &Finding| {
+        let mut handshakes = conversation.from_client().filter(|message| message.method() == Some(methods::INITIALIZE));
+        handshakes.any(|message| finding.frames.contains(&message.frame.id))
+    };
+    let concerned = |finding: &&Finding| {
+        let conversation = &conversations[finding.conversation];
+        conversation.is_over(transport) && is_handshake(conversation, finding)
+    };
+    errors(results).find(concerned).map(|finding| finding.conversation)
+}
+
 /// The rules that tell that a server serves nothing any more.
 const GONE: [&str; 2] = ["requests-continue-to-be-served", "server-stays-alive"];
 
 /// Handshakes that failed while others succeeded, and that no violation explains. Where a server that listens is gone, that explains all.
 fn failed_handshakes(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<Gap> {
-    let explained: BTreeSet<usize> = results
-        .iter()
-        .flat_map(|result| match &result.judged {
-            Judged::Broken { findings } => findings.as_slice(),
-            _ => &[],
-        })
-        .filter(|finding| finding.severity == Severity::Error)
-        .map(|finding| finding.conversation)
-        .collect();
+    let explained = conversations_with_errors(results);
     let is_error = |findings: &[Finding]| findings.iter().any(|finding| finding.severity == Severity::Error);
     let is_gone = results.iter().filter(|result| GONE.contains(&result.rule.as_str())).any(|result| match &result.judged {
         Judged::Broken { findings } => is_error(findings),

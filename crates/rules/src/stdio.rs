@@ -4,8 +4,10 @@
 use super::ConversationView;
 use super::answers::{gathered, is_message};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use mcproof_analysis::diagnosis::{Audience, served_url_in};
 use mcproof_analysis::read_json;
-use mcproof_analysis::wording::{excerpt, remedy_for_banner};
+use mcproof_analysis::stdout_lines::{is_header, is_utf_16, remedy_for_line};
+use mcproof_analysis::wording::excerpt;
 use mcproof_record::{Direction, Frame, FrameBody, FrameId};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -210,21 +212,18 @@ fn only_messages(conversation: &ConversationView<'_>) -> Judgment {
     let noise = lines.iter().filter(|line| line.kind == LineKind::Noise);
     if let Some(line) = lines.iter().find(|line| line.kind == LineKind::Noise && is_utf_16(line.bytes)) {
         let message = format!("stdout is UTF-16, and has to be UTF-8: `{}`", excerpt(line.bytes));
-        let remedy = "write UTF-8; in PowerShell, set `[Console]::OutputEncoding` to UTF-8, and do not redirect through `>`";
-        return Judgment::Broken(vec![Violation { remedy: Some(remedy.to_owned()), ..Violation::new(message, [line.frame.id]) }]);
+        let remedy = remedy_for_line(line.bytes).map(str::to_owned);
+        return Judgment::Broken(vec![Violation { remedy, ..Violation::new(message, [line.frame.id]) }]);
     }
+    let elsewhere = |line: &StdoutLine<'_>| match conversation.handshake() {
+        Some(_) => None,
+        None => served_url_in(&String::from_utf8_lossy(line.bytes)).and_then(|url| Audience::CommandLine.serves_http(&url)),
+    };
     let violations = noise.map(|line| Violation {
-        remedy: remedy_for_banner(&String::from_utf8_lossy(line.bytes)).map(str::to_owned),
+        remedy: remedy_for_line(line.bytes).map(str::to_owned).or_else(|| elsewhere(line)),
         ..Violation::new(format!("a line on stdout is not a message: `{}`", excerpt(line.bytes)), [line.frame.id])
     });
     Judgment::of(gathered(violations.collect()), lines.len(), NO_LINE)
-}
-
-/// Whether every second byte of a line is zero.
-fn is_utf_16(line: &[u8]) -> bool {
-    const LEAST: usize = 8;
-    let zero = |offset: usize| line.iter().skip(offset).step_by(2).all(|byte| *byte == 0);
-    line.len() >= LEAST && (zero(0) != zero(1))
 }
 
 fn one_line(conversation: &ConversationView<'_>) -> Judgment {
@@ -239,7 +238,9 @@ fn one_line(conversation: &ConversationView<'_>) -> Judgment {
 
 fn terminated(conversation: &ConversationView<'_>) -> Judgment {
     let lines = lines(conversation);
-    let violations = lines.iter().filter(|line| line.kind == LineKind::Unterminated).map(|line| {
+    // Where a header gives the length of a message, no line feed is missing: the header is one too many.
+    let is_framed = lines.iter().any(|line| line.kind == LineKind::Noise && is_header(line.bytes));
+    let violations = lines.iter().filter(|line| line.kind == LineKind::Unterminated && !is_framed).map(|line| {
         let message = match &line.frame.body {
             FrameBody::Line { unterminated: true, .. } => "stdout ends with a message that has no line feed".to_owned(),
             _ => format!("messages follow one another without a line feed: `{}`", excerpt(line.bytes)),
@@ -251,8 +252,8 @@ fn terminated(conversation: &ConversationView<'_>) -> Judgment {
 
 fn utf8(conversation: &ConversationView<'_>) -> Judgment {
     let lines = lines(conversation);
-    // A truncated line may end in the middle of a character.
-    let whole = lines.iter().filter(|line| line.kind != LineKind::Cut);
+    // A truncated line may end in the middle of a character, and UTF-16 is told as noise.
+    let whole = lines.iter().filter(|line| line.kind != LineKind::Cut && !is_utf_16(line.bytes));
     let violations = whole.filter_map(|line| {
         let error = std::str::from_utf8(line.bytes).err()?;
         let byte = line.bytes.get(error.valid_up_to()).copied().unwrap_or_default();

@@ -192,19 +192,24 @@ fn draft(
     let mut steps = Vec::new();
     let mut lists = BTreeSet::new();
     let client = Client::of(session);
+    let context = Context { now, surroundings, fleeting };
     for (index, call) in calls.iter().enumerate() {
         let step = match call.method.as_str() {
             "initialize" | "server/discover" | "ping" => continue,
+            // The step that calls the tool as a task waits for its end.
+            "tasks/get" | "tasks/result" | "tasks/update" => continue,
             "tools/call" | "resources/read" | "prompts/get" => {
-                let step = one(call, index, &saved, &Context { now, surroundings, fleeting });
+                let step = one(call, index, &saved, &context);
                 step.map(|step| with_answers(step, call, session)).map_err(str::to_owned)
             }
             "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
                 if !lists.insert(call.method.clone()) {
                     continue;
                 }
-                list(call, client.offered()).map_err(str::to_owned)
+                list(&calls[index..], client.offered()).map_err(str::to_owned)
             }
+            "completion/complete" => completion(call, &context).map_err(str::to_owned),
+            "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" => setting(call, steps.len()).map_err(str::to_owned),
             method => Err(format!("`{method}` does not become a step")),
         };
         match step {
@@ -281,18 +286,31 @@ impl Client {
     }
 }
 
-fn list(call: &Call, offered: Offered) -> Result<Step, &'static str> {
+/// `calls` begin with the one for the first page.
+fn list(calls: &[&Call], mut offered: Offered) -> Result<Step, &'static str> {
+    let Some((call, later)) = calls.split_first() else { return Err("no request") };
+    if call.arguments().get("cursor").is_some() {
+        return Err("a list whose first page is not in the recording");
+    }
     let (action, member, key) = match call.method.as_str() {
         "tools/list" => ("tools", "tools", "name"),
         "prompts/list" => ("prompts", "prompts", "name"),
         "resources/list" => ("resources", "resources", "uri"),
         _ => ("templates", "resourceTemplates", "uriTemplate"),
     };
-    let result = result_of(call).ok_or("no result")?;
-    if result.get("nextCursor").is_some_and(|cursor| !cursor.is_null()) {
-        return Err("a list of several pages");
+    let mut page = result_of(call).ok_or("no result")?;
+    let mut items = Vec::new();
+    let mut later = later.iter().filter(|other| other.method == call.method);
+    loop {
+        items.extend(page.get(member).and_then(Value::as_array).ok_or("no result")?.iter().cloned());
+        let Some(cursor) = page.get("nextCursor").filter(|cursor| !cursor.is_null()) else { break };
+        // A client may stop early; a suite reads all pages.
+        let Some(next) = later.find(|other| other.arguments().get("cursor") == Some(cursor)) else {
+            offered = Offered::AtLeast;
+            break;
+        };
+        page = result_of(next).ok_or("no result")?;
     }
-    let items = result.get(member).and_then(Value::as_array).ok_or("no result")?;
     let names: Vec<&str> = items.iter().filter_map(|item| item.get(key)?.as_str()).collect();
     if names.iter().collect::<BTreeSet<_>>().len() != items.len() {
         return Err("a list in which an item has no name of its own");
@@ -311,6 +329,57 @@ fn list(call: &Call, offered: Offered) -> Result<Step, &'static str> {
             Step { action, object: Value::Null, rest: vec![("expect", escaped(&Value::Object(each)))], saves_or_uses: false }
         }
     })
+}
+
+fn completion(call: &Call, context: &Context<'_>) -> Result<Step, &'static str> {
+    let sent = call.arguments();
+    let text = |path: &str| sent.pointer(path).filter(|value| value.is_string());
+    let (key, target) = match (text("/ref/name"), text("/ref/uri")) {
+        (Some(name), _) => ("prompt", name),
+        (None, Some(uri)) => ("resource", uri),
+        (None, None) => return Err("a completion of what is neither a prompt nor a resource"),
+    };
+    let (Some(argument), Some(value)) = (text("/argument/name"), text("/argument/value")) else {
+        return Err("a completion without an argument");
+    };
+    let mut object = json!({ key: target, "argument": argument, "value": value });
+    if let Some(others) = sent.pointer("/context/arguments") {
+        object["context"] = others.clone();
+    }
+    let mut rest = Vec::new();
+    match call.status {
+        CallStatus::Ok => {
+            let first = result_of(call).and_then(|mut result| result.get_mut("completion").map(Value::take)).ok_or("no result")?;
+            let second = context.fleeting.changed(&first, "", &[]);
+            let known = Known { arguments: &sent, now: context.now, surroundings: context.surroundings, is_open: false };
+            rest.push(("expect", escaped(&json!({ "completion": expectation::of_values(&first, &second, &known) }))));
+        }
+        CallStatus::RpcError => rest.push(rpc_error(call)),
+        _ => return Err("no response"),
+    }
+    Ok(Step { action: "complete", object: escaped(&object), rest, saves_or_uses: false })
+}
+
+/// What changes how the server treats the session. `number` is the one of the step.
+fn setting(call: &Call, number: usize) -> Result<Step, &'static str> {
+    let sent = call.arguments();
+    let (action, object) = match call.method.as_str() {
+        "logging/setLevel" => ("raw", json!({ "jsonrpc": "2.0", "id": format!("step-{number}"), "method": call.method, "params": sent })),
+        method => {
+            let uri = sent.get("uri").filter(|uri| uri.is_string()).ok_or("no URI")?;
+            (if method == "resources/subscribe" { "subscribe" } else { "unsubscribe" }, uri.clone())
+        }
+    };
+    let rest = match call.status {
+        CallStatus::Ok => Vec::new(),
+        CallStatus::RpcError => vec![rpc_error(call)],
+        _ => return Err("no response"),
+    };
+    Ok(Step { action, object: escaped(&object), rest, saves_or_uses: false })
+}
+
+fn rpc_error(call: &Call) -> (&'static str, Value) {
+    ("rpc_error", call.code.map_or_else(|| json!(true), |code| json!({ "code": code })))
 }
 
 fn one(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Result<Step, &'static str> {
@@ -339,7 +408,7 @@ fn one(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Resul
     let known = Known { arguments: &arguments, now: context.now, surroundings: context.surroundings, is_open: false };
     match call.status {
         CallStatus::ToolError => rest.push(("tool_error", json!(true))),
-        CallStatus::RpcError => rest.push(("rpc_error", call.code.map_or_else(|| json!(true), |code| json!({ "code": code })))),
+        CallStatus::RpcError => rest.push(rpc_error(call)),
         CallStatus::Ok if is_task => {}
         CallStatus::Ok => {
             let first = result_of(call).ok_or("no result")?;

@@ -78,6 +78,9 @@ def answer(message, session=None):
     return reply
 
 
+AROUND = {"prefix": b"INFO: %s", "colors": b"\x1b[32m%s\x1b[0m", "event-on-stdio": b"data: %s"}
+
+
 def written(message):
     text = json.dumps(message, indent=2 if ODDITY == "pretty" else None)
     return ("\ufeff" + text if ODDITY == "bom" else text).encode()
@@ -120,6 +123,16 @@ def stdio():
             write(b"[" + data + b"]\n")
         elif ODDITY == "no-newline":
             write(data)
+        elif ODDITY in AROUND:
+            write(AROUND[ODDITY] % data + b"\n")
+        elif ODDITY == "headers":
+            write(b"Content-Length: %d\r\n\r\n%s" % (len(data), data))
+        elif ODDITY == "quotes":
+            write(repr(json.loads(data)).encode() + b"\n")
+        elif ODDITY == "utf-16":
+            write((data.decode() + "\n").encode("utf-16"))
+        elif ODDITY == "logs-what-it-sends":
+            write(b"sending " + data + b"\n" + data + b"\n")
         else:
             write(data + b"\n")
 
@@ -209,7 +222,13 @@ class Handler(BaseHTTPRequestHandler):
             if ODDITY == "body-for-notification":
                 return self.reply(200, "application/json", b"{}")
             return self.reply(202)
+        if ODDITY == "host-refused":
+            return self.reply(403, "text/plain", b"Invalid Host header")
+        if ODDITY == "accepted":
+            return self.reply(202)
         data = written(answer(message, self.headers.get("Mcp-Session-Id")))
+        if ODDITY in ("twice", "wrapped"):
+            data = json.dumps(data.decode() if ODDITY == "twice" else {"statusCode": 200, "body": data.decode()}).encode()
         if message["method"] == "initialize" and ODDITY in ("sessions", "one-dictionary"):
             return self.reply(200, "application/json", data, [("Mcp-Session-Id", uuid.uuid4().hex)])
         kinds = {

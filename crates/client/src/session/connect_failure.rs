@@ -34,7 +34,7 @@ pub enum ConnectFailure {
         /// What came instead.
         faults: Vec<Fault>,
     },
-    #[error("server wants authorization: status {} for `{method}`{}", .head.status, reason_of(.head))]
+    #[error("server {}: status {} for `{method}`{}", if is_refusal(.head) { "refuses access" } else { "wants authorization" }, .head.status, reason_of(.head))]
     Unauthorized { method: &'static str, head: Arc<HttpHead> },
     #[error("server refused `{method}`: {error}")]
     Refused { method: &'static str, error: RpcError },
@@ -56,6 +56,21 @@ pub enum ConnectFailure {
         /// What came instead.
         faults: Vec<Fault>,
     },
+}
+
+impl ConnectFailure {
+    /// The head of a response that refuses access, for a reason that no token changes.
+    pub fn access_refusal(&self) -> Option<&HttpHead> {
+        match self {
+            Self::Unauthorized { head, .. } => Some(&**head).filter(|head| is_refusal(head)),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a status is 403 without a scheme to authorize by, as where a host is not on a list.
+fn is_refusal(head: &HttpHead) -> bool {
+    head.status == 403 && head.header("www-authenticate").is_none()
 }
 
 fn not_listening(url: &str, after: Duration, elsewhere: &[SocketAddr]) -> String {

@@ -12,7 +12,6 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::futures::Notified;
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::sleep_until;
@@ -37,6 +36,8 @@ pub(super) type ServerRequests = mpsc::UnboundedReceiver<(ServerRequest, Backlog
 
 /// Faults kept; a flood of them is counted by the tap, not here.
 const MAX_STORED: usize = 1000;
+/// How long a request is still waited for once a response has come that nobody can read: it is most likely the one.
+const UNREAD: Duration = Duration::from_secs(2);
 
 pub(super) struct Dispatcher {
     pub(super) notifications: Notifications,
@@ -90,6 +91,8 @@ struct AwaitedRequest {
     may_be_anonymous: bool,
     /// Responses that fit no request and came since.
     strays: usize,
+    /// What came since then that holds a response and is not one, each as long as there are requests that it may belong to.
+    unread: Vec<Malformed>,
 }
 
 impl AwaitedRequest {
@@ -110,7 +113,7 @@ fn meant_by_text(id: &RequestId, pending: &mut HashMap<RequestId, AwaitedRequest
 
 /// Whether these bytes are one JSON object or several, the last of which has ended.
 fn is_whole(bytes: &[u8]) -> bool {
-    let text = bytes.trim_ascii();
+    let text = bytes.strip_suffix(b"\0").unwrap_or(bytes).trim_ascii();
     matches!(text, [b'{', .., b'}'])
         && serde_json::Deserializer::from_slice(text).into_iter::<serde::de::IgnoredAny>().all(|value| value.is_ok())
 }
@@ -173,9 +176,9 @@ impl Waiting {
         let mut hopeless: Option<Instant> = None;
         loop {
             // It hears of what comes from here on, so that it is looked for afterwards.
-            let strayed = self.dispatcher.misled.map(|misled| (self.dispatcher.strayed.notified(), misled));
+            let strayed = self.dispatcher.strayed.notified();
             // What lacked its end may have got it meanwhile: then the wait is as long as any other.
-            let misled = strayed.as_ref().map(|(_, misled)| *misled).filter(|_| self.dispatcher.is_misled(&self.id));
+            let misled = self.dispatcher.is_misled(&self.id);
             hopeless = misled.map(|misled| hopeless.unwrap_or_else(|| Instant::now() + misled));
             let next = heard + deadline.idle;
             let next = [Some(next), end, hopeless].into_iter().flatten().min().unwrap_or(next);
@@ -183,8 +186,10 @@ impl Waiting {
                 biased;
                 answer = &mut self.answer => return Some(answer.unwrap_or_else(ended)),
                 () = progressed(&mut self.progress), if end.is_some() => heard = Instant::now(),
-                () = notified_of(strayed) => {}
-                () = sleep_until(next.into()) => return None,
+                () = strayed => {}
+                () = sleep_until(next.into()) => {
+                    return self.dispatcher.unread(&self.id).map(|malformed| Err(CallFailure::NotAnAnswer(malformed)));
+                }
             }
         }
     }
@@ -193,14 +198,6 @@ impl Waiting {
 /// Nobody is left who could answer.
 fn ended<E, T>(_: E) -> Result<T, CallFailure> {
     Err(CallFailure::Closed(Closed::StreamEnded))
-}
-
-/// Waits for the next response that fits no request, for ever where that makes no difference.
-async fn notified_of(strayed: Option<(Notified<'_>, Duration)>) {
-    match strayed {
-        Some((strayed, _)) => strayed.await,
-        None => std::future::pending().await,
-    }
 }
 
 /// Waits for the next progress, for ever where none was requested.
@@ -280,7 +277,8 @@ impl Dispatcher {
     fn wait(self: &Arc<Self>, state: &mut DispatcherState, id: RequestId, may_be_anonymous: bool) -> Waiting {
         let (sender, answer) = oneshot::channel();
         let began = Instant::now();
-        let pending = AwaitedRequest { answer: sender, asked: began, request: None, progress: None, may_be_anonymous, strays: 0 };
+        let pending =
+            AwaitedRequest { answer: sender, asked: began, request: None, progress: None, may_be_anonymous, strays: 0, unread: Vec::new() };
         state.pending.insert(id.clone(), pending);
         Waiting { id, began, dispatcher: Arc::clone(self), answer, progress: None }
     }
@@ -362,10 +360,33 @@ impl Dispatcher {
         }
     }
 
-    /// Whether as many responses that fit nothing have come since a request as there are open ones: its own may be among them.
-    fn is_misled(&self, request: &RequestId) -> bool {
+    /// How long a request is waited for from now on, if as many responses that fit nothing, or that nobody can read, have come since it as
+    /// there are open requests: its own may be among them.
+    fn is_misled(&self, request: &RequestId) -> Option<Duration> {
         let state = self.state();
-        state.pending.get(request).is_some_and(|pending| state.lacks_only_end || pending.strays >= state.pending.len())
+        let pending = state.pending.get(request)?;
+        let all = state.pending.len();
+        let is_unread = pending.unread.len() >= all;
+        let is_stray = state.lacks_only_end || pending.strays + pending.unread.len() >= all;
+        match self.misled {
+            Some(misled) => is_stray.then_some(misled),
+            None => is_unread.then_some(UNREAD),
+        }
+    }
+
+    /// What came in place of the response to a request, if it is the only one that is open.
+    fn unread(&self, request: &RequestId) -> Option<Malformed> {
+        let mut state = self.state();
+        let is_alone = state.pending.len() == 1;
+        state.pending.get_mut(request).filter(|_| is_alone)?.unread.pop()
+    }
+
+    /// A response came that nobody can read.
+    fn unreadable(&self, malformed: &Malformed) {
+        let mut state = self.state();
+        let all = state.pending.len();
+        state.pending.values_mut().filter(|pending| pending.unread.len() < all).for_each(|pending| pending.unread.push(malformed.clone()));
+        self.strayed.notify_waiters();
     }
 
     fn notified(&self, notification: Notification, bytes: usize) {
@@ -459,6 +480,8 @@ impl Inbox for Dispatcher {
             Err(malformed) => {
                 if let Some(pending) = self.meant(&malformed, bytes, request) {
                     let _ = pending.answer.send(Err(CallFailure::NotAnAnswer(malformed.clone())));
+                } else if jsonrpc::may_hold_a_response(bytes) {
+                    self.unreadable(&malformed);
                 } else if head.is_some() || bytes.trim_ascii() == b"}" {
                     // An event is meant to be a message, and so is what ends with such a line.
                     self.stray(&mut self.state());

@@ -275,6 +275,19 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "image-is-text",
+        "gives what went wrong in place of the bytes of an image",
+        "media-data-matches-mime-type",
+        ALL,
+        BOTH,
+        Deviation::Result("tools/call", |_, result| {
+            if result["content"][0]["type"] == "image" {
+                // "no picture today"
+                result["content"][0]["data"] = json!("bm8gcGljdHVyZSB0b2RheQ==");
+            }
+        }),
+    ),
+    broken_server(
         "image-is-a-data-url",
         "gives an image as a data URL",
         "content-is-base64",

@@ -98,6 +98,18 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "resource-is-read-as-another-type",
+        "reads as HTML what it lists as plain text",
+        "resource-matches-listing",
+        ALL,
+        BOTH,
+        Deviation::Result("resources/read", |_, result| {
+            if result["contents"][0]["mimeType"] == "text/plain" {
+                result["contents"][0]["mimeType"] = json!("text/html");
+            }
+        }),
+    ),
+    broken_server(
         "blob-is-no-base64",
         "gives a blob that is no Base64",
         "content-is-base64",
