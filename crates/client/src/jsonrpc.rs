@@ -128,13 +128,26 @@ pub fn parse_within(bytes: &[u8], limits: JsonLimits) -> Result<Message, Malform
     message.map_err(|reason| Malformed { flaw: Flaw::NotAMessage(reason), answers })
 }
 
-/// Whether bytes that are no message may hold a response: with something before or after it, in another notation, or in UTF-16.
-pub(crate) fn may_hold_a_response(bytes: &[u8]) -> bool {
+/// What bytes that are no message hold of a response, without blanks and quotes: it may have something before or after it, or be in another
+/// notation or in UTF-16.
+pub(crate) fn unreadable_response(bytes: &[u8]) -> Option<Vec<u8>> {
     const MOST_READ: usize = 16 << 10;
     let mut text = bytes[..bytes.len().min(MOST_READ)].to_vec();
-    text.retain(|byte| *byte != 0);
-    let has = |word: &str| text.windows(word.len()).any(|part| part == word.as_bytes());
-    has("jsonrpc") && (has("result") || has("error"))
+    text.retain(|byte| !matches!(byte, 0 | b' ' | b'"' | b'\''));
+    (has(&text, "jsonrpc:") && (has(&text, "result:") || has(&text, "error:"))).then_some(text)
+}
+
+/// Whether an [`unreadable_response`] has this id.
+pub(crate) fn names_id(response: &[u8], id: &RequestId) -> bool {
+    let id = match id {
+        RequestId::Number(number) => number.to_string(),
+        RequestId::Text(text) => text.replace([' ', '"', '\''], ""),
+    };
+    [",", "}"].iter().any(|end| has(response, &format!("id:{id}{end}")))
+}
+
+fn has(text: &[u8], word: &str) -> bool {
+    text.windows(word.len()).any(|part| part == word.as_bytes())
 }
 
 /// The responses that clients which put up with more find in bytes that are no message: in an array, with any `jsonrpc`, with a number
@@ -365,12 +378,14 @@ mod tests {
     fn a_response_is_found_in_a_line_that_is_not_one() {
         let message = r#"{"jsonrpc": "2.0", "id": 1, "result": {}}"#;
         let utf_16: Vec<u8> = message.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        assert!(may_hold_a_response(&utf_16));
+        let holds = |bytes: &[u8], id: i64| unreadable_response(bytes).is_some_and(|response| names_id(&response, &RequestId::Number(id)));
+        assert!(holds(&utf_16, 1));
         for line in [format!("INFO: {message}"), message.replace('"', "'"), format!("data: {message}")] {
-            assert!(may_hold_a_response(line.as_bytes()), "{line}");
+            assert!(holds(line.as_bytes(), 1), "{line}");
+            assert!(!holds(line.as_bytes(), 11), "{line}");
         }
         for line in ["", "started", r#"{"level": "error"}"#, r#"sent {"jsonrpc": "2.0", "method": "ping", "id": 1}"#] {
-            assert!(!may_hold_a_response(line.as_bytes()), "{line}");
+            assert!(!holds(line.as_bytes(), 1), "{line}");
         }
     }
 

@@ -91,8 +91,8 @@ struct AwaitedRequest {
     may_be_anonymous: bool,
     /// Responses that fit no request and came since.
     strays: usize,
-    /// What came since then that holds a response and is not one, each as long as there are requests that it may belong to.
-    unread: Vec<Malformed>,
+    /// What came that holds a response to it and is not one.
+    unread: Option<Malformed>,
 }
 
 impl AwaitedRequest {
@@ -278,7 +278,7 @@ impl Dispatcher {
         let (sender, answer) = oneshot::channel();
         let began = Instant::now();
         let pending =
-            AwaitedRequest { answer: sender, asked: began, request: None, progress: None, may_be_anonymous, strays: 0, unread: Vec::new() };
+            AwaitedRequest { answer: sender, asked: began, request: None, progress: None, may_be_anonymous, strays: 0, unread: None };
         state.pending.insert(id.clone(), pending);
         Waiting { id, began, dispatcher: Arc::clone(self), answer, progress: None }
     }
@@ -360,33 +360,31 @@ impl Dispatcher {
         }
     }
 
-    /// How long a request is waited for from now on, if as many responses that fit nothing, or that nobody can read, have come since it as
-    /// there are open requests: its own may be among them.
+    /// How long a request is waited for from now on, if its response may have come: as one that nobody can read, or among as many that fit
+    /// no request as there are open ones.
     fn is_misled(&self, request: &RequestId) -> Option<Duration> {
         let state = self.state();
         let pending = state.pending.get(request)?;
-        let all = state.pending.len();
-        let is_unread = pending.unread.len() >= all;
-        let is_stray = state.lacks_only_end || pending.strays + pending.unread.len() >= all;
+        let is_stray = state.lacks_only_end || pending.strays >= state.pending.len();
         match self.misled {
-            Some(misled) => is_stray.then_some(misled),
-            None => is_unread.then_some(UNREAD),
+            Some(misled) => (is_stray || pending.unread.is_some()).then_some(misled),
+            None => pending.unread.is_some().then_some(UNREAD),
         }
     }
 
-    /// What came in place of the response to a request, if it is the only one that is open.
+    /// What came in place of the response to a request.
     fn unread(&self, request: &RequestId) -> Option<Malformed> {
-        let mut state = self.state();
-        let is_alone = state.pending.len() == 1;
-        state.pending.get_mut(request).filter(|_| is_alone)?.unread.pop()
+        self.state().pending.get_mut(request)?.unread.take()
     }
 
-    /// A response came that nobody can read.
-    fn unreadable(&self, malformed: &Malformed) {
+    /// Whether what nobody can read may hold the response to a request that is open.
+    fn is_unread_response(&self, malformed: &Malformed, bytes: &[u8]) -> bool {
+        let Some(response) = jsonrpc::unreadable_response(bytes) else { return false };
         let mut state = self.state();
-        let all = state.pending.len();
-        state.pending.values_mut().filter(|pending| pending.unread.len() < all).for_each(|pending| pending.unread.push(malformed.clone()));
+        let Some((_, pending)) = state.pending.iter_mut().find(|(id, _)| jsonrpc::names_id(&response, id)) else { return false };
+        pending.unread = Some(malformed.clone());
         self.strayed.notify_waiters();
+        true
     }
 
     fn notified(&self, notification: Notification, bytes: usize) {
@@ -480,9 +478,7 @@ impl Inbox for Dispatcher {
             Err(malformed) => {
                 if let Some(pending) = self.meant(&malformed, bytes, request) {
                     let _ = pending.answer.send(Err(CallFailure::NotAnAnswer(malformed.clone())));
-                } else if jsonrpc::may_hold_a_response(bytes) {
-                    self.unreadable(&malformed);
-                } else if head.is_some() || bytes.trim_ascii() == b"}" {
+                } else if !self.is_unread_response(&malformed, bytes) && (head.is_some() || bytes.trim_ascii() == b"}") {
                     // An event is meant to be a message, and so is what ends with such a line.
                     self.stray(&mut self.state());
                 }
