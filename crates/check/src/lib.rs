@@ -1,6 +1,9 @@
 //! Behaves like every kind of client towards one server, and keeps what happened: the conversations that the rules judge.
 //! Knows what to try, not what is right.
 
+// An exploration is one future of many parts, whose sockets and pipes nest deeper on Windows than the default limit of 128.
+#![recursion_limit = "256"]
+
 mod abuse;
 mod budget;
 pub(crate) mod calls;

@@ -57,11 +57,23 @@ struct CommandLine {
     command: Command,
 }
 
-/// The command line of this process.
+/// What a check needs of a stack, with room to spare. The main thread has less on Windows (1 MiB) and wherever `ulimit -s` says so.
+const STACK: usize = 8 << 20;
+
+/// The command line of this process, on a thread of its own.
 pub fn main() -> ExitCode {
     // Servers decide how large the pieces are.
     mcproof_system::memory::give_back_large_pieces();
     std::panic::set_hook(Box::new(report_panic));
+    match std::thread::Builder::new().stack_size(STACK).spawn(run) {
+        // Whoever panics ends the process.
+        Ok(thread) => thread.join().unwrap_or(ExitCode::FAILURE),
+        // Where there is no room for another thread, that is told by the command.
+        Err(_) => run(),
+    }
+}
+
+fn run() -> ExitCode {
     let mut grammar = CommandLine::command();
     let typed = match inspect::rewrite(std::env::args_os().collect(), &grammar) {
         Ok(typed) => typed,

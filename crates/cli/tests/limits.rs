@@ -163,3 +163,12 @@ fn a_server_that_cannot_be_started_for_want_of_file_descriptors_is_not_blamed() 
     assert_eq!(code, Some(3), "{stderr}");
     assert!(stderr.contains("ulimit -n"), "{stderr}");
 }
+
+/// The main thread of Windows has a stack of 1 MiB.
+#[test]
+fn a_small_stack_of_the_main_thread_is_enough() {
+    let script = "ulimit -s 256; exec \"$0\" check --only ping-gets-empty-result -- \"$0\" demo shop";
+    let output = Command::new("sh").args(["-c", script, MCPROOF]).stdin(Stdio::null()).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && told.contains("1 rule passed"), "{told}{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -2,8 +2,8 @@ use super::*;
 use crate::format::{Described, Shape};
 use crate::parse::SUITE;
 use crate::{Environment, load};
+use mcproof_system::files::link;
 use std::collections::BTreeMap;
-use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 /// What the value of a key may touch by itself.
@@ -444,11 +444,11 @@ fn checkout() -> tempfile::TempDir {
     {
         std::fs::write(outer.path().join(file), text).unwrap();
     }
-    symlink(outer.path().join("secret.yaml"), inner.join("link.yaml")).unwrap();
-    symlink(outer.path().join("not-there"), inner.join("dangling")).unwrap();
-    symlink(outer.path().join("elsewhere"), inner.join("outside")).unwrap();
-    symlink("own.yaml", inner.join("inner-link.yaml")).unwrap();
-    symlink(outer.path().join("secret.yaml"), inner.join("s.snapshots/a-1.json")).unwrap();
+    link(&outer.path().join("secret.yaml"), &inner.join("link.yaml")).unwrap();
+    link(&outer.path().join("not-there"), &inner.join("dangling")).unwrap();
+    link(&outer.path().join("elsewhere"), &inner.join("outside")).unwrap();
+    link(Path::new("own.yaml"), &inner.join("inner-link.yaml")).unwrap();
+    link(&outer.path().join("secret.yaml"), &inner.join("s.snapshots/a-1.json")).unwrap();
     outer
 }
 
