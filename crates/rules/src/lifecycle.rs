@@ -242,6 +242,8 @@ fn initialize_is_answered(conversation: &ConversationView<'_>) -> Judgment {
             let to = location.map(|location| format!(", to {}", shortened(location, 200))).unwrap_or_default();
             let why = exchange.map(reason_of).unwrap_or_default();
             let remedy = match (response.status, location) {
+                _ if conversation.is_over("sse") && response.status >= 400 => Some(SERVE_ENDPOINT),
+                (404 | 405 | 501, _) if has_untyped_stream(conversation) => Some(NAME_STREAM),
                 (..=399, Some(_)) => Some("use the URL that it redirects to: clients do not send a message a second time"),
                 (404 | 405 | 501, _) => Some("check the path of the URL: many servers listen at /mcp, or at /sse if it is HTTP+SSE"),
                 _ if why.ends_with("stream is not readable") => Some(BODY_WAS_READ),
@@ -280,6 +282,19 @@ fn response_of_no_message(exchange: &HttpExchange<'_>) -> Option<(String, Option
     };
     let frames = exchange.heads().into_iter().chain(exchange.body.map(|(frame, _)| frame.id));
     Some((how, remedy_for_body(body).map(str::to_owned), frames.collect()))
+}
+
+const SERVE_ENDPOINT: &str = "the URL is the one of the `endpoint` event: accept messages there for as long as the stream is open (in Node.js, listen to `close` of \
+                              the response, not of the request)";
+const NAME_STREAM: &str = "if this is HTTP+SSE, set `Content-Type: text/event-stream` in the response to GET; otherwise check the path of the URL: many servers \
+                           listen at /mcp";
+
+/// Whether a GET gets something that may be a stream of HTTP+SSE without its type.
+fn has_untyped_stream(conversation: &ConversationView<'_>) -> bool {
+    let is_untyped = |exchange: &HttpExchange<'_>| {
+        exchange.method == "GET" && exchange.status() == Some(200) && matches!(exchange.media_type().as_deref(), None | Some("text/plain"))
+    };
+    conversation.exchanges.values().any(is_untyped)
 }
 
 const BODY_WAS_READ: &str = "a middleware such as `express.json()` has read the body: pass `req.body` to the transport as well";

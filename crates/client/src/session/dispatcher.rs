@@ -502,6 +502,7 @@ impl Inbox for Dispatcher {
                         return;
                     }
                     let text = answer.map_or_else(|error| error.to_string(), |_| "a result".to_owned());
+                    self.stray(&mut self.state());
                     return self.fault(frame, ViolationKind::NoId(text));
                 };
                 let mut state = self.state();
