@@ -63,6 +63,23 @@ pub fn minimal(schema: &Value) -> Option<Value> {
     })
 }
 
+/// Valid arguments with every declared property that takes a value beside the others; `None` if there is nothing to add.
+pub fn complete(schema: &Value, valid: &Value) -> Option<Value> {
+    let judged = Schema::of(schema).ok()?;
+    let maker = Maker { root: schema, source: Source::Other, steps: Cell::new(MOST_STEPS) };
+    let mut arguments = valid.clone();
+    for property in properties(schema, valid).into_iter().take(MOST_PROPERTIES) {
+        let value = property_schema(schema, &property).and_then(|inner| maker.value(inner, &property, 1));
+        if valid.get(&property).is_none()
+            && let Some(more) = value.and_then(|value| with_value(&arguments, &property, value))
+            && judged.is_valid(&more.arguments) == Ok(true)
+        {
+            arguments = more.arguments;
+        }
+    }
+    (arguments != *valid).then_some(arguments)
+}
+
 /// Properties of which each is left out or mistyped once.
 const MOST_PROPERTIES: usize = 100;
 
@@ -151,7 +168,10 @@ pub fn unusual(schema: &Value, valid: &Value, what: Unusual) -> Vec<Variant> {
     let text = || all().find(|property| property_schema(schema, property).is_some_and(takes_any_text));
     let variants = match what {
         Unusual::Extra => [set(Some("mcproofExtra".into()), json!({ "mcproof": [1, null, "extra"] })), None],
-        Unusual::Null => [set(all().next(), Value::Null), None],
+        Unusual::Null => {
+            let optional = all().find(|property| valid.get(property).is_none());
+            [set(all().next().filter(|first| optional.as_ref() != Some(first)), Value::Null), set(optional, Value::Null)]
+        }
         Unusual::Boundary => [at_the_edge(schema, valid, least), at_the_edge(schema, valid, greatest)],
         Unusual::Unicode => [set(text(), json!(ALL_KINDS)), None],
         Unusual::Large => [set(text(), json!("mcproof ".repeat((1 << 20) / 8))), None],
@@ -224,6 +244,8 @@ enum Source {
     Suggested,
     /// The types and bounds alone, for where a suggestion does not fit its own schema.
     Types,
+    /// `examples`, or what is likely to be no default: the last of the options, and what is true.
+    Other,
 }
 
 struct Maker<'a> {
@@ -245,11 +267,14 @@ impl Maker<'_> {
             return Some(fixed.clone());
         }
         if let Some(options) = schema.get("enum").and_then(Value::as_array) {
-            return options.iter().find(|option| !option.is_null()).or(options.first()).cloned();
+            let mut options = options.iter().filter(|option| !option.is_null());
+            let last = if self.source == Source::Other { options.next_back() } else { options.next() };
+            return last.cloned().or(Some(Value::Null));
         }
-        if self.source == Source::Suggested {
+        if self.source != Source::Types {
             let examples = schema.get("examples").and_then(Value::as_array).and_then(|examples| examples.first());
-            let suggested = examples.or_else(|| schema.get("example")).or_else(|| schema.get("default"));
+            let default = || schema.get("default").filter(|_| self.source == Source::Suggested);
+            let suggested = examples.or_else(|| schema.get("example")).or_else(default);
             if let Some(suggested) = suggested.filter(|suggested| !suggested.is_null()) {
                 return Some(suggested.clone());
             }
@@ -264,7 +289,7 @@ impl Maker<'_> {
             "array" => self.array(&schema, name, depth),
             "integer" => number(&schema, Whole::Yes),
             "number" => number(&schema, Whole::No),
-            "boolean" => Some(json!(false)),
+            "boolean" => Some(json!(self.source == Source::Other)),
             "null" => Some(Value::Null),
             _ => text(&schema),
         }
@@ -507,6 +532,23 @@ mod tests {
         );
         check(json!({ "allOf": [{ "type": "integer", "minimum": 2 }, { "minimum": 4 }] }), json!(4));
         check(json!({ "minimum": 2.5 }), json!(2.5));
+    }
+
+    #[test]
+    fn optional_properties_are_added_as_long_as_the_schema_accepts_the_whole() {
+        let check = |schema: Value, expected: Option<Value>| {
+            let valid = minimal(&schema).unwrap();
+            assert_eq!(complete(&schema, &valid), expected, "{schema}");
+        };
+        let of = |properties: Value| json!({ "type": "object", "properties": properties, "required": ["a"] });
+        check(of(json!({ "a": { "type": "integer" } })), None);
+        check(
+            of(json!({ "b": { "type": "string", "default": "x" }, "a": {}, "c": { "$ref": "#/properties/b" } })),
+            Some(json!({ "a": "mcproof", "b": "mcproof", "c": "mcproof" })),
+        );
+        check(of(json!({ "a": {}, "b": false, "c": { "type": "boolean" } })), Some(json!({ "a": "mcproof", "c": true })));
+        let either = json!({ "type": "object", "properties": { "a": {}, "b": {} }, "maxProperties": 1 });
+        check(either, Some(json!({ "a": "mcproof" })));
     }
 
     #[test]

@@ -211,6 +211,11 @@ fn connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Trans
             "address-taken",
             fixed("run it again: two programs chose the same port; where the port is fixed, stop the other process, or use `${port}`"),
         ),
+        F::WrongPath { url, failure } => {
+            let there = connect_failure(failure, target, transcript, audience);
+            let message = format!("{}; an MCP server responds at {url}", there.message);
+            return Diagnostic { message, hint: Some(format!("use the URL {url}")), ..there };
+        }
         F::AddressTaken { .. } => {
             ("address-taken", fixed("stop the process that listens on this address, or use `${port}` to have mcproof choose a free port"))
         }
@@ -376,7 +381,7 @@ pub fn of_list_failure(failure: &ListFailure, method: &str, scene: &Scene) -> Di
         }
         ListFailure::Rpc { .. } => "rpc-error",
         ListFailure::NoArray { .. } => "invalid-result",
-        ListFailure::RepeatedCursor { .. } | ListFailure::TooManyPages { .. } => "endless-pages",
+        ListFailure::RepeatedCursor { .. } | ListFailure::TooManyPages { .. } | ListFailure::TooSlow { .. } => "endless-pages",
     };
     finish(Diagnostic::error(code, failure.to_string()), None, &scene.transcript)
 }

@@ -3,9 +3,10 @@
 use super::explorer::{Explorer, ParallelOutcome, ParallelRequest};
 use super::{CheckOptions, Permission, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
+use mcproof_analysis::probes::fixtures::SAMPLED;
 use mcproof_analysis::probes::{EXPLORED_IN_PART, UNANSWERED_CALL};
 use mcproof_analysis::{ConversationView, named};
-use mcproof_client::Session;
+use mcproof_client::{Answers, ConnectOptions, Elicitation, Sampling, Session};
 use mcproof_protocol::{EraChoice, Transport, methods};
 use mcproof_record::Conversation;
 use serde_json::{Value, json};
@@ -156,6 +157,28 @@ pub(super) async fn open(check_options: &CheckOptions, era: EraChoice) -> Option
     Explorer::open_in(check_options, NAME, era).await.ok()
 }
 
+/// A host that can be asked: for what its user says, for what a model says, and for its roots. Some tools ask only then.
+pub(super) async fn explore_as_host(check_options: &CheckOptions, era: EraChoice, tools: &Tools) -> Option<Conversation> {
+    let readers = tools.0.iter().filter(|tool| tool.reads_only());
+    let calls: Vec<ParallelRequest> = readers.map(|tool| tool.call("call-as-host", tool.arguments.clone())).collect();
+    if calls.is_empty() || check_options.budget.left() < 2 * BUDGET {
+        return None;
+    }
+    let host = Answers {
+        roots: Some(vec!["file:///mcproof".into()]),
+        // A form may want what nobody knows.
+        elicitation: Some(Elicitation::Decline),
+        sampling: Some(Sampling::Text(SAMPLED.into())),
+        tasks: None,
+        callback: None,
+    };
+    let options = ConnectOptions { era, answers: check_options.options.answers.clone().or(&host), ..check_options.options.clone() };
+    let mut explorer = Explorer::open(check_options, "host", options).await.ok()?;
+    list(&mut explorer).await;
+    explorer.request_in_parallel(&calls, PATIENCE, Instant::now() + BUDGET).await;
+    Some(explorer.end().await)
+}
+
 /// Calls with unusual arguments, in a conversation of their own.
 pub(super) async fn explore_unusual_calls(check_options: &CheckOptions, era: EraChoice, tools: &Tools) -> Vec<Conversation> {
     let (mut conversations, last) = try_each_odd(check_options, era, tools, None).await;
@@ -276,6 +299,10 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'
         let outside = arguments::out_of_range(tool.schema(), &tool.arguments).into_iter().take(MOST_BOUNDS);
         calls.extend(outside.map(|variant| tool.call("call-out-of-range-argument", variant.arguments)));
     }
+    for tool in &readers {
+        let complete = arguments::complete(tool.schema(), &tool.arguments);
+        calls.extend(complete.map(|arguments| tool.call("call-all-arguments", arguments)));
+    }
     let patience = explorer.pace().clamp(LEAST_PATIENCE, PATIENCE);
     let read = explorer.request_in_parallel(&calls, patience, Instant::now() + BUDGET).await;
     let (sent, mut untold): (Vec<_>, Vec<_>) = unanswered(&readers, &read).into_iter().partition(|(_, took)| !took.is_zero());
@@ -291,8 +318,28 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'
         matches!(&outcome.response, Some(Ok(result)) if result.get("isError") != Some(&json!(true))) && growth::is_harmless(tool)
     });
     let quickest = quick.filter(|(_, outcome)| outcome.took < QUICK).min_by_key(|(_, outcome)| outcome.took).map(|(tool, _)| tool);
+    let talkers: Vec<&Callable> = readers.iter().zip(&read).filter(|(_, outcome)| outcome.took < SLOW).map(|(tool, _)| *tool).collect();
+    call_with_logs(explorer, &talkers).await;
     (slow.into_iter().map(|(_, tool)| tool).collect(), quickest)
 }
+
+/// Calls with the log turned up as far as it goes, where there is one: what a server logs is judged as any other message.
+async fn call_with_logs(explorer: &mut Explorer<'_>, tools: &[&Callable]) {
+    const LEVEL: &str = "debug";
+    if tools.is_empty() || explorer.is_over() || !explorer.declares("logging") {
+        return;
+    }
+    let mut calls: Vec<ParallelRequest> = tools.iter().map(|tool| tool.call("call-with-logs", tool.arguments.clone())).collect();
+    if explorer.is_modern() {
+        calls.iter_mut().for_each(|call| call.params["_meta"][LOG_LEVEL] = json!(LEVEL));
+    } else {
+        explorer.send_request("set-log-level", Some(LEVEL), methods::LOGGING_SET_LEVEL, json!({ "level": LEVEL })).await;
+    }
+    explorer.request_in_parallel(&calls, LEAST_PATIENCE, Instant::now() + BUDGET).await;
+}
+
+/// In `_meta` of a request: from which severity on messages of the log are wanted (2026-07-28, server/utilities/logging).
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// Those whose call got no response, and how long it was waited for: not at all, if it was not sent.
 fn unanswered<'t>(tools: &[&'t Callable], outcomes: &[ParallelOutcome]) -> Vec<(&'t Callable, Duration)> {

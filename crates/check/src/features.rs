@@ -8,7 +8,7 @@ use mcproof_protocol::methods;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// What the server listed.
 pub(super) struct Catalogue<'a> {
@@ -197,7 +197,10 @@ fn variables(template: &str) -> Vec<String> {
 
 async fn subscribe(explorer: &mut Explorer<'_>, resources: &[Value]) {
     let Some(uri) = texts(resources, "uri").next().filter(|_| explorer.declares("resources/subscribe")) else { return };
-    explorer.send_request("subscribe", Some(uri), methods::RESOURCES_SUBSCRIBE, json!({ "uri": uri })).await;
+    let subscribed = explorer.send_request("subscribe", Some(uri), methods::RESOURCES_SUBSCRIBE, json!({ "uri": uri })).await;
+    if matches!(subscribed, Some(Ok(_))) {
+        sleep(HOLD).await;
+    }
     explorer.send_request("unsubscribe", Some(uri), methods::RESOURCES_UNSUBSCRIBE, json!({ "uri": uri })).await;
 }
 

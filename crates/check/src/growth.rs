@@ -6,7 +6,6 @@ use super::explorer::Explorer;
 use mcproof_analysis::probes::GROWTH_ROUNDS;
 use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS};
 use mcproof_client::transport::ResourceUsage;
-use mcproof_protocol::Transport;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -25,7 +24,7 @@ pub(super) fn is_harmless(tool: &Callable) -> bool {
 
 /// Of a process of ours, which nobody else talks to.
 pub(super) async fn take(explorer: &mut Explorer<'_>, tool: &Callable) {
-    if explorer.kind() != Transport::Stdio {
+    if explorer.session().resource_usage().is_none() {
         return;
     }
     let until = Instant::now() + BUDGET;

@@ -38,6 +38,7 @@ use explorer::Explorer;
 use mcproof_analysis::ConversationView;
 use mcproof_client::{
     CallFailure, ConnectFailure, ConnectOptions, Reading, Session, Startup, Tap, TapBounds, Target, TranscriptPool, Unanswered,
+    search_endpoint,
 };
 use mcproof_protocol::{EraChoice, Transport, error_code};
 use mcproof_record::{Conversation, Direction, Frame, FrameBody, FrameId, Opened, ProbeOutcome, Probed};
@@ -236,6 +237,7 @@ async fn explore_in_sequence(check_options: &CheckOptions, found: DetectedServer
         }
         if let (Some(tools), true) = (tools, era == found.era()) {
             conversations.extend(calls::explore_unusual_calls(check_options, era, &tools).await);
+            conversations.extend(calls::explore_as_host(check_options, era, &tools).await);
         }
     }
     if found.is_legacy {
@@ -280,11 +282,15 @@ async fn explore_pipes(check_options: &CheckOptions) -> Explored {
     };
     let conversed = async {
         let HandshakeOutcome { conversations, found, unreachable, .. } = converse(check_options, &eras, &mut None, hand_on).await;
+        let tools = Tools::in_takes(&conversations, &check_options.calls);
         let tested = match found {
-            Some(found) => fixtures::explore(check_options, found, &conversations).await,
+            Some(found) => {
+                let mut tested = fixtures::explore(check_options, found, &conversations).await;
+                tested.extend(calls::explore_as_host(check_options, found.era(), &tools).await);
+                tested
+            }
             None => Vec::new(),
         };
-        let tools = Tools::in_takes(&conversations, &check_options.calls);
         (conversations, tested, tools, unreachable)
     };
     let (called, (mut conversations, tested, tools, unreachable), aside, called_modern) =
@@ -418,9 +424,13 @@ async fn explore_web(check_options: &CheckOptions) -> Explored {
         is_first = false;
     };
     let check_options = &settled;
-    let HandshakeOutcome { mut conversations, found, unreachable, .. } = outcome;
+    let HandshakeOutcome { mut conversations, found, unreachable, failure, .. } = outcome;
     // What served a client before is there, whatever it does to the next ones.
-    let unreachable = unreachable.filter(|_| greeted.is_none());
+    let unreachable = match (greeted.is_none(), unreachable, failure) {
+        (true, None, Some(failure)) => misplaced(&reached, failure).await,
+        (true, unreachable, _) => unreachable,
+        (false, ..) => None,
+    };
     if let (Some(greeted), None) = (greeted, found) {
         conversations.insert(0, greeted);
     }
@@ -449,11 +459,20 @@ async fn explore_web(check_options: &CheckOptions) -> Explored {
     Explored { conversations, unreachable }
 }
 
+/// The failure of a URL whose server is at another path, of which nothing can be judged here.
+async fn misplaced(check_options: &CheckOptions, failure: ConnectFailure) -> Option<ConnectFailure> {
+    let Target::Http { endpoint, .. } = &check_options.target else { return None };
+    let searched = search_endpoint(failure, endpoint, &check_options.options.network).await;
+    Some(searched).filter(|failure| matches!(failure, ConnectFailure::WrongPath { .. }))
+}
+
 /// What came of the handshakes, and of what follows upon them.
 struct HandshakeOutcome {
     conversations: Vec<Conversation>,
     found: Option<DetectedServer>,
     unreachable: Option<ConnectFailure>,
+    /// Of the first handshake, if there was none in either era.
+    failure: Option<ConnectFailure>,
     /// The first handshake failed as it does with a server that is about to start.
     is_starting: bool,
 }
@@ -498,7 +517,8 @@ async fn converse<'a>(
     if unreachable.is_none() && !is_legacy && !is_modern {
         conversations.extend(http::explore_without_handshake(check_options).await);
     }
-    HandshakeOutcome { conversations, found, unreachable, is_starting }
+    let failure = legacy.failure.filter(|_| !is_modern);
+    HandshakeOutcome { conversations, found, unreachable, failure, is_starting }
 }
 
 /// A server that we started may not have survived the last client.

@@ -5,9 +5,10 @@ use super::explorer::{Explorer, headers_of_post};
 use super::listing::UNKNOWN_NAME;
 use super::modern::UNKNOWN_VERSION;
 use base64::Engine as _;
-use mcproof_client::{HeaderCase, Headers};
+use mcproof_client::{HeaderCase, Headers, Session};
 use mcproof_protocol::{Revision, methods};
 use serde_json::{Map, Value, json};
+use std::time::Duration;
 
 const VERSION: &str = "mcp-protocol-version";
 const METHOD: &str = "mcp-method";
@@ -88,14 +89,12 @@ fn encoded(value: &str) -> String {
     format!("=?base64?{}?=", base64::engine::general_purpose::STANDARD.encode(value))
 }
 
-async fn listed(explorer: &mut Explorer<'_>, method: &str, key: &str) -> Vec<Value> {
-    match explorer.send_request("list-for-headers", Some(method), method, json!({})).await {
-        Some(Ok(mut result)) => match result.get_mut(key).map(Value::take) {
-            Some(Value::Array(items)) => items,
-            _ => Vec::new(),
-        },
-        _ => Vec::new(),
-    }
+/// For all pages.
+const LISTING: Duration = Duration::from_secs(2);
+
+async fn listed(explorer: &mut Explorer<'_>, method: &'static str, key: &'static str) -> Vec<Value> {
+    let list = async |session: &Session, deadline: Duration| session.list(method, key, deadline.min(LISTING)).await;
+    explorer.together("list-for-headers", list).await.map(|listed| listed.items).unwrap_or_default()
 }
 
 async fn methods_and_versions(explorer: &mut Explorer<'_>) {

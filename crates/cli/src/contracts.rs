@@ -189,7 +189,10 @@ async fn visit_all(
 
 /// Whether a failure says that there is no server, rather than that it does not speak an era.
 fn is_final(failure: &ConnectFailure) -> bool {
-    matches!(failure, ConnectFailure::Start(_) | ConnectFailure::Address(_) | ConnectFailure::Unauthorized { .. })
+    matches!(
+        failure,
+        ConnectFailure::Start(_) | ConnectFailure::Address(_) | ConnectFailure::Unauthorized { .. } | ConnectFailure::WrongPath { .. }
+    )
 }
 
 /// Whether the server said nothing at all.

@@ -62,10 +62,20 @@ const UNSEEN: Duration = Duration::from_secs(1);
 
 impl Interrupts {
     pub(crate) fn new() -> Result<Self, Failure> {
+        Self::of(Hangup::Ends)
+    }
+
+    /// For whoever does something else when the terminal ends.
+    pub(crate) fn but_hangup() -> Result<Self, Failure> {
+        Self::of(Hangup::IsElsewhere)
+    }
+
+    fn of(hangup: Hangup) -> Result<Self, Failure> {
         static OVERSEER: Once = Once::new();
-        let signals = Signals::new().map_err(|error| Failure::bad_input("no-signals", format!("cannot listen for signals: {error}")))?;
+        let signals =
+            Signals::of(hangup).map_err(|error| Failure::bad_input("no-signals", format!("cannot listen for signals: {error}")))?;
         // Without it, which is possible where there are too many threads, only what waits for signals obeys them.
-        OVERSEER.call_once(|| drop(thread::Builder::new().name("signals".into()).spawn(end_unseen)));
+        OVERSEER.call_once(|| drop(thread::Builder::new().name("signals".into()).spawn(move || end_unseen(hangup))));
         Ok(Self(signals))
     }
 
@@ -77,9 +87,17 @@ impl Interrupts {
     }
 }
 
+/// What the end of the terminal means, by SIGHUP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hangup {
+    Ends,
+    IsElsewhere,
+}
+
 impl Signals {
-    fn new() -> io::Result<Self> {
-        EndRequests::new().map(Self)
+    fn of(hangup: Hangup) -> io::Result<Self> {
+        let listen = if hangup == Hangup::Ends { EndRequests::with_hangup } else { EndRequests::new };
+        listen().map(Self)
     }
 
     async fn next(&mut self) -> Exit {
@@ -92,9 +110,9 @@ impl Signals {
 
 /// Ends the process at the first signal that is not awaited in time.
 #[expect(clippy::exit, reason = "whoever would end it in good order is busy with something else")]
-fn end_unseen() {
+fn end_unseen(hangup: Hangup) {
     let oversee = async {
-        let mut signals = Signals::new()?;
+        let mut signals = Signals::of(hangup)?;
         loop {
             let seen = SEEN.load(Ordering::Relaxed);
             let exit = signals.next().await;

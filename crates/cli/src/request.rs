@@ -176,7 +176,7 @@ async fn input_schema(session: &Session, name: Option<&Value>, timeout: Duration
     all.into_iter().find(|tool| tool.get("name") == name)?.get_mut("inputSchema").map(Value::take)
 }
 
-/// The items of all pages, each of which may take `timeout`. Unlike with [`Session::list`], each page is asked for with
+/// The items of all pages, which share one `timeout`. Unlike with [`Session::list`], each page is asked for with
 /// `params` of the user's.
 async fn all_pages(
     session: &Session,
@@ -188,9 +188,17 @@ async fn all_pages(
     let mut items = Vec::new();
     let mut seen = HashSet::new();
     let mut page_params = params.clone();
+    let (began, mut last) = (Instant::now(), None);
     loop {
         let params = (!page_params.is_empty()).then(|| page_params.clone());
-        let Reply { answer, frame, .. } = session.request(method, params, timeout).await?;
+        let left = timeout.saturating_sub(began.elapsed());
+        let Reply { answer, frame, .. } = session.request(method, params, left).await.map_err(|failure| match (failure, last) {
+            (CallFailure::TimedOut { method, .. }, Some(frame)) => {
+                ListFailure::TooSlow { method, pages: seen.len(), after: timeout, frame }
+            }
+            (other, _) => other.into(),
+        })?;
+        last = Some(frame);
         let method = || method.to_owned();
         let mut result = answer.map_err(|error| ListFailure::Rpc { method: method(), error, frame })?;
         match result.get_mut(key).map(Value::take) {

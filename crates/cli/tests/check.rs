@@ -279,16 +279,43 @@ fn the_pages_of_the_rules_are_those_in_the_documentation() {
     }
 }
 
+/// Has no page at any path.
+const NOWHERE: &str = "import http.server, sys
+class Nowhere(http.server.BaseHTTPRequestHandler):
+    def do_POST(self): self.send_error(404)
+    do_GET = do_DELETE = do_POST
+http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), Nowhere).serve_forever()";
+
 #[test]
 fn a_server_that_is_reached_at_a_wrong_path_is_told_so_and_little_else() {
     let folder = tempfile::tempdir().unwrap();
-    let server = ["--", env!("CARGO_BIN_EXE_mcproof"), "demo", "tracker", "--http", "--port", "${port}"];
+    let server = ["--", "python3", "-c", NOWHERE, "${port}"];
     let (code, stdout, _) = said(mcproof(folder.path(), &[&["check", "http://127.0.0.1:${port}/nowhere"], &server[..]].concat()));
     assert_eq!(code, Some(1), "{stdout}");
     for part in ["got status 404", "check the path of the URL", "not tested, because no request got a result: "] {
         assert!(stdout.contains(part), "{part:?} is not in\n{stdout}");
     }
     assert_eq!(stdout.matches("not tested, because").count(), 1, "{stdout}");
+}
+
+#[test]
+fn a_server_at_another_path_is_found_there_and_not_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |verb: &str, transport: &str, path: &str, right: &str| {
+        let url = format!("http://127.0.0.1:${{port}}{path}");
+        let server = ["--", env!("CARGO_BIN_EXE_mcproof"), "demo", "tracker", transport, "--port", "${port}"];
+        let (code, stdout, stderr) = said(mcproof(folder.path(), &[&[verb, &url], &server[..]].concat()));
+        let told = format!("{stdout}{stderr}");
+        assert_eq!(code, Some(3), "{verb} {path}: {told}");
+        let hint = told.lines().find(|line| line.contains("use the URL http://127.0.0.1:"));
+        assert!(hint.is_some_and(|hint| hint.ends_with(right)), "{verb} {path}: {told}");
+        assert!(!told.contains("failure"), "{verb} {path}: {told}");
+    };
+    check("check", "--http", "", "/mcp");
+    check("check", "--sse", "/mcp", "/sse");
+    check("tools", "--http", "/tracker/mcp/", "/mcp");
+    check("tools", "--sse", "/", "/sse");
+    check("doctor", "--http", "/sse", "/mcp");
 }
 
 #[test]

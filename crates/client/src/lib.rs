@@ -20,7 +20,7 @@ pub use session::{
     Headers, ListFailure, Listed, ListenFailure, Notification, NotificationFailure, ParamHeaders, RawHttpRequest, RawHttpResponse, Reading,
     Reads, Reply, Sent, Session, SessionEnd, Startup, Subscription, SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd,
     TaskFailure, TaskState, TaskStatus, UrlFinder, WaitFor, WaitOptions, check_param_headers, is_gateway, open_bare, open_in_memory,
-    open_relayed, open_session, param_headers, request_elsewhere, request_headers,
+    open_relayed, open_session, param_headers, request_elsewhere, request_headers, search_endpoint,
 };
 pub use tap::{FrameRedactor, Tap, TapBounds, TranscriptPool};
 pub use transport::{

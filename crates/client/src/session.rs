@@ -3,6 +3,7 @@
 mod bare_connection;
 mod connect_failure;
 mod dispatcher;
+mod endpoint_search;
 mod handshake;
 mod history_bounds;
 mod hosted_tasks;
@@ -25,6 +26,7 @@ mod wire;
 pub use bare_connection::open_bare;
 pub use connect_failure::ConnectFailure;
 pub use dispatcher::Fault;
+pub use endpoint_search::search_endpoint;
 pub use listing::{ListFailure, Listed};
 pub use notifications::{Notification, NotificationFailure};
 pub use open::{is_gateway, open_in_memory, open_relayed, open_session};

@@ -61,6 +61,40 @@ struct TapState {
     /// The bound that the last of these went beyond.
     exceeded: usize,
     bytes: usize,
+    /// Of which its output beside the protocol takes.
+    output_bytes: usize,
+    output_dropped: u64,
+    /// The newest frame of these.
+    last_output_dropped: Option<(FrameId, Duration)>,
+}
+
+impl TapState {
+    /// Lets go of older output if it takes more than a sixteenth of what is kept: a server that logs each request in a hundred lines is not to
+    /// crowd out what it says. Gives the bytes that are free now. Each time it lets go of half, so that a flood is not gone through line by line.
+    fn thin_output(&mut self, most: usize) -> usize {
+        if self.output_bytes <= most / 16 {
+            return 0;
+        }
+        let (before, newest) = (self.output_bytes, self.next - 1);
+        let Self { last, output_bytes, output_dropped, last_output_dropped, .. } = self;
+        last.retain(|frame| {
+            let goes = is_output(frame) && *output_bytes > most / 32 && frame.id.0 < newest;
+            if goes {
+                *output_bytes -= size(frame);
+                *output_dropped += 1;
+                *last_output_dropped = Some((frame.id, frame.at));
+            }
+            !goes
+        });
+        let freed = before - self.output_bytes;
+        self.bytes -= freed;
+        freed
+    }
+}
+
+/// What a process prints beside the protocol.
+fn is_output(frame: &Frame) -> bool {
+    matches!(frame.body, FrameBody::Stderr { .. } | FrameBody::Stdout { .. })
 }
 
 /// What a tap keeps. The first frames (the handshake) and the newest are worth most; the middle of a flood is counted.
@@ -292,12 +326,23 @@ impl Tap {
             state.first.push(frame);
         } else {
             state.bytes += taken;
+            let is_beside = is_output(&frame);
             state.last.push_back(frame);
+            if is_beside {
+                state.output_bytes += taken;
+                let freed = state.thin_output(self.most());
+                if let Some(pool) = &self.shared.pool {
+                    pool.used.fetch_sub(freed, Ordering::Relaxed);
+                }
+            }
             // Of one transcript the newest frame is always kept. Of many each would keep a large one.
             let least = usize::from(!self.is_pool_used_up());
             while state.bytes > self.most() && state.last.len() > least {
                 if let Some(old) = state.last.pop_front() {
                     state.bytes -= size(&old);
+                    if is_output(&old) {
+                        state.output_bytes -= size(&old);
+                    }
                     state.dropped += 1;
                     state.exceeded = self.most();
                     if let Some(pool) = &self.shared.pool {
@@ -369,7 +414,14 @@ impl Tap {
             // The place and the number of the last one that is missing.
             Frame { id: FrameId(end - 1), at, direction: Direction::Local, body: FrameBody::Note { text } }
         });
-        let frames = state.first.iter().chain(&gap).chain(&state.last).cloned().collect();
+        let mut frames: Vec<Frame> = state.first.iter().chain(&gap).chain(&state.last).cloned().collect();
+        if let Some((id, at)) = state.last_output_dropped {
+            let text = format!("{} lines of its output on stderr or stdout were not kept", state.output_dropped);
+            let place = frames.partition_point(|frame| frame.id < id);
+            if frames.get(place).is_none_or(|frame| frame.id > id) {
+                frames.insert(place, Frame { id, at, direction: Direction::Local, body: FrameBody::Note { text } });
+            }
+        }
         Transcript { frames, dropped: state.dropped }
     }
 
@@ -522,6 +574,26 @@ mod tests {
             small.record(Direction::FromServer, line("x"));
         }
         assert_eq!((small.transcript().frames.len(), small.transcript().dropped), (100, 0));
+    }
+
+    #[test]
+    fn much_output_beside_the_protocol_crowds_out_no_messages() {
+        let tap = Tap::with(TapBounds { first: 2, bytes: 1 << 20 }, vec![], None);
+        for _ in 0..100 {
+            tap.record(Direction::FromServer, line("x"));
+            for _ in 0..100 {
+                tap.record(Direction::FromServer, FrameBody::Stderr { bytes: "DEBUG".into() });
+            }
+        }
+        let Transcript { frames, dropped } = tap.transcript();
+        let lines = frames.iter().filter(|frame| matches!(frame.body, FrameBody::Line { .. })).count();
+        let output = frames.iter().filter(|frame| is_output(frame)).count();
+        let told = frames.iter().find_map(|frame| if let FrameBody::Note { text } = &frame.body { Some(text.clone()) } else { None });
+        assert_eq!((lines, dropped), (100, 0));
+        assert!((30..=(1 << 16) / FRAME_OVERHEAD).contains(&output), "{output}");
+        assert_eq!(told, Some(format!("{} lines of its output on stderr or stdout were not kept", 10_000 - output)));
+        assert!(frames.is_sorted_by(|one, next| one.id < next.id));
+        assert!(matches!(frames.last(), Some(Frame { body: FrameBody::Stderr { .. }, id: FrameId(10_099), .. })));
     }
 
     #[test]

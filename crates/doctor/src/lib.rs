@@ -63,6 +63,7 @@ pub async fn examine(target: &Target, options: &ConnectOptions, tap: &Tap, find_
             let step = failing_step(&failure, target, &evidence);
             evidence.passed_before(step, target, &mut steps);
             let hint = match step {
+                _ if matches!(failure, ConnectFailure::WrongPath { .. }) => diagnostic.hint.clone(),
                 StepId::Authorization => explain_authorization(target, options, tap, &evidence).await.or(diagnostic.hint.clone()),
                 StepId::Stdout => diagnostic.hint.clone().or_else(|| evidence.hint(step, target)),
                 _ => evidence.hint(step, target).or_else(|| diagnostic.hint.clone()),
@@ -100,6 +101,7 @@ fn failing_step(failure: &ConnectFailure, target: &Target, evidence: &Evidence) 
         ConnectFailure::Unauthorized { .. } => return StepId::Authorization,
         ConnectFailure::NoModernSse => return StepId::Transport,
         ConnectFailure::NotListening { .. } => return StepId::Tcp,
+        ConnectFailure::WrongPath { .. } => return StepId::Path,
         ConnectFailure::AddressTaken { .. } | ConnectFailure::OtherListens { .. } => return StepId::Start,
         // The stream is there, but it is none of this transport.
         ConnectFailure::Sse(_) | ConnectFailure::SseTimedOut { .. } => {

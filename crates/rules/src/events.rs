@@ -388,9 +388,11 @@ fn data_is_a_message(conversation: &ConversationView<'_>) -> Judgment {
     let with_data: Vec<_> = with_data.into_iter().filter_map(|read| Some((read, read.data()?))).collect();
     let is_first = |read: &Read<'_, '_>| read.exchange.events.first().is_some_and(|first| first.id == read.frame.id);
     let is_lost_endpoint = |read: &Read<'_, '_>| conversation.is_over("sse") && read.exchange.method == "GET" && is_first(read);
+    // Of the other ones no client takes the data for a message.
+    let is_message = |read: &Read<'_, '_>| matches!(read.event.name.as_deref(), None | Some("" | "message"));
     let wrong: Vec<_> = with_data
         .iter()
-        .filter(|(read, data)| !holds_message(data) && !holds_messages(data) && !is_lost_endpoint(read))
+        .filter(|(read, data)| is_message(read) && !holds_message(data) && !holds_messages(data) && !is_lost_endpoint(read))
         .map(|(read, data)| (read.frame.id, excerpt(data)))
         .collect();
     match (

@@ -329,7 +329,7 @@ fn outlived(conversation: &ConversationView<'_>) -> bool {
 /// Why next to nothing can be tested on a server that lets nobody in, or that nobody understands.
 pub(super) const WANTS_AUTHORIZATION: &str = "the server requires authorization; `--bearer env:NAME` sends a token";
 pub(super) const REFUSES_ACCESS: &str = "the server refuses access with status 403";
-pub(super) const NOT_ALL_KEPT: &str = "the server sent more than is kept of a conversation, output on stderr included";
+pub(super) const NOT_ALL_KEPT: &str = "the server sent more than is kept of a conversation";
 pub(super) const COULD_NOT_BE_READ: &str = "the output of the server could not be read";
 
 const NOT_TRIED: &str = "no unknown version was offered";
@@ -558,7 +558,8 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
             let is_usual = USUAL_PROBES.iter().chain(&["first-message", "undiscovered"]).any(|probe| probed.probe == *probe);
             let how = match (exchange.and_then(|exchange| exchange.status()), probed.outcome) {
                 (Some(status @ 200..300), ProbeOutcome::Gone | ProbeOutcome::Done)
-                    if !may_be_silent(index)
+                    // That a stream has ended shows that the tool took no longer; only what was canceled gets none.
+                    if (is_usual || !may_be_silent(index))
                         && exchange.is_some_and(|exchange| {
                             exchange.end.is_some_and(|(_, why)| why.is_none()) && !conversation.was_cut(exchange)
                         }) =>

@@ -7,11 +7,12 @@ use super::lifecycle::{NOT_ALL_KEPT, last_words};
 use super::{ConversationView, Strictness};
 use crate::sdk;
 use mcproof_analysis::diagnosis::remedy_for_silence;
-use mcproof_analysis::probes::{EXPLORED_IN_PART, UNANSWERED_CALL};
-use mcproof_analysis::{MOST_NOTIFICATIONS, TooMuch, named};
+use mcproof_analysis::probes::{EXPLORED_IN_PART, LEFT_OUT, UNANSWERED_CALL};
+use mcproof_analysis::{AttemptOutcome, MOST_NOTIFICATIONS, TooMuch, named};
 use mcproof_protocol::{Era, methods};
 use mcproof_record::{
-    CheckReport, Conversation, FORMAT_VERSION, Finding, FrameId, Gap, GapKind, Judged, Opened, ProbeOutcome, RuleResult, Severity,
+    CheckReport, Conversation, FORMAT_VERSION, Finding, Frame, FrameBody, FrameId, Gap, GapKind, Judged, Opened, ProbeOutcome, RuleResult,
+    Severity,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,6 +82,8 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
     if gaps.is_empty() {
         gaps.extend(unread_message(conversations));
         gaps.extend(calls_without_response(conversations));
+        gaps.extend(unexplained_end(conversations, results));
+        gaps.extend(out_of_time(conversations, results));
     }
     gaps
 }
@@ -122,7 +125,10 @@ fn calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap>
         conversations.iter().enumerate().flat_map(|(take, one)| one.probes(UNANSWERED_CALL).map(move |attempt| (take, attempt)));
     let is_answered = |tool: &str| {
         let mut called = conversations.iter().flat_map(|one| one.probes("call"));
-        called.any(|attempt| attempt.subject() == tool && attempt.answer.frame().is_some())
+        called.any(|attempt| {
+            let is_served = !matches!(attempt.answer, AttemptOutcome::Status { status: 200..300, .. });
+            attempt.subject() == tool && is_served && attempt.answer.frame().is_some()
+        })
     };
     let names: BTreeSet<(usize, String)> =
         silent.by_ref().map(|(take, attempt)| (take, attempt.subject().to_owned())).filter(|(_, tool)| !is_answered(tool)).collect();
@@ -132,6 +138,55 @@ fn calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap>
     let message = format!("no call of {} got a response, so {its} results were not checked", named(&tools));
     let hint = "the tool may be slow: `mcproof call` with a longer --timeout shows whether it responds";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(*take) })
+}
+
+/// A process that failed by itself, if no finding tells of it: what it was asked last it survived in another conversation.
+fn unexplained_end(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Option<Gap> {
+    let explained = conversations_with_findings(results);
+    let ended = |one: &ConversationView<'_>| {
+        let death = death(one)?;
+        let is_failure = |frame: &Frame| matches!(frame.body, FrameBody::Exited { code, .. } if code != Some(0));
+        one.frames().iter().find(|frame| frame.id == death.frame).is_some_and(is_failure).then_some(death.how)
+    };
+    let mut unexplained = conversations.iter().enumerate().filter(|(index, _)| !explained.contains(index));
+    let (index, how) = unexplained.find_map(|(index, one)| Some((index, ended(one)?)))?;
+    let message = format!("{how} during the check, and what it was asked before does not explain it");
+    let hint = "look for what it runs out of, or what fails after some time; its stderr may tell";
+    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(index) })
+}
+
+fn conversations_with_findings(results: &[RuleResult]) -> BTreeSet<usize> {
+    let broken = results.iter().filter_map(|result| match &result.judged {
+        Judged::Broken { findings } => Some(findings),
+        _ => None,
+    });
+    broken.flatten().map(|finding| finding.conversation).collect()
+}
+
+/// That a large part of the rules was left out for want of time.
+fn out_of_time(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Option<Gap> {
+    /// Of those that apply, one in so many.
+    const PART: usize = 4;
+    let reasons: BTreeSet<&str> = conversations
+        .iter()
+        .flat_map(|one| &one.conversation.probes)
+        .filter(|probed| probed.probe == LEFT_OUT)
+        .filter_map(|probed| probed.subject.as_deref())
+        .collect();
+    let left_out: Vec<&str> = results
+        .iter()
+        .filter_map(|result| match &result.judged {
+            Judged::Untestable { why } => Some(why.as_str()).filter(|why| reasons.contains(why)),
+            _ => None,
+        })
+        .collect();
+    let judged = results.iter().filter(|result| matches!(result.judged, Judged::Pass | Judged::Broken { .. })).count();
+    let all = judged + left_out.len();
+    if left_out.len() * PART <= all {
+        return None;
+    }
+    let message = format!("{} of {all} rules were not tested, because {}", left_out.len(), left_out[0]);
+    Some(Gap { kind: GapKind::NotJudged, message, hint: "give the check more time with --deadline".into(), conversation: None })
 }
 
 /// A gap for each transport over which no conversation completed the handshake and the lists.

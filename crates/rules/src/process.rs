@@ -42,7 +42,6 @@ pub(super) const RULES: &[Rule] = &[
         area: Area::Process,
         requirement: "the processes and open files of a server do not grow with each call",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
-        on: AppliesTo::Stdio,
         judge: Judge::Each(calls_hold_nothing),
         why: "a server that a host runs all day reaches its limit of open files or processes and stops responding",
         remedy: "close what a call opened when it ends, even if it fails: files, sockets, and the pipes of processes",
@@ -79,7 +78,7 @@ fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
     let counts = |probe| conversation.probes(probe).filter_map(|attempt| Some((counted(attempt.subject())?, attempt.probed.first)));
     let counted: Vec<_> = counts("holding").collect();
     let (Some((first, begun)), true) = (counted.first(), counted.len() > GROWTH_ROUNDS) else {
-        return Judgment::NotTried("no read-only tool without outside access was called many times".into());
+        return Judgment::NotTried("no tool was called many times: that needs a server that mcproof starts, and a tool that is read-only and has no outside access".into());
     };
     let grows = |kind: usize| counted.windows(2).all(|pair| pair[1].0[kind] >= pair[0].0[kind] + GROWTH_CALLS);
     let Some((last, ended)) = counts(AT_REST).next() else {

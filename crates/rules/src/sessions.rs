@@ -7,6 +7,7 @@ use super::{AttemptOutcome, ConversationView, HttpExchange};
 use mcproof_analysis::Attempt;
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::FrameId;
+use std::collections::BTreeSet;
 
 const SOURCE: &str = "basic/transports#session-management";
 const MUST: &[RequirementSource] = &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Must, source: SOURCE }];
@@ -53,6 +54,17 @@ pub(super) const RULES: &[Rule] = &[
         why: "anyone who guesses a session id can send requests in that session and read its messages",
         remedy: "generate the id with a cryptographic random number generator, with at least 128 bits",
         sdks: &[("TypeScript", "`sessionIdGenerator: () => randomUUID()`"), ("Python", "`uuid.uuid4().hex` or `secrets.token_urlsafe()`")],
+        ..Rule::DEFAULT
+    },
+    Rule {
+        id: "session-id-does-not-change",
+        area: Area::Sessions,
+        requirement: "a response in a session names no other session",
+        sources: &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Should, source: "" }],
+        on: AppliesTo::Http,
+        judge: Judge::Each(id_does_not_change),
+        why: "a session id is assigned with the result of `initialize`; clients that take it from every response lose their session, others ignore it",
+        remedy: "set `Mcp-Session-Id` on the response to `initialize` only, or repeat the id of the request",
         ..Rule::DEFAULT
     },
     Rule {
@@ -152,6 +164,30 @@ fn ids_differ(conversation: &ConversationView<'_>) -> Judgment {
             Judgment::Broken(vec![Violation::new(format!("two sessions have the id `{}`", excerpt(id)), [first, second])])
         }
     }
+}
+
+/// Of sessions that the server has assigned and that were not ended.
+fn id_does_not_change(conversation: &ConversationView<'_>) -> Judgment {
+    let (mut assigned, mut is_tried) = (BTreeSet::new(), false);
+    for exchange in conversation.exchanges.values() {
+        let given = exchange.header("mcp-session-id").filter(|_| exchange.status().is_some_and(is_success));
+        let Some(named) = exchange.request_header("mcp-session-id") else {
+            assigned.extend(given);
+            continue;
+        };
+        if exchange.method == "DELETE" {
+            assigned.remove(named);
+        }
+        if !assigned.contains(named) {
+            continue;
+        }
+        is_tried = true;
+        if let Some(given) = given.filter(|given| *given != named) {
+            let message = format!("a response in session `{}` names session `{}`", excerpt(named), excerpt(given));
+            return Judgment::Broken(vec![Violation::new(message, exchange.heads())]);
+        }
+    }
+    if is_tried { Judgment::Pass } else { without_sessions(conversation) }
 }
 
 fn id_is_unguessable(conversation: &ConversationView<'_>) -> Judgment {

@@ -26,7 +26,7 @@ use mcproof_watch::moment::Moment;
 use mcproof_watch::notifier::{Notifier, Sent};
 use mcproof_watch::store::Store;
 use mcproof_watch::worker::{Plan, WorkerHealth};
-use receiver::{AuditEvent, Receiver};
+use receiver::{Receiver, Reply};
 use serde_json::{Value, json};
 use sqlx::{AnyPool, Row as _};
 use std::collections::BTreeMap;
@@ -203,30 +203,31 @@ async fn a_message_is_told_once_and_in_its_order(address: String) {
 }
 
 async fn a_failure_that_may_pass_is_tried_again_under_the_same_key(address: String) {
-    for (deed, count) in [
-        (AuditEvent::Answer(500, ""), 2),
-        (AuditEvent::Answer(429, "retry-after: 40\r\n"), 2),
-        (AuditEvent::Answer(408, ""), 2),
-        (AuditEvent::Drop, 2),
-        (AuditEvent::Hang, 2),
+    for (reply, count) in [
+        (Reply::Status(500, ""), 2),
+        (Reply::Status(429, "retry-after: 40\r\n"), 2),
+        (Reply::Status(408, ""), 2),
+        (Reply::Body("Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429"), 2),
+        (Reply::Drop, 2),
+        (Reply::Hang, 2),
     ] {
         let chat = Receiver::http().await;
-        chat.will([deed.clone()]);
+        chat.will([reply.clone()]);
         let mut world = World::new(&address, &hooks(&[("chat", &chat)])).await;
         world.write(Kind::Trigger, &["chat"]).await;
         let (_, next) = world.settle().await;
-        assert_eq!(chat.heard().len(), 1, "{deed:?}");
-        assert_eq!(world.open().await, 1, "{deed:?}");
+        assert_eq!(chat.heard().len(), 1, "{reply:?}");
+        assert_eq!(world.open().await, 1, "{reply:?}");
         let wait = next.unwrap().since(world.now);
-        let expected = if matches!(deed, AuditEvent::Answer(429, _)) { seconds(40)..seconds(41) } else { seconds(1)..seconds(15) };
-        assert!(expected.contains(&wait), "{deed:?}: {wait:?}");
+        let expected = if matches!(reply, Reply::Status(429, _)) { seconds(40)..seconds(41) } else { seconds(1)..seconds(15) };
+        assert!(expected.contains(&wait), "{reply:?}: {wait:?}");
         // Whoever has nothing to tell yet, waits for it.
         world.write(Kind::Resolve, &["chat"]).await;
-        assert_eq!(world.settle().await.0, [], "{deed:?}");
+        assert_eq!(world.settle().await.0, [], "{reply:?}");
         world.until(BEGIN + seconds(60)).await;
         let heard = chat.heard();
-        assert_eq!(kinds(&chat), ["trigger", "trigger", "resolve"], "{deed:?}");
-        assert_eq!(heard[0].header("idempotency-key"), heard[count - 1].header("idempotency-key"), "{deed:?}");
+        assert_eq!(kinds(&chat), ["trigger", "trigger", "resolve"], "{reply:?}");
+        assert_eq!(heard[0].header("idempotency-key"), heard[count - 1].header("idempotency-key"), "{reply:?}");
     }
 }
 
@@ -263,7 +264,7 @@ async fn a_channel_that_hangs_holds_up_nobody_else(address: String) {
             sqlx::query(statement).bind(format!("shop-{number:02}")).bind(BEGIN.0).execute(&world.rows).await.unwrap();
         }
     }
-    chat.will(std::iter::repeat_n(AuditEvent::Hang, 34));
+    chat.will(std::iter::repeat_n(Reply::Hang, 34));
     // As many as go at once; of the others, one.
     world.notifier.pass(world.now).await.unwrap();
     assert_eq!(chat.heard().len(), 32);
@@ -284,8 +285,8 @@ async fn a_channel_that_hangs_holds_up_nobody_else(address: String) {
 
 async fn a_refusal_goes_to_the_next_channel_at_once_and_a_page_is_never_given_up(address: String) {
     let (pager, chat) = (Receiver::http().await, Receiver::http().await);
-    pager.will(vec![AuditEvent::Answer(400, ""); 50]);
-    chat.will(vec![AuditEvent::Answer(404, ""); 3]);
+    pager.will(vec![Reply::Status(400, ""); 50]);
+    chat.will(vec![Reply::Status(404, ""); 3]);
     let mut world = World::new(&address, &hooks(&[("pager", &pager), ("chat", &chat)])).await;
     world.write(Kind::Trigger, &["pager", "nobody", "chat"]).await;
     let sent = world.until(BEGIN + seconds(25)).await;
@@ -301,7 +302,7 @@ async fn a_refusal_goes_to_the_next_channel_at_once_and_a_page_is_never_given_up
 
 async fn alerts_that_may_be_open_somewhere_are_closed_there_too(address: String) {
     let (pager, chat) = (Receiver::http().await, Receiver::http().await);
-    pager.will(vec![AuditEvent::Drop; 100]);
+    pager.will(vec![Reply::Drop; 100]);
     let config = format!(
         "channels:\n  pager: {{ pagerduty: {{ routing_key: r0uting-key, url: \"{}\" }} }}\n  chat: {{ webhook: \"{}\" }}\n",
         pager.url("/v2/enqueue"),
@@ -403,7 +404,7 @@ async fn an_escalation_that_nobody_took_is_dropped_once_somebody_takes_care(addr
     let channels = hooks(&[("chat", &chat), ("lead", &lead), ("boss", &boss)]);
     let mut world = World::new(&address, &format!("{channels}routes: [{{ channels: chat, {STEPS} }}]\n")).await;
     world.write(Kind::Trigger, &["chat"]).await;
-    lead.will(vec![AuditEvent::Answer(500, ""); 100]);
+    lead.will(vec![Reply::Status(500, ""); 100]);
     world.until(BEGIN + seconds(610)).await;
     assert!(world.open().await == 1 && !lead.heard().is_empty());
     let heard = lead.heard().len();
@@ -591,7 +592,7 @@ async fn a_message_of_an_incident_that_is_gone_holds_nothing_up(address: String)
 
 async fn who_lost_the_row_while_sending_writes_nothing(address: String) {
     let chat = Receiver::http().await;
-    chat.will([AuditEvent::Hang]);
+    chat.will([Reply::Hang]);
     let mut world = World::new(&address, &hooks(&[("chat", &chat)])).await;
     world.write(Kind::Trigger, &["chat"]).await;
     let slow = world.notifier.clone();
@@ -675,7 +676,7 @@ async fn mail_goes_out_and_what_a_server_refuses_for_good_is_refused(address: St
     let config = format!(
         "channels: {{ mail: {{ smtp: {{ url: \"smtp://ann%40x:pa%3Ass@{relay}?tls=none\", from: watch@example.com, to: [bob@example.com] }} }} }}\n"
     );
-    mail.will([AuditEvent::Answer(451, ""), AuditEvent::Drop, AuditEvent::Answer(554, "")]);
+    mail.will([Reply::Status(451, ""), Reply::Drop, Reply::Status(554, "")]);
     let mut world = World::new(&address, &config).await;
     world.write(Kind::Trigger, &["mail"]).await;
     let sent = world.until(BEGIN + seconds(600)).await;
@@ -744,7 +745,7 @@ async fn the_heart_beats_only_while_results_come_in(address: String) {
     assert_eq!(heartbeat_sender.pass(BEGIN + seconds(9)).await.unwrap(), (HeartbeatOutcome::Waited, Some(BEGIN + seconds(10))));
     assert_eq!(heartbeat_sender.pass(BEGIN + seconds(10)).await.unwrap(), (HeartbeatOutcome::Fetched, Some(BEGIN + seconds(40))));
     assert_eq!(outside.heard().len(), 1);
-    outside.will([AuditEvent::Answer(500, "")]);
+    outside.will([Reply::Status(500, "")]);
     let failed = HeartbeatOutcome::Failed("status 500".into());
     assert_eq!(heartbeat_sender.pass(BEGIN + seconds(40)).await.unwrap(), (failed, Some(BEGIN + seconds(50))));
     assert_eq!(heartbeat_sender.pass(BEGIN + seconds(50)).await.unwrap().0, HeartbeatOutcome::Fetched);
@@ -774,7 +775,7 @@ async fn the_heart_needs_every_region(address: String) {
 async fn a_page_that_no_channel_takes_silences_the_heart_and_has_an_age(address: String) {
     let (mut world, heartbeat_sender, _outside) = with_heart(&address, "stdio: x").await;
     let chat = Receiver::http().await;
-    chat.will(vec![AuditEvent::Answer(404, ""); 100]);
+    chat.will(vec![Reply::Status(404, ""); 100]);
     let config = load("w.yaml", &hooks(&[("chat", &chat)]), Path::new("/"), &Environment::default()).unwrap().config;
     let (_, plan) = watch::channel(Arc::new(Plan { config: Arc::new(config), targets: BTreeMap::new() }));
     world.notifier = Notifier::new(world.store.clone(), plan, DeliveryClient::new(Network::default()));
@@ -795,7 +796,7 @@ async fn a_page_that_no_channel_takes_silences_the_heart_and_has_an_age(address:
 
 async fn a_page_that_its_route_does_not_take_goes_to_the_other_channels(address: String) {
     let (pager, chat) = (Receiver::http().await, Receiver::http().await);
-    pager.will(vec![AuditEvent::Answer(403, ""); 100]);
+    pager.will(vec![Reply::Status(403, ""); 100]);
     let mut world = World::new(&address, &hooks(&[("chat", &chat), ("pager", &pager)])).await;
     world.write(Kind::Trigger, &["pager"]).await;
     world.until(BEGIN + seconds(5)).await;

@@ -559,7 +559,7 @@ fn roles_and_audit(dashboard: &Dashboard) {
     assert!(!page("oscar").contains("href=\"/audit\"") && page("ann").contains("href=\"/audit\""));
     let (_, log) = dashboard.json("GET", "/api/audit?limit=200", "token-of-ann", &Value::Null);
     let entries = log["entries"].as_array().unwrap();
-    let of = |entry: &Value| ["who", "via", "deed", "subject", "outcome"].map(|key| entry[key].as_str().unwrap_or_default().to_owned());
+    let of = |entry: &Value| ["who", "via", "action", "subject", "outcome"].map(|key| entry[key].as_str().unwrap_or_default().to_owned());
     let mut found: Vec<[String; 5]> = entries.iter().map(of).collect();
     found.sort();
     let expected = [
@@ -696,9 +696,9 @@ fn notices_are_published(dashboard: &Dashboard) {
     let page = dashboard.get("/status").body;
     assert!(page.contains("Upgrade") && !page.contains("Search is"), "{page}");
     let (_, entries) = dashboard.json("GET", "/api/audit", "token-of-ann", &Value::Null);
-    let deeds: Vec<&str> = entries["entries"].as_array().unwrap().iter().filter_map(|entry| entry["deed"].as_str()).collect();
-    for deed in ["publish a notice", "update a notice", "withdraw a notice"] {
-        assert!(deeds.contains(&deed), "{deeds:?}");
+    let actions: Vec<&str> = entries["entries"].as_array().unwrap().iter().filter_map(|entry| entry["action"].as_str()).collect();
+    for action in ["publish a notice", "update a notice", "withdraw a notice"] {
+        assert!(actions.contains(&action), "{actions:?}");
     }
 }
 
@@ -1253,7 +1253,7 @@ fn who_acknowledges_in_pagerduty_or_slack_acknowledges_here_and_nobody_else_can(
             .as_array()
             .unwrap()
             .iter()
-            .map(|entry| ["who", "via", "deed", "subject", "outcome"].map(|key| entry[key].as_str().unwrap_or_default()).join(" "))
+            .map(|entry| ["who", "via", "action", "subject", "outcome"].map(|key| entry[key].as_str().unwrap_or_default()).join(" "))
             .collect();
         // All of them are of the same moment.
         log.sort();

@@ -170,11 +170,12 @@ pub(crate) async fn interview(
                 // Many servers declare resources and have no templates.
                 Err(ListFailure::Rpc { .. }) => List::None,
                 // Clients that ask only for the tools never see it.
-                Err(ListFailure::NoArray { .. } | ListFailure::RepeatedCursor { .. } | ListFailure::TooManyPages { .. })
-                    if method != methods::TOOLS_LIST =>
-                {
-                    List::Bad
-                }
+                Err(
+                    ListFailure::NoArray { .. }
+                    | ListFailure::RepeatedCursor { .. }
+                    | ListFailure::TooManyPages { .. }
+                    | ListFailure::TooSlow { .. },
+                ) if method != methods::TOOLS_LIST => List::Bad,
                 Err(failure) => return Err((method, failure)),
             };
         }

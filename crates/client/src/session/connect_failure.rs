@@ -25,6 +25,9 @@ pub enum ConnectFailure {
     /// Another process was faster at the port of the server that was started.
     #[error("{owner} listens at {url}, not the server that was started: use another port, or try again; {failure}")]
     OtherListens { url: String, owner: String, failure: Box<Self> },
+    /// Something else, or nothing, is at the path of the URL.
+    #[error("{failure}; an MCP server responds at {url}")]
+    WrongPath { url: String, failure: Box<Self> },
     #[error("the server printed no line with its port within {}", readable(*.after))]
     NotLocated { after: Duration },
     #[error("`{method}`: {failure}")]

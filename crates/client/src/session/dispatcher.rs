@@ -36,7 +36,8 @@ pub(super) type ServerRequests = mpsc::UnboundedReceiver<(ServerRequest, Backlog
 
 /// Faults kept; a flood of them is counted by the tap, not here.
 const MAX_STORED: usize = 1000;
-/// How long a request is still waited for once a response has come that nobody can read: it is most likely the one.
+/// How long a request is still waited for once a response has come that nobody can read, or a message without its end: it is most likely
+/// the one.
 const UNREAD: Duration = Duration::from_secs(2);
 
 pub(super) struct Dispatcher {
@@ -333,7 +334,7 @@ impl Dispatcher {
 
     /// Something has begun and not ended, of which no more than the end may be missing.
     fn has_begun(&self, state: &mut DispatcherState, lacks_only_end: bool) {
-        if self.misled.is_some() && lacks_only_end && !state.lacks_only_end {
+        if lacks_only_end && !state.lacks_only_end {
             state.lacks_only_end = true;
             self.strayed.notify_waiters();
         }
@@ -347,11 +348,10 @@ impl Dispatcher {
 
     /// Returns when what begins an event stream has come without its end, and that does not follow either.
     pub(super) async fn lacks_end_of_first_event(&self) {
-        let Some(misled) = self.misled else { return std::future::pending().await };
         loop {
             let strayed = self.strayed.notified();
             if self.state().lacks_only_end {
-                tokio::time::sleep(misled).await;
+                tokio::time::sleep(self.misled.unwrap_or(UNREAD)).await;
                 if self.state().lacks_only_end {
                     return;
                 }
@@ -365,10 +365,10 @@ impl Dispatcher {
     fn is_misled(&self, request: &RequestId) -> Option<Duration> {
         let state = self.state();
         let pending = state.pending.get(request)?;
-        let is_stray = state.lacks_only_end || pending.strays >= state.pending.len();
+        let is_unread = state.lacks_only_end || pending.unread.is_some();
         match self.misled {
-            Some(misled) => (is_stray || pending.unread.is_some()).then_some(misled),
-            None => pending.unread.is_some().then_some(UNREAD),
+            Some(misled) => (is_unread || pending.strays >= state.pending.len()).then_some(misled),
+            None => is_unread.then_some(UNREAD),
         }
     }
 

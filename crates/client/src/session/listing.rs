@@ -4,6 +4,7 @@ use super::{CallFailure, Reply, Session};
 use crate::jsonrpc::RpcError;
 use mcproof_protocol::{Era, Transport, methods};
 use mcproof_record::FrameId;
+use mcproof_record::duration::readable;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::sync::PoisonError;
@@ -34,6 +35,8 @@ pub enum ListFailure {
     RepeatedCursor { method: String, cursor: String, frame: FrameId },
     #[error("{method} has more than {MAX_PAGES} pages")]
     TooManyPages { method: String, frame: FrameId },
+    #[error("{method} did not end within {}: {pages} {} came", readable(*.after), if *.pages == 1 { "page" } else { "pages" })]
+    TooSlow { method: String, pages: usize, after: Duration, frame: FrameId },
 }
 
 /// Far above any real server: a bound against one whose cursors never repeat and never end.
@@ -49,13 +52,18 @@ impl Session {
         let mut items = Vec::new();
         let mut seen = HashSet::new();
         let mut params: Option<Map<String, Value>> = None;
+        let mut last = None;
         for pages in 1..=MAX_PAGES {
             let left = deadline.saturating_sub(started.elapsed());
-            let Reply { answer, frame, .. } = self.request(method, params.take(), left).await.map_err(|failure| match failure {
+            let Reply { answer, frame, .. } = self.request(method, params.take(), left).await.map_err(|failure| match (failure, last) {
                 // The pages share one deadline.
-                CallFailure::TimedOut { method, stage, .. } => CallFailure::TimedOut { method, after: deadline, stage },
-                other => other,
+                (CallFailure::TimedOut { method, .. }, Some(frame)) => {
+                    ListFailure::TooSlow { method, pages: pages - 1, after: deadline, frame }
+                }
+                (CallFailure::TimedOut { method, stage, .. }, None) => CallFailure::TimedOut { method, after: deadline, stage }.into(),
+                (other, _) => other.into(),
             })?;
+            last = Some(frame);
             let named = || method.to_owned();
             let mut result = answer.map_err(|error| ListFailure::Rpc { method: named(), error, frame })?;
             match result.get_mut(key).map(Value::take) {

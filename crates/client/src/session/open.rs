@@ -2,6 +2,7 @@
 //! Source of the era rules: 2026-07-28, basic/versioning and basic/transports, "backward compatibility".
 
 use super::dispatcher::{Dispatcher, ServerRequests};
+use super::endpoint_search::search_endpoint;
 use super::handshake::{Offer, discovered, initialize, names};
 use super::modern::mirrored;
 use super::responder::{Responder, ResponsePolicies};
@@ -188,7 +189,7 @@ impl<'a> Opening<'a> {
         let attempt = self.start_stdio(launch).await?;
         let era_evidence = match self.shake_hands_on_a_pipe(&attempt, Transport::Stdio).await {
             Ok(handshake) => return Ok(self.session(attempt, None, handshake)),
-            Err(HandshakeError::Lasting(failure)) => return Err(self.failed(attempt, None, failure).await),
+            Err(HandshakeError::Lasting(failure)) => return Err(self.failed(attempt, None, failure, None).await),
             Err(HandshakeError::ProbeOutcome(_, evidence)) => evidence,
         };
         self.tap.note("the server is restarted, to try `initialize` on a process that was not probed");
@@ -196,7 +197,7 @@ impl<'a> Opening<'a> {
         let attempt = self.start_stdio(launch).await?;
         match self.initialize(&attempt, Transport::Stdio, None).await {
             Ok(handshake) => Ok(self.session(attempt, None, Handshake { era_evidence, ..handshake })),
-            Err(failure) => Err(self.failed(attempt, None, failure).await),
+            Err(failure) => Err(self.failed(attempt, None, failure, None).await),
         }
     }
 
@@ -312,7 +313,7 @@ impl<'a> Opening<'a> {
             match self.probe(&attempt, Transport::Http, spawned.as_ref(), self.probe_budget()).await {
                 Ok(ProbeOutcome::Modern(handshake)) => return Ok(self.session(attempt, spawned, *handshake)),
                 Ok(ProbeOutcome::Legacy(evidence) | ProbeOutcome::Silent(evidence)) => era_evidence = evidence,
-                Err(failure) => return Err(self.failed(attempt, spawned, failure).await),
+                Err(failure) => return Err(self.failed(attempt, spawned, failure, Some(endpoint)).await),
             }
         }
         let failure = match self.initialize(&attempt, Transport::Http, spawned.as_ref()).await {
@@ -323,12 +324,13 @@ impl<'a> Opening<'a> {
             && matches!(&failure, ConnectFailure::Unanswered { failure: CallFailure::Unanswered(Unanswered::Response { head, .. }), .. }
                 if matches!(head.status, 400 | 404 | 405));
         if !may_be_sse {
-            return Err(self.failed(attempt, spawned, failure).await);
+            return Err(self.failed(attempt, spawned, failure, Some(endpoint)).await);
         }
         let (dispatcher, queue) = Dispatcher::new(self.tap, self.options);
         match self.sse(endpoint, spawned, authorizer, dispatcher, queue).await {
             // Neither transport: what Streamable HTTP said is the better story.
             Err(ConnectFailure::Sse(SseFailure::NoStream(_))) => Err(failure),
+            Err(ConnectFailure::WrongPath { url, .. }) => Err(ConnectFailure::WrongPath { url, failure: Box::new(failure) }),
             other => other,
         }
     }
@@ -372,12 +374,13 @@ impl<'a> Opening<'a> {
                 let attempt = self.attempt(Connection::Sse(connection), authorizer, dispatcher, queue);
                 return match self.initialize(&attempt, Transport::Sse, spawned.as_ref()).await {
                     Ok(handshake) => Ok(self.session(attempt, spawned, handshake)),
-                    Err(failure) => Err(self.failed(attempt, spawned, failure).await),
+                    Err(failure) => Err(self.failed(attempt, spawned, failure, Some(endpoint)).await),
                 };
             }
             Some(Err(failure)) => failure.into(),
             None => ConnectFailure::SseTimedOut { after: began.elapsed(), faults: dispatcher.faults() },
         };
+        let failure = self.search(failure, Some(endpoint)).await;
         Err(self.blame_process(spawned, failure, "its HTTP+SSE stream was open").await)
     }
 
@@ -676,7 +679,13 @@ impl<'a> Opening<'a> {
     }
 
     /// Ends what was started, and blames the process where it is the cause.
-    async fn failed(&self, attempt: Attempt, spawned: Option<Spawned>, failure: ConnectFailure) -> ConnectFailure {
+    async fn failed(
+        &self,
+        attempt: Attempt,
+        spawned: Option<Spawned>,
+        failure: ConnectFailure,
+        endpoint: Option<&Endpoint>,
+    ) -> ConnectFailure {
         let exit = match &attempt.wire.connection {
             Connection::Stdio(stdio) => {
                 stdio.settle().await;
@@ -689,7 +698,18 @@ impl<'a> Opening<'a> {
             (Some(exit), ConnectFailure::Unanswered { method, failure: CallFailure::Closed(_) | CallFailure::TimedOut { .. }, .. }) => {
                 ConnectFailure::Exited { exit, stage: format!("responding to `{method}`") }
             }
-            (_, failure) => self.blame_process(spawned, failure, "the handshake was done").await,
+            (_, failure) => {
+                let failure = self.search(failure, endpoint).await;
+                self.blame_process(spawned, failure, "the handshake was done").await
+            }
+        }
+    }
+
+    /// Whoever waits for the start of a server means to use it, and gets to know where it is. A monitor or a check only looks.
+    async fn search(&self, failure: ConnectFailure, endpoint: Option<&Endpoint>) -> ConnectFailure {
+        match (endpoint, self.options.startup) {
+            (Some(endpoint), Startup::Awaited(_)) => search_endpoint(failure, endpoint, &self.network()).await,
+            _ => failure,
         }
     }
 

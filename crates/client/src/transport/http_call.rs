@@ -7,6 +7,7 @@ use super::{Broken, Limits, Network};
 use crate::Tap;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue};
 use hyper::{Method, Request};
 use url::Url;
@@ -60,6 +61,22 @@ impl HttpCall {
     /// # Errors
     /// A readable sentence. Whether the request arrived is not known then.
     pub async fn send(self, method: &str, headers: &[(String, String)], body: Vec<u8>) -> Result<HttpCallResponse, Broken> {
+        let (head, body, lease) = self.start(method, headers, body).await?;
+        // The status tells enough where the body is too long or breaks off.
+        let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await.map(|body| body.to_bytes().to_vec()).unwrap_or_default();
+        drop(lease);
+        Ok(HttpCallResponse { body, ..head })
+    }
+
+    /// The same without the body, neither of the request nor of the response.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub(crate) async fn send_for_head(self, method: &str, headers: &[(String, String)]) -> Result<HttpCallResponse, Broken> {
+        self.start(method, headers, Vec::new()).await.map(|(head, ..)| head)
+    }
+
+    async fn start(self, method: &str, headers: &[(String, String)], body: Vec<u8>) -> Result<(HttpCallResponse, Incoming, Lease), Broken> {
         let unusable = |what: String| Broken::from(what);
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| unusable(format!("`{method}` is not a valid HTTP method")))?;
         let length = body.len();
@@ -87,9 +104,6 @@ impl HttpCall {
         let (parts, body) = response.into_parts();
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let headers = parts.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
-        // The status tells enough where the body is too long or breaks off.
-        let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await.map(|body| body.to_bytes().to_vec()).unwrap_or_default();
-        drop(lease);
-        Ok(HttpCallResponse { status: parts.status.as_u16(), headers, body })
+        Ok((HttpCallResponse { status: parts.status.as_u16(), headers, body: Vec::new() }, body, lease))
     }
 }

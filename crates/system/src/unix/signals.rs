@@ -66,17 +66,27 @@ pub fn end_like(number: i32) {
     }
 }
 
-/// SIGINT and SIGTERM. From the moment that this exists they no longer end the process by themselves.
+/// SIGINT, SIGTERM, and SIGHUP if asked for. From the moment that this exists they no longer end the process by themselves.
 pub struct EndRequests {
     interrupt: unix::Signal,
     terminate: unix::Signal,
+    hangup: Option<unix::Signal>,
 }
 
 impl EndRequests {
     /// # Errors
     /// The system refuses a handler.
     pub fn new() -> io::Result<Self> {
-        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
+        Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())?, hangup: None })
+    }
+
+    /// As [`Self::new`]; the end of the terminal is a request, too, unless whoever started this wants it to be ignored, as `nohup` does.
+    ///
+    /// # Errors
+    /// The system refuses a handler.
+    pub fn with_hangup() -> io::Result<Self> {
+        let hangup = if is_ignored(nix::libc::SIGHUP) { None } else { Some(listen(SignalKind::hangup())?) };
+        Ok(Self { hangup, ..Self::new()? })
     }
 
     /// Waits for the next one. Cancelling this loses none.
@@ -84,7 +94,25 @@ impl EndRequests {
         tokio::select! {
             _ = self.interrupt.recv() => EndRequest::Interrupt,
             _ = self.terminate.recv() => EndRequest::Terminate,
+            _ = received(&mut self.hangup) => EndRequest::Terminate,
         }
+    }
+}
+
+/// Waits for ever where nothing is listened for.
+async fn received(signal: &mut Option<unix::Signal>) {
+    match signal {
+        Some(signal) => _ = signal.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether a signal is ignored.
+fn is_ignored(signal: nix::libc::c_int) -> bool {
+    // SAFETY: all zeros is a valid `sigaction`, and without a new action the call only reads the present one into it.
+    unsafe {
+        let mut present: nix::libc::sigaction = std::mem::zeroed();
+        nix::libc::sigaction(signal, std::ptr::null(), &raw mut present) == 0 && present.sa_sigaction == nix::libc::SIG_IGN
     }
 }
 

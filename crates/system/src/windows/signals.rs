@@ -76,6 +76,14 @@ impl EndRequests {
         Ok(Self { interrupt: ctrl_c()?, terminate: ctrl_break()?, close: ctrl_close()?, shutdown: ctrl_shutdown()? })
     }
 
+    /// As [`Self::new`], which hears of the end of the console.
+    ///
+    /// # Errors
+    /// The system refuses a handler.
+    pub fn with_hangup() -> io::Result<Self> {
+        Self::new()
+    }
+
     /// Waits for the next one. Cancelling this loses none.
     pub async fn next(&mut self) -> EndRequest {
         tokio::select! {

@@ -35,7 +35,7 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         "opens-files-for-good",
         "opens a file with each call and never closes it",
         "calls-leak-no-resources",
-        STDIO,
+        ALL,
         BOTH,
         Deviation::Incoming(|message| {
             if message["method"] == "tools/call" {

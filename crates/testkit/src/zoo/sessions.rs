@@ -59,6 +59,18 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::SessionId(|_| Uuid::new_v4().simple().to_string()[..4].to_owned()),
     ),
     broken_server(
+        "session-id-changes",
+        "names a new session with each response",
+        "session-id-does-not-change",
+        HTTP,
+        LEGACY,
+        Deviation::Response(|request, response| {
+            if request.header("mcp-session-id").is_some() && response.status < 300 {
+                response.set("mcp-session-id", &Uuid::new_v4().to_string());
+            }
+        }),
+    ),
+    broken_server(
         "unknown-session-gets-400",
         "answers with 400 for a session that never was",
         "session-unknown-gets-404",

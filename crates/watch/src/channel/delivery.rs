@@ -10,6 +10,7 @@ use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
 use mcproof_client::{HttpCall, Network};
 use mcproof_report::escape;
+use serde_json::Value;
 use std::time::Duration;
 use tokio::time::timeout;
 use url::Url;
@@ -129,6 +130,7 @@ impl DeliveryClient {
         let excerpt: String = escape(&post.redacted(text.trim())).chars().take(EXCERPT).collect();
         let said = if excerpt.is_empty() { format!("status {}", answer.status) } else { format!("status {}: {excerpt}", answer.status) };
         match answer.status {
+            200..=299 if tells_failure(&text) => Err(passing(said, false)),
             200..=299 => Ok(said),
             408 | 429 | 500..=599 => {
                 let after = answer.header("retry-after").and_then(|value| retry_after(value, now));
@@ -137,6 +139,23 @@ impl DeliveryClient {
             }
             _ => Err(DeliveryFailure::Refused(said)),
         }
+    }
+}
+
+/// Whether a body says that nothing was delivered, although the status says success: `{"ok": false}` and `{"success": false}` as of
+/// Slack's and Telegram's interfaces and those made like them, `{"result": "failure"}` as of Splunk On-Call, and the sentence of
+/// Microsoft Teams (incoming webhooks: a message that is throttled or too large gets 200).
+fn tells_failure(body: &str) -> bool {
+    let body = body.trim();
+    match serde_json::from_str::<Value>(body) {
+        Ok(Value::Object(members)) => {
+            let is_false = |key: &str| members.get(key) == Some(&Value::Bool(false));
+            let result = members.get("result").and_then(Value::as_str).map(str::to_ascii_lowercase);
+            is_false("ok") || is_false("success") || matches!(result.as_deref(), Some("failure" | "failed" | "error"))
+        }
+        Ok(Value::String(text)) => tells_failure(&text),
+        Ok(_) => false,
+        Err(_) => body.starts_with("Webhook message delivery failed"),
     }
 }
 
@@ -240,6 +259,35 @@ mod tests {
         check("1000000", Some(3600));
         check("Wed, 21 Oct 2015 07:28:30 GMT", Some(30));
         check("Wed, 21 Oct 2015 07:00:00 GMT", Some(0));
+    }
+
+    #[test]
+    fn a_success_may_be_a_failure_in_its_body() {
+        let check = |body: &str, is_failure: bool| assert_eq!(tells_failure(body), is_failure, "{body}");
+        let failures = [
+            r#"{"ok":false,"error":"channel_is_archived"}"#,
+            r#" {"success": false} "#,
+            r#"{"result":"failure","message":"unknown key"}"#,
+            r#"{"result":"Error"}"#,
+            "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429",
+            r#""Webhook message delivery failed with error: the payload is too large""#,
+        ];
+        failures.into_iter().for_each(|body| check(body, true));
+        for body in [
+            "",
+            "ok",
+            "1",
+            "true",
+            "false",
+            "{}",
+            r#"{"ok":true}"#,
+            r#"{"ok":"false"}"#,
+            r#"{"result":"success"}"#,
+            r#"[{"ok":false}]"#,
+            "delivery failed",
+        ] {
+            check(body, false);
+        }
     }
 
     #[test]

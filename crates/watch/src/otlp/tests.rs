@@ -7,7 +7,7 @@ use super::*;
 use crate::metrics::Outcome;
 use crate::state::{Availability, Surface, Verdict};
 use crate::store::read::TargetRow;
-use receiver::{AuditEvent, Receiver};
+use receiver::{Receiver, Reply};
 use std::collections::BTreeMap;
 
 fn result(slot: i64) -> ResultRow {
@@ -124,7 +124,7 @@ async fn what_a_collector_is_sent_is_what_the_official_messages_allow() {
 async fn what_a_collector_refuses_for_good_is_not_sent_again() {
     for (status, is_kept) in [(400, false), (413, false), (500, false), (429, true), (502, true), (503, true), (504, true)] {
         let collector = Receiver::http().await;
-        collector.will([AuditEvent::Conversation, AuditEvent::Answer(status, "")]);
+        collector.will([Reply::Accept, Reply::Status(status, "")]);
         let queue = queue_of(3);
         assert!(matches!(told(&collector, &queue).await, Err(ExportFailure::Status(found)) if found == status));
         assert_eq!(queue.take().len(), if is_kept { 3 } else { 0 }, "{status}");

@@ -10,7 +10,7 @@ pub struct AuditEvent<'a> {
     pub who: &'a str,
     /// How they were recognized: `login`, `token`, `proxy`, `local`, `command line`, or by the service that told us: `pagerduty`, `slack`.
     pub via: &'a str,
-    pub deed: &'a str,
+    pub action: &'a str,
     /// The target, the incident, or whatever else it is about.
     pub subject: &'a str,
 }
@@ -21,7 +21,7 @@ pub struct AuditRow {
     pub at: Moment,
     pub who: String,
     pub via: String,
-    pub deed: String,
+    pub action: String,
     pub subject: String,
     /// Nothing if nobody knows.
     pub outcome: Option<String>,
@@ -35,16 +35,16 @@ impl Store {
     ///
     /// # Errors
     /// The database does not respond.
-    pub async fn write_down(&self, deed: &AuditEvent<'_>, now: Moment) -> Result<String, StoreFailure> {
+    pub async fn write_down(&self, event: &AuditEvent<'_>, now: Moment) -> Result<String, StoreFailure> {
         let id = ids::new(NoContext, now);
         let short = |text: &str| text.chars().take(LONGEST).collect::<String>();
         sqlx::query("INSERT INTO audit (id, at, who, via, deed, subject) VALUES ($1, $2, $3, $4, $5, $6)")
             .bind(id.as_str())
             .bind(now.0)
-            .bind(short(deed.who))
-            .bind(deed.via)
-            .bind(short(deed.deed))
-            .bind(short(deed.subject))
+            .bind(short(event.who))
+            .bind(event.via)
+            .bind(short(event.action))
+            .bind(short(event.subject))
             .execute(&self.writer)
             .await?;
         Ok(id)
@@ -68,7 +68,7 @@ impl Store {
              ORDER BY at DESC, id DESC LIMIT $2";
         let rows: Vec<Columns> =
             sqlx::query_as(query).bind(before.unwrap_or_default()).bind(limit.clamp(1, 1_000)).fetch_all(&self.pool).await?;
-        let row = |(id, at, who, via, deed, subject, outcome)| AuditRow { id, at: Moment(at), who, via, deed, subject, outcome };
+        let row = |(id, at, who, via, action, subject, outcome)| AuditRow { id, at: Moment(at), who, via, action, subject, outcome };
         Ok(rows.into_iter().map(row).collect())
     }
 }

@@ -185,9 +185,9 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
             Err(response) => return response,
         };
         request = vouched;
-        let deed = deed(request.method(), &matched);
+        let action = action(request.method(), &matched);
         let subject = subject(&matched, request.uri().path()).or(said).unwrap_or_default();
-        match state.store.write_down(&AuditEvent { who: &name, via: by.word(), deed: &deed, subject: &subject }, state.now()).await {
+        match state.store.write_down(&AuditEvent { who: &name, via: by.word(), action: &action, subject: &subject }, state.now()).await {
             Ok(id) => entry = Some(id),
             // What nobody could look up later is not done.
             Err(failure) if api => return super::api::ApiError::from(failure).into_response(),
@@ -220,7 +220,7 @@ fn needed(matched: &str, is_reading: bool) -> Role {
 }
 
 /// What is done at this path, in words of the audit log.
-fn deed(method: &Method, matched: &str) -> String {
+fn action(method: &Method, matched: &str) -> String {
     let known = match (method.as_str(), matched) {
         (_, "/targets/{name}/mute" | "/api/targets/{name}/mute") => "mute",
         (_, "/targets/{name}/deploys" | "/api/targets/{name}/deploys") => "announce a deploy",

@@ -104,7 +104,7 @@ async fn take_once(state: &State, channel: &str, call: &Call, now: Moment) -> Re
 }
 
 async fn acknowledge(state: &State, via: &'static str, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
-    let entry = state.store.write_down(&AuditEvent { who, via, deed: "acknowledge", subject: incident }, now).await?;
+    let entry = state.store.write_down(&AuditEvent { who, via, action: "acknowledge", subject: incident }, now).await?;
     let is_new = incidents::acknowledge(&state.store, incident, &format!("{who} ({via})"), now).await?;
     let outcome = if is_new { "done" } else { "refused: it is resolved or already acknowledged" };
     // That somebody tried is written down already.

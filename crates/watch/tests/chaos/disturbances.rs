@@ -37,7 +37,7 @@ impl Database {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AuditEvent {
+enum Disturbance {
     Kill,
     KillAll,
     Freeze,
@@ -51,18 +51,23 @@ enum AuditEvent {
     FreezeDatabase,
 }
 
-const ON_SQLITE: [(AuditEvent, u8); 5] =
-    [(AuditEvent::KillAll, 7), (AuditEvent::FreezeAll, 4), (AuditEvent::SetClock, 3), (AuditEvent::FillDisk, 3), (AuditEvent::Lock, 3)];
-const ON_POSTGRES: [(AuditEvent, u8); 9] = [
-    (AuditEvent::Kill, 5),
-    (AuditEvent::KillAll, 1),
-    (AuditEvent::Freeze, 4),
-    (AuditEvent::FreezeAll, 1),
-    (AuditEvent::SetClock, 1),
-    (AuditEvent::SetClockOfDatabase, 2),
-    (AuditEvent::FillDisk, 2),
-    (AuditEvent::KillDatabase, 3),
-    (AuditEvent::FreezeDatabase, 2),
+const ON_SQLITE: [(Disturbance, u8); 5] = [
+    (Disturbance::KillAll, 7),
+    (Disturbance::FreezeAll, 4),
+    (Disturbance::SetClock, 3),
+    (Disturbance::FillDisk, 3),
+    (Disturbance::Lock, 3),
+];
+const ON_POSTGRES: [(Disturbance, u8); 9] = [
+    (Disturbance::Kill, 5),
+    (Disturbance::KillAll, 1),
+    (Disturbance::Freeze, 4),
+    (Disturbance::FreezeAll, 1),
+    (Disturbance::SetClock, 1),
+    (Disturbance::SetClockOfDatabase, 2),
+    (Disturbance::FillDisk, 2),
+    (Disturbance::KillDatabase, 3),
+    (Disturbance::FreezeDatabase, 2),
 ];
 
 /// What can be done on this machine.
@@ -92,62 +97,62 @@ impl Disturbances<'_> {
     pub(crate) fn go_on(&mut self, until: Duration) {
         self.rest(Duration::from_secs(12));
         while self.scene.timeline.now() < until {
-            let deed = self.choose();
-            self.disturb(deed);
+            let disturbance = self.choose();
+            self.disturb(disturbance);
             let rest = if self.database.is_postgres() { 4_000..8_000 } else { 3_000..7_000 };
             let rest = Duration::from_millis(self.random.u64(rest));
             self.rest(rest);
         }
     }
 
-    fn choose(&mut self) -> AuditEvent {
+    fn choose(&mut self) -> Disturbance {
         if self.long_freezes.first().is_some_and(|due| *due <= self.scene.timeline.now()) {
             self.long_freezes.remove(0);
-            return AuditEvent::FreezeLong;
+            return Disturbance::FreezeLong;
         }
-        let deeds: &[(AuditEvent, u8)] = if self.database.is_postgres() { &ON_POSTGRES } else { &ON_SQLITE };
-        let can = |deed: &&(AuditEvent, u8)| match deed.0 {
-            AuditEvent::SetClock | AuditEvent::SetClockOfDatabase => self.abilities.clocks,
-            AuditEvent::FillDisk => self.abilities.disk,
+        let disturbances: &[(Disturbance, u8)] = if self.database.is_postgres() { &ON_POSTGRES } else { &ON_SQLITE };
+        let can = |disturbance: &&(Disturbance, u8)| match disturbance.0 {
+            Disturbance::SetClock | Disturbance::SetClockOfDatabase => self.abilities.clocks,
+            Disturbance::FillDisk => self.abilities.disk,
             _ => true,
         };
-        let deeds: Vec<(AuditEvent, u8)> = deeds.iter().filter(can).copied().collect();
-        let mut ticket = self.random.u8(..deeds.iter().map(|(_, weight)| *weight).sum::<u8>());
-        let chosen = deeds.iter().find(|(_, weight)| {
+        let disturbances: Vec<(Disturbance, u8)> = disturbances.iter().filter(can).copied().collect();
+        let mut ticket = self.random.u8(..disturbances.iter().map(|(_, weight)| *weight).sum::<u8>());
+        let chosen = disturbances.iter().find(|(_, weight)| {
             let is_it = ticket < *weight;
             ticket = ticket.saturating_sub(*weight);
             is_it
         });
-        chosen.map_or(AuditEvent::KillAll, |(deed, _)| *deed)
+        chosen.map_or(Disturbance::KillAll, |(disturbance, _)| *disturbance)
     }
 
-    fn disturb(&mut self, deed: AuditEvent) {
+    fn disturb(&mut self, disturbance: Disturbance) {
         let count = self.monitors.lock().unwrap().len();
         let one = self.random.usize(..count);
         let (all, single): (Vec<usize>, Vec<usize>) = ((0..count).collect(), vec![one]);
         let of_several = if count > 1 { Effect::Slows } else { Effect::Halts };
         let aftermath = if count > 1 { LEASE } else { Duration::from_secs(2) };
-        match deed {
-            AuditEvent::Kill => self.kill("kill -9", &single, of_several, aftermath),
-            AuditEvent::KillAll => self.kill("kill -9", &all, Effect::Halts, aftermath),
-            AuditEvent::Freeze => self.freeze("freeze", &single, of_several, aftermath, 1_000..9_000),
-            AuditEvent::FreezeAll => self.freeze("freeze", &all, Effect::Halts, aftermath, 1_000..9_000),
-            AuditEvent::FreezeLong => self.freeze("freeze of most of a minute", &all, Effect::Halts, aftermath, 35_000..55_000),
-            AuditEvent::SetClock => {
+        match disturbance {
+            Disturbance::Kill => self.kill("kill -9", &single, of_several, aftermath),
+            Disturbance::KillAll => self.kill("kill -9", &all, Effect::Halts, aftermath),
+            Disturbance::Freeze => self.freeze("freeze", &single, of_several, aftermath, 1_000..9_000),
+            Disturbance::FreezeAll => self.freeze("freeze", &all, Effect::Halts, aftermath, 1_000..9_000),
+            Disturbance::FreezeLong => self.freeze("freeze of most of a minute", &all, Effect::Halts, aftermath, 35_000..55_000),
+            Disturbance::SetClock => {
                 let clock = self.monitors.lock().unwrap()[one].clock.clone();
                 self.set_clock("clock of a process set", &clock);
             }
-            AuditEvent::SetClockOfDatabase => {
+            Disturbance::SetClockOfDatabase => {
                 let clock = match &self.database {
                     Database::Postgres { clock, .. } => clock.clone(),
                     Database::Sqlite { .. } => return,
                 };
                 self.set_clock("clock of the database set", &clock);
             }
-            AuditEvent::FillDisk => self.fill_disk(),
-            AuditEvent::Lock => self.lock(),
-            AuditEvent::KillDatabase => self.kill_database(),
-            AuditEvent::FreezeDatabase => self.freeze_database(),
+            Disturbance::FillDisk => self.fill_disk(),
+            Disturbance::Lock => self.lock(),
+            Disturbance::KillDatabase => self.kill_database(),
+            Disturbance::FreezeDatabase => self.freeze_database(),
         }
     }
 

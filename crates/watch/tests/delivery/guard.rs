@@ -4,7 +4,7 @@
 
 use super::{BEGIN, INCIDENT, World, hooks, seconds};
 use crate::frozen::{Freezable, breathe};
-use crate::receiver::{AuditEvent, Heard, Receiver};
+use crate::receiver::{Heard, Receiver, Reply};
 use mcproof_client::Network;
 use mcproof_watch::channel::{DeliveryClient, Kind};
 use mcproof_watch::config::{ChannelSpec, Config, Secret};
@@ -101,10 +101,10 @@ async fn tell(address: &str, guard: Guard, seed: u64) -> Told {
     let world = World::new(address, &hooks(&[("pager", &pager)])).await;
     let mut random = fastrand::Rng::with_seed(seed);
     pager.will((0..1_000).map(|_| match random.u8(..10) {
-        0..5 => AuditEvent::Conversation,
-        5..7 => AuditEvent::Drop,
-        7..9 => AuditEvent::Answer(500, ""),
-        _ => AuditEvent::Hang,
+        0..5 => Reply::Accept,
+        5..7 => Reply::Drop,
+        7..9 => Reply::Status(500, ""),
+        _ => Reply::Hang,
     }));
     let began = Instant::now();
     let mut scene = IncidentContext { world, pager, guard, config: Config::default(), random, began, passes: Vec::new(), frozen: 0 };

@@ -14,10 +14,12 @@ use tokio::time::Instant;
 
 /// What becomes of a message.
 #[derive(Clone, Debug)]
-pub(crate) enum AuditEvent {
-    Conversation,
+pub(crate) enum Reply {
+    Accept,
     /// A status, and more header lines.
-    Answer(u16, &'static str),
+    Status(u16, &'static str),
+    /// Status 200, with this body.
+    Body(&'static str),
     /// It is taken, and the answer is lost.
     Drop,
     /// It is taken, and nothing is ever answered.
@@ -56,7 +58,7 @@ pub(crate) struct Receiver {
 #[derive(Default)]
 struct Shared {
     heard: Mutex<Vec<Heard>>,
-    deeds: Mutex<VecDeque<AuditEvent>>,
+    replies: Mutex<VecDeque<Reply>>,
 }
 
 impl Receiver {
@@ -90,8 +92,8 @@ impl Receiver {
     }
 
     /// What is done with the next messages.
-    pub(crate) fn will(&self, deeds: impl IntoIterator<Item = AuditEvent>) {
-        self.shared.deeds.lock().unwrap().extend(deeds);
+    pub(crate) fn will(&self, replies: impl IntoIterator<Item = Reply>) {
+        self.shared.replies.lock().unwrap().extend(replies);
     }
 
     pub(crate) fn heard(&self) -> Vec<Heard> {
@@ -120,9 +122,9 @@ impl Drop for Receiver {
 }
 
 impl Shared {
-    fn take(&self, heard: Heard) -> AuditEvent {
+    fn take(&self, heard: Heard) -> Reply {
         self.heard.lock().unwrap().push(heard);
-        self.deeds.lock().unwrap().pop_front().unwrap_or(AuditEvent::Conversation)
+        self.replies.lock().unwrap().pop_front().unwrap_or(Reply::Accept)
     }
 }
 
@@ -144,14 +146,15 @@ async fn answer_http(stream: TcpStream, shared: &Shared) -> std::io::Result<()> 
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await?;
     let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
-    let deed = shared.take(Heard { at: Instant::now(), path, headers, body: String::from_utf8(body).unwrap() });
-    let (status, more) = match deed {
-        AuditEvent::Conversation => (202, ""),
-        AuditEvent::Answer(status, more) => (status, more),
-        AuditEvent::Drop => return Ok(()),
-        AuditEvent::Hang => std::future::pending().await,
+    let reply = shared.take(Heard { at: Instant::now(), path, headers, body: String::from_utf8(body).unwrap() });
+    let (status, more, body) = match reply {
+        Reply::Accept => (202, "", "ok"),
+        Reply::Status(status, more) => (status, more, "ok"),
+        Reply::Body(body) => (200, "", body),
+        Reply::Drop => return Ok(()),
+        Reply::Hang => std::future::pending().await,
     };
-    let answer = format!("HTTP/1.1 {status} As Told\r\n{more}content-length: 2\r\nconnection: close\r\n\r\nok");
+    let answer = format!("HTTP/1.1 {status} As Told\r\n{more}content-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
     stream.write_all(answer.as_bytes()).await?;
     stream.shutdown().await
 }
@@ -189,10 +192,10 @@ async fn answer_smtp(stream: TcpStream, shared: &Shared) -> std::io::Result<()> 
                     body.push_str(&line);
                 }
                 match shared.take(Heard { at: Instant::now(), path: String::new(), headers: std::mem::take(&mut envelope), body }) {
-                    AuditEvent::Conversation => stream.write_all(b"250 queued\r\n").await?,
-                    AuditEvent::Answer(code, _) => stream.write_all(format!("{code} as told\r\n").as_bytes()).await?,
-                    AuditEvent::Drop => return Ok(()),
-                    AuditEvent::Hang => std::future::pending().await,
+                    Reply::Accept | Reply::Body(_) => stream.write_all(b"250 queued\r\n").await?,
+                    Reply::Status(code, _) => stream.write_all(format!("{code} as told\r\n").as_bytes()).await?,
+                    Reply::Drop => return Ok(()),
+                    Reply::Hang => std::future::pending().await,
                 }
             }
             "QUIT" => return stream.write_all(b"221 bye\r\n").await,

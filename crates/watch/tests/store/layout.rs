@@ -71,7 +71,7 @@ pub(crate) async fn a_database_of_an_earlier_version_goes_on(address: String) {
     };
     store.silence(&silence, START).await.unwrap();
     assert_eq!(store.silences(START).await.unwrap()[0].silence, silence);
-    store.write_down(&AuditEvent { who: "ann", via: "login", deed: "silence", subject: "" }, START).await.unwrap();
+    store.write_down(&AuditEvent { who: "ann", via: "login", action: "silence", subject: "" }, START).await.unwrap();
     store.push("shop", Said::Succeeded, "", START).await.unwrap();
     assert_eq!(store.pushed("shop").await.unwrap().succeeded, Some(START));
     let update = NoticeUpdate { at: START, author: "ann".into(), progress: Progress::Investigating, text: "slow".into() };

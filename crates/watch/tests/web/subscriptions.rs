@@ -1,7 +1,7 @@
 //! Subscriptions to the status page: asked for over HTTP, and told by real mails and real webhooks.
 
 use crate::data::NOW;
-use crate::receiver::{AuditEvent, Heard, Receiver};
+use crate::receiver::{Heard, Receiver, Reply};
 use crate::{Dashboard, on_both};
 use mcproof_client::{Destinations, Network};
 use mcproof_watch::channel::{SIGNATURE_HEADER, signature};
@@ -172,7 +172,7 @@ fn who_confirms_an_address_is_told_by_mail_until_they_unsubscribe() {
             scene.publish("Search is slow", &["svc-0009"]);
             scene.publish("Another one is slow", &["svc-0005"]);
             scene.publish("All are slow", &[]);
-            relay.will([AuditEvent::Answer(451, "")]);
+            relay.will([Reply::Status(451, "")]);
             assert_eq!(scene.pass(SECOND).len(), 1, "the mail server was busy");
             assert_eq!(mails().len(), 1);
             scene.pass(SECOND * 11);

@@ -158,8 +158,8 @@ pub(super) fn acknowledge(arguments: &AckArguments) -> Result<Exit, Failure> {
     let who = by.clone().unwrap_or_else(user);
     with_store(config, kept, async |store, now| {
         let found = meant::incident(store, incident).await?;
-        let deed = if by.is_some() { format!("acknowledge as {who}") } else { "acknowledge".to_owned() };
-        write_down(store, &deed, &found.id, now).await?;
+        let action = if by.is_some() { format!("acknowledge as {who}") } else { "acknowledge".to_owned() };
+        write_down(store, &action, &found.id, now).await?;
         match incidents::acknowledge(store, &found.id, &who, now).await.map_err(|failure| of_store(&failure))? {
             true => {
                 output::show(&format!("{}: acknowledged by {}: {}\n", found.id, escape(&who), escape(&found.title)))?;
@@ -216,9 +216,9 @@ fn user() -> String {
 }
 
 /// For the audit log. Whoever can write the database can be anybody.
-async fn write_down(store: &Store, deed: &str, subject: &str, now: Moment) -> Result<(), Failure> {
-    let deed = AuditEvent { who: &user(), via: "command line", deed, subject };
-    store.write_down(&deed, now).await.map(drop).map_err(|failure| of_store(&failure))
+async fn write_down(store: &Store, action: &str, subject: &str, now: Moment) -> Result<(), Failure> {
+    let event = AuditEvent { who: &user(), via: "command line", action, subject };
+    store.write_down(&event, now).await.map(drop).map_err(|failure| of_store(&failure))
 }
 
 pub(super) fn with_store(

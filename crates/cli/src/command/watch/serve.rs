@@ -70,7 +70,7 @@ struct Services {
 pub(super) fn run(path: &Path, arguments: &Arguments, config: Config, seen: Seen) -> Result<Exit, Failure> {
     let log = if arguments.json { Form::Json } else { Form::Text };
     conversation::run(async {
-        let mut interrupts = Interrupts::new()?;
+        let mut interrupts = if arguments.once { Interrupts::new()? } else { Interrupts::but_hangup()? };
         // Before anything is written: an address that is taken must not cost a database.
         let listener = match config.listen.filter(|_| arguments.role == Part::Serve && !arguments.once) {
             Some(address) => Some(listen(address, &config).await?),

@@ -231,7 +231,7 @@ pub(in crate::web) async fn audit(
     let rows = state.store.audit(asked.before.as_deref(), asked.limit.unwrap_or(100)).await?;
     let shown = |row: &AuditRow| {
         json!({
-            "id": row.id, "at": row.at.to_string(), "who": row.who, "via": row.via, "deed": row.deed, "subject": row.subject,
+            "id": row.id, "at": row.at.to_string(), "who": row.who, "via": row.via, "action": row.action, "subject": row.subject,
             "outcome": row.outcome,
         })
     };

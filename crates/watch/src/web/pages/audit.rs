@@ -29,7 +29,7 @@ struct Entry {
     at: Html,
     who: String,
     via: String,
-    deed: String,
+    action: String,
     subject: String,
     outcome: String,
 }
@@ -50,7 +50,7 @@ pub(in crate::web) async fn page(
                 at: shown::at(row.at),
                 who: shown::plain(&row.who),
                 via: shown::plain(&row.via),
-                deed: shown::plain(&row.deed),
+                action: shown::plain(&row.action),
                 subject: shown::plain(&row.subject),
                 outcome: row.outcome.as_deref().map_or_else(|| "unknown".to_owned(), shown::plain),
             })

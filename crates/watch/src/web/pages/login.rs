@@ -63,8 +63,8 @@ pub(in crate::web) async fn enter(
     let now = state.now();
     match guard::session(&state.config(), form.token.trim(), now) {
         Some((name, cookie)) => {
-            let deed = AuditEvent { who: &name, via: "login", deed: "log in", subject: "" };
-            let entry = state.store.write_down(&deed, now).await?;
+            let event = AuditEvent { who: &name, via: "login", action: "log in", subject: "" };
+            let entry = state.store.write_down(&event, now).await?;
             state.store.write_outcome(&entry, "done").await?;
             Ok(([(header::SET_COOKIE, cookie)], Redirect::to(own(&form.next))).into_response())
         }
