@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 /// Tools that are called with arguments as they should be, and with wrong ones.
 const MOST_TOOLS: usize = 20;
 /// Tools that are called with unusual arguments.
-const MOST_ODD_TOOLS: usize = 5;
+const MOST_ODD_TOOLS: usize = 8;
 /// Properties of one tool that are left out, or given another type.
 const MOST_PROPERTIES: usize = 2;
 /// Calls of a tool that miss a bound of its schema: one for each kind of bound, of those that it has.
@@ -323,19 +323,20 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'
     (slow.into_iter().map(|(_, tool)| tool).collect(), quickest)
 }
 
-/// Calls with the log turned up as far as it goes, where there is one: what a server logs is judged as any other message.
+/// Calls with the log turned down, and up as far as it goes, where there is one: what a server logs is judged as any other message.
 async fn call_with_logs(explorer: &mut Explorer<'_>, tools: &[&Callable]) {
-    const LEVEL: &str = "debug";
     if tools.is_empty() || explorer.is_over() || !explorer.declares("logging") {
         return;
     }
     let mut calls: Vec<ParallelRequest> = tools.iter().map(|tool| tool.call("call-with-logs", tool.arguments.clone())).collect();
-    if explorer.is_modern() {
-        calls.iter_mut().for_each(|call| call.params["_meta"][LOG_LEVEL] = json!(LEVEL));
-    } else {
-        explorer.send_request("set-log-level", Some(LEVEL), methods::LOGGING_SET_LEVEL, json!({ "level": LEVEL })).await;
+    for level in ["error", "debug"] {
+        if explorer.is_modern() {
+            calls.iter_mut().for_each(|call| call.params["_meta"][LOG_LEVEL] = json!(level));
+        } else {
+            explorer.send_request("set-log-level", Some(level), methods::LOGGING_SET_LEVEL, json!({ "level": level })).await;
+        }
+        explorer.request_in_parallel(&calls, LEAST_PATIENCE, Instant::now() + BUDGET).await;
     }
-    explorer.request_in_parallel(&calls, LEAST_PATIENCE, Instant::now() + BUDGET).await;
 }
 
 /// In `_meta` of a request: from which severity on messages of the log are wanted (2026-07-28, server/utilities/logging).

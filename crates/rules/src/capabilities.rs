@@ -245,7 +245,10 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
         return judgment;
     }
     let probe = if conversation.is_modern() { "log-level" } else { "set-log-level" };
-    let Some(attempt) = conversation.probe(probe) else { return Judgment::Untestable("no log level was set".into()) };
+    let mut attempts = conversation.probes(probe);
+    let Some(attempt) = attempts.next() else { return Judgment::Untestable("no log level was set".into()) };
+    // Another level counts from then on.
+    let next = attempts.next().and_then(|next| next.request).map(|request| request.frame.id);
     let level = Value::from(attempt.subject());
     match attempt.answer {
         AttemptOutcome::Result { .. } => {}
@@ -264,7 +267,7 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
     if conversation.is_modern() && logs().any(|wire_message| wire_message.frame.id < from) {
         return Judgment::Untestable("the server logs without a request at any level, which another rule judges".into());
     }
-    let until = if conversation.is_modern() { attempt.answer.frame() } else { None };
+    let until = if conversation.is_modern() { attempt.answer.frame() } else { next };
     let later = logs().filter(|wire_message| wire_message.frame.id > from && until.is_none_or(|until| wire_message.frame.id < until));
     let low: Vec<(&WireMessage<'_>, &Value)> = later
         .filter_map(|wire_message| Some((wire_message, wire_message.param("/level")?)))
