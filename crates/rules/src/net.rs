@@ -140,27 +140,31 @@ fn calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap>
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(*take) })
 }
 
+/// How a finding begins to tell of the end of a process.
+const EXITED: &str = "the server has exited";
+
 /// A process that failed by itself, if no finding tells of it: what it was asked last it survived in another conversation.
 fn unexplained_end(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Option<Gap> {
-    let explained = conversations_with_findings(results);
+    let findings = results.iter().filter_map(|result| match &result.judged {
+        Judged::Broken { findings } => Some(findings),
+        _ => None,
+    });
+    let findings: Vec<&Finding> = findings.flatten().collect();
+    // One of several conversations that ended in the same way tells of it.
+    let is_told = |index: usize, how: &str| {
+        let tells = |finding: &&Finding| finding.conversation == index || finding.message.contains(how) || finding.message.contains(EXITED);
+        findings.iter().any(tells)
+    };
     let ended = |one: &ConversationView<'_>| {
         let death = death(one)?;
         let is_failure = |frame: &Frame| matches!(frame.body, FrameBody::Exited { code, .. } if code != Some(0));
         one.frames().iter().find(|frame| frame.id == death.frame).is_some_and(is_failure).then_some(death.how)
     };
-    let mut unexplained = conversations.iter().enumerate().filter(|(index, _)| !explained.contains(index));
-    let (index, how) = unexplained.find_map(|(index, one)| Some((index, ended(one)?)))?;
+    let mut ends = conversations.iter().enumerate().filter_map(|(index, one)| Some((index, ended(one)?)));
+    let (index, how) = ends.find(|(index, how)| !is_told(*index, how))?;
     let message = format!("{how} during the check, and what it was asked before does not explain it");
     let hint = "look for what it runs out of, or what fails after some time; its stderr may tell";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(index) })
-}
-
-fn conversations_with_findings(results: &[RuleResult]) -> BTreeSet<usize> {
-    let broken = results.iter().filter_map(|result| match &result.judged {
-        Judged::Broken { findings } => Some(findings),
-        _ => None,
-    });
-    broken.flatten().map(|finding| finding.conversation).collect()
 }
 
 /// That a large part of the rules was left out for want of time.
