@@ -129,8 +129,10 @@ struct Built {
 fn build(root: &Path, place: &Path, system: &System) -> Result<Built, String> {
     let sources = r#"rm -rf "$0/src" && mkdir -p "$0/src" "$0/unwind" "$0/root/.cargo/registry" "$HOME/.cargo/registry" && git archive HEAD | tar -x -C "$0/src""#;
     chroot::run(Command::new("sh").args(["-ec", sources]).arg(place).current_dir(root))?;
-    // The unwinder of the C compiler in place of LLVM's, which a static program of musl is linked with.
-    chroot::run(&mut chroot::as_root(place, "", "ln -sf $(gcc -print-file-name=libgcc_eh.a) /unwind/libunwind.a"))?;
+    // A static program is linked with LLVM's unwinder, which Debian has for glibc only; that of the C compiler does the same.
+    fs::write(place.join("unwind/unwind.c"), include_str!("systems/unwind.c")).map_err(|error| format!("unwind.c: {error}"))?;
+    let unwinder = "cd /unwind; cp -f $(gcc -print-file-name=libgcc_eh.a) libunwind.a; musl-gcc -c unwind.c; ar r libunwind.a unwind.o";
+    chroot::run(&mut chroot::as_root(place, "", unwinder))?;
     let program = cargo(place, system, &["build", "--package", "mcproof", "--bin", "mcproof"])?;
     let program = program.into_values().next().ok_or("cargo built no program")?;
     let mut tests = BTreeMap::new();
