@@ -82,7 +82,7 @@ Usage: cargo xtask <TASK>
   supply          check licenses, duplicates, sources and (if the database is reachable) advisories of the crates (deny.toml)
   growth [--program PATH] [--most N] [NAME…]
                   measure processor time and memory for 100 to 100,000 items of each kind and write docs/growth.md
-  windows|musl|arm64 FOLDER [--kills N]
+  windows|musl|arm64 FOLDER [--kills N] [--features LIST]
                   build mcproof for this system in a chroot of Debian below FOLDER, run it under wine, in an empty chroot or under
                   qemu, and print a line for each step; chroots are made if they are missing (as root, 4 GB)
   bench           run the benchmarks in the release profile";

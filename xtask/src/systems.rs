@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use trial::{Machine, Trial};
 
-const HOW: &str = "usage: cargo xtask windows|musl|arm64 FOLDER [--kills N]";
+const HOW: &str = "usage: cargo xtask windows|musl|arm64 FOLDER [--kills N] [--features LIST]";
 
 /// Another system than this machine has.
 struct System {
@@ -74,13 +74,13 @@ const WINE: [&str; 2] = ["wine", "wine64"];
 /// # Errors
 /// What could not be built, or how many steps of the trial did not pass.
 pub(crate) fn systems(root: &Path, name: &str, arguments: &[&str]) -> Result<(), String> {
-    let (folder, kills) = parse(arguments)?;
+    let plan = Plan::parse(arguments)?;
     let system = SYSTEMS.iter().find(|system| system.name == name).ok_or(HOW)?;
-    fs::create_dir_all(folder).map_err(|error| format!("{folder}: {error}"))?;
-    let folder = fs::canonicalize(folder).map_err(|error| format!("{folder}: {error}"))?;
+    let folder = fs::create_dir_all(plan.folder).and_then(|()| fs::canonicalize(plan.folder));
+    let folder = folder.map_err(|error| format!("{}: {error}", plan.folder))?;
     let builder = chroot::of_release(&folder, "forky", &BUILD)?;
-    let built = build(root, &builder, system)?;
-    let mut trial = Trial::new(root, &folder.join("log").join(name), kills)?;
+    let built = build(root, &builder, system, plan.features)?;
+    let mut trial = Trial::new(root, &folder.join("log").join(name), plan.kills)?;
     let machine = |title, place: PathBuf, start: &'static [&'static str]| Machine {
         title,
         folder: place.join("trial"),
@@ -110,11 +110,27 @@ pub(crate) fn systems(root: &Path, name: &str, arguments: &[&str]) -> Result<(),
     trial.verdict()
 }
 
-fn parse<'a>(arguments: &[&'a str]) -> Result<(&'a str, usize), String> {
-    match arguments {
-        [folder] if !folder.starts_with('-') => Ok((folder, 20)),
-        [folder, "--kills", kills] => Ok((folder, kills.parse().map_err(|_| HOW)?)),
-        _ => Err(HOW.to_owned()),
+#[derive(Debug, PartialEq, Eq)]
+struct Plan<'a> {
+    folder: &'a str,
+    kills: usize,
+    /// Of the program, if not its default ones: fewer are built sooner.
+    features: Option<&'a str>,
+}
+
+impl<'a> Plan<'a> {
+    fn parse(arguments: &[&'a str]) -> Result<Self, String> {
+        let (folder, mut options) = arguments.split_first().filter(|(folder, _)| !folder.starts_with('-')).ok_or(HOW)?;
+        let mut plan = Self { folder, kills: 20, features: None };
+        while let [name, value, rest @ ..] = options {
+            match *name {
+                "--kills" => plan.kills = value.parse().map_err(|_| HOW)?,
+                "--features" => plan.features = Some(value),
+                _ => return Err(HOW.to_owned()),
+            }
+            options = rest;
+        }
+        if options.is_empty() { Ok(plan) } else { Err(HOW.to_owned()) }
     }
 }
 
@@ -126,14 +142,16 @@ struct Built {
 }
 
 /// Builds the sources as committed. The crates that are here already are used.
-fn build(root: &Path, place: &Path, system: &System) -> Result<Built, String> {
+fn build(root: &Path, place: &Path, system: &System, features: Option<&str>) -> Result<Built, String> {
     let sources = r#"rm -rf "$0/src" && mkdir -p "$0/src" "$0/unwind" "$0/root/.cargo/registry" "$HOME/.cargo/registry" && git archive HEAD | tar -x -C "$0/src""#;
     chroot::run(Command::new("sh").args(["-ec", sources]).arg(place).current_dir(root))?;
     // A static program is linked with LLVM's unwinder, which Debian has for glibc only; that of the C compiler does the same.
     fs::write(place.join("unwind/unwind.c"), include_str!("systems/unwind.c")).map_err(|error| format!("unwind.c: {error}"))?;
     let unwinder = "cd /unwind; cp -f $(gcc -print-file-name=libgcc_eh.a) libunwind.a; musl-gcc -c unwind.c; ar r libunwind.a unwind.o";
     chroot::run(&mut chroot::as_root(place, "", unwinder))?;
-    let program = cargo(place, system, &["build", "--package", "mcproof", "--bin", "mcproof"])?;
+    let mut words = vec!["build", "--package", "mcproof", "--bin", "mcproof"];
+    words.extend(features.iter().flat_map(|list| ["--no-default-features", "--features", list]));
+    let program = cargo(place, system, &words)?;
     let program = program.into_values().next().ok_or("cargo built no program")?;
     let mut tests = BTreeMap::new();
     for (title, words) in system.tests {
@@ -176,11 +194,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_and_a_number_of_kills_are_read() {
-        assert_eq!(parse(&["out"]), Ok(("out", 20)));
-        assert_eq!(parse(&["out", "--kills", "200"]), Ok(("out", 200)));
+    fn a_folder_and_options_are_read() {
+        assert_eq!(Plan::parse(&["out"]), Ok(Plan { folder: "out", kills: 20, features: None }));
+        let plan = Plan { folder: "out", kills: 200, features: Some("servers") };
+        assert_eq!(Plan::parse(&["out", "--features", "servers", "--kills", "200"]), Ok(plan));
         for wrong in [&[][..], &["--kills"], &["out", "--kills"], &["out", "--kills", "many"], &["out", "more"]] {
-            assert_eq!(parse(wrong), Err(HOW.to_owned()), "{wrong:?}");
+            assert_eq!(Plan::parse(wrong), Err(HOW.to_owned()), "{wrong:?}");
         }
     }
 
