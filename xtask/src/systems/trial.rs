@@ -98,7 +98,7 @@ impl Trial {
         for (transport, url) in [("stdio", ""), ("http", "http://127.0.0.1:${port}/mcp"), ("sse", "http://127.0.0.1:${port}/sse")] {
             let name = format!("check over {transport}");
             let flag = format!("--{transport}");
-            let mut words = vec![mcproof.as_str(), "check", "--", mcproof, "demo", "shop"];
+            let mut words = vec![mcproof.as_str(), "check", "--", mcproof.as_str(), "demo", "shop"];
             if !url.is_empty() {
                 words.insert(2, url);
                 words.extend([flag.as_str(), "--port", "${port}"]);
