@@ -18,9 +18,9 @@ mod site;
 mod stability;
 mod strings;
 mod supply;
+mod systems;
 mod test_programs;
 mod web;
-mod windows;
 #[cfg(test)]
 mod words;
 mod workflows;
@@ -82,8 +82,9 @@ Usage: cargo xtask <TASK>
   supply          check licenses, duplicates, sources and (if the database is reachable) advisories of the crates (deny.toml)
   growth [--program PATH] [--most N] [NAME…]
                   measure processor time and memory for 100 to 100,000 items of each kind and write docs/growth.md
-  windows FOLDER  build mcproof for Windows in a chroot of Debian forky below FOLDER, and run it under wine in one of Debian trixie;
-                  both are made if they are missing (as root, 4 GB)
+  windows|musl|arm64 FOLDER [--kills N] [--features LIST]
+                  build mcproof for this system in a chroot of Debian below FOLDER, run it under wine, in an empty chroot or under
+                  qemu, and print a line for each step; chroots are made if they are missing (as root, 4 GB)
   bench           run the benchmarks in the release profile";
 
 fn main() -> ExitCode {
@@ -117,7 +118,7 @@ fn main() -> ExitCode {
         ["picture", arguments @ ..] => told(picture::picture(root(), arguments)),
         ["supply"] => told(supply::supply(root())),
         ["growth", arguments @ ..] => told(growth::growth(root(), arguments)),
-        ["windows", folder] => told(windows::windows(root(), Path::new(folder))),
+        [name @ ("windows" | "musl" | "arm64"), arguments @ ..] => told(systems::systems(root(), name, arguments)),
         ["bench"] => bench(),
         ["help" | "-h" | "--help"] => {
             println!("{USAGE}");

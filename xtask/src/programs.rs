@@ -53,7 +53,11 @@ pub(crate) fn ensure_clocks() -> Result<(), String> {
     if Path::new(FAKETIME).exists() { Ok(()) } else { install(&["libfaketime"]) }
 }
 
-fn install(packages: &[&str]) -> Result<(), String> {
+/// Installs packages of Debian that this machine lacks.
+///
+/// # Errors
+/// Says what to install by hand.
+pub(crate) fn install(packages: &[&str]) -> Result<(), String> {
     println!("programs: installing {}", packages.join(" "));
     let apt = |arguments: &[&str]| {
         let status = Command::new("apt-get").args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null()).status();
