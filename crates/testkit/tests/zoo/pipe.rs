@@ -1,12 +1,11 @@
 //! Records a server over stdio.
 
 use crate::Record;
-use crate::process::{Cause, end, patience, spawn};
+use crate::process::{Cause, end, opened, patience, spawn};
 use crate::script::{self, MODERN, Step};
 use mcproof_protocol::Era;
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
 use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -25,11 +24,11 @@ pub(crate) fn look(name: &str, era: Era) -> Record {
     let version = if era == Era::Modern { MODERN } else { "2025-11-25" };
     let mut pipe = Pipe::open(name, era);
     pipe.run(&script::main(version));
-    let opened = pipe.holds("/dev/null");
+    let files = opened(&pipe.child, "/dev/null");
     let (said, ended) = pipe.close();
     record.extend(said);
     record.push(ended);
-    record.push(format!("holds /dev/null: {opened}"));
+    record.push(format!("holds /dev/null: {files}"));
     let mut pipe = Pipe::open(name, era);
     // It listens to signals otherwise only from when it has started.
     pipe.run(&script::main(version)[..1]);
@@ -133,13 +132,6 @@ impl Pipe {
             }
             lines = self.said[from..].iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect();
         }
-    }
-
-    /// How often the server has opened a file that nobody reads.
-    fn holds(&self, path: &str) -> usize {
-        let Ok(entries) = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())) else { return 0 };
-        let leads_there = |entry: &std::fs::DirEntry| std::fs::read_link(entry.path()).is_ok_and(|target| target == Path::new(path));
-        entries.flatten().filter(leads_there).count()
     }
 
     fn rest(&mut self, time: Duration) {

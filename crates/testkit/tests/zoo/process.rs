@@ -5,6 +5,7 @@ use mcproof_testkit::zoo::CORRECT;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -27,6 +28,13 @@ pub(crate) fn spawn(name: &str, reach: &[&str], era: Era) -> Child {
 pub(crate) enum Cause {
     Input,
     Signal,
+}
+
+/// How often a server has opened a file that nobody reads.
+pub(crate) fn opened(child: &Child, path: &str) -> usize {
+    let Ok(entries) = std::fs::read_dir(format!("/proc/{}/fd", child.id())) else { return 0 };
+    let leads_there = |entry: &std::fs::DirEntry| std::fs::read_link(entry.path()).is_ok_and(|target| target == Path::new(path));
+    entries.flatten().filter(leads_there).count()
 }
 
 /// How a server exits, and how many processes it leaves behind.

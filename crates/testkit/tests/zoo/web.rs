@@ -1,7 +1,7 @@
 //! Records a server over both HTTP transports, as bytes, because a client would tolerate deviations.
 
 use crate::Record;
-use crate::process::{Cause, end, patience, spawn};
+use crate::process::{Cause, end, opened, patience, spawn};
 use crate::script::{self, MODERN, Step};
 use mcproof_protocol::Era;
 use mcproof_testkit::zoo::TOKEN;
@@ -32,6 +32,7 @@ pub(crate) fn look(name: &str, transport: &str, era: Era) -> Record {
         web.look_at_http()
     }
     let mut record = web.record;
+    record.push(format!("opened {} files that nobody reads", opened(&child, "/dev/null")));
     record.push(end(child, Cause::Signal, patience));
     let names = [
         (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UUID"),

@@ -37,7 +37,7 @@ impl Database {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Disturbance {
+enum ChaosAction {
     Kill,
     KillAll,
     Freeze,
@@ -51,23 +51,23 @@ enum Disturbance {
     FreezeDatabase,
 }
 
-const ON_SQLITE: [(Disturbance, u8); 5] = [
-    (Disturbance::KillAll, 7),
-    (Disturbance::FreezeAll, 4),
-    (Disturbance::SetClock, 3),
-    (Disturbance::FillDisk, 3),
-    (Disturbance::Lock, 3),
+const ON_SQLITE: [(ChaosAction, u8); 5] = [
+    (ChaosAction::KillAll, 7),
+    (ChaosAction::FreezeAll, 4),
+    (ChaosAction::SetClock, 3),
+    (ChaosAction::FillDisk, 3),
+    (ChaosAction::Lock, 3),
 ];
-const ON_POSTGRES: [(Disturbance, u8); 9] = [
-    (Disturbance::Kill, 5),
-    (Disturbance::KillAll, 1),
-    (Disturbance::Freeze, 4),
-    (Disturbance::FreezeAll, 1),
-    (Disturbance::SetClock, 1),
-    (Disturbance::SetClockOfDatabase, 2),
-    (Disturbance::FillDisk, 2),
-    (Disturbance::KillDatabase, 3),
-    (Disturbance::FreezeDatabase, 2),
+const ON_POSTGRES: [(ChaosAction, u8); 9] = [
+    (ChaosAction::Kill, 5),
+    (ChaosAction::KillAll, 1),
+    (ChaosAction::Freeze, 4),
+    (ChaosAction::FreezeAll, 1),
+    (ChaosAction::SetClock, 1),
+    (ChaosAction::SetClockOfDatabase, 2),
+    (ChaosAction::FillDisk, 2),
+    (ChaosAction::KillDatabase, 3),
+    (ChaosAction::FreezeDatabase, 2),
 ];
 
 /// What can be done on this machine.
@@ -97,62 +97,62 @@ impl Disturbances<'_> {
     pub(crate) fn go_on(&mut self, until: Duration) {
         self.rest(Duration::from_secs(12));
         while self.scene.timeline.now() < until {
-            let disturbance = self.choose();
-            self.disturb(disturbance);
+            let action = self.choose();
+            self.disturb(action);
             let rest = if self.database.is_postgres() { 4_000..8_000 } else { 3_000..7_000 };
             let rest = Duration::from_millis(self.random.u64(rest));
             self.rest(rest);
         }
     }
 
-    fn choose(&mut self) -> Disturbance {
+    fn choose(&mut self) -> ChaosAction {
         if self.long_freezes.first().is_some_and(|due| *due <= self.scene.timeline.now()) {
             self.long_freezes.remove(0);
-            return Disturbance::FreezeLong;
+            return ChaosAction::FreezeLong;
         }
-        let disturbances: &[(Disturbance, u8)] = if self.database.is_postgres() { &ON_POSTGRES } else { &ON_SQLITE };
-        let can = |disturbance: &&(Disturbance, u8)| match disturbance.0 {
-            Disturbance::SetClock | Disturbance::SetClockOfDatabase => self.abilities.clocks,
-            Disturbance::FillDisk => self.abilities.disk,
+        let actions: &[(ChaosAction, u8)] = if self.database.is_postgres() { &ON_POSTGRES } else { &ON_SQLITE };
+        let can = |action: &&(ChaosAction, u8)| match action.0 {
+            ChaosAction::SetClock | ChaosAction::SetClockOfDatabase => self.abilities.clocks,
+            ChaosAction::FillDisk => self.abilities.disk,
             _ => true,
         };
-        let disturbances: Vec<(Disturbance, u8)> = disturbances.iter().filter(can).copied().collect();
-        let mut ticket = self.random.u8(..disturbances.iter().map(|(_, weight)| *weight).sum::<u8>());
-        let chosen = disturbances.iter().find(|(_, weight)| {
+        let actions: Vec<(ChaosAction, u8)> = actions.iter().filter(can).copied().collect();
+        let mut ticket = self.random.u8(..actions.iter().map(|(_, weight)| *weight).sum::<u8>());
+        let chosen = actions.iter().find(|(_, weight)| {
             let is_it = ticket < *weight;
             ticket = ticket.saturating_sub(*weight);
             is_it
         });
-        chosen.map_or(Disturbance::KillAll, |(disturbance, _)| *disturbance)
+        chosen.map_or(ChaosAction::KillAll, |(action, _)| *action)
     }
 
-    fn disturb(&mut self, disturbance: Disturbance) {
+    fn disturb(&mut self, action: ChaosAction) {
         let count = self.monitors.lock().unwrap().len();
         let one = self.random.usize(..count);
         let (all, single): (Vec<usize>, Vec<usize>) = ((0..count).collect(), vec![one]);
         let of_several = if count > 1 { Effect::Slows } else { Effect::Halts };
         let aftermath = if count > 1 { LEASE } else { Duration::from_secs(2) };
-        match disturbance {
-            Disturbance::Kill => self.kill("kill -9", &single, of_several, aftermath),
-            Disturbance::KillAll => self.kill("kill -9", &all, Effect::Halts, aftermath),
-            Disturbance::Freeze => self.freeze("freeze", &single, of_several, aftermath, 1_000..9_000),
-            Disturbance::FreezeAll => self.freeze("freeze", &all, Effect::Halts, aftermath, 1_000..9_000),
-            Disturbance::FreezeLong => self.freeze("freeze of most of a minute", &all, Effect::Halts, aftermath, 35_000..55_000),
-            Disturbance::SetClock => {
+        match action {
+            ChaosAction::Kill => self.kill("kill -9", &single, of_several, aftermath),
+            ChaosAction::KillAll => self.kill("kill -9", &all, Effect::Halts, aftermath),
+            ChaosAction::Freeze => self.freeze("freeze", &single, of_several, aftermath, 1_000..9_000),
+            ChaosAction::FreezeAll => self.freeze("freeze", &all, Effect::Halts, aftermath, 1_000..9_000),
+            ChaosAction::FreezeLong => self.freeze("freeze of most of a minute", &all, Effect::Halts, aftermath, 35_000..55_000),
+            ChaosAction::SetClock => {
                 let clock = self.monitors.lock().unwrap()[one].clock.clone();
                 self.set_clock("clock of a process set", &clock);
             }
-            Disturbance::SetClockOfDatabase => {
+            ChaosAction::SetClockOfDatabase => {
                 let clock = match &self.database {
                     Database::Postgres { clock, .. } => clock.clone(),
                     Database::Sqlite { .. } => return,
                 };
                 self.set_clock("clock of the database set", &clock);
             }
-            Disturbance::FillDisk => self.fill_disk(),
-            Disturbance::Lock => self.lock(),
-            Disturbance::KillDatabase => self.kill_database(),
-            Disturbance::FreezeDatabase => self.freeze_database(),
+            ChaosAction::FillDisk => self.fill_disk(),
+            ChaosAction::Lock => self.lock(),
+            ChaosAction::KillDatabase => self.kill_database(),
+            ChaosAction::FreezeDatabase => self.freeze_database(),
         }
     }
 
