@@ -176,6 +176,8 @@ pub(super) async fn explore_as_host(check_options: &CheckOptions, era: EraChoice
     let mut explorer = Explorer::open(check_options, "host", options).await.ok()?;
     list(&mut explorer).await;
     explorer.request_in_parallel(&calls, PATIENCE, Instant::now() + BUDGET).await;
+    // That it is still there is seen by what is no call.
+    explorer.send_request("after-calls", None, explorer.any_method(), json!({})).await;
     Some(explorer.end().await)
 }
 

@@ -461,7 +461,11 @@ async fn explore_web(check_options: &CheckOptions) -> Explored {
 
 /// The failure of a URL whose server is at another path, of which nothing can be judged here.
 async fn misplaced(check_options: &CheckOptions, failure: ConnectFailure) -> Option<ConnectFailure> {
-    let Target::Http { endpoint, .. } = &check_options.target else { return None };
+    let Target::Http { endpoint, kind, .. } = &check_options.target else { return None };
+    // There is a stream at this path: what fails is at that of its endpoint.
+    if *kind == Some(Transport::Sse) && !matches!(failure, ConnectFailure::Sse(_)) {
+        return None;
+    }
     let searched = search_endpoint(failure, endpoint, &check_options.options.network).await;
     Some(searched).filter(|failure| matches!(failure, ConnectFailure::WrongPath { .. }))
 }

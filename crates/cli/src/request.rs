@@ -196,6 +196,7 @@ async fn all_pages(
             (CallFailure::TimedOut { method, .. }, Some(frame)) => {
                 ListFailure::TooSlow { method, pages: seen.len(), after: timeout, frame }
             }
+            (CallFailure::TimedOut { method, stage, .. }, None) => CallFailure::TimedOut { method, after: timeout, stage }.into(),
             (other, _) => other.into(),
         })?;
         last = Some(frame);

@@ -374,7 +374,8 @@ impl<'a> Opening<'a> {
                 let attempt = self.attempt(Connection::Sse(connection), authorizer, dispatcher, queue);
                 return match self.initialize(&attempt, Transport::Sse, spawned.as_ref()).await {
                     Ok(handshake) => Ok(self.session(attempt, spawned, handshake)),
-                    Err(failure) => Err(self.failed(attempt, spawned, failure, Some(endpoint)).await),
+                    // There is a stream at this path: what fails is at that of its endpoint.
+                    Err(failure) => Err(self.failed(attempt, spawned, failure, None).await),
                 };
             }
             Some(Err(failure)) => failure.into(),
