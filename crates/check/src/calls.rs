@@ -1,13 +1,14 @@
 //! Calls of the tools that may be called, with arguments made from their schemas and with wrong ones.
 
 use super::explorer::{Explorer, ParallelOutcome, ParallelRequest};
+use super::listing::whole;
 use super::{CheckOptions, Permission, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::fixtures::SAMPLED;
 use mcproof_analysis::probes::{EXPLORED_IN_PART, UNANSWERED_CALL};
 use mcproof_analysis::{ConversationView, named};
-use mcproof_client::{Answers, ConnectOptions, Elicitation, Sampling, Session};
-use mcproof_protocol::{EraChoice, Transport, methods};
+use mcproof_client::{Answers, ConnectOptions, Elicitation, Sampling};
+use mcproof_protocol::{EraChoice, Transport, meta, methods};
 use mcproof_record::Conversation;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -31,8 +32,6 @@ const LONG_PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_PATIENCE: Duration = Duration::from_secs(12);
 /// Tools that are waited for so long: as many as are called at the same time.
 const MOST_WAITED_FOR: usize = 6;
-/// For all pages of the list, which may be without end.
-const LISTING: Duration = Duration::from_secs(2);
 /// For all calls of a kind together.
 const BUDGET: Duration = Duration::from_secs(3);
 
@@ -143,10 +142,10 @@ pub(super) async fn explore(check_options: &CheckOptions, mut explorer: Explorer
         }
     }
     if explorer.is_modern() && !explorer.is_over() {
-        let after = list_as(&mut explorer, "list-after-calls").await;
+        let after = whole(&mut explorer, "list-after-calls", methods::TOOLS_LIST, "tools").await;
         // A list that changes by itself changes again, and then the first change says nothing of the calls.
         if after != listed {
-            list_as(&mut explorer, "list-after-calls-again").await;
+            whole(&mut explorer, "list-after-calls-again", methods::TOOLS_LIST, "tools").await;
         }
     }
     Some(explorer.end().await)
@@ -161,7 +160,7 @@ pub(super) async fn open(check_options: &CheckOptions, era: EraChoice) -> Option
 pub(super) async fn explore_as_host(check_options: &CheckOptions, era: EraChoice, tools: &Tools) -> Option<Conversation> {
     let readers = tools.0.iter().filter(|tool| tool.reads_only());
     let calls: Vec<ParallelRequest> = readers.map(|tool| tool.call("call-as-host", tool.arguments.clone())).collect();
-    if calls.is_empty() || check_options.budget.left() < 2 * BUDGET {
+    if calls.is_empty() {
         return None;
     }
     let host = Answers {
@@ -173,7 +172,10 @@ pub(super) async fn explore_as_host(check_options: &CheckOptions, era: EraChoice
         callback: None,
     };
     let options = ConnectOptions { era, answers: check_options.options.answers.clone().or(&host), ..check_options.options.clone() };
-    let mut explorer = Explorer::open(check_options, "host", options).await.ok()?;
+    let mut explorer = match Explorer::open(check_options, "host", options).await {
+        Ok(explorer) => explorer,
+        Err(failed) => return Some(failed.0),
+    };
     list(&mut explorer).await;
     explorer.request_in_parallel(&calls, PATIENCE, Instant::now() + BUDGET).await;
     // That it is still there is seen by what is no call.
@@ -270,14 +272,9 @@ async fn try_each_odd<'a>(
 
 /// All tools. A session of the modern era over HTTP learns from them which arguments go into headers.
 pub(super) async fn list(explorer: &mut Explorer<'_>) -> Vec<Value> {
-    let tools = list_as(explorer, "list-for-calls").await;
+    let tools = whole(explorer, "list-for-calls", methods::TOOLS_LIST, "tools").await;
     explorer.check_options.budget.listed(tools.len());
     tools
-}
-
-async fn list_as(explorer: &mut Explorer<'_>, probe: &str) -> Vec<Value> {
-    let list = async |session: &Session, deadline: Duration| session.list(methods::TOOLS_LIST, "tools", deadline.min(LISTING)).await;
-    explorer.together(probe, list).await.map(|listed| listed.items).unwrap_or_default()
 }
 
 /// What every client does: calls that are right, and those that a model gets wrong. Gives the tools that seem to take their time, the
@@ -320,7 +317,8 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'
         matches!(&outcome.response, Some(Ok(result)) if result.get("isError") != Some(&json!(true))) && growth::is_harmless(tool)
     });
     let quickest = quick.filter(|(_, outcome)| outcome.took < QUICK).min_by_key(|(_, outcome)| outcome.took).map(|(tool, _)| tool);
-    let talkers: Vec<&Callable> = readers.iter().zip(&read).filter(|(_, outcome)| outcome.took < SLOW).map(|(tool, _)| *tool).collect();
+    let is_quick = |outcome: &ParallelOutcome| outcome.response.is_some() && outcome.took < SLOW;
+    let talkers: Vec<&Callable> = readers.iter().zip(&read).filter(|(_, outcome)| is_quick(outcome)).map(|(tool, _)| *tool).collect();
     call_with_logs(explorer, &talkers).await;
     (slow.into_iter().map(|(_, tool)| tool).collect(), quickest)
 }
@@ -333,16 +331,13 @@ async fn call_with_logs(explorer: &mut Explorer<'_>, tools: &[&Callable]) {
     let mut calls: Vec<ParallelRequest> = tools.iter().map(|tool| tool.call("call-with-logs", tool.arguments.clone())).collect();
     for level in ["error", "debug"] {
         if explorer.is_modern() {
-            calls.iter_mut().for_each(|call| call.params["_meta"][LOG_LEVEL] = json!(level));
+            calls.iter_mut().for_each(|call| call.params["_meta"][meta::LOG_LEVEL] = json!(level));
         } else {
             explorer.send_request("set-log-level", Some(level), methods::LOGGING_SET_LEVEL, json!({ "level": level })).await;
         }
         explorer.request_in_parallel(&calls, LEAST_PATIENCE, Instant::now() + BUDGET).await;
     }
 }
-
-/// In `_meta` of a request: from which severity on messages of the log are wanted (2026-07-28, server/utilities/logging).
-const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// Those whose call got no response, and how long it was waited for: not at all, if it was not sent.
 fn unanswered<'t>(tools: &[&'t Callable], outcomes: &[ParallelOutcome]) -> Vec<(&'t Callable, Duration)> {

@@ -24,6 +24,13 @@ const MOST_ITEMS: usize = 500;
 const LOOKING: Duration = Duration::from_secs(5);
 /// Arguments of one list that are completed.
 const MOST_COMPLETIONS: usize = 4;
+
+/// Changes that can be listened for, and the capability of each.
+pub(super) const CHANGES: [(&str, &str); 3] = [
+    ("toolsListChanged", "tools/listChanged"),
+    ("promptsListChanged", "prompts/listChanged"),
+    ("resourcesListChanged", "resources/listChanged"),
+];
 /// How long a subscription is held once it stands: what is sent without a cause comes at once.
 const HOLD: Duration = Duration::from_millis(250);
 
@@ -207,11 +214,7 @@ async fn subscribe(explorer: &mut Explorer<'_>, resources: &[Value]) {
 /// Listens once for everything that the server declared, and once for nothing.
 pub(super) async fn listen(explorer: &mut Explorer<'_>, resources: &[Value]) {
     let mut filter = Map::new();
-    for (kind, path) in [
-        ("toolsListChanged", "tools/listChanged"),
-        ("promptsListChanged", "prompts/listChanged"),
-        ("resourcesListChanged", "resources/listChanged"),
-    ] {
+    for (kind, path) in CHANGES {
         if explorer.declares(path) {
             filter.insert(kind.into(), Value::Bool(true));
         }

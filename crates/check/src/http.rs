@@ -9,6 +9,7 @@ mod browser;
 mod headers;
 mod methods;
 pub(crate) mod request_variants;
+mod resumption;
 mod sessions;
 pub(crate) mod streams;
 
@@ -47,6 +48,7 @@ async fn talk_in(check_options: &CheckOptions, found: DetectedServer, era: EraCh
     bodies::take(&mut explorer, &questions).await;
     browser::take(&mut explorer, &questions).await;
     authorization::take(&mut explorer, &questions).await;
+    resumption::take(&mut explorer, &questions).await;
     sessions::take(&mut explorer, &questions).await;
     abort::take(&mut explorer).await;
     explorer.end().await

@@ -4,6 +4,7 @@ use super::concurrent_requests;
 use super::explorer::Explorer;
 use super::features::{self, Catalogue};
 use mcproof_analysis::probes::{LEGAL_FORM, MOST_IDLE_PAGES, MOST_PAGES};
+use mcproof_client::Session;
 use mcproof_protocol::methods;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -26,6 +27,15 @@ pub(super) const LISTS: [(&str, &str, &str); 4] = [
     (methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates", "resources"),
     (methods::PROMPTS_LIST, "prompts", "prompts"),
 ];
+
+/// For all pages of a list of which only the items matter; it may be without end.
+const WHOLE: Duration = Duration::from_secs(2);
+
+/// All items of a list; those of tools teach a modern session over HTTP which arguments go into headers.
+pub(super) async fn whole(explorer: &mut Explorer<'_>, probe: &str, method: &'static str, key: &'static str) -> Vec<Value> {
+    let list = async |session: &Session, deadline: Duration| session.list(method, key, deadline.min(WHOLE)).await;
+    explorer.together(probe, list).await.map(|listed| listed.items).unwrap_or_default()
+}
 
 pub(super) async fn explore(explorer: &mut Explorer<'_>) {
     if !explorer.is_modern() {

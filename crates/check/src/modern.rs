@@ -5,7 +5,7 @@ use super::explorer::{Explorer, FailedDiscovery, ResponseOutcome, headers_of_pos
 use super::features::NO_RESOURCE;
 use super::{CheckOptions, EraOutcome, EraSupport, listing, modern_headers};
 use mcproof_client::{ConnectFailure, ConnectOptions, HeaderCase, Target};
-use mcproof_protocol::{EraChoice, Revision, Transport, error_code, methods};
+use mcproof_protocol::{EraChoice, Revision, Transport, error_code, meta, methods};
 use mcproof_record::{Conversation, Opened};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -247,7 +247,7 @@ async fn versions(explorer: &mut Explorer<'_>) {
 async fn log_levels(explorer: &mut Explorer<'_>, method: &str) {
     for (probe, level) in [("log-level", "error"), ("unknown-log-level", "mcproof-loudest")] {
         let mut message = explorer.build_message(method, json!({}));
-        message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!(level);
+        message["params"]["_meta"][meta::LOG_LEVEL] = json!(level);
         explorer.send(probe, Some(level), message).await;
     }
 }
@@ -256,7 +256,7 @@ async fn log_levels(explorer: &mut Explorer<'_>, method: &str) {
 async fn undeclared_logs(explorer: &mut Explorer<'_>, first: Option<(&str, &str, &str)>, logs: bool) {
     if let Some((method, ..)) = first.filter(|_| !logs) {
         let mut message = explorer.build_message(method, json!({}));
-        message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
+        message["params"]["_meta"][meta::LOG_LEVEL] = json!("debug");
         explorer.send("undeclared-log-level", Some("debug"), message).await;
     }
 }

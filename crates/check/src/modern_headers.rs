@@ -2,13 +2,13 @@
 //! runs a tool that may not be called: where a name is needed, it is that of something to read, or of nothing.
 
 use super::explorer::{Explorer, headers_of_post};
-use super::listing::UNKNOWN_NAME;
+use super::features::CHANGES;
+use super::listing::{UNKNOWN_NAME, whole};
 use super::modern::UNKNOWN_VERSION;
 use base64::Engine as _;
-use mcproof_client::{HeaderCase, Headers, Session};
+use mcproof_client::{HeaderCase, Headers};
 use mcproof_protocol::{Revision, methods};
 use serde_json::{Map, Value, json};
-use std::time::Duration;
 
 const VERSION: &str = "mcp-protocol-version";
 const METHOD: &str = "mcp-method";
@@ -23,9 +23,9 @@ const NOT_ASCII: &str = "mcproof-für-alle";
 
 pub(super) async fn take(explorer: &mut Explorer<'_>) {
     methods_and_versions(explorer).await;
-    let tools = listed(explorer, methods::TOOLS_LIST, "tools").await;
-    let resources = listed(explorer, methods::RESOURCES_LIST, "resources").await;
-    let prompts = listed(explorer, methods::PROMPTS_LIST, "prompts").await;
+    let tools = whole(explorer, "list-for-headers", methods::TOOLS_LIST, "tools").await;
+    let resources = whole(explorer, "list-for-headers", methods::RESOURCES_LIST, "resources").await;
+    let prompts = whole(explorer, "list-for-headers", methods::PROMPTS_LIST, "prompts").await;
     let mut named = Vec::new();
     if !tools.is_empty() {
         named.push(Question::new(methods::TOOLS_CALL, json!({ "name": UNKNOWN_NAME, "arguments": {} })));
@@ -34,6 +34,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>) {
     named.extend(first(&resources, "uri").map(|uri| Question::new(methods::RESOURCES_READ, json!({ "uri": uri }))));
     named.extend(first(&prompts, "name").map(|name| Question::new(methods::PROMPTS_GET, json!({ "name": name, "arguments": {} }))));
     names(explorer, &named).await;
+    other_methods(explorer, &prompts).await;
     let permission = explorer.check_options.calls.clone();
     let mirrored = |find: fn(&Value) -> Option<Mirrored>| tools.iter().filter(|tool| permission.allows(tool)).find_map(find);
     if let Some(mirrored) = mirrored(Mirrored::of) {
@@ -85,16 +86,15 @@ impl Question {
     }
 }
 
-fn encoded(value: &str) -> String {
-    format!("=?base64?{}?=", base64::engine::general_purpose::STANDARD.encode(value))
+/// The same text with its first letter in the other case; nothing if it has no letters.
+fn in_other_case(value: &str) -> Option<String> {
+    let (at, letter) = value.char_indices().find(|(_, letter)| letter.is_ascii_alphabetic())?;
+    let other = if letter.is_ascii_lowercase() { letter.to_ascii_uppercase() } else { letter.to_ascii_lowercase() };
+    Some(format!("{}{other}{}", &value[..at], &value[at + 1..]))
 }
 
-/// For all pages.
-const LISTING: Duration = Duration::from_secs(2);
-
-async fn listed(explorer: &mut Explorer<'_>, method: &'static str, key: &'static str) -> Vec<Value> {
-    let list = async |session: &Session, deadline: Duration| session.list(method, key, deadline.min(LISTING)).await;
-    explorer.together("list-for-headers", list).await.map(|listed| listed.items).unwrap_or_default()
+fn encoded(value: &str) -> String {
+    format!("=?base64?{}?=", base64::engine::general_purpose::STANDARD.encode(value))
 }
 
 async fn methods_and_versions(explorer: &mut Explorer<'_>) {
@@ -134,16 +134,41 @@ async fn names(explorer: &mut Explorer<'_>, named: &[Question]) {
     for question in named {
         question.post(explorer, "header-method", "different", question.with(METHOD, methods::PROMPTS_LIST)).await;
         question.post(explorer, "header-name", "different", question.with(NAME, SOMEBODY_ELSE)).await;
+        if let Some(other) = in_other_case(question.name()) {
+            question.post(explorer, "header-name", "in another case", question.with(NAME, other)).await;
+        }
         question.post(explorer, "header-name", "absent", question.without(NAME)).await;
         question.post(explorer, "header-base64", "encoded", question.with(NAME, encoded(question.name()))).await;
     }
     if let Some(question) = named.first() {
+        // The mark is compared with its case, so that this is the value itself.
+        let marked = encoded(question.name()).replacen("base64", "BASE64", 1);
+        question.post(explorer, "header-name", "marked as Base64 in capitals", question.with(NAME, marked)).await;
         question.post(explorer, "header-spaces", NAME, question.with(NAME, format!("  {} ", question.name()))).await;
     }
     if named.first().is_some_and(|question| question.method == methods::TOOLS_CALL) {
         // Begins as an encoded value does and does not end as one: it stands for itself.
         let literal = Question::new(methods::TOOLS_CALL, json!({ "name": "=?base64?bWNwcm9vZg==", "arguments": {} }));
         literal.post(explorer, "header-base64", "half encoded", literal.headers.clone()).await;
+    }
+}
+
+/// Methods without an `Mcp-Name`, where the server has them.
+async fn other_methods(explorer: &mut Explorer<'_>, prompts: &[Value]) {
+    let discovered = explorer.send_request("discover-for-headers", None, methods::SERVER_DISCOVER, json!({})).await;
+    let Some(Ok(discovered)) = discovered else { return };
+    let declares = |path: &str| discovered.pointer(&format!("/capabilities/{path}")).is_some_and(|it| it.is_object() || *it == true);
+    let mut others = Vec::new();
+    if declares("completions") {
+        let prompt = prompts.first().and_then(|prompt| prompt.get("name")).cloned().unwrap_or(json!(UNKNOWN_NAME));
+        let params = json!({ "ref": { "type": "ref/prompt", "name": prompt }, "argument": { "name": ARGUMENT, "value": "" } });
+        others.push(Question::new(methods::COMPLETION_COMPLETE, params));
+    }
+    if declares("resources/subscribe") || CHANGES.iter().any(|(_, path)| declares(path)) {
+        others.push(Question::new(methods::SUBSCRIPTIONS_LISTEN, json!({ "notifications": {} })));
+    }
+    for question in others {
+        question.post(explorer, "header-method", "different", question.with(METHOD, methods::PROMPTS_LIST)).await;
     }
 }
 
@@ -247,6 +272,15 @@ async fn numbers(explorer: &mut Explorer<'_>, tool: &Mirrored) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_letter_has_the_other_case() {
+        let check = |value: &str, expected: Option<&str>| assert_eq!(in_other_case(value).as_deref(), expected, "{value}");
+        check("mcproof-1", Some("Mcproof-1"));
+        check("Ab", Some("ab"));
+        check("ä7b", Some("ä7B"));
+        check("17", None);
+    }
 
     #[test]
     fn tools_tell_which_argument_is_mirrored() {

@@ -7,11 +7,10 @@ use crate::failure::Failure;
 use mcproof_analysis::diagnosis::{of_call_failure, of_list_failure, of_task_failure};
 use mcproof_analysis::missing;
 use mcproof_client::jsonrpc::RpcError;
-use mcproof_client::{CallFailure, ListFailure, Reply, Session, TaskEnd};
+use mcproof_client::{CallFailure, ListFailure, Session, TaskEnd};
 use mcproof_protocol::{Era, Transport, methods};
 use mcproof_record::Diagnostic;
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 /// The request to send.
@@ -43,9 +42,6 @@ const LISTS: [(&str, &str); 4] = [
     (methods::RESOURCES_TEMPLATES_LIST, "resourceTemplates"),
     (methods::PROMPTS_LIST, "prompts"),
 ];
-
-/// Far above any real server: a bound against one whose cursors never repeat and never end.
-const MOST_PAGES: usize = 10_000;
 
 /// For what only makes an error clearer.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
@@ -115,8 +111,8 @@ async fn by_method(session: &Session, request: &Request, timeout: Duration) -> R
     if let Some((_, key)) = LISTS.iter().find(|(list, _)| *list == method)
         && !request.params.contains_key("cursor")
     {
-        return match all_pages(session, method, key, &request.params, timeout).await {
-            Ok(items) => Ok(Ok(json!({ *key: items }))),
+        return match session.pages(method, key, &request.params, timeout).await {
+            Ok(listed) => Ok(Ok(json!({ *key: listed.items }))),
             Err(ListFailure::Rpc { error, .. }) => Ok(Err(error)),
             Err(failure) => {
                 let scene = diagnosis::scene(session).await;
@@ -174,47 +170,6 @@ async fn input_schema(session: &Session, name: Option<&Value>, timeout: Duration
     // A tool that other clients leave out can be called here all the same.
     let all = listed.items.into_iter().chain(listed.rejected.into_iter().map(|(tool, _)| tool));
     all.into_iter().find(|tool| tool.get("name") == name)?.get_mut("inputSchema").map(Value::take)
-}
-
-/// The items of all pages, which share one `timeout`. Unlike with [`Session::list`], each page is asked for with
-/// `params` of the user's.
-async fn all_pages(
-    session: &Session,
-    method: &str,
-    key: &str,
-    params: &Map<String, Value>,
-    timeout: Duration,
-) -> Result<Vec<Value>, ListFailure> {
-    let mut items = Vec::new();
-    let mut seen = HashSet::new();
-    let mut page_params = params.clone();
-    let (began, mut last) = (Instant::now(), None);
-    loop {
-        let params = (!page_params.is_empty()).then(|| page_params.clone());
-        let left = timeout.saturating_sub(began.elapsed());
-        let Reply { answer, frame, .. } = session.request(method, params, left).await.map_err(|failure| match (failure, last) {
-            (CallFailure::TimedOut { method, .. }, Some(frame)) => {
-                ListFailure::TooSlow { method, pages: seen.len(), after: timeout, frame }
-            }
-            (CallFailure::TimedOut { method, stage, .. }, None) => CallFailure::TimedOut { method, after: timeout, stage }.into(),
-            (other, _) => other.into(),
-        })?;
-        last = Some(frame);
-        let method = || method.to_owned();
-        let mut result = answer.map_err(|error| ListFailure::Rpc { method: method(), error, frame })?;
-        match result.get_mut(key).map(Value::take) {
-            Some(Value::Array(page)) => items.extend(page),
-            _ => return Err(ListFailure::NoArray { method: method(), key: key.to_owned(), frame }),
-        }
-        let Some(Value::String(cursor)) = result.get_mut("nextCursor").map(Value::take) else { return Ok(items) };
-        if !seen.insert(cursor.clone()) {
-            return Err(ListFailure::RepeatedCursor { method: method(), cursor, frame });
-        }
-        if seen.len() == MOST_PAGES {
-            return Err(ListFailure::TooManyPages { method: method(), frame });
-        }
-        page_params.insert("cursor".into(), cursor.into());
-    }
 }
 
 /// The description of a modern server, in the form of an `initialize` result.

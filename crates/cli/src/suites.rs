@@ -111,7 +111,7 @@ impl SuiteArgs {
         self.read(server, tls).map(Read::or_tell)
     }
 
-    /// The same, without output.
+    /// The same, without telling mistakes.
     pub(crate) fn read(&self, server: Option<Server>, tls: &Tls) -> Result<Read, Failure> {
         let Found { files, picks } = self.discover()?;
         let environment = Environment {
@@ -124,11 +124,20 @@ impl SuiteArgs {
         };
         let of = files.len();
         let (mut suites, mut mistakes) = (Vec::new(), Vec::new());
+        let mut unused: Vec<&String> = environment.overrides.keys().collect();
         for file in files {
-            match read(&file, &environment) {
+            let suite = read(&file, &environment).and_then(|text| {
+                unused.retain(|name| !text.contains(name.as_str()));
+                suite::load(&file.display().to_string(), &text, folder_of(&file), &environment)
+            });
+            match suite {
                 Ok(suite) => suites.push(Arc::new(suite)),
                 Err(found) => mistakes.extend(found),
             }
+        }
+        // Most likely it is misspelled, and the default is used.
+        for name in unused.into_iter().filter(|_| mistakes.is_empty()) {
+            output::talk(&format!("warning: no suite has the variable `{name}` of --var\n"));
         }
         Ok(match of - suites.len() {
             0 => Read::Flawless(Loaded { suites, picks }),
@@ -237,15 +246,14 @@ impl SuiteArgs {
     }
 }
 
-fn read(file: &Path, environment: &Environment) -> Result<Suite, Vec<Diagnostic>> {
+fn read(file: &Path, environment: &Environment) -> Result<String, Vec<Diagnostic>> {
     let named = file.display().to_string();
     let problem = |code: &str, message: String| vec![Diagnostic::error(code, message)];
     if let Some(restriction) = &environment.restriction {
         restriction.path(file, &named).map_err(|refused| vec![refused])?;
     }
     let bytes = read_file(file, MOST_BYTES).map_err(|reason| problem("cannot-read", format!("`{named}` {reason}")))?;
-    let text = String::from_utf8(bytes).map_err(|_| problem("not-text", format!("`{named}` is not UTF-8 text")))?;
-    suite::load(&named, &text, folder_of(file), environment)
+    String::from_utf8(bytes).map_err(|_| problem("not-text", format!("`{named}` is not UTF-8 text")))
 }
 
 fn folder_of(file: &Path) -> &Path {

@@ -84,7 +84,8 @@ fn warm_servers_end_as_well() {
 /// One child is a daemon: it has lost its parent, and has a group and a session of its own. Its parent has ended before it.
 #[test]
 fn what_has_left_its_session_ends_as_well() {
-    for (number, signal) in [("8", Signal::SIGINT), ("9", Signal::SIGTERM), ("0", Signal::SIGKILL), ("11", Signal::SIGABRT)] {
+    let signals = [("8", Signal::SIGINT), ("9", Signal::SIGTERM), ("12", Signal::SIGHUP), ("0", Signal::SIGKILL), ("11", Signal::SIGABRT)];
+    for (number, signal) in signals {
         let marker = &format!("86{number}{}", std::process::id());
         let server = format!("(setsid sh -c 'sleep {marker} < /dev/null > /dev/null 2>&1 &' &); sleep {marker}; wait");
         check_server(&server, 3, marker, "stdio,http", &[], 2, signal);

@@ -110,6 +110,15 @@ fn a_selection_takes_what_it_names() {
 }
 
 #[test]
+fn a_variable_that_no_suite_has_is_told() {
+    let world = World::new("server: { stdio: mcproof demo shop }\nvars: { least: 1 }\ntests: [{ name: '${least}', steps: [tools] }]\n");
+    let ran = world.run(&["plan", "--var", "leest:=2"]);
+    assert!(ran.stderr.contains("no suite has the variable `leest` of --var"), "{}", ran.stderr);
+    let ran = world.run(&["plan", "--var", "least:=2"]);
+    assert!(ran.code == Some(0) && !ran.stderr.contains("--var"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_line_takes_the_tests_in_which_it_is() {
     let suite = "\
 # A comment.

@@ -141,12 +141,13 @@ fn mistakes_are_told_at_once_and_nothing_is_watched() {
         ran.stderr
     );
     let open = folder_with(&[("watch.yaml", "listen: 0.0.0.0:0\n")]);
-    let ran = run(open.path(), &["watch", "watch.yaml"]);
-    assert!(
-        ran.code == Some(2) && ran.stderr.contains("but `login` is not set") || ran.stderr.contains("without `login`"),
-        "{}",
-        ran.stderr
-    );
+    for arguments in [&["watch", "watch.yaml"][..], &["watch", "watch.yaml", "--check"]] {
+        let ran = run(open.path(), arguments);
+        assert!(ran.code == Some(2) && ran.stderr.contains("`login`"), "{arguments:?}: {}", ran.stderr);
+    }
+    let empty = folder_with(&[("watch.yaml", "targets: {}\n")]);
+    let ran = run(empty.path(), &["watch", "watch.yaml", "--once"]);
+    assert!(ran.code == Some(4) && ran.stderr.contains("there are no targets"), "{:?} {}", ran.code, ran.stderr);
     let ran = run(folder.path(), &["watch", "none.yaml"]);
     assert_eq!(ran.code, Some(2), "{}", ran.stderr);
     let fine = folder_with(&[("watch.yaml", "targets: { shop: { stdio: x } }\n")]);
@@ -420,6 +421,21 @@ fn two_hundred_readers_of_the_status_page_cost_no_more_than_a_few() {
     }
     let grown = peak(process) - before.min(peak(process));
     assert!(grown < MOST, "{grown} KiB for {READERS} readers, {before} KiB before");
+}
+
+#[test]
+fn once_offers_a_page_to_every_channel_of_its_route() {
+    let (fails, chat) = (Service::answering(503), Service::answering(200));
+    let config = format!(
+        "targets: {{ bad: {{ http: 'http://127.0.0.1:1/mcp', timeout: 2s }} }}\nroutes: [{{ channels: [gone, fails, chat] }}]\n\
+         channels: {{ gone: {{ webhook: 'http://127.0.0.1:1/' }}, fails: {{ webhook: '{}' }}, chat: {{ webhook: '{}' }} }}\n",
+        fails.url, chat.url
+    );
+    let folder = folder_with(&[("watch.yaml", &config)]);
+    let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
+    assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(chat.kinds(), ["trigger"], "{}", ran.stderr);
+    assert!(!fails.kinds().is_empty() && !ran.stderr.contains("no channel accepted the alert"), "{}", ran.stderr);
 }
 
 #[test]

@@ -56,39 +56,85 @@ struct TapState {
     latest: Duration,
     first: Vec<Frame>,
     first_bytes: usize,
-    last: VecDeque<Frame>,
+    /// After these, all but the output.
+    last: Ring,
+    /// What the process prints beside the protocol: a server that logs each request in a hundred lines is not to crowd out what it says.
+    output: Ring,
+    /// Frames that are missing before all of `last` and `output`.
     dropped: u64,
     /// The bound that the last of these went beyond.
     exceeded: usize,
-    bytes: usize,
-    /// Of which its output beside the protocol takes.
-    output_bytes: usize,
     output_dropped: u64,
     /// The newest frame of these.
     last_output_dropped: Option<(FrameId, Duration)>,
 }
 
+/// The newest frames, in their order.
+#[derive(Default)]
+struct Ring {
+    frames: VecDeque<Frame>,
+    bytes: usize,
+}
+
+impl Ring {
+    fn push(&mut self, frame: Frame) {
+        self.bytes += size(&frame);
+        self.frames.push_back(frame);
+    }
+
+    fn pop(&mut self) -> Option<Frame> {
+        let old = self.frames.pop_front()?;
+        self.bytes -= size(&old);
+        Some(old)
+    }
+
+    fn frame(&self, id: FrameId) -> Option<&Frame> {
+        self.frames.binary_search_by_key(&id, |frame| frame.id).ok().map(|index| &self.frames[index])
+    }
+}
+
 impl TapState {
-    /// Lets go of older output if it takes more than a sixteenth of what is kept: a server that logs each request in a hundred lines is not to
-    /// crowd out what it says. Gives the bytes that are free now. Each time it lets go of half, so that a flood is not gone through line by line.
-    fn thin_output(&mut self, most: usize) -> usize {
-        if self.output_bytes <= most / 16 {
-            return 0;
-        }
-        let (before, newest) = (self.output_bytes, self.next - 1);
-        let Self { last, output_bytes, output_dropped, last_output_dropped, .. } = self;
-        last.retain(|frame| {
-            let goes = is_output(frame) && *output_bytes > most / 32 && frame.id.0 < newest;
-            if goes {
-                *output_bytes -= size(frame);
-                *output_dropped += 1;
-                *last_output_dropped = Some((frame.id, frame.at));
+    /// Keeps a frame that is not one of the first, within these bytes, of which the output has a part. At least so many are kept all the same.
+    /// Gives the bytes that are free again.
+    fn keep(&mut self, frame: Frame, most: usize, least: usize) -> usize {
+        /// The output has one byte in so many.
+        const PART: usize = 16;
+        let held = |state: &Self| state.last.bytes + state.output.bytes;
+        let before = held(self) + size(&frame);
+        if is_output(&frame) {
+            self.output.push(frame);
+            while self.output.bytes > most / PART
+                && self.output.frames.len() > 1
+                && let Some(old) = self.output.pop()
+            {
+                self.output_dropped += 1;
+                self.last_output_dropped = Some((old.id, old.at));
             }
-            !goes
-        });
-        let freed = before - self.output_bytes;
-        self.bytes -= freed;
-        freed
+        } else {
+            self.last.push(frame);
+            while self.last.bytes > most
+                && self.last.frames.len() > least
+                && let Some(old) = self.last.pop()
+            {
+                self.dropped += 1;
+                self.exceeded = most;
+                // What is missing up to here is told in one place.
+                while self.output.frames.front().is_some_and(|output| output.id < old.id) && self.output.pop().is_some() {
+                    self.dropped += 1;
+                }
+                if self.last_output_dropped.take_if(|(id, _)| *id < old.id).is_some() {
+                    self.dropped += std::mem::take(&mut self.output_dropped);
+                }
+            }
+        }
+        before - held(self)
+    }
+
+    /// After the first ones, and after those that are missing.
+    fn rest(&self) -> Vec<&Frame> {
+        let mut rest: Vec<&Frame> = self.last.frames.iter().chain(&self.output.frames).collect();
+        rest.sort_by_key(|frame| frame.id);
+        rest
     }
 }
 
@@ -316,7 +362,7 @@ impl Tap {
             self.excuse_frame(id);
         }
         let bounds = self.shared.bounds;
-        let begins = state.last.is_empty() && state.first.len() < bounds.first;
+        let begins = state.last.frames.is_empty() && state.output.frames.is_empty() && state.first.len() < bounds.first;
         let taken = size(&frame);
         if let Some(pool) = &self.shared.pool {
             pool.used.fetch_add(taken, Ordering::Relaxed);
@@ -325,30 +371,11 @@ impl Tap {
             state.first_bytes += taken;
             state.first.push(frame);
         } else {
-            state.bytes += taken;
-            let is_beside = is_output(&frame);
-            state.last.push_back(frame);
-            if is_beside {
-                state.output_bytes += taken;
-                let freed = state.thin_output(self.most());
-                if let Some(pool) = &self.shared.pool {
-                    pool.used.fetch_sub(freed, Ordering::Relaxed);
-                }
-            }
             // Of one transcript the newest frame is always kept. Of many each would keep a large one.
             let least = usize::from(!self.is_pool_used_up());
-            while state.bytes > self.most() && state.last.len() > least {
-                if let Some(old) = state.last.pop_front() {
-                    state.bytes -= size(&old);
-                    if is_output(&old) {
-                        state.output_bytes -= size(&old);
-                    }
-                    state.dropped += 1;
-                    state.exceeded = self.most();
-                    if let Some(pool) = &self.shared.pool {
-                        pool.used.fetch_sub(size(&old), Ordering::Relaxed);
-                    }
-                }
+            let freed = state.keep(frame, self.most(), least);
+            if let Some(pool) = &self.shared.pool {
+                pool.used.fetch_sub(freed, Ordering::Relaxed);
             }
         }
         id
@@ -395,32 +422,30 @@ impl Tap {
     pub fn frame(&self, id: FrameId) -> Option<Frame> {
         let state = self.state();
         let first = state.first.binary_search_by_key(&id, |frame| frame.id).ok().map(|index| &state.first[index]);
-        let found = first.or_else(|| state.last.binary_search_by_key(&id, |frame| frame.id).ok().map(|index| &state.last[index]));
-        found.cloned()
+        first.or_else(|| state.last.frame(id)).or_else(|| state.output.frame(id)).cloned()
     }
 
     /// Looks at the frames that are kept, without a copy of them. Nothing is recorded meanwhile.
     pub fn look<T>(&self, at: impl FnOnce(&mut dyn Iterator<Item = &Frame>) -> T) -> T {
         let state = self.state();
-        at(&mut state.first.iter().chain(&state.last))
+        at(&mut state.first.iter().chain(state.rest()))
     }
 
     /// Everything that is kept so far. Where frames are missing, a note in their place says how many.
     pub fn transcript(&self) -> Transcript {
         let state = self.state();
+        let rest = state.rest();
         let gap = (state.dropped > 0).then(|| {
-            let (end, at) = state.last.front().map_or((state.next, state.latest), |next| (next.id.0, next.at));
+            let (end, at) = rest.first().map_or((state.next, state.latest), |next| (next.id.0, next.at));
             let text = format!("{} {NOT_STORED}: the limit is {} bytes", state.dropped, state.exceeded);
             // The place and the number of the last one that is missing.
             Frame { id: FrameId(end - 1), at, direction: Direction::Local, body: FrameBody::Note { text } }
         });
-        let mut frames: Vec<Frame> = state.first.iter().chain(&gap).chain(&state.last).cloned().collect();
+        let mut frames: Vec<Frame> = state.first.iter().chain(&gap).chain(rest).cloned().collect();
         if let Some((id, at)) = state.last_output_dropped {
-            let text = format!("{} lines of its output on stderr or stdout were not kept", state.output_dropped);
+            let text = format!("{} lines that the server printed on stderr or stdout were not kept", state.output_dropped);
             let place = frames.partition_point(|frame| frame.id < id);
-            if frames.get(place).is_none_or(|frame| frame.id > id) {
-                frames.insert(place, Frame { id, at, direction: Direction::Local, body: FrameBody::Note { text } });
-            }
+            frames.insert(place, Frame { id, at, direction: Direction::Local, body: FrameBody::Note { text } });
         }
         Transcript { frames, dropped: state.dropped }
     }
@@ -591,9 +616,26 @@ mod tests {
         let told = frames.iter().find_map(|frame| if let FrameBody::Note { text } = &frame.body { Some(text.clone()) } else { None });
         assert_eq!((lines, dropped), (100, 0));
         assert!((30..=(1 << 16) / FRAME_OVERHEAD).contains(&output), "{output}");
-        assert_eq!(told, Some(format!("{} lines of its output on stderr or stdout were not kept", 10_000 - output)));
+        assert_eq!(told, Some(format!("{} lines that the server printed on stderr or stdout were not kept", 10_000 - output)));
         assert!(frames.is_sorted_by(|one, next| one.id < next.id));
         assert!(matches!(frames.last(), Some(Frame { body: FrameBody::Stderr { .. }, id: FrameId(10_099), .. })));
+    }
+
+    #[test]
+    fn what_is_missing_of_messages_and_output_is_told_in_one_place() {
+        let tap = Tap::with(TapBounds { first: 2, bytes: 64 << 10 }, vec![], None);
+        for _ in 0..200 {
+            tap.record(Direction::FromServer, line("x"));
+            tap.record(Direction::FromServer, FrameBody::Stderr { bytes: "DEBUG".into() });
+        }
+        for _ in 0..200 {
+            tap.record(Direction::FromServer, line("x"));
+        }
+        let Transcript { frames, dropped } = tap.transcript();
+        let kept = frames.iter().filter(|frame| !matches!(frame.body, FrameBody::Note { .. })).count();
+        assert_eq!((kept as u64 + dropped, frames.len()), (600, kept + 1));
+        assert!(frames.is_sorted_by(|one, next| one.id < next.id));
+        assert!(matches!(&frames[2].body, FrameBody::Note { text } if text.contains(NOT_STORED)), "{:?}", frames[2]);
     }
 
     #[test]

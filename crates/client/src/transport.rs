@@ -45,7 +45,7 @@ pub use proxy::{Proxies, Proxy, ProxyVariables};
 pub use sse_events::{Event, EventParser, EventView};
 pub use tls::{Tls, TlsFailure, Verification};
 
-pub(crate) use http::{Exchanger, HttpConnection};
+pub(crate) use http::{EVENT_STREAM, Exchanger, HttpConnection};
 pub(crate) use line_channel::{Ending, LineChannel};
 pub(crate) use pool::Way;
 pub(crate) use process::{OutputWatcher, Process, StdinUse, Stream, copy_output, exited};

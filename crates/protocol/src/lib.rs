@@ -2,6 +2,7 @@
 //! specification only; no messages, no I/O.
 
 pub mod error_code;
+pub mod meta;
 pub mod methods;
 mod revision;
 mod transport;

@@ -6,11 +6,11 @@ use base64::engine::general_purpose::STANDARD;
 use hyper::HeaderMap;
 use mcproof_protocol::Revision;
 use mcproof_protocol::error_code::{HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION};
+pub(crate) use mcproof_protocol::meta::LOG_LEVEL;
 use serde_json::{Value, json};
 
 pub(crate) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// Checks what a request says of itself (basic#_meta).
 ///

@@ -21,17 +21,23 @@ const VALIDATION: &[RequirementSource] =
     &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools#security-considerations" }];
 const SURVIVAL: &[RequirementSource] =
     &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "server/tools#security-considerations" }];
+/// JSON-RPC 2.0: a request that is valid gets a response.
+const VALID_CALL: &[RequirementSource] = &[RequirementSource {
+    revisions: revisions::ALL,
+    level: RequirementLevel::Must,
+    source: "https://www.jsonrpc.org/specification#response_object",
+}];
 const ERRORS: &[RequirementSource] =
     &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Must, source: "server/tools#error-handling" }];
 
 /// The rules that a call with something unusual leaves a server alive differ in what is unusual only.
 macro_rules! survival {
-    ($id:literal, $unusual:ident, $probe:literal, $law:literal, $why:literal) => {
+    ($id:literal, $unusual:ident, $sources:expr, $law:literal, $why:literal) => {
         Rule {
             id: $id,
             area: Area::Calls,
             requirement: $law,
-            sources: SURVIVAL,
+            sources: $sources,
             judge: Judge::Together(|all| survived(all, Unusual::$unusual)),
             why: $why,
             remedy: "validate arguments before using them, and return each exception of a tool as a result with `isError`",
@@ -172,35 +178,35 @@ pub(super) const RULES: &[Rule] = &[
     survival!(
         "call-extra-argument-is-survived",
         Extra,
-        "call-extra-argument",
+        SURVIVAL,
         "a server survives a call with an argument that the tool does not have",
         "models invent arguments, and newer clients send some that older servers do not know"
     ),
     survival!(
         "call-null-argument-is-survived",
         Null,
-        "call-null-argument",
+        SURVIVAL,
         "a server survives a call with null for an argument",
         "many clients send null for an argument that a model left out"
     ),
     survival!(
         "call-boundary-argument-is-survived",
         Boundary,
-        "call-boundary-argument",
+        SURVIVAL,
         "a server survives a call with an argument at a limit: an empty string, no items, the smallest or the largest number",
         "models send such values, and a loop or a division that does not expect them can crash the server"
     ),
     survival!(
         "call-unicode-argument-is-survived",
         Unicode,
-        "call-unicode-argument",
+        VALID_CALL,
         "a server survives a call with a string of unusual characters",
         "real text contains such characters: NUL, marks that change the writing direction, and characters beyond 16 bits"
     ),
     survival!(
         "call-large-argument-is-survived",
         Large,
-        "call-large-argument",
+        SURVIVAL,
         "a server survives a call with a string of one mebibyte",
         "agents pass whole files as arguments"
     ),
@@ -535,10 +541,13 @@ fn structured_has_text(all: &[&ConversationView<'_>]) -> Judgment {
     }
 }
 
-/// Whether a text begins as JSON of an object does, or is a list as JSON, and is neither the structured content nor what that wraps as
-/// its only member.
+/// Whether a text begins as JSON of an object does, or is a list as JSON, and is neither the structured content, nor what that wraps as
+/// its only member, nor a text in it.
 fn is_other_json(text: &Value, structured: &Value) -> bool {
     let Some(text) = text.get("text").and_then(Value::as_str) else { return false };
+    if structured.as_object().is_some_and(|members| members.values().any(|member| member.as_str() == Some(text))) {
+        return false;
+    }
     let parsed = serde_json::from_str::<Value>(text).ok();
     if parsed.is_none() && text.starts_with("{\"") {
         return true;

@@ -6,7 +6,7 @@ use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel,
 use super::{ConversationView, HttpExchange};
 use mcproof_analysis::probes::LEGAL_FORM;
 use mcproof_analysis::wording::excerpt;
-use mcproof_analysis::{USUAL_PROBES, has_escaped_line_end, read_json};
+use mcproof_analysis::{USUAL_PROBES, WireMessage, has_escaped_line_end, read_json};
 use mcproof_client::transport::EventView;
 use mcproof_protocol::{Revision, methods};
 use mcproof_record::{ExchangeId, Frame, FrameBody, FrameId, Opened};
@@ -146,6 +146,21 @@ pub(super) const RULES: &[Rule] = &[
         judge: Judge::Each(event_ids_are_unique),
         why: "a client resumes from the last id that it received; if another stream has the same id, it gets the wrong messages, or none",
         remedy: "include the stream in the id, for example a random name for each stream, followed by a counter",
+        ..Rule::DEFAULT
+    },
+    Rule {
+        id: "sse-resumed-stream-has-only-its-messages",
+        area: Area::Events,
+        requirement: "a stream that is resumed brings messages of that stream alone, and only those after the last event that the client names",
+        sources: &[RequirementSource {
+            revisions: revisions::SESSIONS,
+            level: RequirementLevel::Must,
+            source: "basic/transports#resumability-and-redelivery",
+        }],
+        on: AppliesTo::Http,
+        judge: Judge::Each(resumed_stream_has_only_its_messages),
+        why: "a client whose connection broke gets responses twice, or responses to requests of other streams",
+        remedy: "store each event with its stream, and replay those of the stream of `Last-Event-ID` that came after it",
         ..Rule::DEFAULT
     },
     Rule {
@@ -472,6 +487,53 @@ fn event_ids_are_unique(conversation: &ConversationView<'_>) -> Judgment {
             format!("two events of a session have the id `{}`{}", excerpt(id), and_more(wrong.len() - 1)),
             [*first, *second],
         )]),
+    }
+}
+
+/// Judged by responses, each of which belongs to the stream of one request.
+fn resumed_stream_has_only_its_messages(conversation: &ConversationView<'_>) -> Judgment {
+    let events = events(conversation);
+    let streams = conversation.exchanges.values().filter_map(|resumed| {
+        let last = resumed.request_header("last-event-id")?;
+        let is_last = |read: &&Read<'_, '_>| {
+            let is_earlier = read.frame.id < resumed.request.id && read.exchange.request_header("last-event-id").is_none();
+            is_earlier && session_of(read.exchange) == session_of(resumed) && read.event.id.as_deref() == Some(last)
+        };
+        // An id that two streams have is told by another rule.
+        let named: Vec<_> = events.iter().filter(is_last).collect();
+        let [named] = named[..] else { return None };
+        (resumed.media_type().as_deref() == Some("text/event-stream")).then_some((resumed, named))
+    });
+    let (mut seen, mut violations) = (0, Vec::new());
+    for (resumed, named) in streams {
+        seen += 1;
+        let told = conversation.from_server().filter(|message| message.exchange == Some(resumed.id) && message.method().is_none());
+        for response in told {
+            let is_same = |message: &&WireMessage<'_>| {
+                message.method().is_none()
+                    && message.id().is_some()
+                    && message.id() == response.id()
+                    && message.frame.id < response.frame.id
+            };
+            let Some(first) = conversation.from_server().find(is_same) else { continue };
+            let wrong = if first.exchange != Some(named.exchange.id) {
+                "the response of another stream"
+            } else if first.frame.id <= named.frame.id {
+                "a response from before that event"
+            } else {
+                continue;
+            };
+            violations.push(Violation::new(
+                format!("a stream that is resumed with `Last-Event-ID` brings {wrong}"),
+                [first.frame.id, resumed.request.id, response.frame.id],
+            ));
+            break;
+        }
+    }
+    violations.truncate(1);
+    match seen {
+        0 => Judgment::NotApplicable("no stream was resumed".into()),
+        _ => Judgment::from_violations(violations),
     }
 }
 

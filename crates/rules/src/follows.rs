@@ -24,6 +24,9 @@ const META: When = When::Says { cause: "without `_meta` got a result", follows: 
 const WRONG_STATUS: When = When::Says { cause: "error -32020 with status 200", follows: "got error -32020 with status 200" };
 const UNREAD_STREAM: When = When::Says { cause: "is an event stream", follows: "not acknowledged in time" };
 
+/// The TypeScript SDK keeps the first event of a stream, which has no data, as this.
+const OTHERS_PRIMER: When = When::Says { cause: "of another stream", follows: "not a message: `{}`" };
+
 /// The end that the first rule tells was not due to an unusual argument.
 const AFTER_CALL: When = When::Says { cause: "`tools/call`", follows: "after such a call" };
 
@@ -35,6 +38,7 @@ const PAIRS: &[Pair] = &[
     Pair { cause: "message-matches-schema", follows: "call-structured-has-text", when: When::SameFrame },
     Pair { cause: "call-output-matches-schema", follows: "call-structured-has-text", when: When::SameFrame },
     Pair { cause: "sse-lines-are-fields-or-comments", follows: "sse-data-is-one-message", when: When::SameFrame },
+    Pair { cause: "sse-resumed-stream-has-only-its-messages", follows: "sse-data-is-one-message", when: OTHERS_PRIMER },
     Pair { cause: "sse-endpoint-comes-first", follows: "sse-post-is-accepted", when: When::Says { cause: "", follows: "" } },
     Pair { cause: "sse-endpoint-comes-first", follows: "initialize-gets-result", when: When::Says { cause: "", follows: "got status" } },
     Pair { cause: "initialize-gets-result", follows: "sse-post-is-accepted", when: When::SameFrame },

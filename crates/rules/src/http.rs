@@ -265,6 +265,21 @@ pub(super) const RULES: &[Rule] = &[
         ..Rule::DEFAULT
     },
     Rule {
+        id: "http-accepts-charset",
+        area: Area::Http,
+        requirement: "a request with `Content-Type: application/json; charset=utf-8` is accepted as one with `application/json`",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Should,
+            source: "https://www.rfc-editor.org/rfc/rfc8259#section-11",
+        }],
+        on: AppliesTo::Http,
+        judge: Judge::Each(accepts_charset),
+        why: "HTTP libraries, such as those of .NET and Java, name the charset with every JSON body, so such a client can send nothing",
+        remedy: "compare the media type up to the first semicolon, regardless of case",
+        ..Rule::DEFAULT
+    },
+    Rule {
         id: "http-serves-trailing-slash",
         area: Area::Http,
         requirement: "the endpoint does not redirect, with or without a trailing slash in its path",
@@ -624,6 +639,14 @@ fn accepts_wildcard(conversation: &ConversationView<'_>) -> Judgment {
         Err(judgment) => judgment,
         Ok(attempt) if attempt.status().is_some_and(is_success) => Judgment::Pass,
         Ok(attempt) => one(format!("`Accept: */*` got {}", told(&attempt)), &attempt),
+    }
+}
+
+fn accepts_charset(conversation: &ConversationView<'_>) -> Judgment {
+    match varied(conversation, "charset-named") {
+        Err(judgment) => judgment,
+        Ok(attempt) if attempt.status().is_some_and(is_success) => Judgment::Pass,
+        Ok(attempt) => one(format!("`Content-Type: application/json; charset=utf-8` got {}", told(&attempt)), &attempt),
     }
 }
 

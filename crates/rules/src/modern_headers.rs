@@ -147,6 +147,12 @@ fn is_never_served(conversation: &ConversationView<'_>, attempt: &Attempt<'_, '_
     !right.is_empty() && right.iter().all(fails)
 }
 
+/// Whether a subscription began, which has no response before its end.
+fn is_opened(attempt: &Attempt<'_, '_>) -> bool {
+    let is_listen = attempt.request.and_then(|request| request.method()) == Some(methods::SUBSCRIPTIONS_LISTEN);
+    is_listen && attempt.status().is_some_and(super::http::is_success)
+}
+
 /// The probe in words: the method, and what was wrong with the header.
 fn described(attempt: &Attempt<'_, '_>, header: &str) -> String {
     let method = attempt.request.and_then(|request| request.method()).unwrap_or_default();
@@ -164,7 +170,8 @@ fn mismatches(conversation: &ConversationView<'_>, probe: &str, header: &str) ->
     }
     let (mut seen, mut violations) = (0, Vec::new());
     for attempt in conversation.probes(probe).filter(|attempt| !is_never_served(conversation, attempt)) {
-        let Some(flaw) = flaw_of(&attempt, MISMATCH) else { continue };
+        let flaw = flaw_of(&attempt, MISMATCH).or_else(|| is_opened(&attempt).then(|| Some("an event stream".to_owned())));
+        let Some(flaw) = flaw else { continue };
         // A flaw with lists is a flaw with every method.
         let is_told = attempt.probed.probe == "header-method"
             && !violations.is_empty()

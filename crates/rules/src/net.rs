@@ -145,15 +145,10 @@ const EXITED: &str = "the server has exited";
 
 /// A process that failed by itself, if no finding tells of it: what it was asked last it survived in another conversation.
 fn unexplained_end(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Option<Gap> {
-    let findings = results.iter().filter_map(|result| match &result.judged {
-        Judged::Broken { findings } => Some(findings),
-        _ => None,
-    });
-    let findings: Vec<&Finding> = findings.flatten().collect();
     // One of several conversations that ended in the same way tells of it.
     let is_told = |index: usize, how: &str| {
-        let tells = |finding: &&Finding| finding.conversation == index || finding.message.contains(how) || finding.message.contains(EXITED);
-        findings.iter().any(tells)
+        let tells = |finding: &Finding| finding.conversation == index || finding.message.contains(how) || finding.message.contains(EXITED);
+        findings(results).any(tells)
     };
     let ended = |one: &ConversationView<'_>| {
         let death = death(one)?;
@@ -162,8 +157,8 @@ fn unexplained_end(conversations: &[ConversationView<'_>], results: &[RuleResult
     };
     let mut ends = conversations.iter().enumerate().filter_map(|(index, one)| Some((index, ended(one)?)));
     let (index, how) = ends.find(|(index, how)| !is_told(*index, how))?;
-    let message = format!("{how} during the check, and what it was asked before does not explain it");
-    let hint = "look for what it runs out of, or what fails after some time; its stderr may tell";
+    let message = format!("{how} during the check, and no request before it explains why");
+    let hint = "read its stderr; it may fail after a number of requests, or after some time";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(index) })
 }
 
@@ -316,12 +311,15 @@ fn flaw_of_handshake(conversation: &ConversationView<'_>, result: &Value) -> Opt
     (!is_object("serverInfo")).then(|| "the result of `initialize` has no object `serverInfo`".into())
 }
 
-fn errors(results: &[RuleResult]) -> impl Iterator<Item = &Finding> {
-    let findings = results.iter().flat_map(|result| match &result.judged {
+fn findings(results: &[RuleResult]) -> impl Iterator<Item = &Finding> {
+    results.iter().flat_map(|result| match &result.judged {
         Judged::Broken { findings } => findings.as_slice(),
         _ => &[],
-    });
-    findings.filter(|finding| finding.severity == Severity::Error)
+    })
+}
+
+fn errors(results: &[RuleResult]) -> impl Iterator<Item = &Finding> {
+    findings(results).filter(|finding| finding.severity == Severity::Error)
 }
 
 fn conversations_with_errors(results: &[RuleResult]) -> BTreeSet<usize> {

@@ -59,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "session-id-does-not-change",
         area: Area::Sessions,
-        requirement: "a response in a session names no other session",
+        requirement: "a response within a session carries no other session id",
         sources: &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Should, source: "" }],
         on: AppliesTo::Http,
         judge: Judge::Each(id_does_not_change),
@@ -183,7 +183,7 @@ fn id_does_not_change(conversation: &ConversationView<'_>) -> Judgment {
         }
         is_tried = true;
         if let Some(given) = given.filter(|given| *given != named) {
-            let message = format!("a response in session `{}` names session `{}`", excerpt(named), excerpt(given));
+            let message = format!("a response within session `{}` carries the session id `{}`", excerpt(named), excerpt(given));
             return Judgment::Broken(vec![Violation::new(message, exchange.heads())]);
         }
     }

@@ -52,19 +52,17 @@ pub static FAULT: Object<FaultDraft> = Object {
                 draft.be(InjectedFault::Drip { over }, reader)
             },
         },
-        of_kind("drop", "messages are lost", |reader, node, draft| read_disturbance(reader, node, draft, InjectedFault::Drop)),
-        of_kind("duplicate", "messages come twice", |reader, node, draft| read_disturbance(reader, node, draft, InjectedFault::Duplicate)),
+        of_kind("drop", "messages are lost", |reader, node, draft| read_injected(reader, node, draft, InjectedFault::Drop)),
+        of_kind("duplicate", "messages come twice", |reader, node, draft| read_injected(reader, node, draft, InjectedFault::Duplicate)),
         of_kind("reorder", "messages are swapped with the next one", |reader, node, draft| {
-            read_disturbance(reader, node, draft, InjectedFault::Reorder)
+            read_injected(reader, node, draft, InjectedFault::Reorder)
         }),
-        of_kind("truncate", "messages are cut in half", |reader, node, draft| {
-            read_disturbance(reader, node, draft, InjectedFault::Truncate)
-        }),
+        of_kind("truncate", "messages are cut in half", |reader, node, draft| read_injected(reader, node, draft, InjectedFault::Truncate)),
         of_kind("reset", "the connection breaks in place of a message; over stdio both pipes close", |reader, node, draft| {
-            read_disturbance(reader, node, draft, InjectedFault::Reset)
+            read_injected(reader, node, draft, InjectedFault::Reset)
         }),
         of_kind("cut", "the connection breaks in the middle of a message", |reader, node, draft| {
-            read_disturbance(reader, node, draft, InjectedFault::Cut)
+            read_injected(reader, node, draft, InjectedFault::Cut)
         }),
         Key {
             name: "list_changes",
@@ -101,10 +99,10 @@ pub static FAULT: Object<FaultDraft> = Object {
             },
         },
         of_kind("end_session", "HTTP requests get status 404, and so does every later request of their session", |reader, node, draft| {
-            read_disturbance(reader, node, draft, InjectedFault::EndSession)
+            read_injected(reader, node, draft, InjectedFault::EndSession)
         }),
         of_kind("expire_token", "HTTP requests get status 401, and so does every later request with their token", |reader, node, draft| {
-            read_disturbance(reader, node, draft, InjectedFault::ExpireToken)
+            read_injected(reader, node, draft, InjectedFault::ExpireToken)
         }),
         Key {
             name: "status",
@@ -230,7 +228,7 @@ const fn of_kind(name: &'static str, doc: &'static str, read: Read) -> Key<Fault
     Key { name, doc, shape: Shape::Nothing, presence: Presence::OneOf, read }
 }
 
-fn read_disturbance(reader: &mut Reader<'_>, node: &Node, draft: &mut FaultDraft, disturbance: InjectedFault) -> Result<(), Unreadable> {
+fn read_injected(reader: &mut Reader<'_>, node: &Node, draft: &mut FaultDraft, disturbance: InjectedFault) -> Result<(), Unreadable> {
     reader.nothing_or_true(node)?;
     draft.be(disturbance, reader)
 }

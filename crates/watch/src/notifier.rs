@@ -14,11 +14,12 @@ use crate::incident::{Class, Severity};
 use crate::maintenance::{self, Planned};
 use crate::moment::Moment;
 use crate::store::outbox::{LeasedDelivery, Rows, Unacknowledged};
+use crate::store::read::IncidentRow;
 use crate::store::{Store, incidents};
 use crate::worker::Plan;
 use futures_util::future::join_all;
 use lines::Lines;
-use plan::{Next, Tried, after};
+use plan::{Next, PATIENCE, Tried, after};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,8 @@ const AT_ONCE: i64 = 32;
 const CLOGGED_REST: Duration = Duration::from_secs(10);
 /// How often an Alertmanager is told again of what is open.
 const REPEATED_EVERY: Duration = Duration::from_secs(60);
+/// See [`Notifier::in_passing`].
+const PATIENCE_IN_PASSING: Duration = Duration::from_secs(3);
 /// How often a reminder that waits for the end of maintenance is looked at.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
@@ -43,6 +46,8 @@ pub struct Notifier {
     delivery_client: DeliveryClient,
     guard: Guard,
     lease: Duration,
+    /// So long a channel is tried before the next one is.
+    patience: Duration,
     lines: Lines,
 }
 
@@ -58,6 +63,8 @@ pub enum Guard {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
     pub incident: String,
+    /// The target, or what else it is about.
+    pub subject: String,
     pub kind: Kind,
     pub channel: String,
     /// What the service answered, or why it did not take the message.
@@ -74,13 +81,19 @@ pub struct Round {
 
 impl Notifier {
     pub fn new(store: Store, plan: watch::Receiver<Arc<Plan>>, delivery_client: DeliveryClient) -> Self {
-        Self { store, plan, delivery_client, guard: Guard::Up, lease: LEASE, lines: Lines::default() }
+        Self { store, plan, delivery_client, guard: Guard::Up, lease: LEASE, patience: PATIENCE, lines: Lines::default() }
     }
 
     /// With another lease than 30 s, and with a third of it for each message.
     #[must_use]
     pub fn leasing(self, lease: Duration) -> Self {
         Self { lease, delivery_client: self.delivery_client.within(lease / 3), ..self }
+    }
+
+    /// For a process that does not stay: a channel that fails gives way to the next one after 3 s instead of 120 s.
+    #[must_use]
+    pub fn in_passing(self) -> Self {
+        Self { patience: PATIENCE_IN_PASSING, ..self }
     }
 
     #[must_use]
@@ -151,7 +164,10 @@ impl Notifier {
             (None, _) => Err(DeliveryFailure::Refused(format!("unknown channel `{channel}`"))),
         };
         let now = begin + began.elapsed();
-        let report = |outcome| Some(Sent { incident: row.incident.id.clone(), kind: row.kind, channel: channel.to_owned(), outcome });
+        let report = |outcome| {
+            let IncidentRow { id, subject, .. } = &row.incident;
+            Some(Sent { incident: id.clone(), subject: subject.clone(), kind: row.kind, channel: channel.to_owned(), outcome })
+        };
         match outcome {
             Ok(said) => {
                 let begins = matches!(row.kind, Kind::Trigger | Kind::Escalation);
@@ -199,7 +215,7 @@ impl Notifier {
         let LeasedDelivery { kind, created, hop, attempts, .. } = *row;
         let tried_since = row.tried_since.unwrap_or(now);
         let route = self.widened(row);
-        let tried = Tried { kind, created, channels: route.len(), hop, attempts, tried_since };
+        let tried = Tried { kind, created, channels: route.len(), hop, attempts, tried_since, patience: self.patience };
         let retry = match after(&tried, delivery_failure, now) {
             Next::GiveUp => return self.store.give_up(row, why, now).await.map(drop),
             Next::Again(retry) => retry,

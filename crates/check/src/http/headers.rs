@@ -17,6 +17,8 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     }
     let wildcard = http_requests.plain(explorer).with("accept", "*/*");
     explorer.http("accept-wildcard", None, &wildcard).await;
+    let named = http_requests.plain(explorer).with("content-type", "application/json; charset=utf-8");
+    explorer.http("charset-named", None, &named).await;
     if let Some(path) = other_spelling(explorer) {
         let mut other = http_requests.plain(explorer);
         other.path = Some(path.clone());

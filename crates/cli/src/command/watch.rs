@@ -146,6 +146,9 @@ pub(crate) fn run(arguments: &Arguments, _watching: Watching) -> Result<Exit, Fa
             let seen = serve::look(path);
             let Some(config) = reading::read(path, &arguments.instead)?.or_tell() else { return Ok(Exit::BadInput) };
             if arguments.check {
+                if let Some(address) = config.listen.filter(|_| arguments.role == Part::Serve) {
+                    serve::may_listen(address, &config)?;
+                }
                 let text = if arguments.json { shown::json(&config) } else { shown::text(&config) };
                 output::show(&text)?;
                 return Ok(Exit::Passed);

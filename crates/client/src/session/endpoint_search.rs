@@ -2,7 +2,7 @@
 //! `/mcp` gets to know the URL instead of a guess.
 
 use super::{CallFailure, ConnectFailure};
-use crate::transport::{Endpoint, HttpCall, HttpHead, Network, SseFailure, Unanswered};
+use crate::transport::{EVENT_STREAM, Endpoint, HttpCall, HttpHead, Network, SseFailure, Unanswered};
 use mcproof_protocol::{Revision, methods};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -11,10 +11,10 @@ use url::Url;
 
 /// For all paths together, which are tried at the same time.
 const PATIENCE: Duration = Duration::from_secs(2);
-const EVENT_STREAM: &str = "text/event-stream";
 
 /// The failure, and where an MCP server responds instead, if it says that nothing of MCP is served at this URL and there is one at a usual
-/// path of the same host. Nothing of the search is in a tap.
+/// path of the same host. A server that responds at this URL too, in another era or over HTTP+SSE, is not elsewhere. Nothing of the search
+/// is in a tap.
 pub async fn search_endpoint(failure: ConnectFailure, endpoint: &Endpoint, network: &Network) -> ConnectFailure {
     if !is_elsewhere(&failure) {
         return failure;
@@ -33,8 +33,8 @@ pub async fn search_endpoint(failure: ConnectFailure, endpoint: &Endpoint, netwo
         found = found.or(trial.await.ok().flatten());
     }
     match found {
-        Some(url) => ConnectFailure::WrongPath { url: shown(&url), failure: Box::new(failure) },
-        None => failure,
+        Some(url) if url != endpoint.url => ConnectFailure::WrongPath { url: shown(&url), failure: Box::new(failure) },
+        _ => failure,
     }
 }
 
@@ -48,15 +48,15 @@ fn is_elsewhere(failure: &ConnectFailure) -> bool {
     }
 }
 
-/// The most likely ones first.
+/// The URL itself, then the most likely ones first.
 fn candidates(url: &Url) -> Vec<Url> {
     let path = url.path().trim_end_matches('/');
     let toggled = if url.path().ends_with('/') { path.to_owned() } else { format!("{path}/") };
-    let mut candidates = Vec::new();
+    let mut candidates = vec![url.clone()];
     for candidate in [toggled, format!("{path}/mcp"), format!("{path}/sse"), "/mcp".into(), "/sse".into(), "/".into()] {
         let mut other = url.clone();
         other.set_path(&candidate);
-        if other.path() != url.path() && !candidates.contains(&other) {
+        if !candidates.contains(&other) {
             candidates.push(other);
         }
     }
@@ -67,7 +67,7 @@ fn candidates(url: &Url) -> Vec<Url> {
 /// stream as by HTTP+SSE. A session that came of it is ended.
 async fn serves_mcp(url: &Url, headers: &[(String, String)], network: &Network) -> bool {
     let accept = |kind: &str| [headers, &[("accept".to_owned(), kind.to_owned())]].concat();
-    let mut posted = accept("application/json, text/event-stream");
+    let mut posted = accept(&format!("application/json, {EVENT_STREAM}"));
     posted.push(("content-type".into(), "application/json".into()));
     let initialize = json!({
         "jsonrpc": "2.0",
@@ -119,10 +119,10 @@ mod tests {
             assert_eq!(found.iter().map(Url::path).collect::<Vec<_>>(), paths, "{url}");
             assert!(found.iter().all(|candidate| candidate.query() == Url::parse(url).unwrap().query()), "{url}");
         };
-        check("http://host", &["/mcp", "/sse"]);
-        check("http://host/mcp?key=1", &["/mcp/", "/mcp/mcp", "/mcp/sse", "/sse", "/"]);
-        check("http://host/mcp/", &["/mcp", "/mcp/mcp", "/mcp/sse", "/sse", "/"]);
-        check("http://host/weather", &["/weather/", "/weather/mcp", "/weather/sse", "/mcp", "/sse", "/"]);
+        check("http://host", &["/", "/mcp", "/sse"]);
+        check("http://host/mcp?key=1", &["/mcp", "/mcp/", "/mcp/mcp", "/mcp/sse", "/sse", "/"]);
+        check("http://host/mcp/", &["/mcp/", "/mcp", "/mcp/mcp", "/mcp/sse", "/sse", "/"]);
+        check("http://host/weather", &["/weather", "/weather/", "/weather/mcp", "/weather/sse", "/mcp", "/sse", "/"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::jsonrpc::RpcError;
 use mcproof_protocol::{Era, Transport, methods};
 use mcproof_record::FrameId;
 use mcproof_record::duration::readable;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::collections::HashSet;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub enum ListFailure {
     RepeatedCursor { method: String, cursor: String, frame: FrameId },
     #[error("{method} has more than {MAX_PAGES} pages")]
     TooManyPages { method: String, frame: FrameId },
-    #[error("{method} did not end within {}: {pages} {} came", readable(*.after), if *.pages == 1 { "page" } else { "pages" })]
+    #[error("{method} did not end within {}: {pages} {} received", readable(*.after), if *.pages == 1 { "page" } else { "pages" })]
     TooSlow { method: String, pages: usize, after: Duration, frame: FrameId },
 }
 
@@ -48,14 +48,23 @@ impl Session {
     /// # Errors
     /// A page did not come, was an error or no list, or the pages do not end.
     pub async fn list(&self, method: &str, key: &str, deadline: Duration) -> Result<Listed, ListFailure> {
+        let mut listed = self.pages(method, key, &Map::new(), deadline).await?;
+        listed.rejected = self.learn(method, &mut listed.items);
+        Ok(listed)
+    }
+
+    /// The same as it was sent: no tool is left out. Each page is requested with `params`.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub async fn pages(&self, method: &str, key: &str, params: &Map<String, Value>, deadline: Duration) -> Result<Listed, ListFailure> {
         let started = Instant::now();
-        let mut items = Vec::new();
-        let mut seen = HashSet::new();
-        let mut params: Option<Map<String, Value>> = None;
-        let mut last = None;
+        let (mut items, mut seen) = (Vec::new(), HashSet::new());
+        let (mut params, mut last) = (params.clone(), None);
         for pages in 1..=MAX_PAGES {
             let left = deadline.saturating_sub(started.elapsed());
-            let Reply { answer, frame, .. } = self.request(method, params.take(), left).await.map_err(|failure| match (failure, last) {
+            let sent = (!params.is_empty()).then(|| params.clone());
+            let Reply { answer, frame, .. } = self.request(method, sent, left).await.map_err(|failure| match (failure, last) {
                 // The pages share one deadline.
                 (CallFailure::TimedOut { method, .. }, Some(frame)) => {
                     ListFailure::TooSlow { method, pages: pages - 1, after: deadline, frame }
@@ -72,8 +81,7 @@ impl Session {
             }
             // An empty cursor is a valid one in 2026-07-28; only its absence (or null) ends the list.
             let Some(cursor) = result.get("nextCursor").and_then(Value::as_str).map(str::to_owned) else {
-                let rejected = self.learn(method, &mut items);
-                return Ok(Listed { items, pages, rejected, frame, elapsed: started.elapsed() });
+                return Ok(Listed { items, pages, rejected: Vec::new(), frame, elapsed: started.elapsed() });
             };
             if !seen.insert(cursor.clone()) {
                 return Err(ListFailure::RepeatedCursor { method: named(), cursor, frame });
@@ -81,7 +89,7 @@ impl Session {
             if pages == MAX_PAGES {
                 return Err(ListFailure::TooManyPages { method: named(), frame });
             }
-            params = json!({ "cursor": cursor }).as_object().cloned();
+            params.insert("cursor".into(), cursor.into());
         }
         unreachable!("the loop returns on its last page")
     }

@@ -47,6 +47,8 @@ pub enum Reads {
     FirstEvent,
     /// Nothing: it is closed once its head is there.
     Head,
+    /// All, until it ends.
+    All,
 }
 
 /// What came back.

@@ -86,7 +86,7 @@ pub struct ConnectOptions {
     pub guardian: Guardian,
     /// How long a request is still waited for once as many responses as there are open requests have come that fit none of
     /// them, or once a whole message has come of which only the end is missing: its line feed, or the blank line of its
-    /// event. Not set, as long as for any other.
+    /// event. Not set, as long as for any other in the first case, and 2 s in the second.
     pub misled: Option<Duration>,
     /// What is done to the messages of the session on their way.
     pub faults: Option<FaultInjector>,

@@ -230,7 +230,7 @@ impl FaultInjector {
         self.shared.paused.store(false, Ordering::Relaxed);
     }
 
-    /// What to do to a message. Rules that it meets count it; deeds count as hits once they are [`FaultInjector::did`].
+    /// What to do to a message. Rules that it meets count it; actions count as hits once they are [`FaultInjector::did`].
     pub(super) fn treat(&self, toward: FaultDirection, subject: &Subject) -> MessageFaults {
         let mut treatment = MessageFaults::default();
         if self.shared.paused.load(Ordering::Relaxed) || *subject == Subject::Unknown {
@@ -292,7 +292,7 @@ impl FaultInjector {
         self.state().asked.is_disturbed(subject)
     }
 
-    /// A deed was done; gives the words for the transcript.
+    /// An action was done; gives the words for the transcript.
     pub(super) fn did(&self, planned: PlannedFault, words: String) -> String {
         let mut state = self.state();
         state.rules[planned.rule].hit += 1;

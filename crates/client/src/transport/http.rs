@@ -136,8 +136,8 @@ impl Exchanger {
         (exchange, frame, request)
     }
 
-    /// One request that belongs to no message; its headers win over all others. Of an event stream at most the data of its
-    /// first event is read, since it may never end.
+    /// One request that belongs to no message; its headers win over all others. Of an event stream the data of its
+    /// first event is given, and as much read as the request says, since it may never end.
     pub(crate) async fn ask(&self, question: &RawHttpRequest, url: &Url, way: Way) -> Result<(Arc<HttpHead>, Vec<u8>), Broken> {
         let RawHttpRequest { method, headers, body, is_anonymous, reads, .. } = question;
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is not a valid HTTP method"))?;
@@ -168,8 +168,8 @@ impl Exchanger {
         let mut first = None;
         let deliver = |event: &Event, _| match &event.data {
             Some(data) if !data.is_empty() => {
-                first = Some(data.clone());
-                ControlFlow::Break(())
+                first.get_or_insert_with(|| data.clone());
+                if *reads == Reads::All { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             }
             _ => ControlFlow::Continue(()),
         };

@@ -90,8 +90,8 @@ fn describe(frame: &Frame, earlier: &[Frame]) -> Option<FrameLine> {
         },
         FrameBody::HttpEnd { exchange, error: Some(error) } => {
             is_bad = true;
-            let time = since_request(frame, *exchange, earlier).map(|time| format!(" after {time}")).unwrap_or_default();
-            format!("{}{error}{time}", request_of(*exchange, earlier))
+            let time = since_request(frame, *exchange, earlier).map(|time| format!("failed after {time}: ")).unwrap_or_default();
+            format!("{}{time}{error}", request_of(*exchange, earlier))
         }
         FrameBody::HttpEnd { exchange, error: None } => {
             if !is_event_stream(*exchange, earlier) {

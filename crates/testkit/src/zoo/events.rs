@@ -176,6 +176,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Event(|_: &Value, json| format!("event: message\nid: 1\ndata: {json}\n\n").into_bytes()),
     ),
     broken_server(
+        "resumes-all-streams",
+        "brings the messages of all streams to whoever resumes one",
+        "sse-resumed-stream-has-only-its-messages",
+        HTTP,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::ResumesAllStreams),
+    ),
+    broken_server(
         "streams-stay-open",
         "does not end an event stream with the answer",
         "sse-stream-ends-after-response",

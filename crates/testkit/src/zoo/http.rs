@@ -515,6 +515,17 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "charset-refused",
+        "refuses a JSON body whose charset is named",
+        "http-accepts-charset",
+        HTTP,
+        BOTH,
+        Deviation::Rejects(|request| {
+            let is_named = request.method == "POST" && request.header("content-type").is_some_and(|kind| kind.contains("charset"));
+            is_named.then(|| Response::text(415, "messages are application/json"))
+        }),
+    ),
+    broken_server(
         "slash-redirects",
         "redirects from the path with a slash",
         "http-serves-trailing-slash",

@@ -28,13 +28,17 @@ pub(crate) enum InternalDeviation {
     ListensEverywhere,
     MethodHeaderUnchecked,
     MethodHeaderUncheckedForCalls,
+    MethodHeaderUncheckedForSubscriptions,
     /// A request without a session id gets any session.
     MissingSessionsServed,
+    NameHeaderInAnyCase,
     NameHeaderUnchecked,
     NewSessionsEndOthers,
     /// A notification over HTTP ends its connection, and gets no response.
     NotificationsHangUp,
     NullOriginWelcome,
+    /// A stream that is resumed brings the messages of all streams. Only such a server gives its events ids.
+    ResumesAllStreams,
     OriginUnchecked,
     OriginUncheckedForGet,
     /// Only the beginning of an origin is compared with the local ones.

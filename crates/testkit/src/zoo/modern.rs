@@ -253,6 +253,22 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Internal(InternalDeviation::NameHeaderUnchecked),
     ),
     broken_server(
+        "name-header-in-any-case",
+        "compares Mcp-Name without regard to case",
+        "header-name-is-checked",
+        HTTP,
+        MODERN,
+        Deviation::Internal(InternalDeviation::NameHeaderInAnyCase),
+    ),
+    broken_server(
+        "method-header-unchecked-for-subscriptions",
+        "does not look at the Mcp-Method of subscriptions",
+        "header-method-is-checked",
+        HTTP,
+        MODERN,
+        Deviation::Internal(InternalDeviation::MethodHeaderUncheckedForSubscriptions),
+    ),
+    broken_server(
         "mismatch-gets-another-code",
         "calls a header that does not match an invalid request",
         "header-method-is-checked",

@@ -24,11 +24,11 @@ pub(crate) fn look(name: &str, era: Era) -> Record {
     let version = if era == Era::Modern { MODERN } else { "2025-11-25" };
     let mut pipe = Pipe::open(name, era);
     pipe.run(&script::main(version));
-    let files = opened(&pipe.child, "/dev/null");
+    let held = opened(&pipe.child);
     let (said, ended) = pipe.close();
     record.extend(said);
     record.push(ended);
-    record.push(format!("holds /dev/null: {files}"));
+    record.push(held);
     let mut pipe = Pipe::open(name, era);
     // It listens to signals otherwise only from when it has started.
     pipe.run(&script::main(version)[..1]);

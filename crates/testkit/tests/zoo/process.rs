@@ -31,10 +31,11 @@ pub(crate) enum Cause {
 }
 
 /// How often a server has opened a file that nobody reads.
-pub(crate) fn opened(child: &Child, path: &str) -> usize {
-    let Ok(entries) = std::fs::read_dir(format!("/proc/{}/fd", child.id())) else { return 0 };
-    let leads_there = |entry: &std::fs::DirEntry| std::fs::read_link(entry.path()).is_ok_and(|target| target == Path::new(path));
-    entries.flatten().filter(leads_there).count()
+pub(crate) fn opened(child: &Child) -> String {
+    const NOTHING: &str = "/dev/null";
+    let entries = std::fs::read_dir(format!("/proc/{}/fd", child.id())).into_iter().flatten().flatten();
+    let leads_there = |entry: &std::fs::DirEntry| std::fs::read_link(entry.path()).is_ok_and(|target| target == Path::new(NOTHING));
+    format!("holds {NOTHING}: {}", entries.filter(leads_there).count())
 }
 
 /// How a server exits, and how many processes it leaves behind.

@@ -32,7 +32,7 @@ pub(crate) fn look(name: &str, transport: &str, era: Era) -> Record {
         web.look_at_http()
     }
     let mut record = web.record;
-    record.push(format!("opened {} files that nobody reads", opened(&child, "/dev/null")));
+    record.push(opened(&child));
     record.push(end(child, Cause::Signal, patience));
     let names = [
         (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "UUID"),
@@ -236,6 +236,8 @@ impl Web {
         let other = kinds.replace("application/json\r\n", "text/plain\r\n");
         let initialized = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         self.exchange("POST", path, &format!("{other}{own}"), initialized);
+        let named = kinds.replace("application/json\r\n", "application/json; charset=utf-8\r\n");
+        self.exchange("POST", path, &format!("{named}{own}"), initialized);
     }
 
     fn look_at_modern_headers(&mut self, kinds: &str) {
@@ -268,6 +270,11 @@ impl Web {
         ] {
             self.exchange("POST", "/mcp", &format!("{kinds}{headers}"), body);
         }
+        let listen = self.request("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }));
+        let held = self.hold_with("POST", "/mcp", &format!("{kinds}{}", self.headers_of("tools/list", None)), &listen);
+        held.wait_until(|text| text.contains("\r\n\r\n"));
+        let seen = held.end();
+        self.record.push(seen.lines().next().unwrap_or_default().to_owned());
     }
 
     /// A connection that is kept, and one that is closed in the middle of a call.

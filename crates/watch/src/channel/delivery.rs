@@ -45,6 +45,24 @@ pub enum DeliveryFailure {
 const AGENT: [&str; 2] = ["user-agent", concat!("mcproof/", env!("CARGO_PKG_VERSION"))];
 /// How much of an answer is told.
 const EXCERPT: usize = 200;
+/// Slack's documentation of incoming webhooks, "handling errors".
+const SLACK_ERRORS: [&str; 15] = [
+    "action_prohibited",
+    "channel_is_archived",
+    "channel_not_found",
+    "invalid_payload",
+    "invalid_token",
+    "no_active_hooks",
+    "no_service",
+    "no_service_id",
+    "no_team",
+    "no_text",
+    "posting_to_general_channel_denied",
+    "rollup_error",
+    "team_disabled",
+    "too_many_attachments",
+    "user_not_found",
+];
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
 
 impl DeliveryClient {
@@ -143,19 +161,38 @@ impl DeliveryClient {
 }
 
 /// Whether a body says that nothing was delivered, although the status says success: `{"ok": false}` and `{"success": false}` as of
-/// Slack's and Telegram's interfaces and those made like them, `{"result": "failure"}` as of Splunk On-Call, and the sentence of
-/// Microsoft Teams (incoming webhooks: a message that is throttled or too large gets 200).
+/// Slack's and Telegram's interfaces and those made like them, `{"result": "failure"}` as of Splunk On-Call, an `error` or `errors`
+/// without any of these, an error code of Slack's incoming webhooks, the sentence of Microsoft Teams (incoming webhooks: a message that is
+/// throttled or too large gets 200), and a page for people, such as that of a proxy where one signs in.
 fn tells_failure(body: &str) -> bool {
     let body = body.trim();
     match serde_json::from_str::<Value>(body) {
         Ok(Value::Object(members)) => {
-            let is_false = |key: &str| members.get(key) == Some(&Value::Bool(false));
-            let result = members.get("result").and_then(Value::as_str).map(str::to_ascii_lowercase);
-            is_false("ok") || is_false("success") || matches!(result.as_deref(), Some("failure" | "failed" | "error"))
+            let is = |value: bool| ["ok", "success"].iter().any(|key| members.get(*key) == Some(&Value::Bool(value)));
+            let word = |key: &str| members.get(key).and_then(Value::as_str).map(str::to_ascii_lowercase);
+            let is_word = |key: &str| matches!(word(key).as_deref(), Some("failure" | "failed" | "fail" | "error"));
+            let has = |key: &str| members.get(key).is_some_and(is_told);
+            is(false) || is_word("result") || is_word("status") || !is(true) && (has("error") || has("errors"))
         }
         Ok(Value::String(text)) => tells_failure(&text),
         Ok(_) => false,
-        Err(_) => body.starts_with("Webhook message delivery failed"),
+        Err(_) => {
+            let begin: String = body.chars().take(14).collect::<String>().to_ascii_lowercase();
+            let is_page = begin.starts_with("<!doctype html") || begin.starts_with("<html");
+            is_page || SLACK_ERRORS.contains(&body) || body.starts_with("Webhook message delivery failed")
+        }
+    }
+}
+
+/// Whether the value of `error` or `errors` says that there is one.
+fn is_told(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(members) => !members.is_empty(),
+        Value::Bool(true) => true,
     }
 }
 
@@ -269,6 +306,12 @@ mod tests {
             r#" {"success": false} "#,
             r#"{"result":"failure","message":"unknown key"}"#,
             r#"{"result":"Error"}"#,
+            r#"{"status":"error","message":"no such key"}"#,
+            r#"{"error":"invalid_auth"}"#,
+            r#"{"errors":["unknown user"]}"#,
+            "invalid_payload",
+            "<!DOCTYPE html><title>Sign in</title>",
+            "  <html lang=en><body>Sign in</body></html>",
             "Webhook message delivery failed with error: Microsoft Teams endpoint returned HTTP error 429",
             r#""Webhook message delivery failed with error: the payload is too large""#,
         ];
@@ -282,6 +325,12 @@ mod tests {
             "{}",
             r#"{"ok":true}"#,
             r#"{"ok":"false"}"#,
+            r#"{"ok":true,"error":"a warning"}"#,
+            r#"{"error":null,"errors":[]}"#,
+            r#"{"error":""}"#,
+            r#"{"status":"success"}"#,
+            "message_sent",
+            "<b>thanks</b>",
             r#"{"result":"success"}"#,
             r#"[{"ok":false}]"#,
             "delivery failed",

@@ -6,7 +6,7 @@ use crate::store::outbox::Retry;
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use std::time::Duration;
 
-/// So long the first channel is tried before the next one is.
+/// So long a channel is tried before the next one is.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
@@ -28,6 +28,8 @@ pub(super) struct Tried {
     /// On this hop, without the one that failed now.
     pub(super) attempts: i64,
     pub(super) tried_since: Moment,
+    /// See [`PATIENCE`].
+    pub(super) patience: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +40,7 @@ pub(super) enum Next {
 
 /// What follows from an attempt that failed. Pages are never given up: after the last channel the first one is tried again.
 pub(super) fn after(tried: &Tried, delivery_failure: &DeliveryFailure, now: Moment) -> Next {
-    let Tried { kind, created, hop, attempts, tried_since, .. } = *tried;
+    let Tried { kind, created, hop, attempts, tried_since, patience, .. } = *tried;
     let age = now.since(created);
     let is_over = match (kind, delivery_failure) {
         (Kind::Resolve, DeliveryFailure::Refused(_)) => age > RESOLVE_LASTS,
@@ -60,7 +62,7 @@ pub(super) fn after(tried: &Tried, delivery_failure: &DeliveryFailure, now: Mome
     match delivery_failure {
         DeliveryFailure::Passing { after, .. } if round == 0 => {
             let delay = delay(attempts).max(after.unwrap_or(Duration::ZERO));
-            let end = tried_since + PATIENCE;
+            let end = tried_since + patience;
             if now + delay < end {
                 Next::Again(Retry { due: now + delay, hop, attempts: attempts + 1, tried_since })
             } else {
@@ -99,13 +101,17 @@ mod tests {
 
     /// Lets every attempt fail, and gives when (in seconds) and on which channel each of them was.
     fn tracker(channels: usize, delivery_failure: &DeliveryFailure, until: Duration) -> Vec<(u64, usize)> {
+        attempts_within(PATIENCE, channels, delivery_failure, until)
+    }
+
+    fn attempts_within(patience: Duration, channels: usize, delivery_failure: &DeliveryFailure, until: Duration) -> Vec<(u64, usize)> {
         let mut row = Retry { due: BEGIN, hop: 0, attempts: 0, tried_since: BEGIN };
         let mut attempts = Vec::new();
         while row.due < BEGIN + until {
             let now = row.due;
             attempts.push((now.since(BEGIN).as_secs(), usize::try_from(row.hop).unwrap() % channels));
             let Retry { hop, attempts, tried_since, .. } = row;
-            let tried = Tried { kind: Kind::Trigger, created: BEGIN, channels, hop, attempts, tried_since };
+            let tried = Tried { kind: Kind::Trigger, created: BEGIN, channels, hop, attempts, tried_since, patience };
             let Next::Again(next) = after(&tried, delivery_failure, now) else { panic!("a page was given up") };
             row = next;
         }
@@ -136,6 +142,13 @@ mod tests {
     }
 
     #[test]
+    fn who_does_not_stay_tries_every_channel_within_seconds() {
+        let attempts = attempts_within(seconds(3), 3, &passing(), seconds(20));
+        let first = |channel: usize| attempts.iter().find(|(_, on)| *on == channel).unwrap().0;
+        assert_eq!([first(0), first(1), first(2)], [0, 3, 6], "{attempts:?}");
+    }
+
+    #[test]
     fn a_single_channel_is_tried_for_ever() {
         let attempts = tracker(1, &passing(), seconds(1200));
         assert!(attempts.iter().all(|(_, channel)| *channel == 0));
@@ -148,7 +161,7 @@ mod tests {
     fn a_service_is_left_alone_as_long_as_it_wants_unless_another_one_waits_for_its_turn() {
         let check = |channels: usize, hop: i64, wait: u64, (due, next): (u64, i64)| {
             let delivery_failure = DeliveryFailure::Passing { why: "status 429".into(), after: Some(seconds(wait)), maybe_taken: false };
-            let tried = Tried { kind: Kind::Trigger, created: BEGIN, channels, hop, attempts: 0, tried_since: BEGIN };
+            let tried = Tried { kind: Kind::Trigger, created: BEGIN, channels, hop, attempts: 0, tried_since: BEGIN, patience: PATIENCE };
             let due = BEGIN + seconds(due);
             let (attempts, tried_since) = if next == hop { (1, BEGIN) } else { (0, due) };
             let expected = Retry { due, hop: next, attempts, tried_since };
@@ -167,7 +180,7 @@ mod tests {
     #[test]
     fn only_what_no_longer_matters_is_given_up() {
         let check = |kind: Kind, delivery_failure: &DeliveryFailure, hours: u64, given_up: bool| {
-            let tried = Tried { kind, created: BEGIN, channels: 1, hop: 9, attempts: 0, tried_since: BEGIN };
+            let tried = Tried { kind, created: BEGIN, channels: 1, hop: 9, attempts: 0, tried_since: BEGIN, patience: PATIENCE };
             let next = after(&tried, delivery_failure, BEGIN + seconds(hours * 3600 + 1));
             assert_eq!(next == Next::GiveUp, given_up, "{kind} {delivery_failure:?} {hours}");
         };

@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &AlertArguments) -> Result<Exit, Failure> {
             output::data(format!("{line}\n").as_bytes())?;
         } else {
             let (word, said) = match &one.outcome {
-                Ok(said) => ("accepted", said),
+                Ok(said) => ("sent", said),
                 Err(why) => ("FAILED", why),
             };
             output::show(&format!("{:width$}  {service:12}  {kind:8}  {word:6}  {} ({millis:.0} ms)\n", escape(channel), escape(said)))?;

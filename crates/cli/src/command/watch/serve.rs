@@ -48,7 +48,7 @@ const BELL: usize = 256;
 const LAST_CALL: Duration = Duration::from_secs(1);
 /// For giving back leases after that.
 const LAST_WORDS: Duration = Duration::from_millis(700);
-/// What is told after `--once` at the most.
+/// What is told after `--once` at the most: time for five channels that do not respond.
 const LAST_MESSAGES: Duration = Duration::from_secs(60);
 /// Open incidents that are looked through for the reason why a target is down.
 const MOST_INCIDENTS: i64 = 1_000;
@@ -78,7 +78,7 @@ pub(super) fn run(path: &Path, arguments: &Arguments, config: Config, seen: Seen
         };
         // From here on, SIGHUP means to read the file again, also while the database is opened.
         let hung_up = if arguments.once { None } else { ReloadRequests::new() };
-        let house = open(config, log).await?;
+        let house = open(config, log, arguments.once).await?;
         if arguments.once {
             tokio::select! {
                 exit = house.once() => exit,
@@ -93,7 +93,7 @@ pub(super) fn run(path: &Path, arguments: &Arguments, config: Config, seen: Seen
     })?
 }
 
-async fn open(config: Config, log: Form) -> Result<Services, Failure> {
+async fn open(config: Config, log: Form, once: bool) -> Result<Services, Failure> {
     let network = Network { proxies: network::of_environment(), ..Network::default() };
     let clock = Clock::of_machine(settings::now);
     let reach = Reach {
@@ -108,6 +108,7 @@ async fn open(config: Config, log: Form) -> Result<Services, Failure> {
     let subscribers = Subscribers::new(monitor.store.clone(), monitor.plan(), network.clone(), name);
     let delivery_client = DeliveryClient::new(network);
     let notifier = Notifier::new(monitor.store.clone(), monitor.plan(), delivery_client.clone());
+    let notifier = if once { notifier.in_passing() } else { notifier };
     let heartbeat_sender =
         HeartbeatSender::new(monitor.store.clone(), monitor.plan(), delivery_client.clone(), monitor.worker_health.clone());
     Ok(Services { monitor, notifier, subscribers, heartbeat_sender, delivery_client, clock, log, complaints: Mutex::default() })
@@ -137,8 +138,13 @@ impl Services {
         let is_ours =
             |name: &str| plan.targets.get(name).is_some_and(|spec| spec.regions.is_empty() || spec.regions.contains(&plan.config.region));
         let store = &self.monitor.store;
+        let targets = store.targets().await.map_err(|failure| of_store(&failure))?;
+        if targets.is_empty() {
+            output::talk("there are no targets, so nothing was probed\n");
+            exit = Exit::NothingSelected;
+        }
         let open = store.incidents(Which::Open, None, MOST_INCIDENTS).await.map_err(|failure| of_store(&failure))?;
-        for TargetRow { name, availability, surface, last_result, .. } in store.targets().await.map_err(|failure| of_store(&failure))? {
+        for TargetRow { name, availability, surface, last_result, .. } in targets {
             // What came of an earlier run says nothing about this one.
             let is_unknown = is_ours(&name) && last_result < start;
             let incident = open.iter().filter(|incident| incident.subject == name).max_by_key(|incident| incident.severity);
@@ -355,8 +361,9 @@ impl Services {
     }
 
     fn tell(&self, sent: &[Sent]) {
-        for Sent { incident, kind, channel, outcome } in sent {
-            let of_all = [("incident", incident.as_str()), ("kind", kind.word()), ("channel", channel.as_str())];
+        for Sent { incident, subject, kind, channel, outcome } in sent {
+            let of_all =
+                [("target", subject.as_str()), ("kind", kind.word()), ("channel", channel.as_str()), ("incident", incident.as_str())];
             match outcome {
                 Ok(answer) => self.log.say(Level::Info, "sent", &[of_all.as_slice(), &[("answer", answer)]].concat()),
                 Err(why) => self.log.say(Level::Warning, "not-sent", &[of_all.as_slice(), &[("why", why)]].concat()),
@@ -490,11 +497,17 @@ impl Services {
 }
 
 async fn listen(address: SocketAddr, config: &Config) -> Result<TcpListener, Failure> {
-    let refused = |failure: &ServeFailure| Failure::bad_input("no-dashboard", format!("no dashboard: {failure}")).hint(failure.hint());
-    if let Some(failure) = opened(address, config) {
-        return Err(refused(&failure));
-    }
-    TcpListener::bind(address).await.map_err(|error| refused(&error.into()))
+    may_listen(address, config)?;
+    TcpListener::bind(address).await.map_err(|error| no_dashboard(&error.into()))
+}
+
+/// Whether the dashboard may be served there.
+pub(super) fn may_listen(address: SocketAddr, config: &Config) -> Result<(), Failure> {
+    opened(address, config).map_or(Ok(()), |failure| Err(no_dashboard(&failure)))
+}
+
+fn no_dashboard(failure: &ServeFailure) -> Failure {
+    Failure::bad_input("no-dashboard", format!("no dashboard: {failure}")).hint(failure.hint())
 }
 
 /// Whether a dashboard that listens there would be everybody's.

@@ -24,7 +24,9 @@ pub(super) fn check(received: &Received, request: &Request) -> Result<(), RpcErr
     }
     modern::check_version(asked)?;
     let is_free_call = received.method() == "tools/call" && server.deviates(InternalDeviation::MethodHeaderUncheckedForCalls);
-    if !server.deviates(InternalDeviation::MethodHeaderUnchecked) && !is_free_call {
+    let is_free_subscription =
+        received.method() == "subscriptions/listen" && server.deviates(InternalDeviation::MethodHeaderUncheckedForSubscriptions);
+    if !server.deviates(InternalDeviation::MethodHeaderUnchecked) && !is_free_call && !is_free_subscription {
         mirrors(request, "Mcp-Method", received.method())?;
     }
     let name = match received.method() {
@@ -35,7 +37,10 @@ pub(super) fn check(received: &Received, request: &Request) -> Result<(), RpcErr
     if let Some(name) = name.as_str()
         && !server.deviates(InternalDeviation::NameHeaderUnchecked)
     {
-        encoded(request, "Mcp-Name", &Value::from(name), server.deviates(InternalDeviation::Base64Undecoded))?;
+        let is_alike = request.header("Mcp-Name").is_some_and(|value| value.eq_ignore_ascii_case(name));
+        if !(is_alike && server.deviates(InternalDeviation::NameHeaderInAnyCase)) {
+            encoded(request, "Mcp-Name", &Value::from(name), server.deviates(InternalDeviation::Base64Undecoded))?;
+        }
     }
     if received.method() == "tools/call" && !server.deviates(InternalDeviation::ParameterHeadersUnchecked) {
         parameters(received, request)?;

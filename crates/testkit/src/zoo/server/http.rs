@@ -145,6 +145,10 @@ impl Exchange<'_> {
         }
         let stream = Arc::new(Stream::new(self.server, self.connection)?);
         session.attach(Arc::<Stream>::clone(&stream));
+        if self.request.header("last-event-id").is_some() {
+            let events = self.server.events_sent();
+            events.iter().all(|event| stream.write(event));
+        }
         if self.server.deviates(InternalDeviation::AnswersGet200) {
             session.send(&ask(json!("ping of the zoo"), "ping", json!({})));
         }

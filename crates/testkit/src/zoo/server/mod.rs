@@ -55,6 +55,8 @@ pub(crate) struct Server {
     pending_requests: client_requests::PendingRequests,
     tasks: Mutex<Vec<tasks::Task>>,
     legacy_tasks: Mutex<Vec<legacy_tasks::LegacyTask>>,
+    /// With their ids.
+    sent_events: Mutex<Vec<Vec<u8>>>,
 }
 
 /// How a request ended.
@@ -83,6 +85,7 @@ impl Server {
             pending_requests: client_requests::PendingRequests::default(),
             tasks: Mutex::default(),
             legacy_tasks: Mutex::default(),
+            sent_events: Mutex::default(),
         })
     }
 
@@ -95,6 +98,23 @@ impl Server {
     }
 
     /// State that a deviation needs from one message to the next.
+    /// A message as an event of the stream of its request, with an id where streams can be resumed.
+    fn event(&self, message: &Value) -> Vec<u8> {
+        let event = self.deviation.event(message);
+        if !self.deviates(InternalDeviation::ResumesAllStreams) {
+            return event;
+        }
+        let mut sent = self.sent_events.lock().unwrap_or_else(PoisonError::into_inner);
+        let (stream, message) = (sent.len(), String::from_utf8_lossy(&event).into_owned());
+        let event = format!("id: {stream}-0\ndata:\n\nid: {stream}-1\n{message}").into_bytes();
+        sent.push(event.clone());
+        event
+    }
+
+    fn events_sent(&self) -> Vec<Vec<u8>> {
+        self.sent_events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(crate) fn memory(&self) -> MutexGuard<'_, Value> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -147,7 +147,7 @@ impl Outlet for Reply {
         };
         state.answered |= answers;
         if sent.streams && !state.gone {
-            state.gone = (&self.connection).write_all(&chunk(&self.server, &self.server.deviation.event(message))).is_err();
+            state.gone = (&self.connection).write_all(&chunk(&self.server, &self.server.event(message))).is_err();
         }
         self.dies_if(state.gone);
         !state.gone
