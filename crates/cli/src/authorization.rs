@@ -298,7 +298,7 @@ impl AuthArgs {
             (Some(source), _) => Credential::Secret(source.read("--client-secret")?),
             (None, Some(path)) => {
                 let shown = path.display();
-                let pem = std::fs::read_to_string(path)
+                let pem = mcproof_suite::bounds::read_text(path)
                     .map(Secret::new)
                     .map_err(|error| Failure::bad_input("cannot-read", format!("--client-key: cannot read {shown}: {error}")))?;
                 let key = match self.client_key_algorithm {

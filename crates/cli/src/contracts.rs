@@ -225,7 +225,7 @@ async fn captured(session: &Session, versions: &[String], resolved: &Resolved) -
 
 /// Reads a lock file, a trace, or a check.
 pub(crate) fn read(path: &Path) -> Result<Saved, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| contract::unreadable(path.display(), &error));
+    let text = mcproof_suite::bounds::read_text(path).map_err(|error| contract::unreadable(path.display(), &error));
     let saved = text.and_then(|text| contract::read_saved(path.display(), &text));
     saved.map_err(|diagnostic| Failure::new(Exit::BadInput, diagnostic))
 }

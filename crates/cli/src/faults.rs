@@ -54,7 +54,7 @@ impl FaultArgs {
             if about.len() > MOST_BYTES {
                 return Err(cannot(format!("it is larger than {MOST_BYTES} bytes")));
             }
-            let text = fs::read_to_string(path).map_err(|error| cannot(error.to_string()))?;
+            let text = mcproof_suite::bounds::read_text(path).map_err(|error| cannot(error.to_string()))?;
             read(&name, &text)?;
         }
         for fault in &self.fault {

@@ -5,7 +5,6 @@ use crate::{output, settings};
 use mcproof_client::{JsonLimits, Network, Proxies, Proxy, ProxyVariables, Tls, TlsFailure, Verification};
 use mcproof_suite::plan::LimitChoices;
 use mcproof_suite::{parse_head_size, parse_size};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The network flags of every command that connects to a server.
@@ -131,7 +130,8 @@ fn variables(variable: impl Fn(&str) -> Option<String>) -> ProxyVariables {
 }
 
 fn read(flag: &str, path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(|error| Failure::bad_input("cannot-read", format!("{flag}: cannot read {}: {error}", path.display())))
+    mcproof_suite::bounds::read_input(path)
+        .map_err(|error| Failure::bad_input("cannot-read", format!("{flag}: cannot read {}: {error}", path.display())))
 }
 
 fn unusable(flag: &str, path: &Path, failure: &TlsFailure) -> Failure {

@@ -149,9 +149,7 @@ fn tried(peer: &str, transport: &str, arguments: &[&str]) -> Measured {
     let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
     // What is written by default in CI goes there too.
     mcproof.current_dir(folder.path()).arg("test").arg(&file).args(["--era", "legacy", "--color", "never"]).args(arguments);
-    if let Some(timeout) = verdicts::timeout(peer) {
-        mcproof.args(["--timeout", timeout]);
-    }
+    mcproof.args(["--timeout", verdicts::timeout(peer)]);
     run(&mut mcproof)
 }
 

@@ -172,3 +172,19 @@ fn a_small_stack_of_the_main_thread_is_enough() {
     let told = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && told.contains("1 rule passed"), "{told}{}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn a_file_without_an_end_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [
+        &["watch", "--check", "/dev/zero"][..],
+        &["check", "--baseline", "/dev/zero", "--", "mcproof", "demo", "shop"],
+        &["call", "get_product", "--args", "@/dev/zero", "--", "mcproof", "demo", "shop"],
+        &["lock", "--verify", "--output", "/dev/zero", "--", "mcproof", "demo", "shop"],
+        &["tools", "--cacert", "/dev/zero", "https://127.0.0.1:1/mcp"],
+    ] {
+        let output = run(folder.path(), arguments);
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && told.contains("larger than 64 MiB"), "{arguments:?}: {told}");
+    }
+}

@@ -9,7 +9,7 @@ use crate::sdk;
 use mcproof_analysis::diagnosis::remedy_for_silence;
 use mcproof_analysis::probes::{EXPLORED_IN_PART, LEFT_OUT, UNANSWERED_CALL};
 use mcproof_analysis::{AttemptOutcome, MOST_NOTIFICATIONS, TooMuch, named};
-use mcproof_protocol::{Era, methods};
+use mcproof_protocol::{Era, error_code, methods};
 use mcproof_record::{
     CheckReport, Conversation, FORMAT_VERSION, Finding, Frame, FrameBody, FrameId, Gap, GapKind, Judged, Opened, ProbeOutcome, RuleResult,
     Severity,
@@ -82,6 +82,7 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
     if gaps.is_empty() {
         gaps.extend(unread_message(conversations));
         gaps.extend(calls_without_response(conversations));
+        gaps.extend(calls_that_all_fail(conversations));
         gaps.extend(unexplained_end(conversations, results));
         gaps.extend(out_of_time(conversations, results));
     }
@@ -160,6 +161,19 @@ fn unexplained_end(conversations: &[ConversationView<'_>], results: &[RuleResult
     let message = format!("{how} during the check, and no request before it explains why");
     let hint = "read its stderr; it may fail after a number of requests, or after some time";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(index) })
+}
+
+/// That no tool got as far as a result, so that rules about results had nothing to judge.
+fn calls_that_all_fail(conversations: &[ConversationView<'_>]) -> Option<Gap> {
+    let calls = || conversations.iter().enumerate().flat_map(|(take, one)| one.probes("call").map(move |attempt| (take, attempt)));
+    let (take, _) = calls().next()?;
+    if !calls().all(|(_, attempt)| attempt.answer.code() == Some(error_code::INTERNAL_ERROR)) {
+        return None;
+    }
+    let tools: Vec<String> = calls().map(|(_, attempt)| attempt.subject().to_owned()).collect::<BTreeSet<_>>().into_iter().collect();
+    let message = format!("each call of {} got the error {}, so no result was checked", named(&tools), error_code::INTERNAL_ERROR);
+    let hint = "read the stderr of the server; what it needs to run its tools may not be configured";
+    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(take) })
 }
 
 /// That a large part of the rules was left out for want of time.

@@ -3,7 +3,7 @@
 
 use mcproof_record::Diagnostic;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 /// Bytes of a suite with all that it includes.
@@ -29,12 +29,36 @@ pub(crate) const PATTERN_SIZES: [usize; 4] = [8 << 10, 64 << 10, 1 << 20, 10 << 
 /// What a step takes besides its values and places, and a case besides its steps, by estimate.
 pub(crate) const STEP: usize = 640;
 
+/// Bytes of any other input: a configuration, a lock, a baseline, arguments, a certificate.
+const MOST_INPUT: u64 = 64 << 20;
+
+/// A file, or what comes out of a pipe, such as that of `<(…)` in a shell.
+///
+/// # Errors
+/// It cannot be read, or it is larger than 64 MiB, as a device is that never ends.
+pub fn read_input(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MOST_INPUT + 1).read_to_end(&mut bytes)?;
+    match u64::try_from(bytes.len()).is_ok_and(|length| length <= MOST_INPUT) {
+        true => Ok(bytes),
+        false => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 64 MiB")),
+    }
+}
+
+/// The same, as text.
+///
+/// # Errors
+/// As above, or it is not UTF-8.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read_input(path)?).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+}
+
 /// A file as it was read, unless it is too large or no file.
 ///
 /// # Errors
 /// Says what is wrong with it, after its name.
 pub fn read_file(path: &Path, most: usize) -> Result<Vec<u8>, String> {
-    let told = |error: std::io::Error| format!("cannot be read: {error}");
+    let told = |error: io::Error| format!("cannot be read: {error}");
     // A pipe might never end, or never begin.
     if !std::fs::metadata(path).map_err(told)?.is_file() {
         return Err("cannot be read: not a regular file".to_owned());

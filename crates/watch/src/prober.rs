@@ -193,7 +193,7 @@ impl Prober {
     fn promise(&self, spec: &TargetSpec, server: &Server) -> Result<Option<Promise>, String> {
         let Some(path) = &spec.lock else { return Ok(None) };
         let shown = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
+        let text = mcproof_suite::bounds::read_text(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
         let lock = contract::parse(&text).map_err(|failure| format!("{shown} is not a lock file: {failure}"))?;
         let binding = server.bindings.first().ok_or("there is no way to the server")?;
         let target = target_of(binding, self.own_binary.as_deref()).map_err(|diagnostic| diagnostic.message)?;

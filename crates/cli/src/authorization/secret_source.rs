@@ -41,7 +41,7 @@ impl SecretSource {
                 Failure::bad_input("missing-environment-variable", message)
             })?,
             Self::File(path) => {
-                let text = std::fs::read_to_string(Path::new(path))
+                let text = mcproof_suite::bounds::read_text(Path::new(path))
                     .map_err(|error| Failure::bad_input("cannot-read", format!("{flag}: cannot read {path}: {error}")))?;
                 // The line feed with which editors end a file.
                 Secret::new(text.trim_end_matches(['\n', '\r']))

@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
 fn read_arguments(text: &str) -> Result<Map<String, Value>, Failure> {
     let unreadable = |error: std::io::Error| Failure::bad_input("cannot-read", format!("cannot read --args {text}: {error}"));
     let text = match text.strip_prefix('@') {
-        Some(path) => std::fs::read_to_string(path).map_err(unreadable)?,
+        Some(path) => mcproof_suite::bounds::read_text(std::path::Path::new(path)).map_err(unreadable)?,
         None if text == "-" => {
             let mut input = String::new();
             std::io::stdin().take(LARGEST_INPUT).read_to_string(&mut input).map_err(unreadable)?;

@@ -253,7 +253,7 @@ fn read_baseline(path: &Path, may_be_missing: bool) -> Result<Baseline, Failure>
 
 fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     let cannot = |reason: String| Failure::bad_input("cannot-read", format!("cannot read {}: {reason}", path.display()));
-    let bytes = fs::read(path).map_err(|error| cannot(error.to_string()))?;
+    let bytes = mcproof_suite::bounds::read_input(path).map_err(|error| cannot(error.to_string()))?;
     serde_json::from_slice(&bytes).map_err(|error| cannot(error.to_string()))
 }
 

@@ -14,7 +14,6 @@ use mcproof_record::{ChangeLevel, Contract, ContractLock, Diagnostic, LockedTarg
 use mcproof_report::contract::terminal;
 use mcproof_report::escape_line;
 use mcproof_suite::restriction::{Restriction, UrlOwner};
-use std::fs;
 use std::path::PathBuf;
 
 /// Lock the contract of a server, or verify it
@@ -71,7 +70,7 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let path = &arguments.output;
     let identity = arguments.clients.identity.as_deref();
     // A file that is no lock is not overwritten, and tells so before a server is started.
-    let earlier = match fs::read_to_string(path) {
+    let earlier = match mcproof_suite::bounds::read_text(path) {
         Ok(text) => Some((contracts::read_lock(path, &text)?, text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()))),
@@ -136,7 +135,7 @@ fn tell_changes(arguments: &Arguments, promised: &Contracts, taken: &Contracts) 
 fn verify(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     let path = &arguments.output;
     let shown = path.display().to_string();
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = mcproof_suite::bounds::read_text(path).map_err(|error| {
         Failure::bad_input("cannot-read", format!("cannot read {shown}: {error}")).hint("create it with `mcproof lock TARGET`")
     })?;
     let lock = contracts::read_lock(path, &text)?;

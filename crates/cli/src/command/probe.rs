@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
 /// What the lock says that a client like ours is promised.
 fn promise(path: &Path, resolved: &Resolved) -> Result<Promise, Failure> {
     let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = mcproof_suite::bounds::read_text(path).map_err(|error| {
         Failure::bad_input("cannot-read", format!("cannot read {shown}: {error}")).hint("create it with `mcproof lock TARGET`")
     })?;
     let lock = contracts::read_lock(path, &text)?;

@@ -9,15 +9,15 @@ pub(crate) struct Expected {
     pub(crate) says: &'static str,
 }
 
-/// For servers that only the deadline ends.
-pub(crate) fn timeout(peer: &str) -> Option<&'static str> {
+/// Short for servers that only the deadline ends; all others get the time that an unoptimized build on a busy machine takes.
+pub(crate) fn timeout(peer: &str) -> &'static str {
     const SHORT: [&str; 7] =
         ["slow-drip", "slow-head", "silent", "head-only", "answer-after-cancel", "endless-interim", "endless-chunk-size"];
     const ALSO_SENDS: [&str; 4] = ["endless-line-ends", "large-unknown-ids", "large-event-names", "ping-flood"];
     match peer {
-        _ if SHORT.contains(&peer) => Some("700ms"),
-        _ if ALSO_SENDS.contains(&peer) => Some("2s"),
-        _ => None,
+        _ if SHORT.contains(&peer) => "700ms",
+        _ if ALSO_SENDS.contains(&peer) => "2s",
+        _ => "120s",
     }
 }
 

@@ -56,6 +56,8 @@ def answer(method, params):
             return {"result": {"content": [{"type": "text", "text": "`count` is from 1 to 9"}], "isError": True}}
         if mistake == params["name"] + "-never-responds":
             return None
+        if mistake == "every-call-breaks":
+            return {"error": {"code": -32603, "message": "NOTES_FILE is not set"}}
         return {"result": {"content": [{"type": "text", "text": "No notes."}]}}
     if method == "tools/call":
         return {"error": {"code": -32602, "message": f"Unknown tool: {params.get('name')}"}}

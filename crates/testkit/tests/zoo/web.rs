@@ -259,6 +259,7 @@ impl Web {
             ("mcp-protocol-version: 2026-07-28\r\nmcp-method:  tools/list \r\n", &list),
             (call, &echo),
             (&format!("{call}mcp-name: add\r\n"), &echo),
+            (&format!("{call}mcp-name: Echo\r\n"), &echo),
             ("mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/list\r\nmcp-name: echo\r\n", &echo),
             (&format!("{call}mcp-name: =?base64?ZWNobw==?=\r\n"), &echo),
             (&format!("{call}mcp-name: find_animals\r\n"), &find),

@@ -43,7 +43,7 @@ pub(super) fn read_import(reader: &mut Reader<'_>, node: &Node) -> Vec<(String, 
 }
 
 fn servers(reader: &Reader<'_>, named: &str) -> Result<Map<String, Value>, String> {
-    let text = std::fs::read_to_string(reader.folder.join(named)).map_err(|error| format!("cannot be read: {error}"))?;
+    let text = mcproof_suite::bounds::read_text(&reader.folder.join(named)).map_err(|error| format!("cannot be read: {error}"))?;
     let document: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| format!("is no JSON: {error}"))?;
     match document.get("mcpServers") {
         Some(Value::Object(servers)) => Ok(servers.clone()),

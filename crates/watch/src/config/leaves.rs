@@ -69,7 +69,7 @@ fn variable(reader: &mut Reader<'_>, node: &Node, name: &str) -> Result<String, 
 }
 
 fn file(reader: &mut Reader<'_>, node: &Node, path: &str) -> Result<String, Fault> {
-    match std::fs::read_to_string(reader.folder.join(path)) {
+    match mcproof_suite::bounds::read_text(&reader.folder.join(path)) {
         Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
         Err(error) => {
             let unreadable = Diagnostic::error("cannot-read", format!("`{path}` cannot be read: {error}"));

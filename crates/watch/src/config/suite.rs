@@ -23,7 +23,7 @@ pub(crate) fn load_read_only(
     tls: &Tls,
 ) -> Result<Suite, Box<Diagnostic>> {
     let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| Diagnostic::error("cannot-read", error.to_string()))?;
+    let text = mcproof_suite::bounds::read_text(path).map_err(|error| Diagnostic::error("cannot-read", error.to_string()))?;
     let (variables, overrides) = (variables.clone(), Map::new());
     let environment =
         Environment { variables, overrides, profile: None, server: Some(server.clone()), tls: tls.clone(), restriction: None };

@@ -19,7 +19,7 @@ pub(super) fn read(path: &Path, ignored: &[String], repetition: Repetition) -> R
         return read_base(path, ignored, repetition);
     }
     let cannot = |error: std::io::Error| Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()));
-    let text = fs::read_to_string(path).map_err(cannot)?;
+    let text = mcproof_suite::bounds::read_text(path).map_err(cannot)?;
     let environment = Environment { variables: settings::variables(), ..Environment::default() };
     let mock = written::load(path, &text, &environment).map_err(told)?;
     let base = match &mock.base {
@@ -57,7 +57,7 @@ fn lock_text(path: &Path) -> Result<Option<String>, Failure> {
     if !about.is_file() || about.len() > LARGEST {
         return Ok(None);
     }
-    let bytes = fs::read(path).map_err(cannot)?;
+    let bytes = mcproof_suite::bounds::read_input(path).map_err(cannot)?;
     let is_lock = bytes.trim_ascii_start().starts_with(b"{")
         && serde_json::from_slice::<serde_json::Value>(&bytes).is_ok_and(|value| value.get("contracts").is_some());
     Ok(if is_lock { String::from_utf8(bytes).ok() } else { None })

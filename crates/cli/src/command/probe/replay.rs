@@ -60,7 +60,8 @@ fn findings(ruling: &RuleResult) -> Vec<Diagnostic> {
 
 fn read(path: &Path) -> Result<Saved, Failure> {
     let shown = path.display();
-    let text = std::fs::read(path).map_err(|error| Failure::bad_input("cannot-read", format!("cannot read {shown}: {error}")))?;
+    let text = mcproof_suite::bounds::read_input(path)
+        .map_err(|error| Failure::bad_input("cannot-read", format!("cannot read {shown}: {error}")))?;
     let wrong = |reason: String| {
         let failure = Failure::bad_input("bad-replay", format!("{shown} is not a saved probe: {reason}"));
         failure.hint("save one with `mcproof probe TARGET --trace FILE`, or download the evidence of an incident")

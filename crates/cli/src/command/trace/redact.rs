@@ -109,7 +109,7 @@ fn secret(place: &str) -> Result<String, Failure> {
     let found = match place.split_once(':') {
         Some(("env", name)) => settings::variable(name)
             .ok_or_else(|| Failure::bad_input("no-secret", format!("--secret {place}: the environment has no variable {name}")))?,
-        Some(("file", path)) => std::fs::read_to_string(path)
+        Some(("file", path)) => mcproof_suite::bounds::read_text(Path::new(path))
             .map_err(|error| Failure::bad_input("no-secret", format!("--secret {place}: {error}")))?
             .trim()
             .to_owned(),

@@ -59,8 +59,8 @@ struct File {
 impl File {
     fn open(path: &Path) -> Result<Self, Failure> {
         let shown = path.display().to_string();
-        let text =
-            std::fs::read_to_string(path).map_err(|error| Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")))?;
+        let text = mcproof_suite::bounds::read_text(path)
+            .map_err(|error| Failure::bad_input("cannot-read", format!("{shown} cannot be read: {error}")))?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = settings::current_folder().join(folder.unwrap_or_else(|| Path::new("")));
         let environment = Environment { variables: settings::variables(), ..Environment::default() };
