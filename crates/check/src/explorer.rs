@@ -144,6 +144,11 @@ pub(super) struct ParallelOutcome {
 /// The result or error code of a response, as far as the next step of a client depends on it. Rules read the transcript.
 pub(super) type ResponseOutcome = Option<Result<Value, i64>>;
 
+/// Whether these capabilities have this, such as `tools` or `resources/subscribe`.
+pub(super) fn is_declared(capabilities: &Value, path: &str) -> bool {
+    capabilities.pointer(&format!("/{path}")).is_some_and(|value| !matches!(value, Value::Bool(false) | Value::Null))
+}
+
 impl<'a> Explorer<'a> {
     /// With a handshake of the era. A failed handshake yields a take as well.
     pub(super) async fn open(
@@ -510,8 +515,7 @@ impl<'a> Explorer<'a> {
 
     /// Whether the server declared this, such as `tools` or `resources/subscribe`.
     pub(super) fn declares(&self, path: &str) -> bool {
-        let declared = self.session.handshake().capabilities.pointer(&format!("/{path}"));
-        declared.is_some_and(|value| !matches!(value, Value::Bool(false) | Value::Null))
+        is_declared(&self.session.handshake().capabilities, path)
     }
 
     /// A POST of a message with the headers of the caller's and no others, their names in this spelling. Over HTTP only.

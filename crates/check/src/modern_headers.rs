@@ -1,7 +1,7 @@
 //! A client of the modern era over HTTP whose headers do not say what its bodies say, or say it in another way. Nothing here
 //! runs a tool that may not be called: where a name is needed, it is that of something to read, or of nothing.
 
-use super::explorer::{Explorer, headers_of_post};
+use super::explorer::{Explorer, headers_of_post, is_declared};
 use super::features::CHANGES;
 use super::listing::{UNKNOWN_NAME, whole};
 use super::modern::UNKNOWN_VERSION;
@@ -143,7 +143,7 @@ async fn names(explorer: &mut Explorer<'_>, named: &[Question]) {
     if let Some(question) = named.first() {
         // The mark is compared with its case, so that this is the value itself.
         let marked = encoded(question.name()).replacen("base64", "BASE64", 1);
-        question.post(explorer, "header-name", "marked as Base64 in capitals", question.with(NAME, marked)).await;
+        question.post(explorer, "header-name", "marked with `=?BASE64?`", question.with(NAME, marked)).await;
         question.post(explorer, "header-spaces", NAME, question.with(NAME, format!("  {} ", question.name()))).await;
     }
     if named.first().is_some_and(|question| question.method == methods::TOOLS_CALL) {
@@ -157,7 +157,7 @@ async fn names(explorer: &mut Explorer<'_>, named: &[Question]) {
 async fn other_methods(explorer: &mut Explorer<'_>, prompts: &[Value]) {
     let discovered = explorer.send_request("discover-for-headers", None, methods::SERVER_DISCOVER, json!({})).await;
     let Some(Ok(discovered)) = discovered else { return };
-    let declares = |path: &str| discovered.pointer(&format!("/capabilities/{path}")).is_some_and(|it| it.is_object() || *it == true);
+    let declares = |path: &str| discovered.get("capabilities").is_some_and(|capabilities| is_declared(capabilities, path));
     let mut others = Vec::new();
     if declares("completions") {
         let prompt = prompts.first().and_then(|prompt| prompt.get("name")).cloned().unwrap_or(json!(UNKNOWN_NAME));

@@ -94,7 +94,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "header-param-numbers-are-compared",
         area: Area::Modern,
-        requirement: "a whole number in a `Mcp-Param-…` header is compared as a number, so that `42.0` is 42",
+        requirement: "a whole number in an `Mcp-Param-…` header is compared as a number, so that `42.0` is 42",
         sources: &[RequirementSource {
             revisions: revisions::MODERN,
             level: RequirementLevel::Should,
@@ -158,7 +158,7 @@ fn described(attempt: &Attempt<'_, '_>, header: &str) -> String {
     let method = attempt.request.and_then(|request| request.method()).unwrap_or_default();
     match attempt.probed.subject.as_deref() {
         Some("absent") => format!("`{method}` without `{header}`"),
-        Some(how) => format!("`{method}` with a `{header}` that is {how}"),
+        Some(how) => format!("`{method}` with an `{header}` that is {how}"),
         None => format!("`{method}` with a wrong `{header}`"),
     }
 }

@@ -30,19 +30,23 @@ pub(crate) const PATTERN_SIZES: [usize; 4] = [8 << 10, 64 << 10, 1 << 20, 10 << 
 pub(crate) const STEP: usize = 640;
 
 /// Bytes of any other input: a configuration, a lock, a baseline, arguments, a certificate.
-const MOST_INPUT: u64 = 64 << 20;
+const MOST_INPUT: usize = 64 << 20;
 
 /// A file, or what comes out of a pipe, such as that of `<(…)` in a shell.
 ///
 /// # Errors
 /// It cannot be read, or it is larger than 64 MiB, as a device is that never ends.
 pub fn read_input(path: &Path) -> io::Result<Vec<u8>> {
+    read_within(path, MOST_INPUT)?
+        .ok_or_else(|| io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {}", size(MOST_INPUT))))
+}
+
+/// Nothing if there are more bytes than these.
+fn read_within(path: &Path, most: usize) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MOST_INPUT + 1).read_to_end(&mut bytes)?;
-    match u64::try_from(bytes.len()).is_ok_and(|length| length <= MOST_INPUT) {
-        true => Ok(bytes),
-        false => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 64 MiB")),
-    }
+    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    Ok(Some(bytes).filter(|bytes| bytes.len() <= most))
 }
 
 /// The same, as text.
@@ -63,13 +67,7 @@ pub fn read_file(path: &Path, most: usize) -> Result<Vec<u8>, String> {
     if !std::fs::metadata(path).map_err(told)?.is_file() {
         return Err("cannot be read: not a regular file".to_owned());
     }
-    let mut bytes = Vec::new();
-    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
-    File::open(path).map_err(told)?.take(limit).read_to_end(&mut bytes).map_err(told)?;
-    match bytes.len() > most {
-        true => Err(format!("is too large: {} are read at most", size(most))),
-        false => Ok(bytes),
-    }
+    read_within(path, most).map_err(told)?.ok_or_else(|| format!("is too large: {} are read at most", size(most)))
 }
 
 pub(crate) fn too_large() -> Diagnostic {

@@ -37,8 +37,6 @@ pub(crate) enum InternalDeviation {
     /// A notification over HTTP ends its connection, and gets no response.
     NotificationsHangUp,
     NullOriginWelcome,
-    /// A stream that is resumed brings the messages of all streams. Only such a server gives its events ids.
-    ResumesAllStreams,
     OriginUnchecked,
     OriginUncheckedForGet,
     /// Only the beginning of an origin is compared with the local ones.
@@ -47,6 +45,8 @@ pub(crate) enum InternalDeviation {
     ParameterHeadersUnchecked,
     ParameterInAnyLetters,
     ParameterNumbersAreTexts,
+    /// A stream that is resumed brings the messages of all streams. Only such a server gives its events ids.
+    ResumesAllStreams,
     SessionsOutliveTheirEnd,
     /// An event stream stays open after the response.
     StreamsStayOpen,

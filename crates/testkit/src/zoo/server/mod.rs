@@ -97,7 +97,6 @@ impl Server {
         matches!(self.deviation, Deviation::Internal(known) if *known == internal_deviation)
     }
 
-    /// State that a deviation needs from one message to the next.
     /// A message as an event of the stream of its request, with an id where streams can be resumed.
     fn event(&self, message: &Value) -> Vec<u8> {
         let event = self.deviation.event(message);
@@ -115,6 +114,7 @@ impl Server {
         self.sent_events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// State that a deviation needs from one message to the next.
     pub(crate) fn memory(&self) -> MutexGuard<'_, Value> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
