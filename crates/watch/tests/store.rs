@@ -78,6 +78,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     what_an_unread_standby_tells_anew_goes_on,
     what_the_database_does_not_take_is_tried_again_later,
     a_database_of_an_earlier_version_goes_on,
+    a_database_of_the_version_before_keeps_its_audit_log,
     a_database_of_a_later_version_is_left_alone,
     a_lock_of_another_program_is_named_with_what_to_do,
     nobody_is_told_of_what_is_silenced_until_it_ends,

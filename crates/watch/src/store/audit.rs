@@ -38,7 +38,7 @@ impl Store {
     pub async fn write_down(&self, event: &AuditEvent<'_>, now: Moment) -> Result<String, StoreFailure> {
         let id = ids::new(NoContext, now);
         let short = |text: &str| text.chars().take(LONGEST).collect::<String>();
-        sqlx::query("INSERT INTO audit (id, at, who, via, deed, subject) VALUES ($1, $2, $3, $4, $5, $6)")
+        sqlx::query("INSERT INTO audit (id, at, who, via, action, subject) VALUES ($1, $2, $3, $4, $5, $6)")
             .bind(id.as_str())
             .bind(now.0)
             .bind(short(event.who))
@@ -63,7 +63,7 @@ impl Store {
     /// The database does not respond.
     pub async fn audit(&self, before: Option<&str>, limit: i64) -> Result<Vec<AuditRow>, StoreFailure> {
         type Columns = (String, i64, String, String, String, String, Option<String>);
-        let query = "SELECT id, at, who, via, deed, subject, outcome FROM audit \
+        let query = "SELECT id, at, who, via, action, subject, outcome FROM audit \
              WHERE $1 = '' OR (at, id) < (SELECT earlier.at, earlier.id FROM audit earlier WHERE earlier.id = $1) \
              ORDER BY at DESC, id DESC LIMIT $2";
         let rows: Vec<Columns> =

@@ -6,25 +6,27 @@ use sqlx::{Any, Executor as _, Transaction};
 
 const SCHEMA: &str = include_str!("schema.sql");
 /// The version of the tables, as the store itself says it.
-pub(super) const VERSION: i64 = 5;
+pub(super) const VERSION: i64 = 6;
 
-/// What makes each version of the one before it: tables that are new come with it from the schema.
-const STEPS: [Step; 4] = [
+/// What makes each version of the one before it: tables that are new come with it from the schema, as they are in the latest version.
+const STEPS: [Step; 5] = [
     Step {
         changes: &[
-            "ALTER TABLE api_token RENAME COLUMN scope TO role",
+            ("api_token", "ALTER TABLE api_token RENAME COLUMN scope TO role"),
             // Who could write could do everything.
-            "UPDATE api_token SET role = CASE role WHEN 'write' THEN 'admin' ELSE 'viewer' END",
+            ("api_token", "UPDATE api_token SET role = CASE role WHEN 'write' THEN 'admin' ELSE 'viewer' END"),
         ],
         tables: &["ended_login", "audit", "silence", "push"],
     },
     Step { changes: &[], tables: &["taken_call"] },
     Step { changes: &[], tables: &["notice", "notice_update"] },
     Step { changes: &[], tables: &["subscription", "subscription_token", "subscription_news", "subscription_message"] },
+    Step { changes: &[("audit", "ALTER TABLE audit RENAME COLUMN deed TO action")], tables: &[] },
 ];
 
 struct Step {
-    changes: &'static [&'static str],
+    /// Statements for a table that an earlier version has left.
+    changes: &'static [(&'static str, &'static str)],
     tables: &'static [&'static str],
 }
 
@@ -41,8 +43,11 @@ impl Store {
             Some(version) if version > VERSION => return Err(StoreFailure::Newer(version)),
             Some(VERSION) => {}
             Some(version) => {
-                for step in STEPS.iter().skip(usize::try_from(version - 1).unwrap_or(0)) {
-                    step.take(&mut transaction, self.dialect).await?;
+                let steps = &STEPS[usize::try_from(version - 1).unwrap_or(0)..];
+                for (at, step) in steps.iter().enumerate() {
+                    // A table that one of these steps has made is as it is to be.
+                    let is_old = |table: &str| !steps[..at].iter().any(|earlier| earlier.tables.contains(&table));
+                    step.take(&mut transaction, self.dialect, is_old).await?;
                 }
                 sqlx::query("UPDATE layout SET version = $1").bind(VERSION).execute(&mut *transaction).await?;
             }
@@ -58,8 +63,13 @@ impl Store {
 }
 
 impl Step {
-    async fn take(&self, transaction: &mut Transaction<'_, Any>, dialect: Dialect) -> Result<(), sqlx::Error> {
-        for change in self.changes {
+    async fn take(
+        &self,
+        transaction: &mut Transaction<'_, Any>,
+        dialect: Dialect,
+        is_old: impl Fn(&str) -> bool,
+    ) -> Result<(), sqlx::Error> {
+        for (_, change) in self.changes.iter().filter(|(table, _)| is_old(table)) {
             run(transaction, change).await?;
         }
         let schema = spelled(dialect);

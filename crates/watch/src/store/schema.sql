@@ -219,7 +219,7 @@ CREATE TABLE audit (
     who TEXT NOT NULL,
     -- How they were recognized: `login`, `token`, `proxy`, `local`, `command line`, `pagerduty`, `slack`.
     via TEXT NOT NULL,
-    deed TEXT NOT NULL,
+    action TEXT NOT NULL,
     subject TEXT NOT NULL,
     -- What came of it; nothing if nobody knows.
     outcome TEXT

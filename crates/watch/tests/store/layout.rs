@@ -14,7 +14,9 @@ use sqlx::{AnyConnection, Connection as _, Executor as _};
 
 /// As `mcproof watch --once` has left it, with two tokens and work that somebody announced.
 const FILE: &[u8] = include_bytes!("old/layout-1.db");
-/// The tables of that time, as they are in Postgres.
+/// As `mcproof watch --once`, `mute` and `ack` have left it in version 5.
+const FILE_OF_5: &[u8] = include_bytes!("old/layout-5.db");
+/// The tables of the time of version 1, as they are in Postgres.
 const TABLES: &str = include_str!("old/layout-1.sql");
 
 async fn old(address: &str) {
@@ -58,7 +60,7 @@ pub(crate) async fn a_database_of_an_earlier_version_goes_on(address: String) {
         assert_eq!(store.maintenance(START).await.unwrap()[0].name, "upgrade");
         assert!(store.oldest_unsent().await.unwrap().is_some());
     }
-    assert_eq!(rows(&address, "SELECT CAST(version AS TEXT) FROM layout").await, [["5"]]);
+    assert_eq!(rows(&address, "SELECT CAST(version AS TEXT) FROM layout").await, [["6"]]);
     // What is new works there, too.
     let store = Store::open(&address).await.unwrap();
     let silence = Silence {
@@ -104,6 +106,44 @@ pub(crate) async fn a_database_of_an_earlier_version_goes_on(address: String) {
     };
     drop(Store::open(&new).await.unwrap());
     assert_eq!(columns(address).await, columns(new).await);
+}
+
+/// The audit log of the version before had another word for what somebody did.
+pub(crate) async fn a_database_of_the_version_before_keeps_its_audit_log(address: String) {
+    let path = address.strip_prefix("sqlite:").map(str::to_owned);
+    match &path {
+        Some(path) => std::fs::write(path, FILE_OF_5).unwrap(),
+        None => {
+            drop(Store::open(&address).await.unwrap());
+            let mut connection = AnyConnection::connect(&address).await.unwrap();
+            for statement in [
+                "ALTER TABLE audit RENAME COLUMN action TO deed",
+                "UPDATE layout SET version = 5",
+                "INSERT INTO audit (id, at, who, via, deed, subject) VALUES ('a1', 1, 'ann', 'command line', 'mute', 'shop')",
+                "INSERT INTO audit (id, at, who, via, deed, subject, outcome) \
+                 VALUES ('a2', 2, 'ann', 'command line', 'acknowledge as ann', 'i1', 'done')",
+            ] {
+                connection.execute(statement).await.unwrap();
+            }
+            connection.close().await.unwrap();
+        }
+    }
+    for _ in 0..2 {
+        let store = Store::open(&address).await.unwrap();
+        let entries = store.audit(None, 10).await.unwrap();
+        let entries: Vec<_> = entries.iter().map(|entry| (entry.who.as_str(), entry.via.as_str(), entry.action.as_str())).collect();
+        assert_eq!(entries, [("ann", "command line", "acknowledge as ann"), ("ann", "command line", "mute")]);
+        if path.is_some() {
+            let target = store.target("shop").await.unwrap().unwrap();
+            assert!(target.availability.word() == "down" && target.muted_until.0 > 0, "{target:?}");
+            assert_eq!(store.incidents(Which::Open, None, 10).await.unwrap()[0].acknowledged_by.as_deref(), Some("ann"));
+        }
+    }
+    assert_eq!(rows(&address, "SELECT CAST(version AS TEXT) FROM layout").await, [["6"]]);
+    let store = Store::open(&address).await.unwrap();
+    let now = Moment(9_000_000_000_000);
+    store.write_down(&AuditEvent { who: "bob", via: "login", action: "silence", subject: "" }, now).await.unwrap();
+    assert_eq!(store.audit(None, 1).await.unwrap()[0].action, "silence");
 }
 
 pub(crate) async fn a_database_of_a_later_version_is_left_alone(address: String) {
