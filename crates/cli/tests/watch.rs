@@ -767,6 +767,206 @@ fn while_results_are_kept_in_memory_all_pages_show_them_and_jobs_can_report_in()
     until("the end", || get(&at, "/status").1.contains("All systems operational."));
 }
 
+/// A response to JSON that is sent: its status, and its body.
+fn send(at: &str, method: &str, path: &str, body: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(at.trim_start_matches("http://")).unwrap();
+    let head = "host: localhost\r\nconnection: close\r\ncontent-type: application/json";
+    let request = format!("{method} {path} HTTP/1.1\r\n{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), serde_json::from_str(body).unwrap_or_default())
+}
+
+/// A monitor of `shop`, which is down as long as there is a file `broken`, whose disk can be made full.
+struct OnSmallDisk {
+    folder: TempDir,
+    monitor: Monitor,
+    at: String,
+    pager: Service,
+}
+
+impl OnSmallDisk {
+    /// With `shop` down, of which the pager was told.
+    fn paging() -> Self {
+        let (folder, pager) = (tempfile::tempdir().unwrap(), Service::answering(202));
+        let config = format!(
+            "listen: 127.0.0.1:0\ntargets:\n  shop: {{ {}, every: 1s, failures: 1, recoveries: 1 }}\n  \
+             desk: {{ stdio: 'mcproof demo shop', every: 1s }}\nchannels: {{ pager: {{ webhook: '{}' }} }}\nroutes: [{{ channels: pager }}]\n",
+            fragile(folder.path()),
+            pager.url
+        );
+        std::fs::write(folder.path().join("watch.yaml"), config).unwrap();
+        std::fs::write(folder.path().join("broken"), "").unwrap();
+        let (monitor, at) = Self::started(folder.path());
+        let this = Self { folder, monitor, at, pager };
+        until("the page", || this.pager.kinds() == ["trigger"]);
+        this
+    }
+
+    fn started(folder: &Path) -> (Monitor, String) {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' XFSZ; exec \"$0\" watch watch.yaml --json", MCPROOF]).current_dir(folder);
+        let mut monitor = Monitor::spawn(shell.env("XDG_STATE_HOME", "/nowhere"));
+        let at = monitor.says("dashboard")["at"].as_str().unwrap().to_owned();
+        (monitor, at)
+    }
+
+    fn start_again(&mut self) {
+        (self.monitor, self.at) = Self::started(self.folder.path());
+    }
+
+    fn limit(&self, size: &str) {
+        let (pid, limit) = (self.monitor.process.id().to_string(), format!("--fsize={size}:unlimited"));
+        assert!(Command::new("prlimit").args(["--pid", &pid, &limit]).status().unwrap().success());
+    }
+
+    /// The open incident of `shop`.
+    fn incident(&self) -> Value {
+        let (_, listed) = send(&self.at, "GET", "/api/incidents", "");
+        let all = listed["incidents"].as_array().unwrap_or_else(|| panic!("{listed}"));
+        all.iter().find(|incident| incident["subject"] == "shop").unwrap_or_else(|| panic!("{listed}")).clone()
+    }
+
+    fn acknowledge(&self) -> (u16, Value) {
+        let id = self.incident()["id"].as_str().unwrap().to_owned();
+        send(&self.at, "POST", &format!("/api/incidents/{id}/acknowledge"), "")
+    }
+
+    fn mute(&self, minutes: u32) -> (u16, Value) {
+        send(&self.at, "POST", "/api/targets/desk/mute", &format!("{{\"minutes\": {minutes}}}"))
+    }
+
+    /// Of what is in the audit log, what was done, the newest first.
+    fn done(&self) -> Vec<String> {
+        let (_, audit) = send(&self.at, "GET", "/api/audit", "");
+        let entries = audit["entries"].as_array().unwrap_or_else(|| panic!("{audit}"));
+        entries.iter().map(|entry| format!("{} {}", entry["action"].as_str().unwrap(), entry["outcome"].as_str().unwrap_or("?"))).collect()
+    }
+
+    fn muted(&self) -> bool {
+        send(&self.at, "GET", "/api/targets/desk", "").1["muted_until"].is_string()
+    }
+}
+
+#[test]
+fn who_acknowledges_or_mutes_on_a_full_disk_is_heard_at_once_and_it_is_written_later() {
+    let mut scene = OnSmallDisk::paging();
+    scene.limit("4096");
+    let (status, told) = scene.acknowledge();
+    assert_eq!((status, &told["stored"]), (200, &Value::Bool(false)), "{told}");
+    let (status, told) = scene.mute(60);
+    assert_eq!((status, &told["stored"]), (200, &Value::Bool(false)), "{told}");
+    assert_eq!(scene.acknowledge().0, 409, "two who acknowledge are not one");
+    scene.monitor.says("standby");
+    until("those who were told", || scene.pager.kinds() == ["trigger", "acknowledge"]);
+    assert!(scene.incident()["acknowledged_by"] == "local" && scene.muted());
+    assert_eq!(scene.done()[1..], ["mute done", "acknowledge done"]);
+    // Another process opens the file itself, and says where the monitor listens.
+    let mut shell = Command::new("sh");
+    let script = "trap '' XFSZ; ulimit -f 8; exec \"$0\" watch ack watch.yaml shop";
+    let ran = shell.args(["-c", script, MCPROOF]).current_dir(scene.folder.path()).output().unwrap();
+    let stderr = String::from_utf8(ran.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(ran.status.code(), Some(2), "{stderr}");
+    let hint = "a running monitor accepts it meanwhile and keeps it in memory: acknowledge the incident on http://127.0.0.1:0";
+    assert!(stderr.contains(hint) && stderr.contains("/api/incidents/ID/acknowledge"), "{stderr}");
+    scene.limit("unlimited");
+    scene.monitor.says("standby-ended");
+    assert!(scene.incident()["acknowledged_by"] == "local" && scene.muted());
+    assert!(scene.mute(30).1.get("stored").is_none());
+    scene.monitor.signal("-KILL");
+    scene.start_again();
+    assert!(scene.incident()["acknowledged_by"] == "local" && scene.muted());
+    std::fs::remove_file(scene.folder.path().join("broken")).unwrap();
+    until("the end", || scene.pager.kinds() == ["trigger", "acknowledge", "resolve"]);
+}
+
+#[test]
+fn who_has_to_log_in_can_do_so_on_a_full_disk() {
+    let folder = folder_with(&[(
+        "watch.yaml",
+        "listen: 127.0.0.1:0\nlogin: { tokens: ['env:WATCH_KEY'] }\ntargets: { desk: { stdio: 'mcproof demo shop', every: 1s } }\nchannels: {}\n",
+    )]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; exec \"$0\" watch watch.yaml --json", MCPROOF]).current_dir(folder.path());
+    let mut monitor = Monitor::spawn(shell.env("XDG_STATE_HOME", "/nowhere").env("WATCH_KEY", "from-the-environment"));
+    let at = monitor.says("dashboard")["at"].as_str().unwrap().to_owned();
+    until("the first result", || get(&at, "/healthz").0.contains("200"));
+    let limit = ["--pid", &monitor.process.id().to_string(), "--fsize=4096:unlimited"];
+    assert!(Command::new("prlimit").args(limit).status().unwrap().success());
+    let (_, page) = get(&at, "/login");
+    let after = |start: &str| page.split_once(start).unwrap().1.split(['"', ';']).next().unwrap().to_owned();
+    let (cookie, seal) = (after("mcproof_visit="), after("name=\"seal\" value=\""));
+    let form = format!("seal={seal}&token=from-the-environment&next=/");
+    let mut stream = TcpStream::connect(at.trim_start_matches("http://")).unwrap();
+    let head = format!("host: localhost\r\nconnection: close\r\ncookie: mcproof_visit={cookie}");
+    let kind = "content-type: application/x-www-form-urlencoded";
+    let request = format!("POST /login HTTP/1.1\r\n{head}\r\n{kind}\r\ncontent-length: {}\r\n\r\n{form}", form.len());
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 303") && answer.contains("mcproof_session="), "{answer}");
+}
+
+/// Nothing outlives a process but what is in the database: what is lost is lost as a whole, and said.
+#[test]
+fn a_process_that_ends_on_a_full_disk_loses_what_was_decided_as_a_whole_and_says_so() {
+    let mut scene = OnSmallDisk::paging();
+    // With signal 9 there is nobody to write anything, or to say so.
+    scene.limit("4096");
+    assert_eq!((scene.acknowledge().0, scene.mute(60).0), (200, 200));
+    scene.monitor.signal("-KILL");
+    scene.start_again();
+    assert!(scene.incident().get("acknowledged").is_none() && !scene.muted() && scene.done().is_empty());
+    // It goes on from there, also in a process that finds the disk full from the start of its work.
+    scene.limit("4096");
+    assert_eq!((scene.acknowledge().0, scene.mute(60).0), (200, 200));
+    scene.monitor.signal("-TERM");
+    let said = scene.monitor.says("standby-lost");
+    assert!(said["level"] == "error" && said["why"].as_str().unwrap().contains("acknowledgements and mutes are lost"), "{said}");
+    scene.monitor.process.wait().unwrap();
+    scene.start_again();
+    assert!(scene.incident().get("acknowledged").is_none() && !scene.muted());
+    // Whoever has room again when it ends writes everything before.
+    scene.limit("4096");
+    assert_eq!((scene.acknowledge().0, scene.mute(60).0), (200, 200));
+    scene.limit("unlimited");
+    scene.monitor.signal("-TERM");
+    scene.monitor.says("standby-ended");
+    scene.monitor.process.wait().unwrap();
+    scene.start_again();
+    assert!(scene.incident()["acknowledged_by"] == "local" && scene.muted());
+    assert_eq!(scene.done(), ["mute done", "acknowledge done"]);
+}
+
+/// Whenever a process dies while it writes what was decided, all of it is there or nothing.
+#[test]
+fn a_process_that_dies_while_it_writes_has_written_all_decisions_or_none() {
+    let mut scene = OnSmallDisk::paging();
+    for wait in [0, 150, 400, 700, 1_000] {
+        scene.mute(0);
+        scene.limit("4096");
+        let is_new = scene.incident().get("acknowledged").is_none();
+        let before = scene.done().len();
+        assert_eq!(scene.mute(60).0, 200);
+        assert_eq!(scene.acknowledge().0, if is_new { 200 } else { 409 });
+        scene.limit("unlimited");
+        thread::sleep(std::time::Duration::from_millis(wait));
+        scene.monitor.signal("-KILL");
+        scene.start_again();
+        let (is_muted, done) = (scene.muted(), scene.done());
+        assert!(!done.iter().any(|entry| entry.ends_with('?')), "{done:?}");
+        match is_muted {
+            true => assert_eq!((done.len(), scene.incident()["acknowledged_by"].as_str()), (before + 2, Some("local")), "{wait}: {done:?}"),
+            false => assert_eq!((done.len(), scene.incident().get("acknowledged").is_none()), (before, is_new), "{wait}: {done:?}"),
+        }
+    }
+    let (_, page) = get(&scene.at, &format!("/incidents/{}", scene.incident()["id"].as_str().unwrap()));
+    assert!(page.matches("by local</li>").count() <= 1, "{page}");
+    assert_eq!(scene.pager.kinds().iter().filter(|kind| *kind == "trigger").count(), 1);
+}
+
 #[test]
 fn a_database_whose_file_is_removed_or_replaced_is_told_until_it_is_back() {
     let config = "listen: 127.0.0.1:0\ntargets: { shop: { stdio: 'mcproof demo shop', every: 1s } }\nchannels: {}\n";

@@ -10,10 +10,11 @@ use crate::monitor::{Monitor, keep_passing};
 use crate::notifier::{Notifier, Sent};
 use crate::store::{Reading, Store, StoreFailure};
 use crate::worker::{Trouble, Worker, WorkerHealth};
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 /// The database may refuse for so long before somebody stands in for it.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -24,6 +25,8 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 const LONGEST_RAW: Duration = Duration::from_secs(2 * 3_600);
 /// Between two looks at it.
 const LOOK: Duration = Duration::from_secs(1);
+/// For writing what is known when the process ends.
+const LAST_CALL: Duration = Duration::from_millis(800);
 
 /// Stands in for the database of a monitor.
 #[derive(Clone)]
@@ -41,6 +44,8 @@ pub enum News {
     Sent(Vec<Sent>),
     /// Everything is in the database.
     Ended,
+    /// The process ends, and the database takes nothing: what was found out and decided is lost.
+    Lost,
 }
 
 impl Standby {
@@ -48,25 +53,30 @@ impl Standby {
         Self { monitor, delivery_client }
     }
 
-    /// Watches the database until `stop` resolves, and stands in for it while it takes nothing. What was not written by then is lost.
+    /// Watches the database until `stop` resolves, and stands in for it while it takes nothing. What is not written by then is written if
+    /// the database takes it at once, and lost otherwise.
     pub async fn run(&self, clock: &Clock, tell: impl Fn(News), stop: impl Future<Output = ()>) {
+        let worker_health = &self.monitor.worker_health;
+        worker_health.attend();
+        // What stands in, and whether it knows the states.
+        let current: RefCell<Option<(Store, bool)>> = RefCell::new(None);
         let watching = async {
             loop {
                 self.until_needed().await;
-                self.monitor.worker_health.replace();
+                worker_health.replace();
+                // Whoever decides something right now is waited for: it is to be known in memory, too.
+                drop(worker_health.change_place().await);
                 tell(News::Began);
                 // Without a database in memory there is nobody to stand in.
-                let begun = self.begin(clock, &tell).await.ok();
-                if let Some((memory, knows_states)) = &begun {
-                    self.monitor.worker_health.stand_in_with(memory.clone());
-                    self.stand_in(memory, *knows_states, clock, &tell).await;
-                    tell(News::Ended);
-                }
-                self.monitor.worker_health.recovered();
-                // A job may have reported in while everything was written. If it is not taken now, the job is looked for in vain, and
-                // people are told of it.
-                if let Some((memory, _)) = &begun {
-                    let _ = self.monitor.store.write_pushes_from(memory).await;
+                match self.begin(clock, &tell).await {
+                    Ok((memory, knows_states)) => {
+                        current.replace(Some((memory.clone(), knows_states)));
+                        worker_health.stand_in_with(memory.clone());
+                        self.stand_in(&memory, knows_states, clock, &tell).await;
+                        current.replace(None);
+                        tell(News::Ended);
+                    }
+                    Err(_) => worker_health.recovered(),
                 }
                 // What came of it may be waiting to be told.
                 self.monitor.stirred.notify_one();
@@ -76,17 +86,30 @@ impl Standby {
             () = watching => {}
             () = stop => {}
         }
+        let Some((memory, knows_states)) = current.take() else { return };
+        let writing = async {
+            let _alone = worker_health.change_place().await;
+            self.monitor.store.write_from(&memory, knows_states, clock.now()).await?;
+            worker_health.recovered();
+            Ok::<_, StoreFailure>(())
+        };
+        let written = timeout(LAST_CALL, writing).await;
+        tell(if matches!(written, Ok(Ok(()))) { News::Ended } else { News::Lost });
     }
 
-    /// Resolves when nothing could be written for a while.
+    /// Resolves when nothing could be written for a while, or when somebody's decision was not.
     async fn until_needed(&self) {
+        let worker_health = &self.monitor.worker_health;
         let mut since: Option<Instant> = None;
         loop {
-            since = self.monitor.worker_health.report().trouble.filter(Trouble::is_refusal).and(since.or_else(|| Some(Instant::now())));
-            if since.is_some_and(|since| since.elapsed() >= PATIENCE) {
+            since = worker_health.report().trouble.filter(Trouble::is_refusal).and(since.or_else(|| Some(Instant::now())));
+            if worker_health.is_summoned() || since.is_some_and(|since| since.elapsed() >= PATIENCE) {
                 return;
             }
-            sleep(LOOK).await;
+            tokio::select! {
+                () = sleep(LOOK) => {}
+                () = worker_health.summoned() => {}
+            }
         }
     }
 
@@ -141,11 +164,23 @@ impl Standby {
                 ended.send_replace(true);
             };
             tokio::join!(waiting, worker.run(clock, stopped()), telling, tidying);
-            if self.monitor.store.write_from(memory, knows_states, clock.now()).await.is_ok() {
+            if self.monitor.store.write_from(memory, knows_states, clock.now()).await.is_ok() && self.hand_over(memory, clock).await {
                 return;
             }
             rest = (rest * 2).clamp(PATIENCE, LONGEST_REST);
         }
+    }
+
+    /// From here on, what jobs say and people decide goes to the database again. What came while everything else was written goes there
+    /// first. False if the database did not take it.
+    async fn hand_over(&self, memory: &Store, clock: &Clock) -> bool {
+        let worker_health = &self.monitor.worker_health;
+        let _alone = worker_health.change_place().await;
+        let is_written = self.monitor.store.write_decisions_from(memory, clock.now()).await.is_ok();
+        if is_written {
+            worker_health.recovered();
+        }
+        is_written
     }
 }
 

@@ -7,6 +7,7 @@ mod commit;
 mod contracts;
 mod copy;
 mod days;
+mod decisions;
 mod ids;
 pub mod incidents;
 mod layout;

@@ -5,6 +5,7 @@ mod api;
 mod assets;
 mod chart;
 mod connections;
+mod decisions;
 mod guard;
 mod hooks;
 mod known;

@@ -5,6 +5,7 @@
 mod health;
 mod runtime;
 
+pub(crate) use health::LONGEST_ANSWER;
 pub use health::{HealthReport, Trouble, WorkerHealth};
 
 use crate::clock::{Clock, TOLERANCE};

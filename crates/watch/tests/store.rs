@@ -13,6 +13,8 @@ mod clock;
 mod counting;
 #[path = "store/crash.rs"]
 mod crash;
+#[path = "store/decisions.rs"]
+mod decisions;
 #[path = "store/fixtures.rs"]
 mod fixtures;
 #[path = "store/layout.rs"]
@@ -35,6 +37,7 @@ mod turns;
 use clock::*;
 use counting::*;
 use databases::{Claim, claims};
+use decisions::*;
 use layout::*;
 use libtest_mimic::Arguments;
 use mcproof_demo::{DemoName, DemoOptions};
@@ -77,6 +80,9 @@ const CLAIMS: &[(&str, Claim)] = claims![
     what_is_known_in_memory_is_shown_and_jobs_report_there,
     what_an_unread_standby_tells_anew_goes_on,
     what_the_database_does_not_take_is_tried_again_later,
+    what_people_decide_in_memory_counts_at_once_and_is_written_once,
+    a_decision_that_the_database_refuses_is_taken_by_whoever_stands_in,
+    a_mute_that_ends_in_memory_is_over_there_and_in_the_database,
     a_database_of_an_earlier_version_goes_on,
     a_database_of_the_version_before_keeps_its_audit_log,
     a_database_of_a_later_version_is_left_alone,

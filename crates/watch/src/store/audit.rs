@@ -30,16 +30,27 @@ pub struct AuditRow {
 /// Of what people chose.
 const LONGEST: usize = 200;
 
+/// Of an entry that is about to be made.
+pub(crate) fn new_id(now: Moment) -> String {
+    ids::new(NoContext, now)
+}
+
 impl Store {
     /// Returns the id of the entry.
     ///
     /// # Errors
     /// The database does not respond.
     pub async fn write_down(&self, event: &AuditEvent<'_>, now: Moment) -> Result<String, StoreFailure> {
-        let id = ids::new(NoContext, now);
+        let id = new_id(now);
+        self.write_down_as(&id, event, now).await?;
+        Ok(id)
+    }
+
+    /// Under an id that was made before: twice, it is one entry.
+    pub(crate) async fn write_down_as(&self, id: &str, event: &AuditEvent<'_>, now: Moment) -> Result<(), StoreFailure> {
         let short = |text: &str| text.chars().take(LONGEST).collect::<String>();
-        sqlx::query("INSERT INTO audit (id, at, who, via, action, subject) VALUES ($1, $2, $3, $4, $5, $6)")
-            .bind(id.as_str())
+        sqlx::query("INSERT INTO audit (id, at, who, via, action, subject) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING")
+            .bind(id)
             .bind(now.0)
             .bind(short(event.who))
             .bind(event.via)
@@ -47,14 +58,16 @@ impl Store {
             .bind(short(event.subject))
             .execute(&self.writer)
             .await?;
-        Ok(id)
+        Ok(())
     }
 
+    /// False if there is no such entry.
+    ///
     /// # Errors
     /// The database does not respond.
-    pub async fn write_outcome(&self, id: &str, outcome: &str) -> Result<(), StoreFailure> {
-        sqlx::query("UPDATE audit SET outcome = $1 WHERE id = $2").bind(outcome).bind(id).execute(&self.writer).await?;
-        Ok(())
+    pub async fn write_outcome(&self, id: &str, outcome: &str) -> Result<bool, StoreFailure> {
+        let query = "UPDATE audit SET outcome = $1 WHERE id = $2";
+        Ok(sqlx::query(query).bind(outcome).bind(id).execute(&self.writer).await?.rows_affected() > 0)
     }
 
     /// The newest first; those before an entry, if one is named.

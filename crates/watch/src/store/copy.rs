@@ -3,7 +3,7 @@
 
 use super::incidents::{overtaken, unread};
 use super::values::Values;
-use super::{Dialect, Store, StoreFailure};
+use super::{Dialect, Store, StoreFailure, decisions};
 use crate::moment::{DAY, FIVE_MINUTES, Moment, millis};
 use futures_util::future::join_all;
 use sqlx::any::{AnyPoolOptions, AnyRow};
@@ -159,6 +159,13 @@ const CHANGE: Table = Table {
 
 const EVENT: Table = Table { name: "incident_event", columns: &[("incident", Text), ("at", Number), ("kind", Text), ("text", Text)] };
 
+const AUDIT: Table = Table {
+    name: "audit",
+    columns: &[("id", Text), ("at", Number), ("who", Text), ("via", Text), ("action", Text), ("subject", Text), ("outcome", Text)],
+};
+
+const TAKEN_CALL: Table = Table { name: "taken_call", columns: &[("id", Text), ("at", Number)] };
+
 impl Table {
     fn names(&self) -> String {
         self.columns.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
@@ -229,6 +236,7 @@ impl Store {
         let store =
             Self { pool: pool.clone(), writer: pool, dialect: Dialect::Sqlite, fence: super::Fence::Up, days: Arc::default(), file: None };
         store.prepare().await?;
+        store.prepare_for_decisions().await?;
         Ok(store)
     }
 
@@ -290,10 +298,13 @@ impl Store {
         Ok(reading)
     }
 
-    /// Takes over what jobs have said to a database that stood in for this one, once it does so no more.
-    pub(crate) async fn write_pushes_from(&self, memory: &Self) -> Result<(), StoreFailure> {
+    /// Takes over what people have decided and jobs have said in a database that stood in for this one, besides what was taken over before:
+    /// all of it, or nothing.
+    pub(crate) async fn write_decisions_from(&self, memory: &Self, now: Moment) -> Result<(), StoreFailure> {
         let mut transaction = self.begin().await?;
-        write_pushes(&mut transaction, &memory.pool).await?;
+        decisions::write(&mut transaction, &memory.pool).await?;
+        write_records(&mut transaction, &memory.pool).await?;
+        overtaken::end_removed(&mut transaction, now).await?;
         Ok(transaction.commit().await?)
     }
 
@@ -355,12 +366,25 @@ impl Store {
             )
             .await?;
         end_doubles(&mut transaction, &incidents, now).await?;
-        write_pushes(&mut transaction, &memory.pool).await?;
+        decisions::write(&mut transaction, &memory.pool).await?;
+        write_records(&mut transaction, &memory.pool).await?;
         let events = EVENT.read(&memory.pool, all).await?;
         write_events(&mut transaction, &events).await?;
         overtaken::end_removed(&mut transaction, now).await?;
         Ok(transaction.commit().await?)
     }
+}
+
+/// What jobs have said, what people have silenced, and what they did. An end of a silence counts wherever somebody has ended it.
+async fn write_records(transaction: &mut Transaction<'_, Any>, memory: &AnyPool) -> Result<(), sqlx::Error> {
+    const EARLIER_END: &str =
+        "ON CONFLICT (id) DO UPDATE SET ends = CASE WHEN excluded.ends < silence.ends THEN excluded.ends ELSE silence.ends END";
+    const WITH_OUTCOME: &str = "ON CONFLICT (id) DO UPDATE SET outcome = COALESCE(excluded.outcome, audit.outcome)";
+    write_pushes(transaction, memory).await?;
+    for (table, conflict) in [(SILENCE, EARLIER_END), (AUDIT, WITH_OUTCOME), (TAKEN_CALL, AS_IT_IS)] {
+        table.write(transaction, &table.read(memory, "1 = 1").await?, conflict).await?;
+    }
+    Ok(())
 }
 
 /// What jobs have said. Other processes may have been told something else meanwhile: what came last counts.
@@ -398,14 +422,16 @@ async fn write_states(transaction: &mut Transaction<'_, Any>, memory: &AnyPool) 
     Ok(())
 }
 
-/// Those that are not there yet.
+/// Those that are not there yet. Of two who have acknowledged an incident in two places, the history has the one who counts.
 async fn write_events(transaction: &mut Transaction<'_, Any>, events: &[AnyRow]) -> Result<(), sqlx::Error> {
     let events: Vec<&AnyRow> = events.iter().collect();
     let dialect = Dialect::of(transaction);
     for some in events.chunks(ROWS) {
         let statement = "INSERT INTO incident_event (incident, at, kind, text) \
              SELECT v.column1, v.column2, v.column3, v.column4 FROM (VALUES {}) AS v WHERE NOT EXISTS (SELECT 1 FROM incident_event known \
-             WHERE known.incident = v.column1 AND known.at = v.column2 AND known.kind = v.column3 AND known.text = v.column4)";
+             WHERE known.incident = v.column1 AND known.at = v.column2 AND known.kind = v.column3 AND known.text = v.column4) \
+             AND NOT EXISTS (SELECT 1 FROM incident WHERE incident.id = v.column1 AND v.column3 = 'acknowledged' \
+             AND incident.acknowledged <> v.column2)";
         EVENT.values(dialect, some, EVENT.columns.len())?.query(statement).execute(&mut **transaction).await?;
     }
     Ok(())

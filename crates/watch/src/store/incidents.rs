@@ -513,26 +513,38 @@ pub(crate) async fn is_group_quiet(
 /// The database refused.
 pub async fn acknowledge(store: &Store, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
     let mut transaction = store.begin().await?;
-    // Its end goes the way that its begin has gone.
-    let config = Config::default();
-    let context = IncidentContext::new(&config, now);
     let statement = "UPDATE incident SET acknowledged = $1, acknowledged_by = $2 \
                      WHERE id = $3 AND acknowledged IS NULL AND resolved IS NULL RETURNING subject, class";
     let query = sqlx::query(statement).bind(now.0).bind(who).bind(incident);
     let Some(row) = query.fetch_optional(&mut *transaction).await? else { return Ok(false) };
-    context.note(&mut transaction, incident, "acknowledged", &format!("by {who}")).await?;
+    note(&mut transaction, incident, now, "acknowledged", &format!("by {who}")).await?;
     if row.try_get::<String, _>("class")? == Class::Contract.word() {
-        let target: String = row.try_get("subject")?;
-        let locked = format!("SELECT state FROM target WHERE name = $1 {}", store.dialect.lock());
-        let state: String = sqlx::query_scalar(sqlx::AssertSqlSafe(locked)).bind(&target).fetch_one(&mut *transaction).await?;
-        let mut state: TargetState = serde_json::from_str(&state).unwrap_or_default();
-        state.agree();
-        let turn = Turn { target, region: String::new(), state, effects: Vec::new(), last_slot: None, last_result: None, evidence: None };
-        write_states(&mut transaction, std::slice::from_ref(&turn), now).await?;
-        context.resolve(&mut transaction, &turn.target, Class::Contract, &format!("{who} accepted the current contract")).await?;
+        accept_contract(&mut transaction, &row.try_get::<String, _>("subject")?, who, now).await?;
     }
     transaction.commit().await?;
     Ok(true)
+}
+
+/// The contract that a target has now is the one that it is to have. A database in memory that does not know the target leaves that to
+/// the real one.
+pub(super) async fn accept_contract(
+    transaction: &mut Transaction<'_, Any>,
+    target: &str,
+    who: &str,
+    now: Moment,
+) -> Result<(), sqlx::Error> {
+    let locked = format!("SELECT state FROM target WHERE name = $1 {}", Dialect::of(transaction).lock());
+    let state: Option<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(locked)).bind(target).fetch_optional(&mut **transaction).await?;
+    let Some(state) = state else { return Ok(()) };
+    let mut state: TargetState = serde_json::from_str(&state).unwrap_or_default();
+    state.agree();
+    let target = target.to_owned();
+    let turn = Turn { target, region: String::new(), state, effects: Vec::new(), last_slot: None, last_result: None, evidence: None };
+    write_states(transaction, std::slice::from_ref(&turn), now).await?;
+    // Its end goes the way that its begin has gone.
+    let config = Config::default();
+    let reason = format!("{who} accepted the current contract");
+    IncidentContext::new(&config, now).resolve(transaction, &turn.target, Class::Contract, &reason).await
 }
 
 #[cfg(test)]

@@ -119,6 +119,12 @@ impl Store {
         Ok(sqlx::query(query).bind(hash(id)).bind(now.0).execute(&self.writer).await?.rows_affected() > 0)
     }
 
+    /// Whether [`Store::take_call`] has taken it.
+    pub(crate) async fn has_taken_call(&self, id: &str) -> Result<bool, StoreFailure> {
+        let query = "SELECT count(*) FROM taken_call WHERE id = $1";
+        Ok(sqlx::query_scalar::<_, i64>(query).bind(hash(id)).fetch_one(&self.pool).await? > 0)
+    }
+
     /// What was taken could not be done: it may be told again.
     ///
     /// # Errors

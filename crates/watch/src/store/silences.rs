@@ -34,6 +34,11 @@ pub struct InvalidSilence {
 const LONGEST: usize = 500;
 const MOST_PATTERNS: usize = 50;
 
+/// Of a silence that is about to be made.
+pub(crate) fn new_id(now: Moment) -> String {
+    ids::new(NoContext, now)
+}
+
 impl Silence {
     /// Why nobody should want this, if that is so.
     pub fn flaw(&self) -> Option<InvalidSilence> {
@@ -89,10 +94,18 @@ impl Store {
     /// # Errors
     /// The database does not respond.
     pub async fn silence(&self, silence: &Silence, now: Moment) -> Result<String, StoreFailure> {
-        let id = ids::new(NoContext, now);
+        let id = new_id(now);
+        self.silence_as(&id, silence).await?;
+        Ok(id)
+    }
+
+    /// Under an id that was made before: twice, it is one silence.
+    pub(crate) async fn silence_as(&self, id: &str, silence: &Silence) -> Result<(), StoreFailure> {
         let list = |names: &[String]| serde_json::Value::from(names.to_vec()).to_string();
-        sqlx::query("INSERT INTO silence (id, names, tags, author, reason, starts, ends) VALUES ($1, $2, $3, $4, $5, $6, $7)")
-            .bind(id.as_str())
+        let query = "INSERT INTO silence (id, names, tags, author, reason, starts, ends) VALUES ($1, $2, $3, $4, $5, $6, $7) \
+             ON CONFLICT DO NOTHING";
+        sqlx::query(query)
+            .bind(id)
             .bind(list(&silence.names))
             .bind(list(&silence.tags))
             .bind(silence.author.as_str())
@@ -101,7 +114,7 @@ impl Store {
             .bind(silence.ends.0)
             .execute(&self.writer)
             .await?;
-        Ok(id)
+        Ok(())
     }
 
     /// Ends a silence now. False if there is none.

@@ -1,11 +1,13 @@
 //! Who may come in. A token or a proxy in front of us says who somebody is; what changes something has to come from our own pages.
 //! Where nobody has to log in, only this machine is served, by its own names.
 
+use super::decisions::{Decision, is_kept_in_memory};
 use super::{Peer, State};
 use crate::config::{Config, Login, Secret};
 use crate::moment::Moment;
 use crate::role::Role;
-use crate::store::audit::AuditEvent;
+use crate::store::StoreFailure;
+use crate::store::audit::{self, AuditEvent};
 use axum::body::{Body, Bytes};
 use axum::extract::{MatchedPath, Request, State as Shared};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -179,28 +181,39 @@ pub(super) async fn admit(Shared(state): Shared<State>, request: Request, next: 
         };
     }
     let mut entry = None;
+    let is_kept = is_kept_in_memory(&matched);
+    let action = action(request.method(), &matched);
     if !is_reading {
         let (vouched, said) = match vouched(request, &config, by, &seal).await {
             Ok(vouched) => vouched,
             Err(response) => return response,
         };
         request = vouched;
-        let action = action(request.method(), &matched);
         let subject = subject(&matched, request.uri().path()).or(said).unwrap_or_default();
-        match state.store.write_down(&AuditEvent { who: &name, via: by.word(), action: &action, subject: &subject }, state.now()).await {
-            Ok(id) => entry = Some(id),
+        let id = audit::new_id(state.now());
+        let event = AuditEvent { who: &name, via: by.word(), action: &action, subject: &subject };
+        let written = match is_kept {
+            true => state.decide(Decision::WriteDown { entry: &id, event }).await.map(drop),
+            false => state.store.write_down_as(&id, &event, state.now()).await,
+        };
+        match written {
+            Ok(()) => entry = Some((id, subject)),
             // What nobody could look up later is not done.
             Err(failure) if api => return super::api::ApiError::from(failure).into_response(),
             Err(failure) => return super::pages::Fault::from(failure).into_response(),
         }
     }
-    request.extensions_mut().insert(Identity { name, role, seal, may_leave: by == By::Session });
+    request.extensions_mut().insert(Identity { name: name.clone(), role, seal, may_leave: by == By::Session });
     let mut response = next.run(request).await;
-    if let Some(entry) = entry {
+    if let Some((entry, subject)) = &entry {
         let status = response.status();
         let outcome = if status.is_client_error() || status.is_server_error() { format!("refused: {status}") } else { "done".to_owned() };
+        let event = AuditEvent { who: &name, via: by.word(), action: &action, subject };
         // That somebody tried is written down already.
-        let _ = state.store.write_outcome(&entry, &outcome).await;
+        let _ = match is_kept {
+            true => state.decide(Decision::WriteOutcome { entry, event, outcome: &outcome }).await.map(|decided| decided.is_done),
+            false => state.store.write_outcome(entry, &outcome).await,
+        };
     }
     if new_visit && by != By::Bearer {
         response.headers_mut().append(header::SET_COOKIE, cookie(&config, VISIT_COOKIE, &seed, SESSION));
@@ -326,7 +339,7 @@ async fn recognize(state: &State, config: &Config, headers: &HeaderMap, peer: Op
         }
         return match state.store.token(token).await {
             Ok(found) => Ok(found.map(|(name, role)| Known { name, role, by: By::Bearer })),
-            Err(failure) => Err(super::pages::Fault::from(failure).into_response()),
+            Err(failure) => Err(unrecognized(headers, &failure)),
         };
     }
     if let Some(proxy) = &config.login.proxy {
@@ -351,10 +364,25 @@ async fn recognize(state: &State, config: &Config, headers: &HeaderMap, peer: Op
         match state.store.is_login_ended(value).await {
             Ok(false) => return Ok(Some(Known { name, role, by: By::Session })),
             Ok(true) => {}
-            Err(failure) => return Err(super::pages::Fault::from(failure).into_response()),
+            Err(failure) => return Err(unrecognized(headers, &failure)),
         }
     }
     Ok(is_open(config).then(|| Known { name: "local".to_owned(), role: Role::Admin, by: By::Loopback }))
+}
+
+/// The database knows which tokens it has made, and which logins were ended.
+fn unrecognized(headers: &HeaderMap, failure: &StoreFailure) -> Response {
+    const REMEDY: &str = "send `Authorization: Bearer TOKEN` with a token of `login.tokens` or `login.users` in the configuration: \
+                          such tokens are valid without the database";
+    let (what, is_program) = match bearer(headers) {
+        Some(_) => ("token", true),
+        None => ("login", text(headers, &header::ACCEPT).is_some_and(|accepted| accepted.contains("json"))),
+    };
+    let problem = format!("the database does not respond, so this {what} cannot be verified: {failure}");
+    match is_program {
+        true => super::api::refuse(StatusCode::SERVICE_UNAVAILABLE, "database", &problem, REMEDY),
+        false => super::pages::Fault::Refused(StatusCode::SERVICE_UNAVAILABLE, format!("{problem}: {REMEDY}")).into_response(),
+    }
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

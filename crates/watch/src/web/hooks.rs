@@ -1,13 +1,13 @@
 //! Where services tell us that somebody has acknowledged: PagerDuty by a webhook, Slack by a button. Each call is signed by the service
 //! with a secret of its channel, is new, and is taken once. What they do stands in the audit log like everything else that people do.
 
+use super::decisions::Decision;
 use super::{Peer, State};
 use crate::channel::ACKNOWLEDGE;
 use crate::config::{ChannelSpec, Secret};
 use crate::moment::{DAY, Moment};
 use crate::store::StoreFailure;
-use crate::store::audit::AuditEvent;
-use crate::store::incidents;
+use crate::store::audit::{self, AuditEvent};
 use axum::body::Bytes;
 use axum::extract::{Extension, Path, State as Shared};
 use axum::http::{HeaderMap, StatusCode};
@@ -85,18 +85,18 @@ pub(super) async fn take(
 
 async fn take_once(state: &State, channel: &str, call: &Call, now: Moment) -> Result<Response, StoreFailure> {
     let Some(Acknowledgement { incident, who }) = &call.acknowledges else { return Ok("nothing to do\n".into_response()) };
-    let Some(row) = state.store.incident(incident).await? else {
+    let Some(row) = state.knowing(incident).await?.incident(incident).await? else {
         // Another monitor may have this channel, too.
         return Ok("no such incident\n".into_response());
     };
     let id = format!("{} {channel} {}", call.via, call.id);
-    if !state.store.take_call(&id, now).await? {
+    if !state.decide(Decision::TakeCall { id: &id }).await?.is_done {
         return Ok((StatusCode::CONFLICT, "already received\n").into_response());
     }
     let done = acknowledge(state, call.via, incident, who, now).await;
     if done.is_err() {
         // If that fails as well, somebody has to acknowledge again.
-        let _ = state.store.give_back_call(&id).await;
+        let _ = state.decide(Decision::GiveBackCall { id: &id }).await;
     }
     let is_new = done?;
     let _ = state.bell.send(row.subject);
@@ -104,11 +104,13 @@ async fn take_once(state: &State, channel: &str, call: &Call, now: Moment) -> Re
 }
 
 async fn acknowledge(state: &State, via: &'static str, incident: &str, who: &str, now: Moment) -> Result<bool, StoreFailure> {
-    let entry = state.store.write_down(&AuditEvent { who, via, action: "acknowledge", subject: incident }, now).await?;
-    let is_new = incidents::acknowledge(&state.store, incident, &format!("{who} ({via})"), now).await?;
+    let (entry, who_there) = (&audit::new_id(now), format!("{who} ({via})"));
+    let event = AuditEvent { who, via, action: "acknowledge", subject: incident };
+    state.decide(Decision::WriteDown { entry, event }).await?;
+    let is_new = state.decide(Decision::Acknowledge { incident, who: &who_there }).await?.is_done;
     let outcome = if is_new { "done" } else { "refused: it is resolved or already acknowledged" };
     // That somebody tried is written down already.
-    let _ = state.store.write_outcome(&entry, outcome).await;
+    let _ = state.decide(Decision::WriteOutcome { entry, event, outcome }).await;
     Ok(is_new)
 }
 

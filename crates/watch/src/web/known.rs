@@ -4,12 +4,29 @@
 use super::State;
 use crate::moment::Moment;
 use crate::state::Availability;
-use crate::store::read::{PublicState, TargetRow};
+use crate::store::audit::AuditRow;
+use crate::store::read::{IncidentRow, Place, PublicState, TargetRow, Which};
 use crate::store::{Store, StoreFailure};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
+/// What to do where an incident is known in the database only, and that cannot be read.
+pub(super) const UNREAD_INCIDENT: &str = "an incident that is still open was opened again in memory, and its alert was sent again: \
+                                          acknowledge the one that the list of incidents has now";
+
+/// Incidents that are read of each of two databases.
+const MOST: i64 = 1_000;
+
 impl State {
+    /// Whether a database in memory stands in for the real one.
+    pub(super) fn stands_in(&self) -> bool {
+        self.memory().is_some()
+    }
+
+    fn memory(&self) -> Option<Store> {
+        self.worker_health.stand_in().flatten()
+    }
+
     /// The database that results are written to.
     pub(crate) fn live(&self) -> Store {
         self.worker_health.stand_in().flatten().unwrap_or_else(|| self.store.clone())
@@ -29,14 +46,60 @@ impl State {
         }
     }
 
-    /// All targets, by name.
+    /// All targets, by name. If the database cannot be read, those that are probed from here.
     pub(crate) async fn targets(&self) -> Result<Vec<TargetRow>, StoreFailure> {
-        self.as_of_now(self.store.targets().await?).await
+        match (self.store.targets().await, self.memory()) {
+            (Err(_), Some(memory)) => memory.targets().await,
+            (found, _) => self.as_of_now(found?).await,
+        }
     }
 
     pub(crate) async fn target(&self, name: &str) -> Result<Option<TargetRow>, StoreFailure> {
-        let found = self.store.target(name).await?.into_iter().collect();
-        Ok(self.as_of_now(found).await?.pop())
+        match (self.store.target(name).await, self.memory()) {
+            (Err(_), Some(memory)) => memory.target(name).await,
+            (found, _) => Ok(self.as_of_now(found?.into_iter().collect()).await?.pop()),
+        }
+    }
+
+    pub(super) async fn incident(&self, id: &str) -> Result<Option<IncidentRow>, StoreFailure> {
+        self.knowing(id).await?.incident(id).await
+    }
+
+    /// The newest first; with a place, those that come after it.
+    pub(super) async fn incidents(&self, which: Which, after: Option<&Place>, limit: i64) -> Result<Vec<IncidentRow>, StoreFailure> {
+        let Some(memory) = self.memory() else { return self.store.incidents(which, after, limit).await };
+        // What the database says is open may be over by what is known in memory, and leaves room for others.
+        let known = self.store.incidents(which, after, MOST).await;
+        let mut incidents = newest(known, memory.incidents(Which::All, after, MOST).await?);
+        incidents.retain(|incident| which == Which::All || incident.resolved.is_none());
+        incidents.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(incidents)
+    }
+
+    /// Of one target, the newest first.
+    pub(super) async fn incidents_of(&self, subject: &str, limit: i64) -> Result<Vec<IncidentRow>, StoreFailure> {
+        let known = self.store.incidents_of(subject, limit).await;
+        let Some(memory) = self.memory() else { return known };
+        let mut incidents = newest(known, memory.incidents_of(subject, limit).await?);
+        incidents.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        Ok(incidents)
+    }
+
+    /// Whether the database knows who has acknowledged it.
+    pub(super) async fn is_acknowledgement_stored(&self, incident: &IncidentRow) -> bool {
+        let is_known = |known: IncidentRow| known.acknowledged == incident.acknowledged;
+        !self.stands_in() || self.store.incident(&incident.id).await.is_ok_and(|known| known.is_some_and(is_known))
+    }
+
+    /// The newest first; those before an entry, if one is named. What is not in the database yet is above the newest there.
+    pub(super) async fn audit(&self, before: Option<&str>, limit: i64) -> Result<Vec<AuditRow>, StoreFailure> {
+        let known = self.store.audit(before, limit).await;
+        let Some(memory) = self.memory().filter(|_| before.is_none()) else { return known };
+        let mut entries = memory.audit(None, limit).await?;
+        let written: Vec<AuditRow> =
+            known.unwrap_or_default().into_iter().filter(|row| entries.iter().all(|entry| entry.id != row.id)).collect();
+        entries.extend(written);
+        Ok(entries)
     }
 
     /// Some of the public targets: those that do not work first, then by name.
@@ -75,12 +138,15 @@ impl State {
     /// Of what only others probe, and as long as nothing stands in yet, nobody here knows anything.
     async fn as_of_now(&self, mut rows: Vec<TargetRow>) -> Result<Vec<TargetRow>, StoreFailure> {
         let Some(stand_in) = self.worker_health.stand_in() else { return Ok(rows) };
-        let known = match stand_in {
-            Some(memory) => memory.targets().await?,
-            None => Vec::new(),
+        let (known, muted) = match stand_in {
+            Some(memory) => (memory.targets().await?, memory.muted_in_memory().await?),
+            None => (Vec::new(), BTreeMap::new()),
         };
         let known: BTreeMap<String, TargetRow> = known.into_iter().map(|row| (row.name.clone(), row)).collect();
         for row in &mut rows {
+            if let Some(until) = muted.get(&row.name) {
+                row.muted_until = *until;
+            }
             match known.get(&row.name) {
                 Some(TargetRow { availability, surface, since, last_slot, last_result, .. }) => {
                     (row.availability, row.surface, row.since) = (*availability, *surface, *since);
@@ -91,4 +157,12 @@ impl State {
         }
         Ok(rows)
     }
+}
+
+/// What is known in memory goes before what was written before. If that cannot be read, it is what there is.
+fn newest(known: Result<Vec<IncidentRow>, StoreFailure>, in_memory: Vec<IncidentRow>) -> Vec<IncidentRow> {
+    let all = known.unwrap_or_default().into_iter().chain(in_memory).map(|incident| (incident.id.clone(), incident));
+    let mut all: Vec<IncidentRow> = all.collect::<BTreeMap<String, IncidentRow>>().into_values().collect();
+    all.sort_by(|one, other| (other.opened, &other.id).cmp(&(one.opened, &one.id)));
+    all
 }

@@ -3,6 +3,7 @@
 use super::{Peer, State};
 use crate::config::TargetKind;
 use crate::push::Said;
+use crate::store::Store;
 use crate::web::guard::same;
 use axum::body::Bytes;
 use axum::extract::{Extension, Path, State as Shared};
@@ -50,12 +51,17 @@ async fn take(Shared(state): Shared<State>, peer: Option<Extension<Peer>>, token
         return (StatusCode::NOT_FOUND, "unknown job token\n").into_response();
     };
     let message = String::from_utf8_lossy(body);
+    let push = async |store: &Store| store.push(name, said, message.trim(), state.now()).await;
     // While another database stands in, jobs are judged by what that knows.
-    let store = match state.worker_health.stand_in() {
-        Some(Some(memory)) => memory,
-        _ => state.store.clone(),
+    let place = state.worker_health.keep_place().await;
+    let pushed = match state.worker_health.stand_in() {
+        Some(Some(memory)) => push(&memory).await,
+        _ => {
+            drop(place);
+            push(&state.store).await
+        }
     };
-    match store.push(name, said, message.trim(), state.now()).await {
+    match pushed {
         Ok(()) => "ok\n".into_response(),
         Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the database does not accept it: send it again\n").into_response(),
     }

@@ -6,14 +6,20 @@ use crate::schedule::{Grid, Turn};
 use crate::store::{Committed, Store, StoreFailure};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::{Notify, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::time::Instant;
 
 /// A database that has not answered for so long takes nothing: others are told before it says so itself.
-const LONGEST_ANSWER: Duration = Duration::from_secs(3);
+pub(crate) const LONGEST_ANSWER: Duration = Duration::from_secs(3);
 
 /// Clones share what they know.
 #[derive(Clone, Debug, Default)]
-pub struct WorkerHealth(Arc<Mutex<HealthReport>>);
+pub struct WorkerHealth {
+    report: Arc<Mutex<HealthReport>>,
+    /// Held for reading while somebody's decision is written, and for writing while that place changes.
+    place: Arc<RwLock<()>>,
+    summons: Arc<Notify>,
+}
 
 /// Since the start of the process.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +38,10 @@ pub struct HealthReport {
     pub lag: Latency,
     /// Somebody stands in for the database: nothing is asked of it.
     pub is_replaced: bool,
+    /// There is somebody who would stand in for it.
+    has_standby: bool,
+    /// They are to do so at once.
+    is_summoned: bool,
     /// What stands in for it, as soon as that is there.
     stand_in: Option<Store>,
     /// Its file is not where it was.
@@ -112,6 +122,44 @@ impl WorkerHealth {
         report.trouble = Some(Trouble { why: failure.to_string(), hint: failure.hint(), task });
     }
 
+    /// Somebody is there who stands in for the database when it takes nothing.
+    pub(crate) fn attend(&self) {
+        self.lock().has_standby = true;
+    }
+
+    pub(crate) fn has_standby(&self) -> bool {
+        self.lock().has_standby
+    }
+
+    /// The database did not take what somebody decided. Whoever stands in for it does so at once, if there is anybody.
+    pub(crate) fn summon(&self, failure: &StoreFailure) {
+        {
+            let mut report = self.lock();
+            report.is_summoned = true;
+            report.trouble.get_or_insert_with(|| Trouble { why: failure.to_string(), hint: failure.hint(), task: Task::Commit });
+        }
+        self.summons.notify_one();
+    }
+
+    pub(crate) fn is_summoned(&self) -> bool {
+        self.lock().is_summoned
+    }
+
+    /// Resolves when somebody summons.
+    pub(crate) async fn summoned(&self) {
+        self.summons.notified().await;
+    }
+
+    /// As long as this is held, the place where decisions go stays the same: the database, or what stands in for it.
+    pub(crate) async fn keep_place(&self) -> RwLockReadGuard<'_, ()> {
+        self.place.read().await
+    }
+
+    /// Nobody's decision is on its way while this is held.
+    pub(crate) async fn change_place(&self) -> RwLockWriteGuard<'_, ()> {
+        self.place.write().await
+    }
+
     /// Somebody stands in for the database.
     pub(crate) fn replace(&self) {
         self.lock().is_replaced = true;
@@ -134,6 +182,7 @@ impl WorkerHealth {
     pub(crate) fn recovered(&self) {
         let mut report = self.lock();
         report.is_replaced = false;
+        report.is_summoned = false;
         report.stand_in = None;
         report.trouble = None;
     }
@@ -157,7 +206,7 @@ impl WorkerHealth {
     }
 
     fn lock(&self) -> MutexGuard<'_, HealthReport> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -282,7 +282,7 @@ async fn heard(chat: &Receiver, count: usize) {
 }
 
 /// Nothing that a monitor does can be written.
-async fn refuse(address: &str) {
+pub(crate) async fn refuse(address: &str) {
     let statements: &[&str] = match address.starts_with("sqlite") {
         true => &[
             "CREATE TRIGGER refuse BEFORE UPDATE ON schedule BEGIN SELECT RAISE(ABORT, 'nothing is taken'); END",
@@ -297,7 +297,7 @@ async fn refuse(address: &str) {
     run(address, statements).await;
 }
 
-async fn take(address: &str) {
+pub(crate) async fn take(address: &str) {
     let statements: &[&str] = match address.starts_with("sqlite") {
         true => &["DROP TRIGGER refuse", "DROP TRIGGER refuse_chores"],
         false => &["DROP TRIGGER refuse ON schedule", "DROP TRIGGER refuse_chores ON chore"],
@@ -305,7 +305,7 @@ async fn take(address: &str) {
     run(address, statements).await;
 }
 
-async fn run(address: &str, statements: &[&'static str]) {
+pub(crate) async fn run(address: &str, statements: &[&'static str]) {
     let mut connection = AnyConnection::connect(address).await.unwrap();
     for statement in statements {
         connection.execute(*statement).await.unwrap();

@@ -1,6 +1,7 @@
 //! What people tell the monitor from the command line: that a deploy is under way, that they take care of an incident, that they want
 //! to hear nothing of a target. Writes rows; the monitor that runs sees them there.
 
+use super::reading::Dashboard;
 use super::{meant, of_store, reading};
 use crate::conversation;
 use crate::exit::Exit;
@@ -13,6 +14,8 @@ use mcproof_watch::store::audit::AuditEvent;
 use mcproof_watch::store::operations::is_full_hash;
 use mcproof_watch::store::silences::Silence;
 use mcproof_watch::store::{Store, incidents};
+use serde_json::json;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -142,7 +145,7 @@ pub(super) fn deploy(arguments: &DeployArguments) -> Result<Exit, Failure> {
 
 pub(super) fn mute(arguments: &MuteArguments) -> Result<Exit, Failure> {
     let MuteArguments { config, target, lasts, off, kept } = arguments;
-    with_store(config, kept, async |store, now| {
+    let done = with_store(config, kept, async |store, now| {
         known(store, target).await?;
         write_down(store, "mute", target, now).await?;
         let until = if *off { Moment(0) } else { now + *lasts };
@@ -150,13 +153,16 @@ pub(super) fn mute(arguments: &MuteArguments) -> Result<Exit, Failure> {
         let told = if *off { "unmuted".to_owned() } else { format!("alerts are muted until {until}") };
         output::show(&format!("{}: {told}\n", escape(target)))?;
         Ok(Exit::Passed)
-    })
+    });
+    let minutes = if *off { 0 } else { lasts.as_secs().div_ceil(60) };
+    let call = format!("-d '{{\"minutes\": {minutes}}}' DASHBOARD/api/targets/{}/mute", segment(target));
+    done.map_err(|failure| at_the_monitor(failure, config, if *off { "unmute it" } else { "mute it" }, &call))
 }
 
 pub(super) fn acknowledge(arguments: &AckArguments) -> Result<Exit, Failure> {
     let AckArguments { config, incident, by, kept } = arguments;
     let who = by.clone().unwrap_or_else(user);
-    with_store(config, kept, async |store, now| {
+    let done = with_store(config, kept, async |store, now| {
         let found = meant::incident(store, incident).await?;
         let action = if by.is_some() { format!("acknowledge as {who}") } else { "acknowledge".to_owned() };
         write_down(store, &action, &found.id, now).await?;
@@ -168,12 +174,14 @@ pub(super) fn acknowledge(arguments: &AckArguments) -> Result<Exit, Failure> {
             // It was open a moment ago.
             false => Err(meant::none(incident, &[])),
         }
-    })
+    });
+    let call = "DASHBOARD/api/incidents/ID/acknowledge";
+    done.map_err(|failure| at_the_monitor(failure, config, "acknowledge the incident", call))
 }
 
 pub(super) fn silence(arguments: &SilenceArguments) -> Result<Exit, Failure> {
     let SilenceArguments { config, names, tags, reason, lasts, by, kept } = arguments;
-    with_store(config, kept, async |store, now| {
+    let done = with_store(config, kept, async |store, now| {
         let silence = Silence {
             names: names.clone(),
             tags: tags.clone(),
@@ -189,12 +197,15 @@ pub(super) fn silence(arguments: &SilenceArguments) -> Result<Exit, Failure> {
         let id = store.silence(&silence, now).await.map_err(|failure| of_store(&failure))?;
         output::show(&format!("{id}: alerts are silenced until {}\n", silence.ends))?;
         Ok(Exit::Passed)
-    })
+    });
+    let body = json!({ "names": names, "tags": tags, "reason": reason, "minutes": lasts.as_secs().div_ceil(60) });
+    let call = format!("-d '{}' DASHBOARD/api/silences", body.to_string().replace('\'', "'\\''"));
+    done.map_err(|failure| at_the_monitor(failure, config, "silence the targets", &call))
 }
 
 pub(super) fn unsilence(arguments: &UnsilenceArguments) -> Result<Exit, Failure> {
     let UnsilenceArguments { config, silence, kept } = arguments;
-    with_store(config, kept, async |store, now| {
+    let done = with_store(config, kept, async |store, now| {
         let found = meant::silence(store, silence, now).await?;
         write_down(store, "end a silence", &found, now).await?;
         match store.end_silence(&found, now).await.map_err(|failure| of_store(&failure))? {
@@ -207,7 +218,8 @@ pub(super) fn unsilence(arguments: &UnsilenceArguments) -> Result<Exit, Failure>
                 Err(failure.hint("`mcproof watch silences` lists active silences"))
             }
         }
-    })
+    });
+    done.map_err(|failure| at_the_monitor(failure, config, "end the silence", "DASHBOARD/api/silences/ID"))
 }
 
 /// Whoever has this command line.
@@ -245,6 +257,37 @@ pub(super) fn with_store(
         clock.follow(&store).await.map_err(|failure| of_store(&failure))?;
         work(&store, clock.now()).await
     })?
+}
+
+/// This process opens the database itself, and cannot do without it. A monitor that runs can.
+fn at_the_monitor(failure: Failure, config: &Path, what: &str, call: &str) -> Failure {
+    if failure.diagnostic.code != "no-database" {
+        return failure;
+    }
+    let mut hint = failure.diagnostic.hint.clone().unwrap_or_default();
+    let told = match reading::dashboard(config) {
+        Dashboard::None => {
+            let text = "; the configuration has no `listen`, so a running monitor cannot be told: acknowledge the alert in the service that received it";
+            write!(hint, "{text}")
+        }
+        Dashboard::Unknown => write!(hint, "; a running monitor accepts it meanwhile and keeps it in memory: {what} on its dashboard"),
+        Dashboard::At(url) => {
+            let method = if call.ends_with("/silences/ID") { "DELETE" } else { "POST" };
+            let call = call.replace("DASHBOARD", &url);
+            write!(
+                hint,
+                "; a running monitor accepts it meanwhile and keeps it in memory: {what} on {url}, or with `curl -X {method} \
+                 -H 'Content-Type: application/json' -H 'Authorization: Bearer TOKEN' {call}` (TOKEN only if login is configured)"
+            )
+        }
+    };
+    told.expect("a String takes all text");
+    failure.hint(hint)
+}
+
+/// As a part of a path.
+fn segment(name: &str) -> String {
+    url::form_urlencoded::byte_serialize(name.as_bytes()).collect::<String>().replace('+', "%20")
 }
 
 async fn known(store: &Store, target: &str) -> Result<(), Failure> {

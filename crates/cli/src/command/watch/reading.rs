@@ -48,6 +48,23 @@ pub(super) fn database(path: &Path) -> Result<Option<String>, Failure> {
     }
 }
 
+/// Where the dashboard of this configuration is, as far as it can be read; nothing is told of its mistakes.
+pub(super) fn dashboard(path: &Path) -> Dashboard {
+    let Ok(File { shown, text, folder, environment }) = File::open(path) else { return Dashboard::Unknown };
+    let Ok(Loaded { config, .. }) = load(&shown, &text, &folder, &environment) else { return Dashboard::Unknown };
+    match (config.public_url, config.listen) {
+        (_, None) => Dashboard::None,
+        (Some(url), _) => Dashboard::At(url.trim_end_matches('/').to_owned()),
+        (None, Some(address)) => Dashboard::At(format!("http://{address}")),
+    }
+}
+
+pub(super) enum Dashboard {
+    At(String),
+    None,
+    Unknown,
+}
+
 /// A file, and all that it may refer to.
 struct File {
     shown: String,

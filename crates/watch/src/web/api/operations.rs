@@ -4,10 +4,11 @@ use super::{ApiError, Body, PathName, QueryParameters, answer};
 use crate::incident::Detail;
 use crate::moment::{Moment, millis};
 use crate::store::audit::AuditRow;
-use crate::store::incidents;
 use crate::store::operations::{Announcement, is_full_hash};
 use crate::store::read::{IncidentRow, MaintenanceRow, Place, ResultRow, Which};
+use crate::web::decisions::Decision;
 use crate::web::guard::Identity;
+use crate::web::known::UNREAD_INCIDENT;
 use crate::web::{LONGEST, State};
 use axum::extract::{Extension, State as Shared};
 use axum::http::StatusCode;
@@ -70,12 +71,14 @@ pub(in crate::web) async fn mute(
     Body(mute): Body<Mute>,
 ) -> Result<Response, ApiError> {
     let until = if mute.minutes == 0 { Moment(0) } else { state.now() + minutes(mute.minutes)? };
-    if !state.store.mute(&name, until).await? {
+    state.target(&name).await?.ok_or_else(|| ApiError::not_found("target"))?;
+    let decided = state.decide(Decision::Mute { target: &name, until }).await?;
+    if !decided.is_done {
         return Err(ApiError::not_found("target"));
     }
     let _ = state.bell.send(name.clone());
     let until = (until.0 > 0).then(|| until.to_string());
-    Ok(answer(StatusCode::OK, json!({ "target": name, "muted_until": until })))
+    Ok(answer(StatusCode::OK, decided.tell(json!({ "target": name, "muted_until": until }))))
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -102,7 +105,7 @@ pub(in crate::web) async fn incidents(
     let before = before
         .map_err(|_| ApiError::invalid("`before` is not a position in the list", "use `next` of the previous response, or omit it"))?;
     let limit = look.limit.unwrap_or(100).clamp(1, MOST);
-    let incidents = state.store.incidents(which, before.as_ref(), limit).await?;
+    let incidents = state.incidents(which, before.as_ref(), limit).await?;
     let next = Place::after(&incidents, limit).map(|place| place.to_string());
     let incidents: Vec<Incident> = incidents.into_iter().map(Incident::from).collect();
     Ok(answer(StatusCode::OK, json!({ "incidents": incidents, "next": next })))
@@ -156,13 +159,18 @@ pub(in crate::web) async fn acknowledge(
     Extension(identity): Extension<Identity>,
     PathName(id): PathName,
 ) -> Result<Response, ApiError> {
-    let incident = state.store.incident(&id).await?.ok_or_else(|| ApiError::not_found("incident"))?;
-    if !incidents::acknowledge(&state.store, &id, &identity.name, state.now()).await? {
+    let incident = match state.incident(&id).await {
+        Ok(found) => found.ok_or_else(|| ApiError::not_found("incident"))?,
+        Err(failure) if state.stands_in() => return Err(ApiError { remedy: UNREAD_INCIDENT.to_owned(), ..ApiError::from(failure) }),
+        Err(failure) => return Err(failure.into()),
+    };
+    let decided = state.decide(Decision::Acknowledge { incident: &id, who: &identity.name }).await?;
+    if !decided.is_done {
         let problem = "it is resolved or already acknowledged";
         return Err(ApiError::new(StatusCode::CONFLICT, "conflict", problem, "nothing to do"));
     }
     let _ = state.bell.send(incident.subject);
-    Ok(answer(StatusCode::OK, json!({ "id": id, "acknowledged_by": identity.name })))
+    Ok(answer(StatusCode::OK, decided.tell(json!({ "id": id, "acknowledged_by": identity.name }))))
 }
 
 #[derive(Debug, Deserialize)]
@@ -228,7 +236,7 @@ pub(in crate::web) async fn audit(
     Shared(state): Shared<State>,
     QueryParameters(asked): QueryParameters<Entries>,
 ) -> Result<Response, ApiError> {
-    let rows = state.store.audit(asked.before.as_deref(), asked.limit.unwrap_or(100)).await?;
+    let rows = state.audit(asked.before.as_deref(), asked.limit.unwrap_or(100)).await?;
     let shown = |row: &AuditRow| {
         json!({
             "id": row.id, "at": row.at.to_string(), "who": row.who, "via": row.via, "action": row.action, "subject": row.subject,

@@ -2,7 +2,8 @@
 
 use super::{ApiError, Body, PathName, answer};
 use crate::moment::Moment;
-use crate::store::silences::{Silence, SilenceRow};
+use crate::store::silences::{Silence, SilenceRow, new_id};
+use crate::web::decisions::Decision;
 use crate::web::guard::Identity;
 use crate::web::{LONGEST, State};
 use axum::extract::{Extension, State as Shared};
@@ -29,7 +30,7 @@ pub(in crate::web) struct Add {
 }
 
 pub(in crate::web) async fn list(Shared(state): Shared<State>) -> Result<Response, ApiError> {
-    let rows: Vec<Value> = state.store.silences(state.now()).await?.iter().map(shown).collect();
+    let rows: Vec<Value> = state.live().silences(state.now()).await?.iter().map(shown).collect();
     Ok(answer(StatusCode::OK, json!({ "silences": rows })))
 }
 
@@ -56,13 +57,15 @@ pub(in crate::web) async fn add(
     if let Some(flaw) = silence.flaw() {
         return Err(ApiError::invalid(flaw.problem, flaw.remedy));
     }
-    let id = state.store.silence(&silence, now).await?;
-    Ok(answer(StatusCode::CREATED, shown(&SilenceRow { id, silence })))
+    let id = new_id(now);
+    let decided = state.decide(Decision::Silence { id: &id, silence: &silence }).await?;
+    Ok(answer(StatusCode::CREATED, decided.tell(shown(&SilenceRow { id, silence }))))
 }
 
 pub(in crate::web) async fn end(Shared(state): Shared<State>, PathName(id): PathName) -> Result<Response, ApiError> {
-    if !state.store.end_silence(&id, state.now()).await? {
+    let decided = state.decide(Decision::EndSilence { id: &id }).await?;
+    if !decided.is_done {
         return Err(ApiError::not_found("silence"));
     }
-    Ok(answer(StatusCode::OK, json!({ "id": id })))
+    Ok(answer(StatusCode::OK, decided.tell(json!({ "id": id }))))
 }

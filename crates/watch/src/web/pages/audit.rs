@@ -39,8 +39,8 @@ pub(in crate::web) async fn page(
     Extension(identity): Extension<Identity>,
     Query(look): Query<Look>,
 ) -> Result<Response, Fault> {
-    let rows = state.store.audit(look.before.as_deref(), PAGE).await?;
-    let is_full = i64::try_from(rows.len()).is_ok_and(|count| count == PAGE);
+    let rows = state.audit(look.before.as_deref(), PAGE).await?;
+    let is_full = i64::try_from(rows.len()).is_ok_and(|count| count >= PAGE);
     let page = Page {
         chrome: Chrome::new(&state, &identity, "audit", "Audit log"),
         before: rows.last().filter(|_| is_full).map(|last| shown::segment(&last.id)),

@@ -4,10 +4,11 @@ use super::evidence::{Diagnosis, Proof};
 use super::target::{Trouble, trouble};
 use super::{Chrome, Fault, html};
 use crate::moment::Moment;
-use crate::store::incidents;
 use crate::store::read::{Delivery, EventRow, IncidentRow, Place, Which};
 use crate::web::State;
+use crate::web::decisions::{Decision, UNSTORED};
 use crate::web::guard::Identity;
+use crate::web::known::UNREAD_INCIDENT;
 use crate::web::shown::{self, Html, Mark};
 use askama::Template;
 use axum::extract::{Extension, Path, Query, State as Shared};
@@ -45,7 +46,7 @@ pub(in crate::web) async fn list(
     let which = if all { Which::All } else { Which::Open };
     let before = look.before.as_deref().map(str::parse::<Place>).transpose();
     let before = before.map_err(|_| Fault::Refused(StatusCode::BAD_REQUEST, "`before` is not a position in the list".to_owned()))?;
-    let incidents = state.store.incidents(which, before.as_ref(), PAGE).await?;
+    let incidents = state.incidents(which, before.as_ref(), PAGE).await?;
     let page = List {
         chrome: Chrome::new(&state, &identity, "incidents", "Incidents").following("*"),
         all,
@@ -120,14 +121,18 @@ pub(in crate::web) async fn page(
     let incident = store.incident(&id).await?.ok_or(Fault::NotFound("incident"))?;
     let events = store.incident_events(&id).await?;
     let deliveries = store.deliveries(&id).await?;
-    let is_target = state.store.target(&incident.subject).await?.is_some();
+    let is_target = state.target(&incident.subject).await?.is_some();
     let proof = match &incident.evidence {
         Some(id) => state.evidence(id).await?.and_then(|(_, _, body)| Proof::read(id, &body)),
         None => None,
     };
     let parts = store.parts(&id).await?;
+    let is_unstored = incident.acknowledged.is_some() && !state.is_acknowledgement_stored(&incident).await;
     let mut page = page_of(&state, &identity, incident, events, deliveries, is_target, proof, now);
     let part = |part: &IncidentRow| Part { id: shown::segment(&part.id), title: shown::plain(&part.title), open: part.resolved.is_none() };
+    if is_unstored {
+        page.state.push_str(&format!(" The acknowledgement is {UNSTORED}."));
+    }
     page.parts = parts.iter().map(part).collect();
     Ok(html(&page))
 }
@@ -220,9 +225,16 @@ pub(in crate::web) async fn acknowledge(
     Extension(identity): Extension<Identity>,
     Path(id): Path<String>,
 ) -> Result<Redirect, Fault> {
-    let incident = state.store.incident(&id).await?.ok_or(Fault::NotFound("incident"))?;
+    let incident = match state.incident(&id).await {
+        Ok(found) => found.ok_or(Fault::NotFound("incident"))?,
+        Err(failure) if state.stands_in() => {
+            let why = format!("the database does not respond: {failure}: {UNREAD_INCIDENT}");
+            return Err(Fault::Refused(StatusCode::SERVICE_UNAVAILABLE, why));
+        }
+        Err(failure) => return Err(failure.into()),
+    };
     // Two people at once: the first one counts, and the page shows who it was.
-    incidents::acknowledge(&state.store, &id, &identity.name, state.now()).await?;
+    state.decide(Decision::Acknowledge { incident: &id, who: &identity.name }).await?;
     let _ = state.bell.send(incident.subject);
     Ok(Redirect::to(&format!("/incidents/{}", shown::segment(&id))))
 }

@@ -1,7 +1,8 @@
 //! In with a token, and out again.
 
 use super::{Chrome, Fault, html};
-use crate::store::audit::AuditEvent;
+use crate::store::audit::{self, AuditEvent};
+use crate::web::decisions::Decision;
 use crate::web::guard::{self, Anonymous};
 use crate::web::{Peer, State};
 use askama::Template;
@@ -64,8 +65,9 @@ pub(in crate::web) async fn enter(
     match guard::session(&state.config(), form.token.trim(), now) {
         Some((name, cookie)) => {
             let event = AuditEvent { who: &name, via: "login", action: "log in", subject: "" };
-            let entry = state.store.write_down(&event, now).await?;
-            state.store.write_outcome(&entry, "done").await?;
+            let entry = &audit::new_id(now);
+            state.decide(Decision::WriteDown { entry, event }).await?;
+            state.decide(Decision::WriteOutcome { entry, event, outcome: "done" }).await?;
             Ok(([(header::SET_COOKIE, cookie)], Redirect::to(own(&form.next))).into_response())
         }
         None if state.inner.refusals.count(peer.map(|Extension(peer)| peer), now) => {

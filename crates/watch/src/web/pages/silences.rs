@@ -1,7 +1,8 @@
 //! Silences: which there are, and a form for another one.
 
 use super::{Chrome, Fault, comma_list, html};
-use crate::store::silences::Silence;
+use crate::store::silences::{Silence, new_id};
+use crate::web::decisions::Decision;
 use crate::web::guard::Identity;
 use crate::web::shown::{self, Html};
 use crate::web::{LONGEST, State};
@@ -30,7 +31,7 @@ struct Shown {
 
 pub(in crate::web) async fn page(Shared(state): Shared<State>, Extension(identity): Extension<Identity>) -> Result<Response, Fault> {
     let now = state.now();
-    let silences = state.store.silences(now).await?;
+    let silences = state.live().silences(now).await?;
     let page = Page {
         chrome: Chrome::new(&state, &identity, "silences", "Silences"),
         silences: silences
@@ -86,11 +87,11 @@ pub(in crate::web) async fn add(
     if let Some(flaw) = silence.flaw() {
         return Err(Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, format!("{}: {}", flaw.problem, flaw.remedy)));
     }
-    state.store.silence(&silence, now).await?;
+    state.decide(Decision::Silence { id: &new_id(now), silence: &silence }).await?;
     Ok(Redirect::to("/silences"))
 }
 
 pub(in crate::web) async fn end(Shared(state): Shared<State>, Path(id): Path<String>) -> Result<Redirect, Fault> {
-    state.store.end_silence(&id, state.now()).await?;
+    state.decide(Decision::EndSilence { id: &id }).await?;
     Ok(Redirect::to("/silences"))
 }

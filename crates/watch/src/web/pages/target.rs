@@ -7,6 +7,7 @@ use crate::moment::{DAY, FIVE_MINUTES, HOUR, Moment};
 use crate::state::{Availability, Verdict};
 use crate::store::read::{Bucket, ChangeRow, IncidentRow, ResultRow, TargetRow};
 use crate::web::chart::{self, Axis};
+use crate::web::decisions::Decision;
 use crate::web::guard::Identity;
 use crate::web::shown::{self, Html, Mark};
 use crate::web::{LONGEST, State};
@@ -128,7 +129,7 @@ pub(in crate::web) async fn page(
     let mut sum = Bucket::default();
     pieces.iter().for_each(|piece| sum.add(piece));
     let results = state.store.results(&name, Moment(0), Moment(i64::MAX), RESULTS).await?;
-    let incidents = state.store.incidents_of(&name, INCIDENTS).await?;
+    let incidents = state.incidents_of(&name, INCIDENTS).await?;
     let (open, past): (Vec<_>, Vec<_>) = incidents.iter().map(|incident| trouble(incident, now)).partition(|trouble| trouble.open);
     let contract = match &target.contract {
         Some(hash) => Some(contract(&state, &name, hash).await?),
@@ -288,7 +289,8 @@ pub(in crate::web) async fn mute(
 ) -> Result<Redirect, Fault> {
     let now = state.now();
     let until = if form.minutes == 0 { Moment(0) } else { now + Duration::from_secs(u64::from(form.minutes.min(LONGEST)) * 60) };
-    if !state.store.mute(&name, until).await? {
+    state.target(&name).await?.ok_or(Fault::NotFound("target"))?;
+    if !state.decide(Decision::Mute { target: &name, until }).await?.is_done {
         return Err(Fault::NotFound("target"));
     }
     let _ = state.bell.send(name.clone());
