@@ -967,6 +967,42 @@ fn a_process_that_dies_while_it_writes_has_written_all_decisions_or_none() {
     assert_eq!(scene.pager.kinds().iter().filter(|kind| *kind == "trigger").count(), 1);
 }
 
+/// A region for which no target is meant: a typing error, or a worker that is not needed.
+#[test]
+fn a_region_without_targets_is_told_and_is_no_success() {
+    let heartbeat = Service::answering(200);
+    let config = format!(
+        "region: eu\nheartbeat: {{ url: '{}', every: 5s }}\n\
+         targets: {{ desk: {{ stdio: 'mcproof demo shop', every: 1s, recoveries: 1, regions: [eu, us] }} }}\nchannels: {{}}\n",
+        heartbeat.url
+    );
+    let folder = folder_with(&[("watch.yaml", config.as_str())]);
+    let once = |region: &str| run(folder.path(), &["watch", "watch.yaml", "--once", "--region", region]);
+    let told = "no target is probed from the region `asia`, so nothing was probed: the targets name `eu`, `us`; check --region";
+    let ran = once("asia");
+    assert!(ran.code == Some(4) && ran.stderr.contains(told), "{:?} {}{}", ran.code, ran.stdout, ran.stderr);
+    let ran = once("eu");
+    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
+    // What another region has found out is shown, and is no result of this run.
+    let ran = once("asia");
+    assert!(ran.code == Some(4) && ran.stdout.starts_with("up ") && ran.stderr.contains(told), "{:?} {}", ran.code, ran.stdout);
+    for role in ["serve", "worker"] {
+        let arguments = ["watch", "watch.yaml", "--json", "--region", "asia", "--role", role];
+        let mut monitor = Monitor::spawn(&mut command(folder.path(), &arguments));
+        let said = monitor.says("nothing-to-probe");
+        assert!(said["level"] == "warning" && said["why"] == "no target is probed from the region `asia`", "{said}");
+        if role == "serve" {
+            // Of the region `us` nothing was ever heard.
+            let said = monitor.says("heartbeat-silent");
+            assert!(said["why"].as_str().unwrap().starts_with("no recent results from"), "{said}");
+            std::fs::write(folder.path().join("watch.yaml"), config.replace("[eu, us]", "[eu]")).unwrap();
+            monitor.says("reloaded");
+            monitor.says("nothing-to-probe");
+            std::fs::write(folder.path().join("watch.yaml"), &config).unwrap();
+        }
+    }
+}
+
 #[test]
 fn a_database_whose_file_is_removed_or_replaced_is_told_until_it_is_back() {
     let config = "listen: 127.0.0.1:0\ntargets: { shop: { stdio: 'mcproof demo shop', every: 1s } }\nchannels: {}\n";

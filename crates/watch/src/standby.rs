@@ -123,7 +123,7 @@ impl Standby {
             tell(News::Unread(failure.to_string()));
         }
         let plan = Arc::clone(&self.monitor.plan().borrow());
-        let is_ours = |spec: &&Arc<TargetSpec>| spec.regions.is_empty() || spec.regions.contains(region);
+        let is_ours = |spec: &&Arc<TargetSpec>| spec.is_probed_from(region);
         let targets: Vec<&TargetSpec> = plan.targets.values().filter(is_ours).map(Arc::as_ref).collect();
         memory.sync_targets(&targets, region, clock.now()).await?;
         Ok((memory, reading.knows_states))

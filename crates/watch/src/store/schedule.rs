@@ -56,6 +56,11 @@ pub struct Synced {
 }
 
 impl TargetSpec {
+    /// Whether processes of this region probe it.
+    pub fn is_probed_from(&self, region: &str) -> bool {
+        self.regions.is_empty() || self.regions.iter().any(|named| named == region)
+    }
+
     pub fn grid(&self) -> Grid {
         Grid::new(&self.name, self.every)
     }

@@ -27,8 +27,8 @@ use mcproof_watch::store::StoreFailure;
 use mcproof_watch::store::read::{TargetRow, Which};
 use mcproof_watch::subscribers::{FailedMessage, Subscribers};
 use mcproof_watch::web::{self, ServeFailure};
-use mcproof_watch::worker::Trouble;
-use std::collections::BTreeMap;
+use mcproof_watch::worker::{Plan, Trouble};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -135,8 +135,7 @@ impl Services {
         let mut exit = Exit::Passed;
         let plan = self.monitor.plan();
         let plan = Arc::clone(&plan.borrow());
-        let is_ours =
-            |name: &str| plan.targets.get(name).is_some_and(|spec| spec.regions.is_empty() || spec.regions.contains(&plan.config.region));
+        let is_ours = |name: &str| plan.targets.get(name).is_some_and(|spec| spec.is_probed_from(&plan.config.region));
         let store = &self.monitor.store;
         let targets = store.targets().await.map_err(|failure| of_store(&failure))?;
         if targets.is_empty() {
@@ -159,6 +158,11 @@ impl Services {
                 exit = Exit::Failed;
             }
         }
+        if let Some((why, hint)) = idle(&plan) {
+            // What others know of these targets is no result of this run.
+            output::talk(&format!("{why}, so nothing was probed: {hint}\n"));
+            exit = Exit::NothingSelected;
+        }
         if let Some(trouble) = self.monitor.worker_health.report().trouble {
             let hint = trouble.hint.unwrap_or("check `database` in the configuration");
             self.log.say(Level::Error, "results-not-written", &[("why", &trouble.why), ("hint", hint)]);
@@ -180,11 +184,7 @@ impl Services {
         mut interrupts: Interrupts,
         hung_up: Option<ReloadRequests>,
     ) -> Result<Exit, Failure> {
-        let role = match arguments.role {
-            Part::Serve => Role::Serve,
-            Part::Worker => Role::Worker,
-            Part::Notifier => Role::Notifier,
-        };
+        let role = role_of(arguments.role);
         let (ended, _) = watch::channel(false);
         let stopped = || {
             let mut ended = ended.subscribe();
@@ -198,6 +198,7 @@ impl Services {
         };
         let targets = self.monitor.plan().borrow().targets.len().to_string();
         self.log.say(Level::Info, "started", &[("targets", &targets), ("role", arguments.role.word())]);
+        self.point_out_idleness(role);
         let telling = async {
             if role != Role::Worker {
                 // Several at the same time: a service that hangs keeps only one of them from the others.
@@ -320,9 +321,7 @@ impl Services {
             News::Began => self.log.say(Level::Warning, "standby", &[("why", "cannot write to the database: results are kept in memory")]),
             News::Unread(why) => self.log.say(Level::Warning, "standby", &[("while", "reading the database"), ("why", why)]),
             News::Sent(sent) => self.tell(sent),
-            News::Ended => {
-                self.log.say(Level::Info, "standby-ended", &[("why", "what was kept in memory was written to the database")])
-            }
+            News::Ended => self.log.say(Level::Info, "standby-ended", &[("why", "what was kept in memory was written to the database")]),
             News::Lost => {
                 let why = "the database does not accept what was kept in memory: results, acknowledgements and mutes are lost";
                 self.log.say(Level::Error, "standby-lost", &[("why", why), ("hint", "acknowledge and mute again after the restart")]);
@@ -442,6 +441,7 @@ impl Services {
                         Ok(_) => {
                             let targets = self.monitor.plan().borrow().targets.len().to_string();
                             self.log.say(Level::Info, "reloaded", &[("targets", &targets)]);
+                            self.point_out_idleness(role_of(arguments.role));
                             refused = None;
                         }
                         Err(failure) => {
@@ -460,6 +460,15 @@ impl Services {
                     self.log.say(Level::Error, "not-reloaded", &[("why", "the configuration has errors: the previous one stays in use")]);
                 }
             }
+        }
+    }
+
+    /// Says so if nothing is probed from here, although there are targets.
+    fn point_out_idleness(&self, role: Role) {
+        let plan = self.monitor.plan();
+        let plan = Arc::clone(&plan.borrow());
+        if let Some((why, hint)) = idle(&plan).filter(|_| role != Role::Notifier) {
+            self.log.say(Level::Warning, "nothing-to-probe", &[("why", &why), ("hint", &hint)]);
         }
     }
 
@@ -498,6 +507,26 @@ impl Services {
             }
         }
     }
+}
+
+fn role_of(part: Part) -> Role {
+    match part {
+        Part::Serve => Role::Serve,
+        Part::Worker => Role::Worker,
+        Part::Notifier => Role::Notifier,
+    }
+}
+
+/// Why none of the targets is probed from here, and what to do about it.
+fn idle(plan: &Plan) -> Option<(String, String)> {
+    let region = &plan.config.region;
+    if plan.targets.is_empty() || plan.targets.values().any(|spec| spec.is_probed_from(region)) {
+        return None;
+    }
+    let regions: BTreeSet<&str> = plan.targets.values().flat_map(|spec| &spec.regions).map(String::as_str).collect();
+    let named = regions.into_iter().map(|region| format!("`{}`", escape(region))).collect::<Vec<_>>().join(", ");
+    let why = format!("no target is probed from the region `{}`", escape(region));
+    Some((why, format!("the targets name {named}; check --region, and `region` and `regions` in the configuration")))
 }
 
 async fn listen(address: SocketAddr, config: &Config) -> Result<TcpListener, Failure> {
