@@ -21,6 +21,7 @@ pub(crate) use pages::Fault;
 pub(crate) use shown::span;
 
 use crate::config::Config;
+use crate::incident::Class;
 use crate::metrics::Metrics;
 use crate::moment::Moment;
 use crate::store::Store;
@@ -30,6 +31,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{any, delete, get, post};
 use mcproof_client::Network;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -73,6 +75,8 @@ struct Inner {
     news: Mutex<Instant>,
     /// Why the store could not be looked at the last time.
     unread: Mutex<Option<String>>,
+    /// What was open when that could be read last: what each incident is about. It may be opened anew under another id.
+    open: Mutex<BTreeMap<String, (String, Class)>>,
     /// Signs what forms carry.
     key: ring::hmac::Key,
     assets: assets::Assets,
@@ -127,6 +131,7 @@ impl State {
             started: now(),
             news: Mutex::new(Instant::now()),
             unread: Mutex::default(),
+            open: Mutex::default(),
             key: guard::key(&config()),
             assets: assets::Assets::default(),
             glance: Mutex::default(),

@@ -85,7 +85,7 @@ pub(super) async fn take(
 
 async fn take_once(state: &State, channel: &str, call: &Call, now: Moment) -> Result<Response, StoreFailure> {
     let Some(Acknowledgement { incident, who }) = &call.acknowledges else { return Ok("nothing to do\n".into_response()) };
-    let Some(row) = state.knowing(incident).await?.incident(incident).await? else {
+    let Some(row) = state.incident(incident).await? else {
         // Another monitor may have this channel, too.
         return Ok("no such incident\n".into_response());
     };
@@ -93,7 +93,7 @@ async fn take_once(state: &State, channel: &str, call: &Call, now: Moment) -> Re
     if !state.decide(Decision::TakeCall { id: &id }).await?.is_done {
         return Ok((StatusCode::CONFLICT, "already received\n").into_response());
     }
-    let done = acknowledge(state, call.via, incident, who, now).await;
+    let done = acknowledge(state, call.via, &row.id, who, now).await;
     if done.is_err() {
         // If that fails as well, somebody has to acknowledge again.
         let _ = state.decide(Decision::GiveBackCall { id: &id }).await;

@@ -9,10 +9,11 @@ use crate::store::read::{IncidentRow, Place, PublicState, TargetRow, Which};
 use crate::store::{Store, StoreFailure};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 
 /// What to do where an incident is known in the database only, and that cannot be read.
-pub(super) const UNREAD_INCIDENT: &str = "an incident that is still open was opened again in memory, and its alert was sent again: \
-                                          acknowledge the one that the list of incidents has now";
+pub(super) const UNREAD_INCIDENT: &str = "an incident that is still open is opened again in memory with the next probe, and its alert is sent \
+                                          again: acknowledge the one that the list of incidents has then";
 
 /// Incidents that are read of each of two databases.
 const MOST: i64 = 1_000;
@@ -61,8 +62,23 @@ impl State {
         }
     }
 
+    /// An incident that somebody takes care of. If it is known only in a database that cannot be read, the one that was opened anew in
+    /// memory for the same reason, under an id of its own.
     pub(super) async fn incident(&self, id: &str) -> Result<Option<IncidentRow>, StoreFailure> {
-        self.knowing(id).await?.incident(id).await
+        let found = async { self.knowing(id).await?.incident(id).await }.await;
+        let (Err(_), Some(memory)) = (&found, self.memory()) else { return found };
+        let seen = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
+        let Some((subject, class)) = seen else { return found };
+        let again = memory.incidents(Which::Open, None, MOST).await?;
+        again.into_iter().find(|again| again.subject == subject && again.class == class).map_or(found, |again| Ok(Some(again)))
+    }
+
+    /// What is shown beside other things; nothing of it while it cannot be read and a database in memory stands in.
+    pub(super) fn if_readable<T: Default>(&self, found: Result<T, StoreFailure>) -> Result<T, StoreFailure> {
+        match found {
+            Err(_) if self.stands_in() => Ok(T::default()),
+            found => found,
+        }
     }
 
     /// The newest first; with a place, those that come after it.

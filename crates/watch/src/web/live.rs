@@ -98,6 +98,10 @@ async fn look(state: &State, seen: &mut Seen) -> Result<(), StoreFailure> {
         }
     }
     let open = live.incidents(crate::store::read::Which::Open, None, 1_000).await?;
+    if !state.stands_in() {
+        let about = open.iter().map(|incident| (incident.id.clone(), (incident.subject.clone(), incident.class)));
+        *state.inner.open.lock().unwrap_or_else(PoisonError::into_inner) = about.collect();
+    }
     let open: BTreeSet<String> = open.into_iter().map(|incident| format!("{} {:?}", incident.id, incident.acknowledged)).collect();
     if open != seen.incidents {
         seen.incidents = open;

@@ -271,13 +271,14 @@ fn at_the_monitor(failure: Failure, config: &Path, what: &str, call: &str) -> Fa
             write!(hint, "{text}")
         }
         Dashboard::Unknown => write!(hint, "; a running monitor accepts it meanwhile and keeps it in memory: {what} on its dashboard"),
-        Dashboard::At(url) => {
+        Dashboard::At { url, needs_token } => {
             let method = if call.ends_with("/silences/ID") { "DELETE" } else { "POST" };
+            let token = if needs_token { " -H 'Authorization: Bearer TOKEN'" } else { "" };
             let call = call.replace("DASHBOARD", &url);
             write!(
                 hint,
-                "; a running monitor accepts it meanwhile and keeps it in memory: {what} on {url}, or with `curl -X {method} \
-                 -H 'Content-Type: application/json' -H 'Authorization: Bearer TOKEN' {call}` (TOKEN only if login is configured)"
+                "; a running monitor accepts it meanwhile and keeps it in memory: {what} on {url}, or with \
+                 `curl -X {method}{token} -H 'Content-Type: application/json' {call}`"
             )
         }
     };

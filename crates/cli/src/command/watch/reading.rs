@@ -7,6 +7,7 @@ use mcproof_record::{Diagnostic, Severity};
 use mcproof_report::diagnostic;
 use mcproof_suite::Environment;
 use mcproof_watch::config::{Config, Loaded, database_of, load};
+use mcproof_watch::web::is_open;
 use std::path::{Path, PathBuf};
 
 /// A configuration that was read, or all its mistakes.
@@ -52,15 +53,16 @@ pub(super) fn database(path: &Path) -> Result<Option<String>, Failure> {
 pub(super) fn dashboard(path: &Path) -> Dashboard {
     let Ok(File { shown, text, folder, environment }) = File::open(path) else { return Dashboard::Unknown };
     let Ok(Loaded { config, .. }) = load(&shown, &text, &folder, &environment) else { return Dashboard::Unknown };
+    let needs_token = !is_open(&config);
     match (config.public_url, config.listen) {
         (_, None) => Dashboard::None,
-        (Some(url), _) => Dashboard::At(url.trim_end_matches('/').to_owned()),
-        (None, Some(address)) => Dashboard::At(format!("http://{address}")),
+        (Some(url), _) => Dashboard::At { url: url.trim_end_matches('/').to_owned(), needs_token },
+        (None, Some(address)) => Dashboard::At { url: format!("http://{address}"), needs_token },
     }
 }
 
 pub(super) enum Dashboard {
-    At(String),
+    At { url: String, needs_token: bool },
     None,
     Unknown,
 }

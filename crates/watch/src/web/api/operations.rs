@@ -164,6 +164,7 @@ pub(in crate::web) async fn acknowledge(
         Err(failure) if state.stands_in() => return Err(ApiError { remedy: UNREAD_INCIDENT.to_owned(), ..ApiError::from(failure) }),
         Err(failure) => return Err(failure.into()),
     };
+    let id = incident.id;
     let decided = state.decide(Decision::Acknowledge { incident: &id, who: &identity.name }).await?;
     if !decided.is_done {
         let problem = "it is resolved or already acknowledged";

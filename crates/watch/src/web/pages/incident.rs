@@ -234,6 +234,7 @@ pub(in crate::web) async fn acknowledge(
         Err(failure) => return Err(failure.into()),
     };
     // Two people at once: the first one counts, and the page shows who it was.
+    let id = incident.id;
     state.decide(Decision::Acknowledge { incident: &id, who: &identity.name }).await?;
     let _ = state.bell.send(incident.subject);
     Ok(Redirect::to(&format!("/incidents/{}", shown::segment(&id))))

@@ -125,10 +125,10 @@ pub(in crate::web) async fn page(
     let axis = Axis::until(now, width, count);
     // The coarsest rollups that are not wider than a piece.
     let rolled = [DAY, HOUR, FIVE_MINUTES].into_iter().find(|rolled| *rolled <= width).unwrap_or(FIVE_MINUTES);
-    let pieces = axis.sort(&state.store.history(&name, rolled, axis.from, now).await?);
+    let pieces = axis.sort(&state.if_readable(state.store.history(&name, rolled, axis.from, now).await)?);
     let mut sum = Bucket::default();
     pieces.iter().for_each(|piece| sum.add(piece));
-    let results = state.store.results(&name, Moment(0), Moment(i64::MAX), RESULTS).await?;
+    let results = state.if_readable(state.store.results(&name, Moment(0), Moment(i64::MAX), RESULTS).await)?;
     let incidents = state.incidents_of(&name, INCIDENTS).await?;
     let (open, past): (Vec<_>, Vec<_>) = incidents.iter().map(|incident| trouble(incident, now)).partition(|trouble| trouble.open);
     let contract = match &target.contract {
@@ -155,7 +155,7 @@ pub(in crate::web) async fn page(
         chart: chart::latencies(&axis, &pieces),
         phases: results.iter().find(|result| result.verdict.is_up()).and_then(|result| chart::phases(&result.phases)),
         contract,
-        changes: state.store.changes(&name, CHANGES).await?.iter().map(|change| self::change(change, now)).collect(),
+        changes: state.if_readable(state.store.changes(&name, CHANGES).await)?.iter().map(|change| self::change(change, now)).collect(),
         results: results.iter().map(|result| line(result, now)).collect(),
         past,
         badge: target.public,
@@ -210,7 +210,7 @@ fn facts(state: &State, target: &TargetRow, last: Option<&ResultRow>, now: Momen
 }
 
 async fn contract(state: &State, target: &str, hash: &str) -> Result<ContractFacts, Fault> {
-    let Some(contract) = state.store.contract(target, hash).await? else {
+    let Some(contract) = state.if_readable(state.store.contract(target, hash).await)? else {
         return Ok(ContractFacts { hash: shown::short_hash(hash), server: String::new(), tools: String::new(), names: Vec::new() });
     };
     let server = contract.server.as_ref().map(|server| {
