@@ -802,6 +802,9 @@ impl OnSmallDisk {
         let (monitor, at) = Self::started(folder.path());
         let this = Self { folder, monitor, at, pager };
         until("the page", || this.pager.kinds() == ["trigger"]);
+        // What was sent and is not written down would be sent again.
+        let path = format!("/incidents/{}", this.incident()["id"].as_str().unwrap());
+        until("the note of it", || get(&this.at, &path).1.contains("trigger by pager"));
         this
     }
 
