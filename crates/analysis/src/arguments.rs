@@ -80,6 +80,43 @@ pub fn complete(schema: &Value, valid: &Value) -> Option<Value> {
     (arguments != *valid).then_some(arguments)
 }
 
+/// Valid arguments in which every declared property has another of its values each time: of an enumeration, of a choice of schemas,
+/// true and false, below zero and with a fraction, no items, one and two. As many as the property with the most of them needs, but no
+/// more than `most`.
+pub fn alternatives(schema: &Value, valid: &Value, most: usize) -> Vec<Value> {
+    let Ok(judged) = Schema::of(schema) else { return Vec::new() };
+    let maker = Maker { root: schema, source: Source::Other, steps: Cell::new(MOST_STEPS) };
+    let fits = |arguments: &Value| judged.is_valid(arguments) == Ok(true);
+    let base = complete(schema, valid).unwrap_or_else(|| valid.clone());
+    let mut values = Vec::new();
+    for property in properties(schema, valid).into_iter().take(MOST_PROPERTIES) {
+        let known = base.get(&property);
+        let choices = property_schema(schema, &property).map(|inner| maker.choices(inner, &property)).unwrap_or_default();
+        let other = choices.into_iter().filter(|choice| Some(choice) != known);
+        let other: Vec<Value> =
+            other.filter(|choice| with_value(&base, &property, choice.clone()).is_some_and(|one| fits(&one.arguments))).collect();
+        if !other.is_empty() {
+            values.push((property, other));
+        }
+    }
+    let rounds = values.iter().map(|(_, other)| other.len()).max().unwrap_or_default().min(most);
+    let mut variants = Vec::new();
+    for round in 0..rounds {
+        let mut arguments = base.clone();
+        for (property, other) in &values {
+            // Of more than there are rounds for, a sample over all of them.
+            let index = if other.len() > rounds { round * other.len() / rounds } else { round % other.len() };
+            if let Some(changed) = with_value(&arguments, property, other[index].clone()).filter(|changed| fits(&changed.arguments)) {
+                arguments = changed.arguments;
+            }
+        }
+        if arguments != base && arguments != *valid && !variants.contains(&arguments) {
+            variants.push(arguments);
+        }
+    }
+    variants
+}
+
 /// Properties of which each is left out or mistyped once.
 const MOST_PROPERTIES: usize = 100;
 
@@ -100,27 +137,51 @@ pub fn missing(schema: &Value, valid: &Value) -> Vec<Variant> {
 /// an object. What is often converted (`"2"` for 2, 1 for true) is not among them.
 pub fn mistyped(schema: &Value, valid: &Value) -> Vec<Variant> {
     let Ok(judged) = Schema::of(schema) else { return Vec::new() };
-    let wrong = [json!({ "mcproof": ["wrong type"] }), json!(["mcproof", ["wrong type"]]), json!(42)];
-    let with = |property: String| wrong.iter().find_map(|wrong| invalid_with(&judged, valid, &property, wrong.clone()));
+    let with = |property: String| wrong_types().into_iter().find_map(|wrong| invalid_with(&judged, valid, &property, wrong));
     properties(schema, valid).into_iter().take(MOST_PROPERTIES).filter_map(with).collect()
 }
 
+/// The same inside of a value: an item of an array, or a property of an object.
+pub fn mistyped_inside(schema: &Value, valid: &Value) -> Vec<Variant> {
+    let Ok(judged) = Schema::of(schema) else { return Vec::new() };
+    let maker = Maker { root: schema, source: Source::Types, steps: Cell::new(MOST_STEPS) };
+    let with = |property: String| {
+        let inner = maker.flattened(property_schema(schema, &property)?.as_object()?, 0)?;
+        let values: Vec<Value> = match kind(&inner) {
+            "array" => wrong_types().map(|wrong| json!([wrong])).into(),
+            "object" => {
+                let made = maker.object(&inner, 1)?;
+                let names = inner.get("properties")?.as_object()?.keys();
+                names
+                    .flat_map(|name| wrong_types().into_iter().filter_map(|wrong| Some(with_value(&made, name, wrong)?.arguments)))
+                    .collect()
+            }
+            _ => return None,
+        };
+        values.into_iter().find_map(|value| invalid_with(&judged, valid, &property, value))
+    };
+    properties(schema, valid).into_iter().take(MOST_PROPERTIES).filter_map(with).collect()
+}
+
+/// Values of which at least one is of another type than any other value.
+fn wrong_types() -> [Value; 3] {
+    [json!({ "mcproof": ["wrong type"] }), json!(["mcproof", ["wrong type"]]), json!(42)]
+}
+
 /// Valid arguments with one value just outside of what its property allows: below a minimum, above a maximum, too short, too long,
-/// not one of an enumeration. Each kind of bound once: what is true of one minimum is true of the next.
+/// not one of an enumeration. Each kind of bound once for the first property that has it, and then again for the others.
 pub fn out_of_range(schema: &Value, valid: &Value) -> Vec<Variant> {
     let Ok(judged) = Schema::of(schema) else { return Vec::new() };
-    let (mut known, mut variants) = (HashSet::new(), Vec::new());
+    let (mut known, mut first, mut others) = (HashSet::new(), Vec::new(), Vec::new());
     for property in properties(schema, valid).into_iter().take(MOST_PROPERTIES) {
         for (keyword, value) in property_schema(schema, &property).map(just_outside).unwrap_or_default() {
-            if !known.contains(keyword)
-                && let Some(variant) = invalid_with(&judged, valid, &property, value)
-            {
-                known.insert(keyword);
-                variants.push(variant);
+            if let Some(variant) = invalid_with(&judged, valid, &property, value) {
+                if known.insert(keyword) { &mut first } else { &mut others }.push(variant);
             }
         }
     }
-    variants
+    first.extend(others);
+    first
 }
 
 /// Valid arguments with another value for a property.
@@ -293,6 +354,35 @@ impl Maker<'_> {
             "null" => Some(Value::Null),
             _ => text(&schema),
         }
+    }
+
+    /// Values of a schema that differ in kind.
+    fn choices(&self, schema: &Value, name: &str) -> Vec<Value> {
+        let Some(schema) = schema.as_object().and_then(|schema| self.flattened(schema, 0)) else { return Vec::new() };
+        if let Some(options) = schema.get("enum").and_then(Value::as_array) {
+            return options.clone();
+        }
+        for keyword in ["oneOf", "anyOf"] {
+            if let Some(options) = schema.get(keyword).and_then(Value::as_array) {
+                return options.iter().filter_map(|option| self.value(option, name, 1)).collect();
+            }
+        }
+        let of_kind = match kind(&schema) {
+            "boolean" => vec![json!(false), json!(true)],
+            // What JSON Schema takes for a whole number, some parsers do not.
+            "integer" => vec![json!(-1), json!(2.0), json!(0)],
+            "number" => vec![json!(-1.5), json!(2.0), json!(0)],
+            "array" => {
+                let items = schema.get("items").filter(|items| !items.is_array()).cloned().unwrap_or_else(|| json!({}));
+                match self.value(&items, name, 1) {
+                    Some(item) => vec![json!([item]), json!([item, item]), json!([])],
+                    None => vec![json!([])],
+                }
+            }
+            _ => Vec::new(),
+        };
+        let is_nullable = schema.get("type").and_then(Value::as_array).is_some_and(|types| types.contains(&json!("null")));
+        of_kind.into_iter().chain(is_nullable.then_some(Value::Null)).collect()
     }
 
     /// The schema with what `$ref` and `allOf` add to it.
@@ -552,6 +642,47 @@ mod tests {
     }
 
     #[test]
+    fn each_value_that_a_property_may_have_is_in_some_of_the_alternatives() {
+        let check = |properties: Value, expected: Value| {
+            let schema = json!({ "type": "object", "properties": properties, "required": ["a"] });
+            let valid = minimal(&schema).unwrap();
+            assert_eq!(json!(alternatives(&schema, &valid, 3)), expected, "{schema}");
+        };
+        check(json!({ "a": { "type": "string" } }), json!([]));
+        check(json!({ "a": { "enum": ["x", "y", "z"] } }), json!([{ "a": "y" }, { "a": "z" }]));
+        check(json!({ "a": {}, "b": { "type": "boolean" } }), json!([{ "a": "mcproof", "b": false }]));
+        check(json!({ "a": { "type": "integer", "minimum": 0 } }), json!([{ "a": 2.0 }, { "a": 0 }]));
+        check(json!({ "a": { "type": ["number", "null"] } }), json!([{ "a": -1.5 }, { "a": 2.0 }, { "a": 0 }]));
+        check(
+            json!({ "a": { "type": "array", "items": { "type": "string" }, "maxItems": 1 }, "b": { "enum": [1, 2, 3] } }),
+            json!([{ "a": ["mcproof"], "b": 1 }, { "a": ["mcproof"], "b": 2 }]),
+        );
+        check(
+            json!({ "a": { "anyOf": [{ "type": "string" }, { "$ref": "#/properties/b" }] }, "b": { "const": 7 } }),
+            json!([{ "a": 7, "b": 7 }]),
+        );
+        let many: Vec<usize> = (0..30).collect();
+        check(json!({ "a": { "enum": many } }), json!([{ "a": 1 }, { "a": 10 }, { "a": 20 }]));
+    }
+
+    #[test]
+    fn wrong_types_are_put_inside_of_arrays_and_objects() {
+        let check = |property: Value, expected: Value| {
+            let schema = json!({ "type": "object", "properties": { "a": property } });
+            let found: Vec<Value> =
+                mistyped_inside(&schema, &json!({})).into_iter().map(|variant| variant.arguments["a"].clone()).collect();
+            assert_eq!(json!(found), expected, "{schema}");
+        };
+        check(json!({ "type": "string" }), json!([]));
+        check(json!({ "type": "array" }), json!([]));
+        check(json!({ "type": "array", "items": { "type": "string" } }), json!([[{ "mcproof": ["wrong type"] }]]));
+        check(
+            json!({ "type": "object", "properties": { "b": { "type": "object" }, "c": { "type": "integer" } }, "required": ["c"] }),
+            json!([{ "c": 1, "b": ["mcproof", ["wrong type"]] }]),
+        );
+    }
+
+    #[test]
     fn references_are_followed_within_bounds() {
         let node = json!({ "type": "object", "properties": { "next": { "$ref": "#/$defs/node" }, "v": { "$ref": "#/$defs/v" } }, "required": ["v"] });
         let schema = json!({ "type": "object", "$defs": { "node": node, "v": { "type": "integer" } }, "properties": { "n": { "$ref": "#/$defs/node" } }, "required": ["n"] });
@@ -604,11 +735,12 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_bound_is_missed_once_whichever_property_has_it() {
+    fn each_kind_of_bound_is_missed_before_any_is_missed_again() {
         let count = json!({ "type": "integer", "minimum": 1, "maximum": 9 });
         let order = json!({ "enum": ["up", "down"] });
         let schema = json!({ "type": "object", "properties": { "a": count, "b": count, "c": order } });
         let found: Vec<Value> = out_of_range(&schema, &json!({ "a": 5 })).into_iter().map(|variant| variant.arguments).collect();
-        assert_eq!(found, [json!({ "a": 0 }), json!({ "a": 10 }), json!({ "a": 5, "c": "mcproof-no-such-value" })]);
+        let first = [json!({ "a": 0 }), json!({ "a": 10 }), json!({ "a": 5, "c": "mcproof-no-such-value" })];
+        assert_eq!(found, [&first[..], &[json!({ "a": 5, "b": 0 }), json!({ "a": 5, "b": 10 })]].concat());
     }
 }

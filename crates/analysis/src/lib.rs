@@ -7,6 +7,7 @@ pub mod differences;
 #[doc(hidden)]
 pub mod example;
 pub mod json_schema;
+pub mod messages;
 pub mod oddities;
 pub mod offer;
 pub mod probes;

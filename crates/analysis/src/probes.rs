@@ -29,6 +29,10 @@ pub const MISLED: &str = "with another task in `_meta`";
 pub const RELATED: &str = "io.modelcontextprotocol/related-task";
 /// Of a message to an endpoint that no stream has.
 pub const UNKNOWN_STREAM: &str = "unknown-stream";
+/// A call with the input that the result before required, as a user who declines gives it.
+pub const CALL_WITH_INPUT: &str = "call-with-input";
+/// How often a call that requires input gets it.
+pub const INPUT_ROUNDS: usize = 4;
 /// A tool that never answered: a mark for the judges, with its name.
 pub const UNANSWERED_CALL: &str = "call-unanswered";
 

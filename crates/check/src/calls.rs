@@ -5,7 +5,7 @@ use super::listing::whole;
 use super::{CheckOptions, Permission, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::fixtures::SAMPLED;
-use mcproof_analysis::probes::{EXPLORED_IN_PART, UNANSWERED_CALL};
+use mcproof_analysis::probes::{CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, UNANSWERED_CALL};
 use mcproof_analysis::{ConversationView, named};
 use mcproof_client::{Answers, ConnectOptions, Elicitation, Sampling};
 use mcproof_protocol::{EraChoice, Transport, meta, methods};
@@ -16,12 +16,14 @@ use tokio::time::{Instant, sleep};
 
 /// Tools that are called with arguments as they should be, and with wrong ones.
 const MOST_TOOLS: usize = 20;
-/// Tools that are called with unusual arguments.
+/// Tools that are called with unusual arguments of each kind before any other is.
 const MOST_ODD_TOOLS: usize = 8;
 /// Properties of one tool that are left out, or given another type.
 const MOST_PROPERTIES: usize = 2;
-/// Calls of a tool that miss a bound of its schema: one for each kind of bound, of those that it has.
-const MOST_BOUNDS: usize = 4;
+/// Calls of a tool that miss a bound of its schema, from one for each kind of bound on.
+const MOST_BOUNDS: usize = 6;
+/// Calls of a tool with other arguments that its schema accepts as well.
+const MOST_ALTERNATIVES: usize = 6;
 /// A call is cancelled after this.
 const PATIENCE: Duration = Duration::from_millis(1200);
 /// The first calls of all tools after less, where the server was quick to start: everything else waits for the slowest of them.
@@ -32,6 +34,8 @@ const LONG_PATIENCE: Duration = Duration::from_secs(5);
 const LONGEST_PATIENCE: Duration = Duration::from_secs(12);
 /// Tools that are waited for so long: as many as are called at the same time.
 const MOST_WAITED_FOR: usize = 6;
+/// Tools that require input and get it.
+const MOST_ASKING: usize = 4;
 /// For all calls of a kind together.
 const BUDGET: Duration = Duration::from_secs(3);
 
@@ -177,10 +181,44 @@ pub(super) async fn explore_as_host(check_options: &CheckOptions, era: EraChoice
         Err(failed) => return Some(failed.0),
     };
     list(&mut explorer).await;
-    explorer.request_in_parallel(&calls, PATIENCE, Instant::now() + BUDGET).await;
+    let outcomes = explorer.request_in_parallel(&calls, PATIENCE, Instant::now() + BUDGET).await;
+    if explorer.is_modern() {
+        for (call, outcome) in calls.iter().zip(&outcomes).filter(|(_, outcome)| requires_input(outcome)).take(MOST_ASKING) {
+            if let Some(Ok(result)) = &outcome.response {
+                give_input(&mut explorer, call, result).await;
+            }
+        }
+    }
     // That it is still there is seen by what is no call.
     explorer.send_request("after-calls", None, explorer.any_method(), json!({})).await;
     Some(explorer.end().await)
+}
+
+fn requires_input(outcome: &ParallelOutcome) -> bool {
+    matches!(&outcome.response, Some(Ok(result)) if result.get("resultType") == Some(&json!("input_required")))
+}
+
+/// Gives a call the input that it requires, and then comes back as a client that can give only some of it, and none.
+async fn give_input(explorer: &mut Explorer<'_>, call: &ParallelRequest, result: &Value) {
+    let mut required = result.clone();
+    for _ in 0..INPUT_ROUNDS {
+        let Some(input) = explorer.input_for(&required).await else { break };
+        let mut retry = ParallelRequest { probe: CALL_WITH_INPUT, ..call.clone() };
+        retry.params.as_object_mut().into_iter().for_each(|params| params.extend(input.clone()));
+        let outcomes = explorer.request_in_parallel(&[retry], PATIENCE, Instant::now() + PATIENCE).await;
+        match outcomes.into_iter().next() {
+            Some(outcome) if requires_input(&outcome) => required = outcome.response.and_then(Result::ok).unwrap_or_default(),
+            _ => break,
+        }
+    }
+    let requests = result.get("inputRequests").and_then(Value::as_object).into_iter().flatten();
+    let capability = requests.filter_map(|(_, request)| request.get("method")?.as_str()?.split('/').next()).next();
+    let one = capability.map(|capability| json!({ capability: {} }));
+    for capabilities in one.into_iter().chain([json!({})]) {
+        let mut lesser = ParallelRequest { probe: "call-with-fewer-capabilities", ..call.clone() };
+        lesser.params["_meta"][meta::CLIENT_CAPABILITIES] = capabilities;
+        explorer.request_in_parallel(&[lesser], PATIENCE, Instant::now() + PATIENCE).await;
+    }
 }
 
 /// Calls with unusual arguments, in a conversation of their own.
@@ -294,13 +332,19 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'
         let missing = arguments::missing(tool.schema(), &tool.arguments);
         calls.extend(missing.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-missing-argument", variant.arguments)));
         let mistyped = arguments::mistyped(tool.schema(), &tool.arguments);
-        calls.extend(mistyped.into_iter().take(MOST_PROPERTIES).map(|variant| tool.call("call-wrong-type", variant.arguments)));
+        let inside = arguments::mistyped_inside(tool.schema(), &tool.arguments);
+        let mistyped = mistyped.into_iter().take(MOST_PROPERTIES).chain(inside.into_iter().take(MOST_PROPERTIES));
+        calls.extend(mistyped.map(|variant| tool.call("call-wrong-type", variant.arguments)));
         let outside = arguments::out_of_range(tool.schema(), &tool.arguments).into_iter().take(MOST_BOUNDS);
         calls.extend(outside.map(|variant| tool.call("call-out-of-range-argument", variant.arguments)));
     }
     for tool in &readers {
         let complete = arguments::complete(tool.schema(), &tool.arguments);
         calls.extend(complete.map(|arguments| tool.call("call-all-arguments", arguments)));
+    }
+    for tool in &readers {
+        let others = arguments::alternatives(tool.schema(), &tool.arguments, MOST_ALTERNATIVES);
+        calls.extend(others.into_iter().map(|arguments| tool.call("call-other-arguments", arguments)));
     }
     let patience = explorer.pace().clamp(LEAST_PATIENCE, PATIENCE);
     let read = explorer.request_in_parallel(&calls, patience, Instant::now() + BUDGET).await;
@@ -448,17 +492,22 @@ async fn cancel_once(explorer: &mut Explorer<'_>, tool: &Callable, took: Duratio
     }
 }
 
-/// Calls with unusual arguments, by what is unusual, on the tools on which most can be tried.
+/// Calls with unusual arguments, by what is unusual: on the tools on which most can be tried, and then on the others, but for what
+/// takes its time.
 fn odd_calls(tools: &[Callable]) -> Vec<(Unusual, Vec<ParallelRequest>)> {
     let mut tools: Vec<&Callable> = tools.iter().collect();
     tools.sort_by_key(|tool| arguments::unusual(tool.schema(), &tool.arguments, Unusual::Unicode).is_empty());
-    tools.truncate(MOST_ODD_TOOLS);
+    let (first, others) = tools.split_at(MOST_ODD_TOOLS.min(tools.len()));
     let calls = |unusual: Unusual, tool: &Callable| {
         let variants = arguments::unusual(tool.schema(), &tool.arguments, unusual).into_iter();
         variants.map(|variant| tool.call(unusual.probe(), variant.arguments)).collect::<Vec<_>>()
     };
-    let all = Unusual::EVERY.map(|unusual| (unusual, tools.iter().flat_map(|tool| calls(unusual, tool)).collect::<Vec<_>>()));
-    all.into_iter().filter(|(_, calls)| !calls.is_empty()).collect()
+    let (large, small): (Vec<Unusual>, Vec<Unusual>) = Unusual::EVERY.into_iter().partition(|unusual| *unusual == Unusual::Large);
+    let on = |unusual: &[Unusual], tools: &[&Callable]| {
+        let all = unusual.iter().map(|unusual| (*unusual, tools.iter().flat_map(|tool| calls(*unusual, tool)).collect::<Vec<_>>()));
+        all.filter(|(_, calls)| !calls.is_empty()).collect::<Vec<_>>()
+    };
+    on(&small, first).into_iter().chain(on(&small, others)).chain(on(&large, first)).collect()
 }
 
 /// One call after the other, so that it is known which of them a server did not survive.

@@ -785,6 +785,11 @@ impl<'a> Explorer<'a> {
         false
     }
 
+    /// As [`Session::input_for`].
+    pub(super) async fn input_for(&self, result: &Value) -> Option<Map<String, Value>> {
+        self.session.input_for(result).await
+    }
+
     pub(super) fn is_modern(&self) -> bool {
         Revision::at(&self.revision) >= Revision::MODERN
     }

@@ -4,7 +4,7 @@
 use super::explorer::Explorer;
 use super::listing::UNKNOWN_NAME;
 use mcproof_analysis::probes::{APP_SCHEME, EXPLORED_IN_PART, READ_APP, page_of};
-use mcproof_protocol::methods;
+use mcproof_protocol::{Revision, methods};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -42,6 +42,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, found: &Catalogue<'_>) {
     read_apps(explorer, found.tools).await;
     leave(explorer, found.templates).await;
     let values = complete(explorer, found).await;
+    fill_in(explorer, found.templates, &values).await;
     get(explorer, found.prompts, &values).await;
     if !explorer.is_modern() {
         subscribe(explorer, found.resources).await;
@@ -129,7 +130,19 @@ fn expanded(template: &str, last: &str) -> String {
     format!("{start}{value}{after}")
 }
 
-/// Values that the server offered for arguments of prompts, by the names of both.
+/// Reads what the server itself offered for a template.
+async fn fill_in(explorer: &mut Explorer<'_>, templates: &[Value], offered: &Offered) {
+    for template in texts(templates, "uriTemplate").take(MOST_TEMPLATES) {
+        // Whether values of several variables go together is not known.
+        let [variable] = &variables(template)[..] else { continue };
+        if let Some(value) = offered.get(&(template.to_owned(), variable.clone())) {
+            let uri = expanded(template, value);
+            explorer.send_request("read-template", Some(&uri), methods::RESOURCES_READ, json!({ "uri": uri })).await;
+        }
+    }
+}
+
+/// Values that the server offered for arguments, by the name of the prompt or the template and that of the argument.
 type Offered = BTreeMap<(String, String), String>;
 
 /// What no server offers. It may come back where the protocol wants a URI, which it is.
@@ -148,12 +161,17 @@ async fn get(explorer: &mut Explorer<'_>, prompts: &[Value], offered: &Offered) 
             [] => json!({ "name": name }),
             _ => json!({ "name": name, "arguments": {} }),
         };
+        let value_of = |argument: &str| offered.get(&(name.to_owned(), argument.to_owned()));
+        let all: Vec<(&str, Option<&String>)> = texts(arguments, "name").map(|argument| (argument, value_of(argument))).collect();
+        if all.len() > required.len() && all.iter().all(|(_, value)| value.is_some()) {
+            let values: Map<String, Value> = all.into_iter().map(|(argument, value)| (argument.to_owned(), json!(value))).collect();
+            explorer.send_request("get-prompt", Some(name), methods::PROMPTS_GET, json!({ "name": name, "arguments": values })).await;
+        }
         if required.is_empty() {
             explorer.send_request("get-prompt", Some(name), methods::PROMPTS_GET, bare).await;
             continue;
         }
         explorer.send_request("prompt-missing-argument", Some(name), methods::PROMPTS_GET, bare).await;
-        let value_of = |argument: &str| offered.get(&(name.to_owned(), argument.to_owned()));
         let values: Map<String, Value> =
             required.iter().map(|argument| ((*argument).to_owned(), json!(value_of(argument).map_or(MADE_UP, String::as_str)))).collect();
         // What the server did not offer it may refuse.
@@ -179,14 +197,25 @@ async fn complete(explorer: &mut Explorer<'_>, found: &Catalogue<'_>) -> Offered
     });
     let all: Vec<(Value, String)> = of_prompts.take(MOST_COMPLETIONS).chain(of_templates.take(MOST_COMPLETIONS)).collect();
     let mut offered = Offered::new();
+    let mut before: Option<(Value, String)> = None;
+    let takes_context = Revision::at(explorer.revision()) >= Revision::V2025_06_18;
     for (reference, argument) in all {
         let params = json!({ "ref": reference, "argument": { "name": argument, "value": "" } });
-        let completed = explorer.send_request("complete", Some(&argument), methods::COMPLETION_COMPLETE, params).await;
+        let completed = explorer.send_request("complete", Some(&argument), methods::COMPLETION_COMPLETE, params.clone()).await;
         let Some(Ok(result)) = completed else { continue };
         let first = result.pointer("/completion/values/0").and_then(Value::as_str);
-        if let (Some(value), Some(prompt)) = (first, reference.get("name").and_then(Value::as_str)) {
-            offered.insert((prompt.to_owned(), argument), value.to_owned());
+        let of = ["name", "uri"].into_iter().find_map(|key| reference.get(key)?.as_str());
+        if let (Some(value), Some(of)) = (first, of) {
+            offered.insert((of.to_owned(), argument.clone()), value.to_owned());
         }
+        // Both arguments have been completed alone.
+        if let Some((_, earlier)) = before.take().filter(|(of_earlier, _)| *of_earlier == reference && takes_context) {
+            let mut params = params;
+            let value = of.and_then(|of| offered.get(&(of.to_owned(), earlier.clone()))).map_or(MADE_UP, String::as_str);
+            params["context"] = json!({ "arguments": { earlier: value } });
+            explorer.send_request("complete-with-context", Some(&argument), methods::COMPLETION_COMPLETE, params).await;
+        }
+        before = Some((reference, argument));
     }
     if explorer.declares("completions") {
         let params = json!({ "ref": { "type": "ref/prompt", "name": UNKNOWN_NAME }, "argument": { "name": "argument", "value": "" } });

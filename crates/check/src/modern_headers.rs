@@ -36,14 +36,22 @@ pub(super) async fn take(explorer: &mut Explorer<'_>) {
     names(explorer, &named).await;
     other_methods(explorer, &prompts).await;
     let permission = explorer.check_options.calls.clone();
-    let mirrored = |find: fn(&Value) -> Option<Mirrored>| tools.iter().filter(|tool| permission.allows(tool)).find_map(find);
-    if let Some(mirrored) = mirrored(Mirrored::of) {
-        parameters(explorer, &mirrored).await;
+    let mirrored: Vec<Mirrored> = tools.iter().filter(|tool| permission.allows(tool)).flat_map(Mirrored::all).collect();
+    let free_text = mirrored.iter().position(|mirrored| mirrored.is_free_text);
+    if let Some(text) = free_text {
+        parameters(explorer, &mirrored[text]).await;
     }
-    if let Some(mirrored) = mirrored(Mirrored::number_of) {
-        numbers(explorer, &mirrored).await;
+    if let Some(number) = mirrored.iter().find(|mirrored| mirrored.value.is_i64()) {
+        numbers(explorer, number).await;
+    }
+    let others = mirrored.iter().enumerate().filter(|(index, _)| Some(*index) != free_text);
+    for (_, other) in others.take(MOST_MIRRORED) {
+        differing(explorer, other).await;
     }
 }
+
+/// Mirrored arguments whose headers differ from them once.
+const MOST_MIRRORED: usize = 8;
 
 /// A request, and the headers that go with it.
 pub(super) struct Question {
@@ -172,11 +180,13 @@ async fn other_methods(explorer: &mut Explorer<'_>, prompts: &[Value]) {
     }
 }
 
-/// A tool of whose arguments one is mirrored, a text or a whole number.
+/// A tool, and one of its arguments that is mirrored.
 struct Mirrored {
     name: String,
-    /// A value for that argument, if it is a number.
-    number: Value,
+    /// A value for that argument.
+    value: Value,
+    /// Whether any text is one.
+    is_free_text: bool,
     /// All that are required, but the one that is mirrored.
     arguments: Map<String, Value>,
     argument: String,
@@ -187,37 +197,33 @@ struct Mirrored {
 }
 
 impl Mirrored {
-    fn of(tool: &Value) -> Option<Self> {
-        Self::with(tool, |schema| {
-            let is_free = ["enum", "pattern", "format", "const"].iter().all(|key| schema.get(key).is_none());
-            is_free && schema.get("type") == Some(&json!("string"))
-        })
+    fn all(tool: &Value) -> Vec<Self> {
+        let properties = tool.pointer("/inputSchema/properties").and_then(Value::as_object);
+        properties.into_iter().flatten().filter_map(|(argument, _)| Self::of(tool, argument)).collect()
     }
 
-    fn number_of(tool: &Value) -> Option<Self> {
-        Self::with(tool, |schema| schema.get("type") == Some(&json!("integer")))
-    }
-
-    fn with(tool: &Value, is_fit: fn(&Value) -> bool) -> Option<Self> {
+    fn of(tool: &Value, argument: &str) -> Option<Self> {
         let properties = tool.pointer("/inputSchema/properties")?.as_object()?;
         let required: Vec<&str> =
             tool.pointer("/inputSchema/required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
         let header = |schema: &Value| schema.get("x-mcp-header")?.as_str().map(|name| format!("mcp-param-{}", name.to_ascii_lowercase()));
-        let found =
-            properties.iter().find_map(|(name, schema)| Some((name, header(schema).filter(|_| is_fit(schema))?, some_value(schema))));
-        let (argument, mirrored, number) = found?;
+        let schema = properties.get(argument)?;
+        let mirrored = header(schema)?;
+        let is_bound = ["enum", "pattern", "format", "const"].iter().any(|key| schema.get(key).is_some());
+        let is_free_text = !is_bound && schema.get("type") == Some(&json!("string"));
         let (mut arguments, mut others) = (Map::new(), Headers::new());
-        for name in required.iter().filter(|name| *name != argument) {
+        for name in required.iter().filter(|name| **name != argument) {
             let Some(schema) = properties.get(*name) else { continue };
             let value = some_value(schema);
             if let Some(header) = header(schema) {
-                others.push((header, value.as_str().map_or_else(|| value.to_string(), str::to_owned)));
+                others.push((header, in_header(&value)));
             }
             arguments.insert((*name).to_owned(), value);
         }
         let name = tool.get("name")?.as_str()?.to_owned();
-        let is_required = required.contains(&argument.as_str());
-        Some(Self { name, number, arguments, argument: argument.clone(), others, header: mirrored, is_required })
+        let is_required = required.contains(&argument);
+        let (value, argument) = (some_value(schema), argument.to_owned());
+        Some(Self { name, value, is_free_text, arguments, argument, others, header: mirrored, is_required })
     }
 
     fn call(&self, value: Option<&str>) -> Question {
@@ -231,6 +237,10 @@ impl Mirrored {
         question.headers.extend(self.others.iter().cloned());
         question
     }
+}
+
+fn in_header(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Some value of a schema's type, or the one that it names.
@@ -265,8 +275,20 @@ async fn parameters(explorer: &mut Explorer<'_>, tool: &Mirrored) {
 
 /// A whole number that a header writes in another way than its body.
 async fn numbers(explorer: &mut Explorer<'_>, tool: &Mirrored) {
-    let call = tool.call_with(Some(tool.number.clone()));
-    call.post(explorer, "header-param-number", "with a point", call.with(&tool.header, format!("{}.0", tool.number))).await;
+    let call = tool.call_with(Some(tool.value.clone()));
+    call.post(explorer, "header-param-number", "with a point", call.with(&tool.header, format!("{}.0", tool.value))).await;
+}
+
+/// An argument, whatever its type, and a header that says something else, or nothing.
+async fn differing(explorer: &mut Explorer<'_>, tool: &Mirrored) {
+    let call = tool.call_with(Some(tool.value.clone()));
+    let other = match &tool.value {
+        Value::Bool(value) => (!value).to_string(),
+        Value::Number(_) => "4711".to_owned(),
+        _ => SOMEBODY_ELSE.to_owned(),
+    };
+    call.post(explorer, "header-param", "different", call.with(&tool.header, other)).await;
+    call.post(explorer, "header-param", "absent", call.headers.clone()).await;
 }
 
 #[cfg(test)]
@@ -285,8 +307,11 @@ mod tests {
     #[test]
     fn tools_tell_which_argument_is_mirrored() {
         let check = |schema: Value, expected: Option<(&str, &str, Value, bool)>| {
-            let tool = Mirrored::of(&json!({ "name": "t", "inputSchema": schema }));
-            let found = tool.map(|tool| (tool.argument, tool.header, Value::Object(tool.arguments), tool.is_required));
+            let tools = Mirrored::all(&json!({ "name": "t", "inputSchema": schema }));
+            let found = tools
+                .into_iter()
+                .find(|tool| tool.is_free_text)
+                .map(|tool| (tool.argument, tool.header, Value::Object(tool.arguments), tool.is_required));
             let expected =
                 expected.map(|(argument, header, arguments, required)| (argument.to_owned(), header.to_owned(), arguments, required));
             assert_eq!(found, expected);

@@ -227,6 +227,43 @@ fn a_second_session_on_one_server_shows_what_leaks_between_them() {
     assert!(ran.stderr.contains("`session` needs an HTTP transport"), "{}", ran.stderr);
 }
 
+/// Steps that would be satisfied if nobody looked closely, and what is said instead.
+#[test]
+fn a_test_does_not_pass_where_nothing_was_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let check = |oddity: &str, steps: &str, said: Option<&str>| {
+        let program = server().display().to_string();
+        let text = format!(
+            "server:\n  stdio: python3 {program} {oddity}\n\
+             \x20 http: {{ command: \"python3 {program} {oddity} --http ${{port}}\", url: \"http://127.0.0.1:${{port}}/mcp\" }}\n\
+             tests:\n  - name: shown\n    steps: [{steps}]\n"
+        );
+        std::fs::write(folder.path().join("s.mcproof.yaml"), text).unwrap();
+        let transport = if steps.contains("http:") { "http" } else { "stdio" };
+        let ran = run(folder.path(), &["test", "s.mcproof.yaml", "--transport", transport]);
+        assert_eq!(ran.code, Some(i32::from(said.is_some())), "{oddity} {steps}: {}{}", ran.stdout, ran.stderr);
+        assert!(ran.stdout.contains(said.unwrap_or("1 passed")), "{oddity} {steps}: {}", ran.stdout);
+    };
+    // Clients refuse such a result.
+    check("sound", "{ call: echo, expect: said again }", None);
+    check("is-error-in-text", "{ call: echo, expect: said again }", Some("`isError` is \"true\"; it has to be a boolean, at `/isError`"));
+    check("text-is-number", "{ call: echo }", Some("at `/content/0/text`"));
+    check("sound", "{ read: 'note://a' }", None);
+    check("no-contents", "{ read: 'note://a' }", Some("at `/contents`"));
+    // Nothing to look at.
+    check("sound", "{ read: 'note://a', expect: { $not: { $text: /secret/ } } }", Some("cannot be checked"));
+    check("sound", "{ call: echo, result: { content: { $all: { type: text } } } }", None);
+    // The names of headers have no case.
+    check("sound", "{ http: GET /none, expect: { headers: { SERVER: { $absent: true } } } }", Some("no such key"));
+    // The server has ended by itself.
+    let end = "{ call: echo }, { run: sleep 0.5 }, { close_stdin: , exited: { code: 3 } }";
+    check("ends-after-call", end, Some("before this step told it to end"));
+    check("ends-after-call", "{ call: echo }, { ping: , timeout: 2s, fails: true }", Some("server exited with code 3"));
+    // One id for several requests is one after the other.
+    let raw = "{ raw: { jsonrpc: '2.0', id: 88, method: ping }, times: 5, result: {} }, { http: GET /none, expect: { status: 404 } }";
+    check("sound", raw, None);
+}
+
 #[test]
 fn progress_extends_a_timeout_where_a_suite_says_how_far() {
     let folder = tempfile::tempdir().unwrap();

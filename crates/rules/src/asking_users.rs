@@ -1,10 +1,12 @@
 //! What a server asks of the user and of the model: forms, pages, samples; in a request of its own, or in a result with `input_required`.
 //! Source: client/elicitation and client/sampling.
 
-use super::ConversationView;
 use super::answers::messages;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Attempt, AttemptOutcome, ConversationView};
+use mcproof_analysis::probes::{CALL_WITH_INPUT, INPUT_ROUNDS};
 use mcproof_analysis::wording::excerpt;
+use mcproof_protocol::error_code::INTERNAL_ERROR;
 use mcproof_protocol::{Revision, methods};
 use mcproof_record::FrameId;
 use regex::Regex;
@@ -60,6 +62,17 @@ pub(super) const RULES: &[Rule] = &[
         ..Rule::DEFAULT
     },
     Rule {
+        id: "input-response-is-processed",
+        area: Area::Calls,
+        requirement: "a call that gets the input that it required ends, also if the user declines: it neither fails inside nor requires input \
+                      without end",
+        sources: &[RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Should, source: "" }],
+        judge: Judge::Each(input_is_processed),
+        why: "a client repeats the call with each answer: its user is asked the same for ever, or the answer is lost",
+        remedy: "respond to a call with `inputResponses` with a result; if the user has declined, with one that says what was not done",
+        ..Rule::DEFAULT
+    },
+    Rule {
         id: "sampling-context-is-declared",
         area: Area::Capabilities,
         requirement: "a server requests the context of servers only if the client has declared `sampling.context`",
@@ -70,6 +83,28 @@ pub(super) const RULES: &[Rule] = &[
         ..Rule::DEFAULT
     },
 ];
+
+fn input_is_processed(conversation: &ConversationView<'_>) -> Judgment {
+    let retries: Vec<Attempt<'_, '_>> = conversation.probes(CALL_WITH_INPUT).collect();
+    let (mut seen, mut violations) = (0, Vec::new());
+    for (position, retry) in retries.iter().enumerate() {
+        let requires_more =
+            matches!(retry.answer, AttemptOutcome::Result { value, .. } if value.get("resultType") == Some(&Value::from("input_required")));
+        seen += usize::from(retry.answer.frame().is_some());
+        let rounds = retries[..=position].iter().filter(|earlier| earlier.subject() == retry.subject()).count();
+        let flaw = match retry.answer.code() {
+            Some(INTERNAL_ERROR) => format!("got error {INTERNAL_ERROR}"),
+            _ if requires_more && rounds == INPUT_ROUNDS => format!("was given {rounds} times, and it still requires input"),
+            _ => continue,
+        };
+        violations
+            .push(Violation::new(format!("the input that `{}` requires, declined by the user, {flaw}", retry.subject()), retry.frames()));
+    }
+    if retries.is_empty() && conversation.handshake().is_some() {
+        return Judgment::NotApplicable("no call required input".into());
+    }
+    Judgment::of(violations, seen, "no call with the input that it required got a response")
+}
 
 /// Something that was asked of the client, with what the client had declared.
 pub(super) struct Question<'c> {

@@ -2,10 +2,10 @@
 //! Source: basic/lifecycle, capability negotiation; server/*, capabilities; server/utilities/logging.
 
 use super::answers::gathered;
-use super::messages::is_notification;
 use super::modern::key_of;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView, WireMessage};
+use mcproof_analysis::messages::is_notification;
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::{Revision, error_code, methods};
 use mcproof_record::FrameId;
@@ -244,6 +244,9 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
     if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "logging") {
         return judgment;
     }
+    if let Some(judgment) = level_of_call_is_obeyed(conversation) {
+        return judgment;
+    }
     let probe = if conversation.is_modern() { "log-level" } else { "set-log-level" };
     let mut attempts = conversation.probes(probe);
     let Some(attempt) = attempts.next() else { return Judgment::Untestable("no log level was set".into()) };
@@ -277,6 +280,27 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
     let others = if low.len() > 1 { format!(", the first of {}", low.len()) } else { String::new() };
     let message = format!("a log message of level {below} was sent after the level had been set to {level}{others}");
     Judgment::Broken(vec![Violation::new(message, attempt.frames().into_iter().chain([first.frame.id]))])
+}
+
+/// A log of the modern era below the level of every request that is under way; `None` if there is none.
+fn level_of_call_is_obeyed(conversation: &ConversationView<'_>) -> Option<Judgment> {
+    let calls: Vec<(FrameId, FrameId, usize, &Value)> = conversation
+        .probes("call-with-logs")
+        .filter_map(|attempt| {
+            let (request, level) = (attempt.request?, attempt.request?.meta("logLevel")?);
+            Some((request.frame.id, attempt.answer.frame()?, rank(level)?, level))
+        })
+        .collect();
+    let logs = conversation.from_server().filter(|wire_message| wire_message.method() == Some(methods::notifications::MESSAGE));
+    for log in logs {
+        let under_way = || calls.iter().filter(|(from, until, ..)| (*from..*until).contains(&log.frame.id));
+        let (Some(least), Some(level)) = (under_way().min_by_key(|(_, _, rank, _)| *rank), log.param("/level")) else { continue };
+        if rank(level).is_some_and(|rank| rank < least.2) {
+            let message = format!("a log message of level {level} was sent during calls that asked for {} and above", least.3);
+            return Some(Judgment::Broken(vec![Violation::new(message, [least.0, log.frame.id])]));
+        }
+    }
+    None
 }
 
 fn unknown_log_level_is_refused(conversation: &ConversationView<'_>) -> Judgment {

@@ -475,13 +475,19 @@ fn unanswerable<'c, 'a>(conversation: &'c ConversationView<'a>) -> Vec<(&'c Http
 
 fn notification_gets_202(conversation: &ConversationView<'_>) -> Judgment {
     let posted = unanswerable(conversation);
-    let wrong = |what: &str, status: u16| match status {
-        202 | 401 | 403 => false,
-        // What the server does not know it may refuse; the end of the handshake it may not.
-        400.. => what == "`notifications/initialized`",
+    // One that names a request of this conversation is right, whether the request has ended or not.
+    let is_of_request = |exchange: &HttpExchange<'_>| {
+        let canceled = posted_message(exchange).and_then(|message| message.pointer("/params/requestId").cloned());
+        canceled.is_some_and(|id| conversation.requests().any(|(request, _)| request.id() == Some(&id)))
+    };
+    let wrong = |exchange: &HttpExchange<'_>, what: &str, status: u16| match (status, what) {
+        (202 | 401 | 403, _) => false,
+        // What the server does not know it may refuse; the end of the handshake and a cancellation it may not.
+        (400, "`notifications/cancelled`") => is_of_request(exchange),
+        (400.., _) => what == "`notifications/initialized`",
         _ => true,
     };
-    let first = posted.iter().find(|(_, what, status)| wrong(what, *status));
+    let first = posted.iter().find(|(exchange, what, status)| wrong(exchange, what, *status));
     let violation = first.map(|(exchange, what, status)| Violation::new(format!("{what} got status {status}"), exchange.heads()));
     let unanswered = unanswered_posts(conversation);
     let silence = unanswered.first().map(|(exchange, told)| Violation::new(told.clone(), exchange.heads()));
@@ -507,6 +513,10 @@ fn get_opens_stream_or_405(conversation: &ConversationView<'_>) -> Judgment {
             false => Judgment::NotTried("no GET was sent".into()),
         };
     };
+    let mut resumed = ["resumed-after-last", "resumed-after-first"].into_iter().flat_map(|probe| conversation.probes(probe));
+    if let Some((status, resumed)) = resumed.find_map(|resumed| Some((resumed.status().filter(|status| *status >= 500)?, resumed))) {
+        return one(format!("a GET with a `Last-Event-ID` of the server got status {status}"), &resumed);
+    }
     let is_stream = !conversation.is_modern() && attempt.http.and_then(HttpExchange::media_type).as_deref() == Some("text/event-stream");
     match attempt.status() {
         None => Judgment::Untestable("the GET got no response within a second".into()),

@@ -10,7 +10,6 @@ mod catalogue;
 mod causes;
 mod examples;
 mod judging;
-pub mod messages;
 mod net;
 mod page;
 mod rule_definition;

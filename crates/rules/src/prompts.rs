@@ -234,7 +234,8 @@ fn listed_is_completable(conversation: &ConversationView<'_>) -> Judgment {
     if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "completions") {
         return judgment;
     }
-    let completed: Vec<_> = conversation.probes("complete").collect();
+    let completed: Vec<_> = conversation.probes("complete").chain(conversation.probes("complete-with-context")).collect();
+    let completes = completed.iter().any(|attempt| matches!(attempt.answer, AttemptOutcome::Result { .. }));
     if completed.is_empty() && conversation.handshake().is_some() {
         return Judgment::NotApplicable("no listed prompt and no listed template has an argument".into());
     }
@@ -252,9 +253,20 @@ fn listed_is_completable(conversation: &ConversationView<'_>) -> Judgment {
         // A server that completes nothing is told by another rule.
         let is_about_params = attempt.answer.code() == Some(error_code::INVALID_PARAMS);
         let (refusal, of_unknown) = (error.to_string(), model.to_string());
-        if is_about_params && of_unknown.replace(unknown.subject(), &name) == refusal {
-            let message =
-                format!("`{name}` is listed, and its completion is refused like that of an unknown prompt: {}", attempt.answer.describe());
+        let told = attempt.answer.describe();
+        let message = if attempt.probed.probe == "complete-with-context" {
+            Some(format!(
+                "the completion of `{}` for `{name}` got {told} with the `context` of another argument, but none without",
+                attempt.subject()
+            ))
+        } else if is_about_params && of_unknown.replace(unknown.subject(), &name) == refusal {
+            Some(format!("`{name}` is listed, and its completion is refused like that of an unknown prompt: {told}"))
+        } else {
+            // One that has nothing to offer for this argument gives an empty list, as it does for the others.
+            (is_about_params && completes)
+                .then(|| format!("`{name}` is listed, and the completion of `{}` for it got {told}", attempt.subject()))
+        };
+        if let Some(message) = message {
             violations.push(Violation::new(message, attempt.frames().into_iter().chain(unknown.frames())));
         }
     }

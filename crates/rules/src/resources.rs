@@ -84,6 +84,17 @@ pub(super) const RULES: &[Rule] = &[
         ..Rule::DEFAULT
     },
     Rule {
+        id: "resource-update-is-subscribed",
+        area: Area::Resources,
+        requirement: "a client gets updates of resources that it has subscribed to, and of no others",
+        sources: &[RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Should, source: "" }],
+        judge: Judge::Each(updates_are_subscribed),
+        why: "clients ignore an update of what they do not watch, and never learn of the one that they wait for",
+        remedy: "store the URIs that each session has subscribed to, and send `notifications/resources/updated` with one of them, or with one \
+                 below it",
+        ..Rule::DEFAULT
+    },
+    Rule {
         id: "resource-subscription-works",
         area: Area::Resources,
         requirement: "if `subscribe` is declared, clients can subscribe to listed resources and unsubscribe from them",
@@ -121,7 +132,8 @@ pub(super) fn of_listed(
         attempt.iter().filter(|attempt| matches!(attempt.answer, AttemptOutcome::Result { .. } | AttemptOutcome::Error { .. })).collect();
     let refused: Vec<_> = answered.iter().filter(|attempt| matches!(attempt.answer, AttemptOutcome::Error { .. })).collect();
     let Some(first) = refused.first() else { return Judgment::of(Vec::new(), answered.len(), "no request for them got a response") };
-    let names: Vec<String> = refused.iter().map(|attempt| attempt.subject().to_owned()).collect();
+    let mut names: Vec<String> = refused.iter().map(|attempt| attempt.subject().to_owned()).collect();
+    names.dedup();
     let message = format!("{} got {}", sentence(&names, answered.len()), first.answer.describe());
     Judgment::Broken(vec![Violation::new(message, first.frames())])
 }
@@ -131,7 +143,7 @@ fn read_names_uri(conversation: &ConversationView<'_>) -> Judgment {
         return judgment;
     }
     let (mut seen, mut strange) = (0, Vec::new());
-    for attempt in conversation.probes("read") {
+    for attempt in conversation.probes("read").chain(conversation.probes("read-template")) {
         let AttemptOutcome::Result { value, .. } = attempt.answer else { continue };
         let contents = value.get("contents").and_then(Value::as_array).into_iter().flatten();
         let uris: Vec<&str> = contents.filter_map(|content| content.get("uri")?.as_str()).collect();
@@ -148,6 +160,33 @@ fn read_names_uri(conversation: &ConversationView<'_>) -> Judgment {
     };
     let others = if strange.len() > 1 { format!(", and {} others likewise", strange.len() - 1) } else { String::new() };
     Judgment::Broken(vec![Violation::new(format!("the contents of `{attempt}` have the URI `{got}`{others}"), frames.iter().copied())])
+}
+
+fn updates_are_subscribed(conversation: &ConversationView<'_>) -> Judgment {
+    let subscribed: Vec<(FrameId, &str)> = conversation
+        .from_client()
+        .filter(|wire_message| wire_message.method() == Some(methods::RESOURCES_SUBSCRIBE))
+        .filter_map(|wire_message| Some((wire_message.frame.id, wire_message.param("/uri")?.as_str()?)))
+        .collect();
+    let updates =
+        conversation.from_server().filter(|wire_message| wire_message.method() == Some(methods::notifications::RESOURCES_UPDATED));
+    let (mut seen, mut violations) = (0, Vec::new());
+    for update in updates {
+        let Some(uri) = update.param("/uri").and_then(Value::as_str) else { continue };
+        seen += 1;
+        // What is below a resource is one of its parts.
+        let is_of =
+            |(asked, watched): &(FrameId, &str)| *asked < update.frame.id && (uri.starts_with(watched) || is_or_is_below(uri, watched));
+        if !subscribed.iter().any(is_of) {
+            violations
+                .push(Violation::new(format!("an update of `{uri}` was sent, to which the client has not subscribed"), [update.frame.id]));
+        }
+    }
+    violations.truncate(1);
+    match seen {
+        0 => Judgment::NotApplicable("the server sent no update of a resource".into()),
+        _ => Judgment::from_violations(violations),
+    }
 }
 
 /// Whether a URI equals the other one, or names something below it; `file:///a` and `file:///a/` are the same, as are spellings

@@ -1,9 +1,9 @@
 //! Whether each message matches the schema of its revision.
 
 use super::flaws::{Flaw, told};
-use super::messages::{self, About, MessageFlaw};
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, revisions};
 use super::{ConversationView, WireMessage};
+use mcproof_analysis::messages::{self, About, MessageFlaw};
 use mcproof_protocol::{Revision, error_code};
 use serde_json::Value;
 

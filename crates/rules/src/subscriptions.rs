@@ -219,6 +219,25 @@ fn notifications_are_tagged(conversation: &ConversationView<'_>) -> Judgment {
     Judgment::of(violations, seen, "no subscription got a notification")
 }
 
+/// What came on a subscription when the client had canceled it, and the server had responded to what followed. One notification may
+/// have been under way in the server itself; several are not.
+fn outlives_cancellation(conversation: &ConversationView<'_>, subscription: &Subscription<'_>) -> Option<Violation> {
+    let canceled = conversation.from_client().find(|wire_message| {
+        wire_message.method() == Some(methods::notifications::CANCELLED) && wire_message.param("/requestId") == subscription.request.id()
+    })?;
+    let (_, heard) = conversation.requests().find_map(|(request, answer)| {
+        let acknowledged = || {
+            let mut messages = conversation.from_server();
+            messages.find(|wire_message| wire_message.is_notification() && wire_message.meta("subscriptionId") == request.id())
+        };
+        (request.frame.id > canceled.frame.id).then(|| Some((request, answer.or_else(acknowledged)?)))?
+    })?;
+    let late: Vec<_> = subscription.notifications.iter().filter(|notification| notification.frame.id > heard.frame.id).collect();
+    let [first, second, ..] = late[..] else { return None };
+    let message = format!("`{}` came on a subscription that the client had canceled", first.method().unwrap_or_default());
+    Some(Violation::new(message, [subscription.request.frame.id, canceled.frame.id, first.frame.id, second.frame.id]))
+}
+
 fn filter_is_honored(conversation: &ConversationView<'_>) -> Judgment {
     let (all, stray) = subscriptions(conversation);
     let mut violations: Vec<Violation> = Vec::new();
@@ -234,6 +253,7 @@ fn filter_is_honored(conversation: &ConversationView<'_>) -> Judgment {
             }
         }
     }
+    violations.extend(all.iter().filter_map(|subscription| outlives_cancellation(conversation, subscription)));
     if let Some(first) = stray.first() {
         let method = first.method().unwrap_or_default();
         violations.push(Violation::new(

@@ -6,7 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use jsonschema::Validator;
-use mcproof_rules::messages::{About, MessageFlaw, flaws};
+use mcproof_analysis::messages::{About, MessageFlaw, flaws};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

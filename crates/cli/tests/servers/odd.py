@@ -51,7 +51,11 @@ def result_of(method, params, session=None):
             time.sleep(1)
         return {"tools": TOOLS, "nextCursor": None} if ODDITY == "null-cursor" else {"tools": TOOLS}
     if method == "tools/call":
-        return {"content": [{"type": "text", "text": "said again"}]}
+        said = {"content": [{"type": "text", "text": "said again"}]}
+        said.update({"is-error-in-text": {"isError": "true"}, "text-is-number": {"content": [{"type": "text", "text": 5}]}}.get(ODDITY, {}))
+        return said
+    if method == "resources/read":
+        return {} if ODDITY == "no-contents" else {"contents": [{"uri": params["uri"], "text": "secret"}]}
     return {} if method == "ping" else None
 
 
@@ -135,6 +139,8 @@ def stdio():
             write(b"sending " + data + b"\n" + data + b"\n")
         else:
             write(data + b"\n")
+        if ODDITY == "ends-after-call" and message["method"] == "tools/call":
+            sys.exit(3)
 
 
 def event(data):

@@ -548,7 +548,17 @@ impl Inbox for Dispatcher {
     }
 
     fn unanswered(&self, request: &RequestId, why: Unanswered) {
-        let Some(pending) = self.state().pending.remove(request) else { return };
+        let mut state = self.state();
+        // The stream of an earlier request with the same id ends behind its response.
+        let is_of_earlier = |pending: &AwaitedRequest| match (&why, pending.request) {
+            (Unanswered::Response { head, .. }, Some(sent)) => head.frame < sent,
+            _ => false,
+        };
+        if state.pending.get(request).is_none_or(is_of_earlier) {
+            return;
+        }
+        let Some(pending) = state.pending.remove(request) else { return };
+        drop(state);
         let _ = pending.answer.send(Err(CallFailure::Unanswered(why)));
     }
 

@@ -39,6 +39,12 @@ impl Session {
         Box::pin(self.modern_rounds(method, params.unwrap_or_default().into_inner(), terms)).await
     }
 
+    /// What a retry carries besides the original parameters to give the input that a result requires, as the session's answers say;
+    /// `None` if the result requires none, or something without a policy.
+    pub async fn input_for(&self, result: &Value) -> Option<Map<String, Value>> {
+        input(&self.policies.get(), result).await
+    }
+
     async fn modern_rounds(&self, method: &str, original: Map<String, Value>, terms: WaitOptions) -> Result<Reply<Json>, CallFailure> {
         let mut reply = self.request_once(method, Some(original.clone().into()), terms.clone()).await?;
         for _ in 1..MAX_ROUNDS {

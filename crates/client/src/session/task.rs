@@ -30,6 +30,8 @@ pub struct Task {
     position: u64,
     /// When the server told the state.
     polled: Instant,
+    /// How long was waited before the last poll, where the server does not say.
+    unasked_interval: Option<Duration>,
     /// Input that was given already, by its key.
     given: HashSet<String>,
 }
@@ -154,7 +156,7 @@ impl TaskState {
 
 impl Task {
     fn new(state: TaskState, request: Option<FrameId>, asked: Instant, position: u64) -> Self {
-        Self { state, request, asked, position, polled: Instant::now(), given: HashSet::new() }
+        Self { state, request, asked, position, polled: Instant::now(), unasked_interval: None, given: HashSet::new() }
     }
 
     pub fn id(&self) -> &str {

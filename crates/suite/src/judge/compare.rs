@@ -1,6 +1,6 @@
 //! Compares a response with its expectation and reports every difference. Pure; knows no suites.
 
-use super::matcher::{Matcher, Others, Test, length_words};
+use super::matcher::{Matcher, Others, Test, TypeName, length_words};
 use super::number::{equal, order};
 use super::payload::{Origin, Payload};
 use crate::interpolate;
@@ -77,6 +77,7 @@ impl Comparison<'_> {
             Test::Regex(pattern) => match pattern.regex(self.scope) {
                 Ok(regex) => {
                     let text = actual.as_str().or(raw);
+                    self.undecided |= actual.is_null() && text.is_none();
                     self.require(text.is_some_and(|text| regex.is_match(text)), matcher, actual, path);
                 }
                 Err(reason) => self.unusable(matcher, path, &reason),
@@ -88,11 +89,18 @@ impl Comparison<'_> {
                 }
                 Err(missing) => self.unusable(matcher, path, &missing.to_string()),
             },
-            Test::Length(expected) => self.compare_length(matcher, expected, actual, path),
-            Test::Type(types) => self.require(types.iter().any(|name| name.holds(actual)), matcher, actual, path),
+            Test::Length(expected) => self.compare_length(matcher, expected, actual, raw, path),
+            Test::Type(types) => {
+                // JSON in a text is what it says, and a text.
+                let holds = types.iter().any(|name| name.holds(actual) || (*name == TypeName::String && raw.is_some()));
+                self.require(holds, matcher, actual, path);
+            }
             Test::Any => {}
             Test::Absent => self.push(matcher, path, "no such key".to_owned(), shown(actual)),
             Test::All(expected) => match actual {
+                // Of nothing everything is true.
+                Value::Array(items) if items.is_empty() => self.nothing_in(matcher, actual, path),
+                Value::Object(members) if members.is_empty() => self.nothing_in(matcher, actual, path),
                 Value::Array(items) => {
                     for (index, item) in items.iter().enumerate() {
                         self.compare(expected, item, None, &element(path, index));
@@ -106,12 +114,12 @@ impl Comparison<'_> {
                 other => self.require(false, matcher, other, path),
             },
             Test::Contains(expected) => {
-                let contained = self.contains(expected, actual);
+                let contained = self.contains(expected, actual, raw);
                 self.require(contained, matcher, actual, path);
             }
             Test::ContainsAll(parts) => {
                 for part in parts {
-                    if !self.contains(part, actual) {
+                    if !self.contains(part, actual, raw) {
                         let wanted = format!("something that contains {}", part.describe(self.scope));
                         self.push(part, path, wanted, shown(actual));
                     }
@@ -153,7 +161,10 @@ impl Comparison<'_> {
                     let actual = shown(&Value::String(text.to_owned()));
                     self.push(matcher, path, pattern.describe_exactly(self.scope), actual);
                 }
-                None => self.push(matcher, path, pattern.describe_exactly(self.scope), "missing; the response has no text".to_owned()),
+                None => {
+                    self.undecided = true;
+                    self.push(matcher, path, pattern.describe_exactly(self.scope), "missing; the response has no text".to_owned());
+                }
             },
         }
     }
@@ -202,12 +213,20 @@ impl Comparison<'_> {
         matches!(&matcher.test, Test::Members { members, .. } if members.iter().any(|(name, _)| name == key))
     }
 
-    fn compare_length(&mut self, matcher: &Matcher, expected: &Matcher, actual: &Value, path: &str) {
-        let length = match actual {
-            Value::String(text) => text.chars().count(),
-            Value::Array(items) => items.len(),
-            Value::Object(members) => members.len(),
-            other => return self.require(false, matcher, other, path),
+    /// That every value of a list or an object is as expected says nothing if there is none.
+    fn nothing_in(&mut self, matcher: &Matcher, actual: &Value, path: &str) {
+        self.undecided = true;
+        self.push(matcher, path, matcher.describe(self.scope), format!("{actual}, which has no value at all"));
+    }
+
+    fn compare_length(&mut self, matcher: &Matcher, expected: &Matcher, actual: &Value, raw: Option<&str>, path: &str) {
+        let length = match (actual, raw) {
+            (Value::String(text), _) => text.chars().count(),
+            (Value::Array(items), _) => items.len(),
+            (Value::Object(members), _) => members.len(),
+            // A text that is a number by chance.
+            (_, Some(text)) => text.chars().count(),
+            (other, None) => return self.require(false, matcher, other, path),
         };
         let outer = std::mem::take(&mut self.differences);
         self.compare(expected, &Value::from(length), None, path);
@@ -218,8 +237,8 @@ impl Comparison<'_> {
         }
     }
 
-    fn contains(&mut self, expected: &Matcher, actual: &Value) -> bool {
-        match actual {
+    fn contains(&mut self, expected: &Matcher, actual: &Value, raw: Option<&str>) -> bool {
+        let holds = match actual {
             Value::Array(items) => items.iter().any(|item| self.matches(expected, item, None)),
             Value::String(text) => match &expected.test {
                 Test::Equals(part) => match interpolate(part, self.scope) {
@@ -234,8 +253,13 @@ impl Comparison<'_> {
             },
             Value::Object(members) if expected.is_about_an_object() => members.values().any(|value| self.matches(expected, value, None)),
             Value::Object(members) => members.keys().any(|key| self.matches(expected, &Value::String(key.clone()), None)),
-            _ => false,
-        }
+            other => {
+                self.undecided |= other.is_null() && raw.is_none();
+                false
+            }
+        };
+        // JSON in a text is a text as well.
+        holds || raw.is_some_and(|raw| !actual.is_string() && self.contains(expected, &Value::from(raw), None))
     }
 
     fn compare_schema(&mut self, matcher: &Matcher, schema: &Value, compiled: Option<&Schema>, actual: &Value, path: &str) {

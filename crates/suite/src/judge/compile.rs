@@ -55,7 +55,7 @@ pub const MATCHER_KEYS: &[MatcherKey] = &[
     },
     MatcherKey {
         name: "$all",
-        doc: "a matcher for every element of an array or every value of an object",
+        doc: "a matcher for every element of an array or every value of an object, of which there has to be one at least",
         read: |compiler, node| compiler.nested(node, Test::All),
     },
     MatcherKey {
@@ -75,7 +75,11 @@ pub const MATCHER_KEYS: &[MatcherKey] = &[
     },
     MatcherKey { name: "$schema", doc: "a JSON Schema that the value has to satisfy", read: |compiler, node| compiler.schema(node) },
     MatcherKey { name: "$text", doc: "the text of the whole response: exact, or a /pattern/", read: |compiler, node| compiler.text(node) },
-    MatcherKey { name: "$not", doc: "a matcher that must not match", read: |compiler, node| compiler.inner(node, Test::Not) },
+    MatcherKey {
+        name: "$not",
+        doc: "a matcher that must not match, of a value with which it can be compared",
+        read: |compiler, node| compiler.inner(node, Test::Not),
+    },
     MatcherKey {
         name: "$one_of",
         doc: "a list of matchers, of which at least one has to match",

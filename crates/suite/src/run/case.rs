@@ -12,15 +12,16 @@ use super::starting::StartingSession;
 use super::step::{StepRun, run_step};
 use super::{RunOptions, Transcripts, snapshot};
 use crate::interpolate_text;
-use crate::plan::{Action, Fault, Leaks, Skip, Step};
+use crate::plan::{Action, Case, ExpectedFailure, Fault, Leaks, Skip, Step};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use mcproof_analysis::diagnosis::{self, Audience};
-use mcproof_client::{Schedule, Session};
+use mcproof_client::{Exit, Schedule, Session};
 use mcproof_protocol::{Era, Transport, methods};
 use mcproof_record::{CaseOutcome, Diagnostic, Proof, SessionTranscript, Severity, StepOutcome, Verdict};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -303,6 +304,7 @@ impl<'a> Running<'a> {
         let failed_before = self.has_failed();
         if !failed_before {
             self.diagnostics.extend(unhit_faults(work, &self.sessions.open));
+            self.diagnostics.extend(ended_unasked(case, &self.sessions.open));
         }
         for step in &case.hooks.teardown {
             self.run_teardown(step, failed_before).await;
@@ -474,6 +476,25 @@ fn unhit_faults(work: &Work, open: &BTreeMap<String, Open>) -> Vec<Diagnostic> {
         found.push(Diagnostic::error("fault-not-injected", message).at(fault.place.clone()).hint(hint));
     }
     found
+}
+
+/// Servers that are gone although no step has ended them, nor expects it: no response after that would say so.
+fn ended_unasked(case: &Case, open: &BTreeMap<String, Open>) -> Vec<Diagnostic> {
+    let steps = || case.hooks.setup.iter().chain(&case.steps).flat_map(Step::leaves);
+    let expects_an_end = |step: &Step| {
+        let of_answer = step.expect.failure.as_ref().is_some_and(|failure| matches!(failure.value, ExpectedFailure::NoAnswer(_)));
+        of_answer || step.expect.exit.is_some() || matches!(step.action, Action::Run(_) | Action::SendBytes(_))
+    };
+    if !case.faults.is_empty() || steps().any(expects_an_end) {
+        return Vec::new();
+    }
+    let ended = open.values().filter(|open| open.injector.is_none() && !open.told_to_end.load(Ordering::Relaxed)).filter_map(|open| {
+        let exit = open.session.exit()?;
+        // The command of a server at a URL may only have started it.
+        (open.session.handshake().transport == Transport::Stdio || exit.code != Some(0)).then_some(exit)
+    });
+    let message = |exit: Exit| Diagnostic::error("server-exited", format!("{exit}, after its last response")).at(case.place.clone());
+    ended.map(message).collect()
 }
 
 /// What the steps save, out of the whole scope.

@@ -24,6 +24,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use tempfile::TempDir;
 use url::Url;
 
@@ -45,6 +46,8 @@ pub(super) struct Open {
     pub(super) injector: Option<FaultInjector>,
     /// Messages that were disturbed before the case that uses it now.
     pub(super) injected_before: u64,
+    /// A step has closed its stdin, or sent a signal.
+    pub(super) told_to_end: AtomicBool,
 }
 
 impl Open {
@@ -284,7 +287,8 @@ impl<'a> Sessions<'a> {
     ) -> Open {
         let (outputs, subscriptions) = (Outputs::default(), Subscriptions::default());
         let (number, guard) = (self.audits.next_session(), RetryState::default());
-        Open { since, session, tap, turn, outputs, subscriptions, target, number, guard, injector, injected_before: 0 }
+        let told_to_end = AtomicBool::new(false);
+        Open { since, session, tap, turn, outputs, subscriptions, target, number, guard, injector, injected_before: 0, told_to_end }
     }
 
     fn connect_options(&self, server: &Server, binding: &Binding, target: &Target) -> ConnectOptions {

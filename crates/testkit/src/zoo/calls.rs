@@ -29,6 +29,20 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Outgoing(|received, message| if is_about(&message, "Unknown tool") { vec![pretend(received)] } else { vec![message] }),
     ),
     broken_server(
+        "negative-sum-is-text",
+        "returns a sum below zero as a text",
+        "call-output-matches-schema",
+        ALL,
+        BOTH,
+        Deviation::Result("tools/call", |received, result| {
+            if received.calls("add") && result["structuredContent"]["sum"].as_f64().is_some_and(|sum| sum < 0.0) {
+                let sum = json!({ "sum": result["structuredContent"]["sum"].to_string() });
+                result["content"][0]["text"] = json!(sum.to_string());
+                result["structuredContent"] = sum;
+            }
+        }),
+    ),
+    broken_server(
         "bounds-are-not-checked",
         "declares bounds of arguments that it does not check",
         "call-out-of-range-argument-is-refused",

@@ -58,6 +58,23 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "input-without-end",
+        "asks the user for the same again, whatever the user says",
+        "input-response-is-processed",
+        ALL,
+        MODERN,
+        Deviation::Result("tools/call", |received, result| {
+            if received.calls("echo") && received.params()["_meta"][CAPABILITIES].get("elicitation").is_some() && result["isError"] != true
+            {
+                let form = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+                let params = json!({ "mode": "form", "message": "Who are you?", "requestedSchema": form });
+                remove(result, "content");
+                result["resultType"] = json!("input_required");
+                result["inputRequests"] = json!({ "who": { "method": "elicitation/create", "params": params } });
+            }
+        }),
+    ),
+    broken_server(
         "trace-unreadable",
         "puts the id of a trace alone where all of its parent belongs",
         "trace-context-is-well-formed",

@@ -2,6 +2,7 @@
 
 use super::changes::{accept, is_error, refuse};
 use super::deviation::Deviation;
+use super::server::notification;
 use super::{ALL, BOTH, BrokenServer, LEGACY, MODERN, broken_server};
 use serde_json::{Value, json};
 
@@ -35,6 +36,17 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         BOTH,
         Deviation::Result("resources/templates/list", |_, result| {
             result["resourceTemplates"][0]["uriTemplate"] = json!("zoo://animal/{species}");
+        }),
+    ),
+    broken_server(
+        "updates-of-others",
+        "tells who subscribes to a resource that another one has changed",
+        "resource-update-is-subscribed",
+        ALL,
+        LEGACY,
+        Deviation::Outgoing(|received, message| match received.method() == "resources/subscribe" && !is_error(&message) {
+            true => vec![notification("notifications/resources/updated", json!({ "uri": "zoo://gate/opening-hours" })), message],
+            false => vec![message],
         }),
     ),
     broken_server(

@@ -111,6 +111,7 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
         ("echo", json!({ "text": "a".repeat(100_000) })),
         ("add", json!({ "a": 1, "b": 2 })),
         ("add", json!({ "a": 1e300, "b": 1e15 })),
+        ("add", json!({ "a": -1, "b": -2 })),
         ("find_animals", json!({ "region": "africa" })),
         ("draw", json!({})),
         ("read_note", json!({ "name": "hay" })),
@@ -157,6 +158,9 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
         let mut unable = request("resources/read", json!({ "uri": "zoo://gate/rules" }));
         unable["params"]["_meta"].as_object_mut().unwrap().remove("io.modelcontextprotocol/clientCapabilities");
         steps.push(Step::Send(unable));
+        let mut able = request("tools/call", echo("able"));
+        able["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({ "elicitation": {} });
+        steps.push(Step::Send(able));
         let mut future = request("tools/call", echo("later"));
         future["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
         steps.push(Step::Send(future));

@@ -10,7 +10,8 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// Between polls, where the server does not say.
+/// Between the first polls and between later ones, where the server does not say: each wait is twice as long as the one before.
+const FIRST_POLL: Duration = Duration::from_millis(50);
 const POLL: Duration = Duration::from_secs(1);
 /// The bounds of what it may say.
 const SHORTEST_POLL: Duration = Duration::from_millis(20);
@@ -158,7 +159,9 @@ impl Task {
                 && says("/taskId") == Some(id)
                 && says("/status") != Some(status)
         };
-        let interval = self.state.poll_interval.unwrap_or(POLL).clamp(SHORTEST_POLL, LONGEST_POLL);
+        let own = self.unasked_interval.map_or(FIRST_POLL, |before| (before * 2).min(POLL));
+        self.unasked_interval = Some(own);
+        let interval = self.state.poll_interval.unwrap_or(own).clamp(SHORTEST_POLL, LONGEST_POLL);
         let at_the_earliest = (self.polled + SHORTEST_POLL).min(end);
         tokio::select! {
             () = sleep_until((self.polled + interval).min(end)) => {}

@@ -7,12 +7,14 @@ use crate::plan::{Action, Bytes, HttpRequest, Listing, RetryCause, Step, TaskCal
 use crate::run::resilience::{self, Policy, RequestError, RetriedRequest, mishap_of, persist};
 use crate::run::sessions::Open;
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
+use mcproof_analysis::messages::{MessageFlaw, result_flaws};
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{CallFailure, Called, Deadline, ListFailure, RawHttpRequest, RawHttpResponse, Reply, TaskEnd, Unanswered, WaitFor};
-use mcproof_protocol::methods;
+use mcproof_protocol::{Revision, methods};
 use mcproof_record::{AnswerKind, Diagnostic, Exchange, FrameId};
 use serde_json::{Map, Value, json};
 use std::fmt;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// What came of an action.
@@ -68,7 +70,8 @@ pub(super) async fn act(step: &Step, open: &Open, scope: &Map<String, Value>, te
         (Action::List(listing), None, _) => list(*listing, open, deadline, policy).await,
         (action, None, _) => ActionAttempts::once(besides(action, step, open, scope, deadline).await),
     };
-    let outcome = outcome.and_then(|answer| match answer.as_ref().and_then(|answer| shape(&step.action, answer)) {
+    let revision = &open.session.handshake().protocol_version;
+    let outcome = outcome.and_then(|answer| match answer.as_ref().and_then(|answer| shape(&step.action, answer, revision)) {
         Some(flaw) => Err(flaw.evidence(diagnosis::evidence(&open.tap.transcript(), answer.as_ref().and_then(|answer| answer.frame)))),
         None => Ok(answer),
     });
@@ -132,14 +135,24 @@ async fn besides(
         }
         Action::Http(request) => over_http(request, open, scope, deadline).await.map(Some),
         Action::CloseStdin => {
+            is_told_to_end(open)?;
             session.close_stdin();
             Ok(None)
         }
         Action::Signal(signal) => {
+            is_told_to_end(open)?;
             session.signal(*signal);
             Ok(None)
         }
         _ => unreachable!("all others are requests, or done by the case"),
+    }
+}
+
+/// From here on the server may end. An end before is none that the step has brought about.
+fn is_told_to_end(open: &Open) -> Result<(), Diagnostic> {
+    match (open.told_to_end.swap(true, Ordering::Relaxed), open.session.exit()) {
+        (false, Some(exit)) => Err(Diagnostic::error("server-exited", format!("{exit}, before this step told it to end"))),
+        _ => Ok(()),
     }
 }
 
@@ -332,22 +345,34 @@ async fn list_once(listing: Listing, open: &Open, deadline: Duration) -> Result<
     Ok(Ok(Answer { result: Ok(result), payload: Payload::of(Value::Object(by_name)), frame: Some(listed.frame), elapsed: listed.elapsed }))
 }
 
-/// What makes a result unusable for every client, whatever the step expects (2024-11-05 to 2026-07-28, schema,
-/// `CallToolResult`).
-fn shape(action: &Action, answer: &Answer) -> Option<Diagnostic> {
-    let (Action::Call { .. }, Ok(result)) = (action, &answer.result) else { return None };
-    let flaw = match (result, result.get("content")) {
-        (Value::Object(_), Some(Value::Array(_))) => return None,
-        (Value::Object(result), None) => match result.get("resultType").and_then(Value::as_str) {
-            Some("input_required") => "the server requests input, and no client response is configured",
-            // An extension's result type has a shape of its own.
-            Some(kind) if kind != "complete" => return None,
-            _ => "the result of a tool has to have `content`",
-        },
-        (Value::Object(_), Some(_)) => "the `content` of a result has to be a list",
-        _ => "the result of a tool has to be an object",
+/// What is wrong with a result, whatever the step expects: clients validate results and refuse such a one. What a step sends as it
+/// stands gets its response as it stands.
+fn shape(action: &Action, answer: &Answer, revision: &str) -> Option<Diagnostic> {
+    let method = match action {
+        Action::Call { .. } => methods::TOOLS_CALL,
+        Action::Read { .. } => methods::RESOURCES_READ,
+        Action::Prompt { .. } => methods::PROMPTS_GET,
+        Action::Complete { .. } => methods::COMPLETION_COMPLETE,
+        Action::Ping => methods::PING,
+        Action::List(listing) => listing.method(),
+        _ => return None,
     };
-    Some(Diagnostic { actual: Some(pretty(result)), ..Diagnostic::error("invalid-result", flaw) })
+    let result = answer.result.as_ref().ok()?;
+    let flawed = |flaw: &str| Some(Diagnostic { actual: Some(pretty(result)), ..Diagnostic::error("invalid-result", flaw) });
+    if Revision::at(revision) >= Revision::V2026_07_28 && result.get("resultType").and_then(Value::as_str) == Some("input_required") {
+        return flawed("the server requests input that no client response is configured for, or requests it without end");
+    }
+    let flaws = result_flaws(result, method, revision);
+    let flaw = flaws.iter().find(|flaw| !is_tolerated(flaw, action, result))?;
+    flawed(&format!("the result is not valid: {}, at `{}`", flaw.message, flaw.pointer.trim_start_matches("/result")))
+}
+
+/// What clients do without, and what a list of several pages is put together without.
+fn is_tolerated(flaw: &MessageFlaw, action: &Action, result: &Value) -> bool {
+    let is_of_page = matches!(action, Action::List(_)) && flaw.pointer.matches('/').count() < 3;
+    // Clients take a result without a type for a complete one.
+    let has_no_type = flaw.pointer == "/result/resultType" && result.get("resultType").is_none();
+    is_of_page || has_no_type || matches!(flaw.pointer.as_str(), "/result/ttlMs" | "/result/cacheScope")
 }
 
 pub(in crate::run) async fn scene(open: &Open) -> Scene {

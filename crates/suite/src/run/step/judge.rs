@@ -2,14 +2,17 @@
 
 use super::act::{Answer, ErrorResponse, show};
 use crate::judge::{Payload, mismatch, pretty};
-use crate::plan::{Expectations, ExpectedFailure, RetryCause, Spanned, Step};
+use crate::plan::{Action, Expectations, ExpectedFailure, RetryCause, Spanned, Step};
 use mcproof_record::Diagnostic;
 use serde_json::{Map, Value};
 
 pub(super) fn judge(step: &Step, answer: &Answer, scope: &Map<String, Value>) -> Vec<Diagnostic> {
     let Expectations { payload, result, names, failure, .. } = &step.expect;
     let mut diagnostics = Vec::new();
-    let outcome = judge_outcome(failure.as_ref().map(|failure| &failure.value), answer, scope);
+    // Only tools have results that say that they failed.
+    let may_fail = !matches!(step.action, Action::Read { .. } | Action::Prompt { .. } | Action::Complete { .. } | Action::List(_));
+    let is_error = may_fail && answer.result.as_ref().is_ok_and(is_tool_error);
+    let outcome = judge_outcome(failure.as_ref().map(|failure| &failure.value), answer, is_error, scope);
     if let Err(mut diagnostic) = outcome {
         diagnostic.place = Some(failure.as_ref().map_or(&step.place, |failure| &failure.place).clone());
         // What a failure lacks in its result is no news.
@@ -39,8 +42,12 @@ pub(super) fn expects(step: &Step, mishap: RetryCause) -> bool {
 }
 
 /// Whether the action succeeded or failed as the step expects it.
-fn judge_outcome(expected: Option<&ExpectedFailure>, answer: &Answer, scope: &Map<String, Value>) -> Result<(), Diagnostic> {
-    let is_error = answer.result.as_ref().is_ok_and(is_tool_error);
+fn judge_outcome(
+    expected: Option<&ExpectedFailure>,
+    answer: &Answer,
+    is_error: bool,
+    scope: &Map<String, Value>,
+) -> Result<(), Diagnostic> {
     let text = || answer.payload.text.clone().unwrap_or_else(|| answer.payload.value.to_string());
     let unexpected = |message: String| {
         Err(Diagnostic { actual: Some(pretty(&answer.payload.value)), ..Diagnostic::error("unexpected-outcome", message) })

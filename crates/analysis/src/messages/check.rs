@@ -2,9 +2,9 @@
 
 use super::shape::{Kind, Member, Presence, Shape, Tags, Variant};
 use super::{MessageFlaw, is_misspelt};
+use crate::wording::shortened;
 use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine as _};
-use mcproof_analysis::wording::shortened;
 use mcproof_protocol::Revision;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;

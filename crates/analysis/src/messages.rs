@@ -47,6 +47,15 @@ pub fn flaws(message: &Value, about: About<'_>, revision: &str) -> Vec<MessageFl
     judge(message, about, revision, Focus::Shape)
 }
 
+/// What is wrong with the shape of the result of a request alone: pointers begin with `/result`.
+pub fn result_flaws(result: &Value, method: &str, revision: &str) -> Vec<MessageFlaw> {
+    let about = About::Response { method, params: None };
+    let revision = spoken(about, Revision::at(revision));
+    let mut check = Check::new(revision, Focus::Shape);
+    judge_result(&mut check, result, about, revision);
+    check.into_flaws()
+}
+
 /// A member that is called `name` but for underscores, hyphens and capitals, in place of that one: `is_error` for `isError`.
 pub fn misspelt<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
     let object = object.as_object().filter(|object| !object.contains_key(name))?;
