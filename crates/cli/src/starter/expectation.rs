@@ -50,7 +50,17 @@ pub(super) fn of_call(first: &Value, second: &Value, known: &Known<'_>) -> (&'st
     }
     let kinds = |result: &Value| {
         let blocks = result.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
-        blocks.iter().map(|block| json!({ "type": block.get("type").cloned().unwrap_or_default() })).collect::<Vec<_>>()
+        let kind = |block: &Value| {
+            let mut kind = json!({ "type": block.get("type").cloned().unwrap_or_default() });
+            if let Some(mime_type) = block.get("mimeType").filter(|mime_type| mime_type.is_string()) {
+                kind["mimeType"] = mime_type.clone();
+            }
+            if block.get("data").and_then(Value::as_str).is_some_and(|data| !data.is_empty()) {
+                kind["data"] = json!({ "$len": { "$gte": 1 } });
+            }
+            kind
+        };
+        blocks.iter().map(kind).collect::<Vec<_>>()
     };
     let (one, two) = (kinds(first), kinds(second));
     let content = if one == two { json!(one) } else { json!({ "$type": "array" }) };

@@ -135,12 +135,12 @@ async fn besides(
         }
         Action::Http(request) => over_http(request, open, scope, deadline).await.map(Some),
         Action::CloseStdin => {
-            is_told_to_end(open)?;
+            tell_to_end(open)?;
             session.close_stdin();
             Ok(None)
         }
         Action::Signal(signal) => {
-            is_told_to_end(open)?;
+            tell_to_end(open)?;
             session.signal(*signal);
             Ok(None)
         }
@@ -149,7 +149,7 @@ async fn besides(
 }
 
 /// From here on the server may end. An end before is none that the step has brought about.
-fn is_told_to_end(open: &Open) -> Result<(), Diagnostic> {
+fn tell_to_end(open: &Open) -> Result<(), Diagnostic> {
     match (open.told_to_end.swap(true, Ordering::Relaxed), open.session.exit()) {
         (false, Some(exit)) => Err(Diagnostic::error("server-exited", format!("{exit}, before this step told it to end"))),
         _ => Ok(()),
