@@ -246,7 +246,11 @@ fn a_test_does_not_pass_where_nothing_was_shown() {
     };
     // Clients refuse such a result.
     check("sound", "{ call: echo, expect: said again }", None);
-    check("is-error-in-text", "{ call: echo, expect: said again }", Some("`isError` is \"true\"; it has to be true or false, at `/isError`"));
+    check(
+        "is-error-in-text",
+        "{ call: echo, expect: said again }",
+        Some("`isError` is \"true\"; it has to be true or false, at `/isError`"),
+    );
     check("text-is-number", "{ call: echo }", Some("at `/content/0/text`"));
     check("sound", "{ read: 'note://a' }", None);
     check("no-contents", "{ read: 'note://a' }", Some("at `/contents`"));

@@ -13,7 +13,7 @@ const tools = {
   wrong: [object({ id: { type: "string" }, items: { type: "array" } }), { content: text, structuredContent: { id: 7, items: [] } }],
   missing: [object({ id: { type: "string" } }), { content: text }],
   failing: [object({ id: { type: "string" } }), { content: text, isError: true }],
-  invalid: [{ type: "no type" }, { content: text, structuredContent: {} }],
+  invalid: [{ type: "object", properties: { id: { type: "no type" } } }, { content: text, structuredContent: {} }],
   elsewhere: [{ $ref: "https://example.invalid/schema.json" }, { content: text, structuredContent: {} }],
   plain: [undefined, { content: text }],
 };
