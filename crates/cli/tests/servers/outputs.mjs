@@ -14,7 +14,7 @@ const tools = {
   missing: [object({ id: { type: "string" } }), { content: text }],
   failing: [object({ id: { type: "string" } }), { content: text, isError: true }],
   invalid: [{ type: "object", properties: { id: { type: "no type" } } }, { content: text, structuredContent: {} }],
-  elsewhere: [{ $ref: "https://example.invalid/schema.json" }, { content: text, structuredContent: {} }],
+  elsewhere: [{ type: "object", $ref: "https://example.invalid/schema.json" }, { content: text, structuredContent: {} }],
   plain: [undefined, { content: text }],
 };
 let lists = 0;
