@@ -18,6 +18,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// The database may refuse for so long before somebody stands in for it.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Whoever could not decide something finds the database in memory in this time, also where the real one takes everything else.
+const FIRST_REST: Duration = Duration::from_millis(500);
 /// Between two tries to write what is known at the most; at first it is the patience.
 const LONGEST_REST: Duration = Duration::from_secs(60);
 /// Results are kept in memory for so long, and for the time between two looks at what is to be forgotten. What people were told
@@ -136,7 +138,7 @@ impl Standby {
         let worker = Worker { store: memory.clone(), worker_health, stirred: Arc::clone(&stirred), ..self.monitor.worker.clone() };
         let chores = in_memory(&self.monitor.chores, memory, &stirred, clock.now());
         let notifier = Notifier::new(memory.clone(), self.monitor.plan(), self.delivery_client.clone());
-        let mut rest = Duration::ZERO;
+        let mut rest = FIRST_REST;
         loop {
             let (ended, _) = watch::channel(false);
             let stopped = || {

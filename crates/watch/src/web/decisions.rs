@@ -84,7 +84,7 @@ impl State {
     /// Does it in one place. What the database does not take, or does not respond to, is done as soon as somebody stands in for it.
     pub(super) async fn decide(&self, decision: Decision<'_>) -> Result<Decided, StoreFailure> {
         let has_standby = self.worker_health.has_standby();
-        let failure = {
+        let mut failure = {
             let _place = self.worker_health.keep_place().await;
             match self.worker_health.stand_in() {
                 Some(Some(memory)) => return self.decide_in_memory(&memory, decision).await,
@@ -106,10 +106,14 @@ impl State {
                 let _place = self.worker_health.keep_place().await;
                 match self.worker_health.stand_in() {
                     Some(Some(memory)) => return self.decide_in_memory(&memory, decision).await,
-                    // It came and went meanwhile: the database takes what it is asked again.
-                    None if !self.worker_health.is_summoned() => {
-                        return decision.write(&self.store, self.now()).await.map(|is_done| Decided { is_done, is_stored: true });
-                    }
+                    // It came and went meanwhile: the database takes again what it is asked, or at least the rest.
+                    None if !self.worker_health.is_summoned() => match decision.write(&self.store, self.now()).await {
+                        Ok(is_done) => return Ok(Decided { is_done, is_stored: true }),
+                        Err(again) => {
+                            self.worker_health.summon(&again);
+                            failure = again;
+                        }
+                    },
                     _ => {}
                 }
             }
