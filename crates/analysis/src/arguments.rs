@@ -71,8 +71,7 @@ pub fn complete(schema: &Value, valid: &Value) -> Option<Value> {
     for property in properties(schema, valid).into_iter().take(MOST_PROPERTIES) {
         let value = property_schema(schema, &property).and_then(|inner| maker.value(inner, &property, 1));
         if valid.get(&property).is_none()
-            && let Some(more) = value.and_then(|value| with_value(&arguments, &property, value))
-            && judged.is_valid(&more.arguments) == Ok(true)
+            && let Some(more) = value.and_then(|value| valid_with(&judged, &arguments, &property, value))
         {
             arguments = more.arguments;
         }
@@ -86,15 +85,13 @@ pub fn complete(schema: &Value, valid: &Value) -> Option<Value> {
 pub fn alternatives(schema: &Value, valid: &Value, most: usize) -> Vec<Value> {
     let Ok(judged) = Schema::of(schema) else { return Vec::new() };
     let maker = Maker { root: schema, source: Source::Other, steps: Cell::new(MOST_STEPS) };
-    let fits = |arguments: &Value| judged.is_valid(arguments) == Ok(true);
     let base = complete(schema, valid).unwrap_or_else(|| valid.clone());
     let mut values = Vec::new();
     for property in properties(schema, valid).into_iter().take(MOST_PROPERTIES) {
         let known = base.get(&property);
         let choices = property_schema(schema, &property).map(|inner| maker.choices(inner, &property)).unwrap_or_default();
         let other = choices.into_iter().filter(|choice| Some(choice) != known);
-        let other: Vec<Value> =
-            other.filter(|choice| with_value(&base, &property, choice.clone()).is_some_and(|one| fits(&one.arguments))).collect();
+        let other: Vec<Value> = other.filter(|choice| valid_with(&judged, &base, &property, choice.clone()).is_some()).collect();
         if !other.is_empty() {
             values.push((property, other));
         }
@@ -106,7 +103,7 @@ pub fn alternatives(schema: &Value, valid: &Value, most: usize) -> Vec<Value> {
         for (property, other) in &values {
             // Of more than there are rounds for, a sample over all of them.
             let index = if other.len() > rounds { round * other.len() / rounds } else { round % other.len() };
-            if let Some(changed) = with_value(&arguments, property, other[index].clone()).filter(|changed| fits(&changed.arguments)) {
+            if let Some(changed) = valid_with(&judged, &arguments, property, other[index].clone()) {
                 arguments = changed.arguments;
             }
         }
@@ -189,6 +186,11 @@ fn with_value(valid: &Value, property: &str, value: Value) -> Option<Variant> {
     let mut arguments = valid.clone();
     arguments.as_object_mut()?.insert(property.to_owned(), value);
     Some(Variant { property: property.to_owned(), arguments })
+}
+
+/// The same; `None` if the schema does not allow it.
+fn valid_with(schema: &Schema, valid: &Value, property: &str, value: Value) -> Option<Variant> {
+    with_value(valid, property, value).filter(|variant| schema.is_valid(&variant.arguments) == Ok(true))
 }
 
 /// The same; `None` if the schema allows it.

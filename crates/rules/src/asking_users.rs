@@ -64,12 +64,12 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "input-response-is-processed",
         area: Area::Calls,
-        requirement: "a call that gets the input that it required ends, also if the user declines: it neither fails inside nor requires input \
-                      without end",
+        requirement: "a call that is retried with the input that it required ends, also if the user declines: it neither gets an internal \
+                      error nor requires input endlessly",
         sources: &[RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Should, source: "" }],
         judge: Judge::Each(input_is_processed),
-        why: "a client repeats the call with each answer: its user is asked the same for ever, or the answer is lost",
-        remedy: "respond to a call with `inputResponses` with a result; if the user has declined, with one that says what was not done",
+        why: "a client retries with each response of its user, who is asked the same question endlessly, or whose response is lost",
+        remedy: "respond to the retry with a result; if the user has declined, with one that says what was not done",
         ..Rule::DEFAULT
     },
     Rule {
@@ -93,12 +93,13 @@ fn input_is_processed(conversation: &ConversationView<'_>) -> Judgment {
         seen += usize::from(retry.answer.frame().is_some());
         let rounds = retries[..=position].iter().filter(|earlier| earlier.subject() == retry.subject()).count();
         let flaw = match retry.answer.code() {
-            Some(INTERNAL_ERROR) => format!("got error {INTERNAL_ERROR}"),
-            _ if requires_more && rounds == INPUT_ROUNDS => format!("was given {rounds} times, and it still requires input"),
+            Some(INTERNAL_ERROR) => format!("requires input, and a retry in which the user declines got error {INTERNAL_ERROR}"),
+            _ if requires_more && rounds == INPUT_ROUNDS => {
+                format!("still requires input after {rounds} retries in which the user declined")
+            }
             _ => continue,
         };
-        violations
-            .push(Violation::new(format!("the input that `{}` requires, declined by the user, {flaw}", retry.subject()), retry.frames()));
+        violations.push(Violation::new(format!("`{}` {flaw}", retry.subject()), retry.frames()));
     }
     if retries.is_empty() && conversation.handshake().is_some() {
         return Judgment::NotApplicable("no call required input".into());

@@ -296,7 +296,7 @@ fn level_of_call_is_obeyed(conversation: &ConversationView<'_>) -> Option<Judgme
         let under_way = || calls.iter().filter(|(from, until, ..)| (*from..*until).contains(&log.frame.id));
         let (Some(least), Some(level)) = (under_way().min_by_key(|(_, _, rank, _)| *rank), log.param("/level")) else { continue };
         if rank(level).is_some_and(|rank| rank < least.2) {
-            let message = format!("a log message of level {level} was sent during calls that asked for {} and above", least.3);
+            let message = format!("a log message of level {level} was sent during calls that requested level {} and above", least.3);
             return Some(Judgment::Broken(vec![Violation::new(message, [least.0, log.frame.id])]));
         }
     }

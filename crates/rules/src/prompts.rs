@@ -255,10 +255,7 @@ fn listed_is_completable(conversation: &ConversationView<'_>) -> Judgment {
         let (refusal, of_unknown) = (error.to_string(), model.to_string());
         let told = attempt.answer.describe();
         let message = if attempt.probed.probe == "complete-with-context" {
-            Some(format!(
-                "the completion of `{}` for `{name}` got {told} with the `context` of another argument, but none without",
-                attempt.subject()
-            ))
+            Some(format!("the completion of `{}` for `{name}` got {told} with `context`, and a result without it", attempt.subject()))
         } else if is_about_params && of_unknown.replace(unknown.subject(), &name) == refusal {
             Some(format!("`{name}` is listed, and its completion is refused like that of an unknown prompt: {told}"))
         } else {

@@ -178,8 +178,10 @@ fn updates_are_subscribed(conversation: &ConversationView<'_>) -> Judgment {
         let is_of =
             |(asked, watched): &(FrameId, &str)| *asked < update.frame.id && (uri.starts_with(watched) || is_or_is_below(uri, watched));
         if !subscribed.iter().any(is_of) {
-            violations
-                .push(Violation::new(format!("an update of `{uri}` was sent, to which the client has not subscribed"), [update.frame.id]));
+            violations.push(Violation::new(
+                format!("`{}` for `{uri}` was sent, but the client has not subscribed to it", methods::notifications::RESOURCES_UPDATED),
+                [update.frame.id],
+            ));
         }
     }
     violations.truncate(1);

@@ -225,13 +225,12 @@ fn outlives_cancellation(conversation: &ConversationView<'_>, subscription: &Sub
     let canceled = conversation.from_client().find(|wire_message| {
         wire_message.method() == Some(methods::notifications::CANCELLED) && wire_message.param("/requestId") == subscription.request.id()
     })?;
-    let (_, heard) = conversation.requests().find_map(|(request, answer)| {
-        let acknowledged = || {
-            let mut messages = conversation.from_server();
-            messages.find(|wire_message| wire_message.is_notification() && wire_message.meta("subscriptionId") == request.id())
-        };
-        (request.frame.id > canceled.frame.id).then(|| Some((request, answer.or_else(acknowledged)?)))?
-    })?;
+    let acknowledgement = |request: &WireMessage<'_>| {
+        let mut messages = conversation.from_server();
+        messages.find(|wire_message| wire_message.is_notification() && wire_message.meta("subscriptionId") == request.id())
+    };
+    let mut later = conversation.requests().filter(|(request, _)| request.frame.id > canceled.frame.id);
+    let heard = later.find_map(|(request, answer)| answer.or_else(|| acknowledgement(request)))?;
     let late: Vec<_> = subscription.notifications.iter().filter(|notification| notification.frame.id > heard.frame.id).collect();
     let [first, second, ..] = late[..] else { return None };
     let message = format!("`{}` came on a subscription that the client had canceled", first.method().unwrap_or_default());

@@ -554,7 +554,7 @@ impl Inbox for Dispatcher {
             (Unanswered::Response { head, .. }, Some(sent)) => head.frame < sent,
             _ => false,
         };
-        if state.pending.get(request).is_none_or(is_of_earlier) {
+        if state.pending.get(request).is_some_and(is_of_earlier) {
             return;
         }
         let Some(pending) = state.pending.remove(request) else { return };
