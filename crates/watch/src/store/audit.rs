@@ -2,7 +2,8 @@
 
 use super::{Store, StoreFailure, ids};
 use crate::moment::Moment;
-use uuid::NoContext;
+use std::sync::Mutex;
+use uuid::ContextV7;
 
 /// What somebody is about to do.
 #[derive(Clone, Copy, Debug)]
@@ -30,9 +31,10 @@ pub struct AuditRow {
 /// Of what people chose.
 const LONGEST: usize = 200;
 
-/// Of an entry that is about to be made.
+/// Of an entry that is about to be made. Entries of one millisecond sort in the order in which they were made.
 pub(crate) fn new_id(now: Moment) -> String {
-    ids::new(NoContext, now)
+    static MADE: Mutex<ContextV7> = Mutex::new(ContextV7::new());
+    ids::new(&MADE, now)
 }
 
 impl Store {
