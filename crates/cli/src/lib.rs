@@ -32,6 +32,7 @@ mod status;
 mod suggest;
 mod suites;
 mod target;
+mod traffic;
 mod typed;
 mod welcome;
 mod whole_file;

@@ -3,6 +3,7 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::restriction::RestrictionArgs;
+use crate::traffic::unknown_rules;
 use crate::{output, settings};
 use mcproof_client::{Destinations, ListedHost, Tls};
 use mcproof_protocol::{EraChoice, Transport};
@@ -128,7 +129,9 @@ impl SuiteArgs {
         for file in files {
             let suite = read(&file, &environment).and_then(|text| {
                 unused.retain(|name| !text.contains(name.as_str()));
-                suite::load(&file.display().to_string(), &text, folder_of(&file), &environment)
+                let suite = suite::load(&file.display().to_string(), &text, folder_of(&file), &environment)?;
+                let unknown = unknown_rules(&suite);
+                if unknown.is_empty() { Ok(suite) } else { Err(unknown) }
             });
             match suite {
                 Ok(suite) => suites.push(Arc::new(suite)),

@@ -450,6 +450,19 @@ impl Tap {
         Transcript { frames, dropped: state.dropped }
     }
 
+    /// The frames from this one on, without a look at the earlier ones. `dropped` counts those that are not kept.
+    pub fn transcript_since(&self, since: FrameId) -> Transcript {
+        let state = self.state();
+        let first = state.first.partition_point(|frame| frame.id < since);
+        let newest = |ring: &Ring| ring.frames.partition_point(|frame| frame.id < since);
+        let (last, output) = (newest(&state.last), newest(&state.output));
+        let rest = state.last.frames.range(last..).chain(state.output.frames.range(output..));
+        let mut frames: Vec<Frame> = state.first[first..].iter().chain(rest).cloned().collect();
+        frames.sort_by_key(|frame| frame.id);
+        let dropped = state.next.saturating_sub(since.0).saturating_sub(frames.len() as u64);
+        Transcript { frames, dropped }
+    }
+
     fn state(&self) -> MutexGuard<'_, TapState> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -46,6 +46,9 @@ pub fn judge(rules: &[&'static Rule], recorded: &[Conversation], strictness: Str
 /// Rules that are judged at the same time. What each reads again takes memory as long as it is judged.
 const MOST_AT_ONCE: usize = 4;
 
+/// Conversations with fewer are judged on this thread alone.
+const FEW_FRAMES: usize = 500;
+
 /// Judges each rule separately, several at once if there are cores.
 fn judge_all(rules: &[&'static Rule], conversations: &[ConversationView<'_>], strictness: Strictness) -> Vec<RuleResult> {
     let (next, judged) = (AtomicUsize::new(0), rules.iter().map(|_| OnceLock::new()).collect::<Vec<_>>());
@@ -54,8 +57,11 @@ fn judge_all(rules: &[&'static Rule], conversations: &[ConversationView<'_>], st
             place.get_or_init(|| judge_one(rule, conversations, strictness));
         }
     };
+    // A thread costs more than the rules about a few frames.
+    let is_short = conversations.iter().map(|one| one.frames().len()).sum::<usize>() < FEW_FRAMES;
     std::thread::scope(|scope| {
-        for _ in 1..available_parallelism().map_or(1, usize::from).min(MOST_AT_ONCE) {
+        let most = if is_short { 1 } else { available_parallelism().map_or(1, usize::from).min(MOST_AT_ONCE) };
+        for _ in 1..most {
             scope.spawn(work);
         }
         work();

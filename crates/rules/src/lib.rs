@@ -79,4 +79,4 @@ pub(crate) use mcproof_analysis::example;
 pub(crate) use mcproof_analysis::{Attempt, AttemptOutcome, ConversationView, HttpExchange, WireMessage};
 pub use net::report;
 pub use rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions};
-pub use selection::{UnknownRule, of_hosts, select};
+pub use selection::{UnknownRule, of_hosts, of_traffic, select};

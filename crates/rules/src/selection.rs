@@ -45,6 +45,63 @@ pub fn of_hosts(skip: &[String]) -> Result<Vec<&'static Rule>, UnknownRule> {
     select(&[Area::Hosts.name().to_owned(), LIMITS_OF_HOSTS.join(",")], skip)
 }
 
+/// The rules that the traffic of any client that keeps to the specification tells about its server, without those that `skip` names:
+/// how messages look, when they may be sent, and what they may refer to. `is_whole`: the traffic begins with the session, so that
+/// nothing can refer to what came before.
+///
+/// # Errors
+/// A selector matches no rule.
+pub fn of_traffic(is_whole: bool, skip: &[&str]) -> Result<Vec<&'static Rule>, UnknownRule> {
+    let words = OF_TRAFFIC.iter().chain(OF_WHOLE_TRAFFIC.iter().filter(|_| is_whole));
+    let skip: Vec<String> = skip.iter().map(ToString::to_string).collect();
+    select(&words.map(ToString::to_string).collect::<Vec<_>>(), &skip)
+}
+
+/// A message, or a message and what it answers, breaks one of these.
+const OF_TRAFFIC: [&str; 27] = [
+    "client-capabilities-are-respected",
+    "content-is-base64",
+    "error-has-code-and-message",
+    "http-get-stream-has-no-responses",
+    "http-message-is-sent-once",
+    "http-progress-is-on-request-stream",
+    "input-required-only-where-allowed",
+    "jsonrpc-version-is-2-0",
+    "logs-only-when-requested",
+    "message-has-each-member-once",
+    "message-has-method-or-outcome",
+    "message-matches-schema",
+    "messages-are-not-batched",
+    "notification-gets-no-response",
+    "notification-has-no-id",
+    "notifications-are-declared",
+    "progress-ends-with-response",
+    "progress-increases",
+    "progress-tokens-are-unique",
+    "request-gets-one-response",
+    "response-has-result-or-error",
+    "sampling-tool-results-are-not-mixed",
+    "sampling-tool-uses-have-results",
+    "server-request-id-is-unique",
+    "server-sends-no-requests",
+    "sse-response-is-on-session-stream",
+    "task-result-names-its-task",
+];
+
+/// These look back to what the client sent, or heard, at any time.
+const OF_WHOLE_TRAFFIC: [&str; 10] = [
+    "listen-filter-is-honored",
+    "listen-is-acknowledged-first",
+    "listen-notifications-are-tagged",
+    "list-pagination-ends",
+    "progress-has-known-token",
+    "response-belongs-to-a-request",
+    "response-id-matches-request",
+    "server-cancels-only-own-requests",
+    "task-ids-differ",
+    "task-terminal-status-is-final",
+];
+
 /// Limits of hosts that are worth a note even if the rules about hosts are not selected.
 const LIMITS_OF_HOSTS: [&str; 2] = ["tool-name-has-at-most-64-characters", "tool-description-is-short"];
 

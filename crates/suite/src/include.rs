@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const MOST_FILES: usize = 200;
 
 /// Keys whose lists are put one after the other; the included ones come first.
-const LISTS: [&str; 7] = ["tests", "tags", "redact", "setup", "teardown", "before_each", "after_each"];
+const LISTS: [&str; 8] = ["tests", "tags", "skip_rules", "redact", "setup", "teardown", "before_each", "after_each"];
 /// Keys whose maps are merged; the including file wins.
 const MAPS: [&str; 6] = ["vars", "servers", "profiles", "timeouts", "answers", "audit"];
 

@@ -9,12 +9,15 @@ use super::faults::{FAULT, FAULTS_DOC, read_faults};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::include::read_tree;
 use super::leaks::{LEAKS, LEAKS_DOC, read_leaks};
-use super::plan::{Audit, Breaker, Fault as PlannedFault, Hooks, Isolation, Leaks, OutputCheck, Retries, Retry, Server, Suite, Timeouts};
+use super::plan::{
+    Audit, Breaker, Fault as PlannedFault, Hooks, Isolation, Leaks, OutputCheck, Retries, Retry, Server, SkippedRule, Suite, Timeouts,
+};
 use super::profile::{self, PROFILE};
 use super::reader::Reader;
 use super::resilience::{BREAKER, BREAKER_DOC, RETRY, RETRY_DOC, read_breaker, read_retry};
 use super::retries::{RETRIES, read_retries};
 use super::server::{SERVER, read_server};
+use super::skip::{SKIP_RULES_DOC, read_skipped_rules};
 use super::source::{Source, Span};
 use super::step::{REDACT_DOC, STEP, read_redactions};
 use super::test::{Defaults, TEST, read_isolation, read_list, read_steps, read_test};
@@ -119,6 +122,16 @@ pub static SUITE: Object<SuiteDraft> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 draft.tags = reader.texts(node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "skip_rules",
+            doc: SKIP_RULES_DOC,
+            shape: Shape::TextList,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.skip_rules = read_skipped_rules(reader, node)?;
                 Ok(())
             },
         },
@@ -324,6 +337,7 @@ pub struct SuiteDraft {
     answers: Option<Node>,
     output: OutputCheck,
     tags: Vec<String>,
+    skip_rules: Vec<SkippedRule>,
     isolation: Isolation,
     retries: Retries,
     /// On the way to each of its servers.
@@ -394,6 +408,7 @@ fn read_suite(reader: &mut Reader<'_>, tree: &Node, tags: &[String]) -> Option<S
         servers: servers.as_ref(),
         answers,
         tags: draft.tags,
+        skip_rules: draft.skip_rules,
         isolation: draft.isolation,
         retries: draft.retries,
         retry: draft.retry,

@@ -219,6 +219,13 @@ pub enum Inherited {
     Only(Vec<(String, String)>),
 }
 
+/// What a test is not judged by: an id, an area or a glob.
+#[derive(Clone, Debug)]
+pub struct SkippedRule {
+    pub name: String,
+    pub place: Place,
+}
+
 /// One test.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -227,6 +234,7 @@ pub struct Case {
     /// The last line of its file that belongs to it.
     pub last_line: u32,
     pub tags: Vec<String>,
+    pub skip_rules: Vec<SkippedRule>,
     pub skips: Vec<Skip>,
     pub isolation: Isolation,
     pub retries: Retries,

@@ -22,6 +22,7 @@ pub mod snapshot;
 mod starting;
 mod step;
 mod subscriptions;
+mod traffic;
 
 use crate::NO_EXPECTATION;
 use crate::plan::LimitChoices;
@@ -49,6 +50,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::task::{JoinError, JoinSet};
+pub use traffic::{Traffic, TrafficJudge};
 
 /// How to run.
 #[derive(Clone)]
@@ -77,6 +79,8 @@ pub struct RunOptions {
     /// For HTTP servers that are not let in by their suite.
     pub authorization: Option<Authorization>,
     pub transcripts: Transcripts,
+    /// Holds the traffic of each case against rules; none does not.
+    pub judge: Option<TrafficJudge>,
     pub coverage: CoverageMode,
     pub snapshots: Snapshots,
     /// Every request is written down there, and not where a suite says.

@@ -1,8 +1,8 @@
-//! Reads `skip_if:`. Conditions about this machine are decided here; what only a run knows is left in the plan.
+//! Reads `skip_if:` and `skip_rules:`. Conditions about this machine are decided here; what only a run knows is left in the plan.
 
 use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
-use super::plan::Skip;
+use super::plan::{Skip, SkippedRule};
 use super::reader::Reader;
 use mcproof_analysis::{did_you_mean, listed};
 use mcproof_protocol::{Era, Transport};
@@ -111,6 +111,10 @@ pub static SKIP_IF: Object<SkipDraft> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 let capability = reader.text(node)?;
+                // What no server can declare would skip the test everywhere.
+                if !is_capability(&capability) {
+                    return Err(unknown(reader, node, "capability", &capability, &CAPABILITIES));
+                }
                 draft.reasons.push(format!("the server does not declare `{capability}`"));
                 draft.skip.lacks = Some(capability);
                 Ok(())
@@ -169,6 +173,37 @@ pub(crate) fn read_skips(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<Ski
         skips.extend(draft.holds.then_some(draft.skip));
     }
     if reader.mistakes() == before { Ok(skips) } else { Err(Fault::Reported) }
+}
+
+/// The capabilities of servers in all revisions, and their flags.
+const CAPABILITIES: [&str; 13] = [
+    "completions",
+    "experimental",
+    "extensions",
+    "logging",
+    "prompts",
+    "prompts.listChanged",
+    "resources",
+    "resources.listChanged",
+    "resources.subscribe",
+    "tasks",
+    "tasks.requests.tools.call",
+    "tools",
+    "tools.listChanged",
+];
+
+/// What is below those that are not bounded may have any name.
+fn is_capability(name: &str) -> bool {
+    let is_open = ["experimental.", "extensions.", "tasks."].iter().any(|open| name.starts_with(open));
+    is_open || CAPABILITIES.contains(&name)
+}
+
+pub const SKIP_RULES_DOC: &str =
+    "rules of `check` that the traffic of the tests is not judged by: ids, areas, or globs such as `progress-*`; `*` for all";
+
+pub(crate) fn read_skipped_rules(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<SkippedRule>, Fault> {
+    let place = reader.place(node.span);
+    Ok(reader.texts(node)?.into_iter().map(|name| SkippedRule { name, place: place.clone() }).collect())
 }
 
 fn unknown(reader: &mut Reader<'_>, node: &Node, what: &str, written: &str, names: &[&'static str]) -> Fault {

@@ -6,11 +6,13 @@ use super::document::{Kind, Node};
 use super::faults::{FAULT, FAULTS_DOC, read_faults};
 use super::format::{Fault, Key, Object, Presence, Shape};
 use super::leaks::{LEAKS, LEAKS_DOC, read_leaks};
-use super::plan::{Breaker, Case, Fault as PlannedFault, Hooks, Isolation, Leaks, OutputCheck, Retries, Retry, Server, Skip, Step};
+use super::plan::{
+    Breaker, Case, Fault as PlannedFault, Hooks, Isolation, Leaks, OutputCheck, Retries, Retry, Server, Skip, SkippedRule, Step,
+};
 use super::reader::Reader;
 use super::resilience::{BREAKER, BREAKER_DOC, RETRY, RETRY_DOC, read_breaker, read_retry};
 use super::retries::{RETRIES, read_retries};
-use super::skip::{SKIP_IF, read_skips};
+use super::skip::{SKIP_IF, read_skipped_rules, read_skips};
 use super::source::Span;
 use super::step::{STEP, check_case, read_step, saved_names};
 use super::template::weight;
@@ -82,6 +84,16 @@ pub static TEST: Object<TestDraft> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 draft.tags = reader.texts(node)?;
+                Ok(())
+            },
+        },
+        Key {
+            name: "skip_rules",
+            doc: "further rules that this test is not judged by",
+            shape: Shape::TextList,
+            presence: Presence::Optional,
+            read: |reader, node, draft| {
+                draft.skip_rules = read_skipped_rules(reader, node)?;
                 Ok(())
             },
         },
@@ -222,6 +234,7 @@ pub struct TestDraft {
     answers: Option<Node>,
     output: Option<OutputCheck>,
     tags: Vec<String>,
+    skip_rules: Vec<SkippedRule>,
     skips: Vec<Skip>,
     only: Option<Span>,
     isolation: Option<Isolation>,
@@ -243,6 +256,7 @@ pub(crate) struct Defaults<'a> {
     pub(crate) servers: Option<&'a BTreeMap<String, Server>>,
     pub(crate) answers: Answers,
     pub(crate) tags: Vec<String>,
+    pub(crate) skip_rules: Vec<SkippedRule>,
     pub(crate) isolation: Isolation,
     pub(crate) retries: Retries,
     pub(crate) retry: Option<Retry>,
@@ -363,6 +377,7 @@ fn read_case(
     let mut tags = defaults.tags.clone();
     tags.extend(draft.tags);
     tags.dedup();
+    let skip_rules = defaults.skip_rules.iter().cloned().chain(draft.skip_rules).collect();
     check_own_server(reader, isolation, draft.faults_key, leaks.as_ref(), node.span);
     let (name, _) = draft.name?;
     Some(Case {
@@ -371,6 +386,7 @@ fn read_case(
         // Where the next one begins is not known here.
         last_line: node.span.line,
         tags,
+        skip_rules,
         skips: draft.skips,
         isolation,
         retries: draft.retries.unwrap_or(defaults.retries),

@@ -18,6 +18,7 @@ use crate::reporters::{ReporterArgs, Reporters, Written};
 use crate::selection::{Scope, SelectionArgs};
 use crate::suites::{Read, SuiteArgs};
 use crate::target::{STARTUP, check_offer, host};
+use crate::traffic;
 use crate::typed::Typed;
 use crate::{output, settings};
 use clap::Args as _;
@@ -31,6 +32,7 @@ use mcproof_suite::plan::{Binding, Server};
 use mcproof_suite::run::{self, CoverageMode, FILTER_HELP, Plan, RunOptions, Snapshots, Start, Transcripts};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Duration;
 use url::Url;
@@ -219,6 +221,7 @@ impl Arguments {
             } else {
                 Transcripts::OfFailures
             },
+            judge: Some(Arc::new(traffic::judge)),
             coverage: if self.coverage { CoverageMode::Servers } else { CoverageMode::Off },
             audit: self.audit.clone(),
             secrets: mcproof_client::inherited_secrets(&settings::variables()),

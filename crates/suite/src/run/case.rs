@@ -10,7 +10,7 @@ use super::parity::Wire;
 use super::sessions::{Open, Sessions};
 use super::starting::StartingSession;
 use super::step::{StepRun, run_step};
-use super::{RunOptions, Transcripts, snapshot};
+use super::{RunOptions, Transcripts, snapshot, traffic};
 use crate::interpolate_text;
 use crate::plan::{Action, Case, ExpectedFailure, Fault, Leaks, Skip, Step};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
@@ -192,6 +192,7 @@ async fn run_attempt(work: &Work, world: &RunContext, handed: GroupState, last: 
     };
     if matches!(ran, Ran::ToItsEnd) {
         judge_wire(&open, &mut outcome);
+        outcome.diagnostics.extend(traffic::judge(work, &world.options, &open, &past));
     }
     if outcome.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         outcome.verdict = Verdict::Fail;

@@ -19,7 +19,7 @@ use mcproof_client::{
     ListedHost, Network, Proxies, Session, SessionEnd, ShutdownTimeouts, Tap, TapBounds, Target, open_session,
 };
 use mcproof_protocol::{Era, EraChoice};
-use mcproof_record::{Diagnostic, Exchange, FrameId, SessionTranscript, Transcript};
+use mcproof_record::{Diagnostic, Exchange, Frame, FrameId, SessionTranscript, Transcript};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -48,13 +48,35 @@ pub(super) struct Open {
     pub(super) injected_before: u64,
     /// A step has closed its stdin, or sent a signal.
     pub(super) told_to_end: AtomicBool,
+    /// Its handshake, where cases before the one that uses it now have used it.
+    pub(super) opening: Option<Arc<[Frame]>>,
+    /// The first frame after its handshake.
+    opened: FrameId,
+    /// It took the place of another session on the same tap.
+    pub(super) is_renewed: bool,
 }
 
 impl Open {
     /// Hands it on to another case.
     pub(super) fn begin_case(&mut self) {
+        if self.opening.is_none() {
+            let mut opening = self.tap.transcript().frames;
+            opening.retain(|frame| frame.id < self.opened);
+            self.opening = Some(opening.into());
+        }
         self.since = self.tap.mark();
         self.injected_before = injected(self.injector.as_ref());
+    }
+
+    /// Transport and revision.
+    pub(super) fn spoke(&self) -> (String, String) {
+        let handshake = self.session.handshake();
+        (handshake.transport.to_string(), handshake.protocol_version.clone())
+    }
+
+    /// The same, if all of its traffic is of this case, and undisturbed.
+    fn spoke_alone(&self) -> Option<(String, String)> {
+        (self.injector.is_none() && !self.is_renewed && self.opening.is_none()).then(|| self.spoke())
     }
 
     /// How many messages of this case were disturbed.
@@ -67,6 +89,8 @@ impl Open {
 pub(super) struct EndedSession {
     pub(super) transcript: SessionTranscript,
     pub(super) life: SessionOutcome,
+    /// Transport and revision, where rules can be held against it.
+    pub(super) spoke: Option<(String, String)>,
 }
 
 /// How far a session got.
@@ -82,7 +106,7 @@ pub(super) enum SessionOutcome {
 impl EndedSession {
     fn never_opened(server: &Server, transcript: Transcript, injector: Option<&FaultInjector>) -> Self {
         let life = if injected(injector) > 0 { SessionOutcome::NeverOpenedUnderFaults } else { SessionOutcome::NeverOpened };
-        Self { transcript: SessionTranscript { server: server.name.clone(), transcript }, life }
+        Self { transcript: SessionTranscript { server: server.name.clone(), transcript }, life, spoke: None }
     }
 }
 
@@ -175,12 +199,15 @@ impl<'a> Sessions<'a> {
     async fn end_others(&mut self, name: &str) {
         let others: Vec<String> = self.open.keys().filter(|key| server_of(key) == name && *key != name).cloned().collect();
         for key in others {
-            let Some(Open { session, tap, subscriptions, .. }) = self.open.remove(&key) else { continue };
+            let Some(open) = self.open.remove(&key) else { continue };
+            let spoke = open.spoke_alone();
+            let Open { session, tap, subscriptions, .. } = open;
             drop(subscriptions);
             session.close().await;
             self.past.push(EndedSession {
                 transcript: SessionTranscript { server: key, transcript: tap.transcript() },
                 life: SessionOutcome::Ended,
+                spoke,
             });
         }
     }
@@ -204,7 +231,9 @@ impl<'a> Sessions<'a> {
     /// Ends the server in order and starts it anew. What was wrong with its first life is reported now.
     pub(super) async fn restart(&mut self, name: &str) -> Result<(), Box<Diagnostic>> {
         self.end_others(name).await;
-        if let Some(Open { session, tap, turn, subscriptions, since, injector, .. }) = self.open.remove(name) {
+        if let Some(open) = self.open.remove(name) {
+            let spoke = open.spoke_alone();
+            let Open { session, tap, turn, subscriptions, since, injector, .. } = open;
             drop(subscriptions);
             self.injectors.extend(injector.map(|injector| (name.to_owned(), injector)));
             let fault = session.faults().into_iter().find(|fault| fault.frame >= since);
@@ -212,8 +241,8 @@ impl<'a> Sessions<'a> {
             drop(turn);
             let transcript = tap.transcript();
             let fault = fault.map(|fault| Box::new(diagnosis::of_fault(&fault, &transcript, Audience::Suite)));
-            self.past
-                .push(EndedSession { transcript: SessionTranscript { server: name.to_owned(), transcript }, life: SessionOutcome::Ended });
+            let transcript = SessionTranscript { server: name.to_owned(), transcript };
+            self.past.push(EndedSession { transcript, life: SessionOutcome::Ended, spoke });
             if let Some(fault) = fault {
                 return Err(fault);
             }
@@ -288,7 +317,24 @@ impl<'a> Sessions<'a> {
         let (outputs, subscriptions) = (Outputs::default(), Subscriptions::default());
         let (number, guard) = (self.audits.next_session(), RetryState::default());
         let told_to_end = AtomicBool::new(false);
-        Open { since, session, tap, turn, outputs, subscriptions, target, number, guard, injector, injected_before: 0, told_to_end }
+        let opened = tap.mark();
+        Open {
+            since,
+            session,
+            tap,
+            turn,
+            outputs,
+            subscriptions,
+            target,
+            number,
+            guard,
+            injector,
+            injected_before: 0,
+            told_to_end,
+            opening: None,
+            opened,
+            is_renewed: false,
+        }
     }
 
     fn connect_options(&self, server: &Server, binding: &Binding, target: &Target) -> ConnectOptions {
@@ -347,7 +393,7 @@ impl<'a> Sessions<'a> {
         let connect = ConnectOptions { era, faults: injector.clone(), ..self.connect_options(server, binding, &target) };
         match session.renew(&connect, &tap).await {
             Ok((session, farewell)) => {
-                let open = self.opened_on(session, tap, turn, target, injector, since);
+                let open = Open { is_renewed: true, ..self.opened_on(session, tap, turn, target, injector, since) };
                 self.open.insert(name.to_owned(), open);
                 Ok(farewell)
             }

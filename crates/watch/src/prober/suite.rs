@@ -55,6 +55,8 @@ impl Prober {
             network: prepared.options.network.clone(),
             authorization: prepared.options.authorization.clone(),
             transcripts: Transcripts::OfFailures,
+            // An oddity is not an outage.
+            judge: None,
             coverage: CoverageMode::Off,
             snapshots: Snapshots::Compare,
             audit: None,
