@@ -58,13 +58,16 @@ pub fn of_traffic(is_whole: bool, skip: &[&str]) -> Result<Vec<&'static Rule>, U
 }
 
 /// A message, or a message and what it answers, breaks one of these.
-const OF_TRAFFIC: [&str; 27] = [
+const OF_TRAFFIC: [&str; 32] = [
     "client-capabilities-are-respected",
+    "completion-has-at-most-100",
     "content-is-base64",
     "error-has-code-and-message",
     "http-get-stream-has-no-responses",
     "http-message-is-sent-once",
+    "http-notification-gets-202",
     "http-progress-is-on-request-stream",
+    "http-result-has-status-200",
     "input-required-only-where-allowed",
     "jsonrpc-version-is-2-0",
     "logs-only-when-requested",
@@ -72,6 +75,7 @@ const OF_TRAFFIC: [&str; 27] = [
     "message-has-method-or-outcome",
     "message-matches-schema",
     "messages-are-not-batched",
+    "new-task-status-is-working",
     "notification-gets-no-response",
     "notification-has-no-id",
     "notifications-are-declared",
@@ -79,6 +83,7 @@ const OF_TRAFFIC: [&str; 27] = [
     "progress-increases",
     "progress-tokens-are-unique",
     "request-gets-one-response",
+    "resource-read-names-uri",
     "response-has-result-or-error",
     "sampling-tool-results-are-not-mixed",
     "sampling-tool-uses-have-results",
@@ -89,16 +94,18 @@ const OF_TRAFFIC: [&str; 27] = [
 ];
 
 /// These look back to what the client sent, or heard, at any time.
-const OF_WHOLE_TRAFFIC: [&str; 10] = [
+const OF_WHOLE_TRAFFIC: [&str; 12] = [
+    "list-has-no-duplicates",
+    "list-pagination-ends",
     "listen-filter-is-honored",
     "listen-is-acknowledged-first",
     "listen-notifications-are-tagged",
-    "list-pagination-ends",
     "progress-has-known-token",
     "response-belongs-to-a-request",
     "response-id-matches-request",
     "server-cancels-only-own-requests",
     "task-ids-differ",
+    "task-result-is-stable",
     "task-terminal-status-is-final",
 ];
 
