@@ -14,6 +14,8 @@ mod mutations;
 #[path = "zoo/others.rs"]
 mod others;
 mod peers;
+#[path = "zoo/visits.rs"]
+mod visits;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use mcproof_protocol::Era;
@@ -83,6 +85,7 @@ fn main() -> ExitCode {
         let name = format!("mutations_of_the_correct_server_over_{}_{}_are_told", place.0, place.1);
         trials.push(Trial::test(name, move || mutations::sample(place, 4)));
     }
+    trials.extend(visits::trials());
     for broken_server in broken_servers() {
         let places: Vec<_> = broken_server.places().collect();
         // Who names a test means that one.
