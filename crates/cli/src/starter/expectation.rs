@@ -69,8 +69,13 @@ pub(super) fn of_call(first: &Value, second: &Value, known: &Known<'_>) -> (&'st
 
 /// What the next value has to be.
 pub(super) fn of_values(first: &Value, second: &Value, known: &Known<'_>) -> Value {
-    let is_fleeting = known.is_open || known.now.is_in(first) || known.now.is_in(second);
-    let whole = Comparison { known, is_fleeting }.merged(first, second, 0);
+    let is_fleeting = |value: &Value| known.now.is_in(value);
+    let stays = match (known.is_open, is_fleeting(first) || is_fleeting(second)) {
+        (true, _) => Stays::Nothing,
+        (false, true) => Stays::WhatNoDateTells,
+        (false, false) => Stays::Everything,
+    };
+    let whole = Comparison { known, stays }.merged(first, second, 0);
     if yaml::flow(&whole).len() <= LARGEST { whole } else { types(&[first, second]) }
 }
 
@@ -85,11 +90,20 @@ pub(super) fn member(key: &str) -> Option<String> {
     (key.chars().count() <= LONGEST_KEY).then_some(written)
 }
 
+#[derive(Clone, Copy)]
 struct Comparison<'a> {
     known: &'a Known<'a>,
-    /// The answer comes from elsewhere, or tells the present time: what else it says may follow from that, as the name of a
-    /// weekday does.
-    is_fleeting: bool,
+    stays: Stays,
+}
+
+/// What will be the same tomorrow if it was the same twice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stays {
+    Everything,
+    /// The answer tells the present time: what stands beside that may follow from it, and so may what looks like a part of a date.
+    WhatNoDateTells,
+    /// The answer comes from elsewhere, or stands beside the present time.
+    Nothing,
 }
 
 impl Comparison<'_> {
@@ -107,7 +121,27 @@ impl Comparison<'_> {
     }
 
     fn is_steady(&self, value: &Value) -> bool {
-        !self.is_fleeting || holds(self.known.arguments, value)
+        let stays = match self.stays {
+            Stays::Everything => true,
+            Stays::WhatNoDateTells => !self.known.now.may_tell(value),
+            Stays::Nothing => false,
+        };
+        stays || holds(self.known.arguments, value)
+    }
+
+    /// For what stands directly in a list or an object: nothing stays beside the present time.
+    fn beside<'v>(&self, values: impl IntoIterator<Item = &'v Value>) -> Self {
+        let tells = |value: &Value| !value.is_array() && !value.is_object() && self.known.now.is_in(value);
+        match self.stays == Stays::WhatNoDateTells && values.into_iter().any(tells) {
+            true => Self { stays: Stays::Nothing, ..*self },
+            false => *self,
+        }
+    }
+
+    /// One of them. What is inside of it is not beside the others.
+    fn inner(&self, beside: &Self, first: &Value, second: &Value, depth: usize) -> Value {
+        let is_plain = !first.is_array() && !first.is_object();
+        if is_plain { beside } else { self }.merged(first, second, depth)
     }
 
     fn text(&self, first: &str, second: &str) -> Value {
@@ -136,7 +170,9 @@ impl Comparison<'_> {
 
     fn array(&self, first: &[Value], second: &[Value], depth: usize) -> Value {
         if first.len() == second.len() && first.len() <= MOST_ELEMENTS {
-            let elements: Vec<Value> = first.iter().zip(second).map(|(first, second)| self.merged(first, second, depth + 1)).collect();
+            let beside = self.beside(first.iter().chain(second));
+            let elements = first.iter().zip(second).map(|(first, second)| self.inner(&beside, first, second, depth + 1));
+            let elements: Vec<Value> = elements.collect();
             let elements = Value::Array(elements);
             if yaml::flow(&elements).len() <= LARGEST_ARRAY {
                 return elements;
@@ -160,8 +196,9 @@ impl Comparison<'_> {
         }
         let both = first.iter().filter(|(key, _)| !is_of_environment(key));
         let both = both.filter_map(|(key, value)| Some((member(key)?, value, second.get(key)?)));
-        let members: Map<String, Value> =
-            both.take(MOST_KEYS).map(|(key, first, second)| (key, self.merged(first, second, depth + 1))).collect();
+        let beside = self.beside(first.values().chain(second.values()));
+        let merged = |(key, first, second)| (key, self.inner(&beside, first, second, depth + 1));
+        let members: Map<String, Value> = both.take(MOST_KEYS).map(merged).collect();
         if members.is_empty() { json!({ "$type": "object" }) } else { Value::Object(members) }
     }
 }

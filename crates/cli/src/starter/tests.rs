@@ -61,6 +61,21 @@ fn what_was_the_same_twice_is_expected_and_what_differed_is_typed() {
         json!({ "zone": "UTC", "date": "2026-05-17T12:00:00Z", "day": "Sunday", "dst": false }),
         json!({ "zone": "UTC", "date": { "$datetime": true }, "day": { "$type": "string" }, "dst": { "$type": "boolean" } }),
     );
+    // What it says elsewhere stays, unless it is a part of a date.
+    let report = json!({
+        "at": "2026-05-17T12:00:00Z", "open": true,
+        "shop": { "name": "Corner", "items": 12345, "today": "on Sunday", "day": 17 },
+        "rows": [{ "id": "a", "price": 9.5 }, { "id": "b", "at": NOON }]
+    });
+    check(
+        report.clone(),
+        report,
+        json!({
+            "at": { "$datetime": true }, "open": { "$type": "boolean" },
+            "shop": { "name": "Corner", "items": 12345, "today": { "$type": "string" }, "day": { "$type": "number" } },
+            "rows": [{ "id": "a", "price": 9.5 }, { "id": { "$type": "string" }, "at": { "$type": "number" } }]
+        }),
+    );
     check(json!(NOON), json!(NOON), json!({ "$type": "number" }));
     check(json!("at 1779019200.5 or so"), json!("at 1779019200.5 or so"), json!("at 1779019200.5 or so"));
     check(json!("2020-05-17"), json!("2020-05-17"), json!("2020-05-17"));
