@@ -79,4 +79,5 @@ pub(crate) use mcproof_analysis::example;
 pub(crate) use mcproof_analysis::{Attempt, AttemptOutcome, ConversationView, HttpExchange, WireMessage};
 pub use net::report;
 pub use rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions};
+pub use sdk::may_be_of_an_sdk;
 pub use selection::{UnknownRule, of_hosts, of_traffic, select};

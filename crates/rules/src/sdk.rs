@@ -4,3 +4,4 @@ mod known;
 mod version;
 
 pub(crate) use known::explain;
+pub use known::may_be_of_an_sdk;

@@ -57,6 +57,11 @@ pub(crate) fn explain(results: &mut [RuleResult], recorded: &[Conversation], str
     }
 }
 
+/// Whether some version of some SDK causes such a finding.
+pub fn may_be_of_an_sdk(rule: &str, message: &str) -> bool {
+    TABLE.iter().any(|known| known.rule == rule && message.contains(known.message_part))
+}
+
 fn known(sdk: &Sdk, rule: &str, message: &str) -> Option<&'static KnownDefect> {
     let version = Version::parse(&sdk.version)?;
     let is_it = |known: &&KnownDefect| {
