@@ -64,7 +64,7 @@ struct Seen {
 fn visit(name: &str, transport: &str, era: Era) -> Seen {
     let this = std::env::current_exe().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_mcproof"));
-    command.args(["test", SUITE, "--json", "--era", word(era), "--timeout", "5s", "--transport", transport]);
+    command.args(["test", SUITE, "--json", "--trace", "off", "--era", word(era), "--timeout", "5s", "--transport", transport]);
     let listens = format!("--{transport}");
     let wire: &[&str] = match transport {
         "stdio" => &["--stdio"],
