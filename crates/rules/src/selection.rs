@@ -4,6 +4,7 @@ use super::{Area, Rule, all};
 use globset::Glob;
 use mcproof_analysis::did_you_mean;
 use mcproof_record::Diagnostic;
+use std::sync::LazyLock;
 
 /// A selector that matches no rule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,10 +53,19 @@ pub fn of_hosts(skip: &[String]) -> Result<Vec<&'static Rule>, UnknownRule> {
 /// # Errors
 /// A selector matches no rule.
 pub fn of_traffic(is_whole: bool, skip: &[&str]) -> Result<Vec<&'static Rule>, UnknownRule> {
-    let words = OF_TRAFFIC.iter().chain(OF_WHOLE_TRAFFIC.iter().filter(|_| is_whole));
     let skip: Vec<String> = skip.iter().map(ToString::to_string).collect();
-    select(&words.map(ToString::to_string).collect::<Vec<_>>(), &skip)
+    let skipped = named(&skip)?;
+    let mut selected = TRAFFIC[usize::from(is_whole)].clone();
+    selected.retain(|rule| !skipped.iter().any(|other| other.id == rule.id));
+    Ok(selected)
 }
+
+/// Those of a part of a session, and those of a whole one.
+static TRAFFIC: LazyLock<[Vec<&'static Rule>; 2]> = LazyLock::new(|| {
+    let of_part = |rule: &&Rule| OF_TRAFFIC.contains(&rule.id);
+    let of_whole = |rule: &&Rule| of_part(rule) || OF_WHOLE_TRAFFIC.contains(&rule.id);
+    [all().filter(of_part).collect(), all().filter(of_whole).collect()]
+});
 
 /// A message, or a message and what it answers, breaks one of these.
 const OF_TRAFFIC: [&str; 31] = [
@@ -140,6 +150,15 @@ fn named(words: &[String]) -> Result<Vec<&'static Rule>, UnknownRule> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn traffic_is_judged_by_rules_that_exist() {
+        let ids = |is_whole, skip: &[&str]| of_traffic(is_whole, skip).unwrap().len();
+        assert_eq!(ids(false, &[]), OF_TRAFFIC.len());
+        assert_eq!(ids(true, &[]), OF_TRAFFIC.len() + OF_WHOLE_TRAFFIC.len());
+        assert_eq!((ids(true, &["*"]), ids(false, &["progress"])), (0, OF_TRAFFIC.len() - 3));
+        assert_eq!(of_traffic(true, &["progress-increase"]).unwrap_err().near, Some("progress-increases"));
+    }
 
     #[test]
     fn rules_are_named_by_id_by_area_and_by_glob() {
