@@ -177,6 +177,9 @@ fn a_selection_of_nothing_is_never_green() {
     check(&["--transport", "sse"], 4, &["no test uses a transport"]);
     check(&["nothing.yaml::ping"], 2, &["`nothing.yaml::ping` does not exist"]);
     check(&["--shard", "3/2"], 2, &["the last is 2/2"]);
+    // One of several that selects nothing is told, too.
+    let ran = world.run(&["test", "-E", "name(=ping)", "-E", "name(pnig)"]);
+    assert!(ran.stdout.contains("one of the filters matches no test") && ran.stdout.contains("did you mean `ping`?"), "{}", ran.stdout);
     check(&["-E", "name(ping) & tga(x)"], 2, &["--filter:1:14", "name(ping) & tga(x)", "^^^", "did you mean `tag`?"]);
 }
 

@@ -6,7 +6,7 @@ use super::shard::{Shard, case_key, shuffled};
 use crate::plan::{Case, Suite};
 use mcproof_analysis::did_you_mean;
 use mcproof_protocol::Transport;
-use mcproof_record::{CaseKey, CasePlan, Diagnostic, FORMAT_VERSION, PlannedCase, PlannedRun, PlannedStep};
+use mcproof_record::{CaseKey, CasePlan, Diagnostic, FORMAT_VERSION, PlannedCase, PlannedRun, PlannedStep, Severity};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -76,11 +76,17 @@ pub fn plan(suites: &[Arc<Suite>], selection: &Selection) -> Result<Plan, Box<Di
         }
     }
     left = picked(left, &selection.picks)?;
+    let mut idle = Vec::new();
     if !selection.filters.is_empty() {
         let before = plans(&left);
         left.retain(|work| selection.filters.iter().any(|filter| filter.matches(&work.plan)));
         if left.is_empty() {
             return Err(nothing_matches(&selection.filters, &before));
+        }
+        // The others hide it.
+        for filter in selection.filters.iter().filter(|filter| !before.iter().any(|case| filter.matches(case))) {
+            let unmet = nothing_matches(std::slice::from_ref(filter), &before);
+            idle.push(Diagnostic { message: "one of the filters matches no test".to_owned(), severity: Severity::Warning, ..*unmet });
         }
     }
     let key = |work: &Work| case_key(&work.plan, &selection.folder);
@@ -102,7 +108,7 @@ pub fn plan(suites: &[Arc<Suite>], selection: &Selection) -> Result<Plan, Box<Di
     }
     let left_out = u32::try_from(total - left.len()).unwrap_or(u32::MAX);
     let cases = repeat(left, selection.repeat);
-    let notices = suites.iter().flat_map(|suite| suite.notices.iter().cloned()).collect();
+    let notices = suites.iter().flat_map(|suite| suite.notices.iter().cloned()).chain(idle).collect();
     Ok(Plan { cases, left_out, notices, order: selection.order, folder: selection.folder.clone() })
 }
 
