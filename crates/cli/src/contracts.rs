@@ -7,6 +7,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::oddities;
 use crate::recording::Recording;
+use crate::status::Status;
 use crate::target::{Resolved, TargetArgs};
 use mcproof_analysis::diagnosis::of_list_failure;
 use mcproof_client::{CallFailure, ConnectFailure, Session, ShutdownTimeouts, Tap, Unanswered, is_secret, open_session, url_holds_secret};
@@ -109,7 +110,7 @@ pub(crate) fn take(
         let mut interrupts = Interrupts::new()?;
         let visits = visit_all(resolved, visitors, identity, effort, || shared.clone().unwrap_or_else(|| fresh_tap(resolved, watching)));
         tokio::select! {
-            taken = visits => taken.map(Ok),
+            taken = Status::new(watching).during("reading what the server offers", visits) => taken.map(Ok),
             exit = interrupts.next() => Ok(Err(exit)),
         }
     })?;

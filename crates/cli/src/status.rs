@@ -3,6 +3,9 @@
 use crate::conversation::Watching;
 use crate::{output, settings};
 use mcproof_report::escape_line;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
 
 /// Ends with whoever holds it: nothing of the line stays.
 pub(crate) struct Status {
@@ -25,6 +28,19 @@ impl Status {
         }
     }
 
+    /// Shows how long something has taken so far, once a second.
+    pub(crate) async fn during<T>(mut self, what: &str, work: impl Future<Output = T>) -> T {
+        let began = Instant::now();
+        let mut work = pin!(work);
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => return done,
+                () = sleep(SECOND) => self.show(&format!("{what}, {} s so far", began.elapsed().as_secs())),
+            }
+        }
+    }
+
     /// Before anything else is said.
     pub(crate) fn end(&mut self) {
         if std::mem::take(&mut self.is_shown) {
@@ -39,4 +55,5 @@ impl Drop for Status {
     }
 }
 
+const SECOND: Duration = Duration::from_secs(1);
 const CLEAR: &str = "\r\x1b[2K";

@@ -1,10 +1,11 @@
 //! `mcproof check TARGET`: judges conversations of all kinds of clients by every applicable rule.
 
-use crate::conversation::{self, Interrupts};
+use crate::conversation::{self, Interrupts, Watching};
 use crate::duration;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporters::{ReporterArgs, Written};
+use crate::status::Status;
 use crate::target::{TargetArgs, Words};
 use crate::typed::Typed;
 use crate::{output, recording, settings, whole_file};
@@ -200,7 +201,7 @@ impl Arguments {
         let explored = conversation::run(async {
             let mut interrupts = Interrupts::new()?;
             tokio::select! {
-                explored = explore(&check_options) => Ok(Ok(explored)),
+                explored = Status::new(Watching::Off).during("talking to the server", explore(&check_options)) => Ok(Ok(explored)),
                 exit = interrupts.next() => Ok(Err(exit)),
             }
         })??;
