@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(ids(false, &[]), OF_TRAFFIC.len());
         assert_eq!(ids(true, &[]), OF_TRAFFIC.len() + OF_WHOLE_TRAFFIC.len());
         assert_eq!((ids(true, &["*"]), ids(false, &["progress"])), (0, OF_TRAFFIC.len() - 3));
-        assert_eq!(of_traffic(true, &["progress-increase"]).unwrap_err().near, Some("progress-increases"));
+        assert_eq!(of_traffic(true, &["progress-increase"]).err().unwrap().near, Some("progress-increases"));
     }
 
     #[test]
