@@ -3,6 +3,7 @@
 use super::family::family;
 use std::collections::HashSet;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// TCP addresses on which processes of the group accept connections, sorted.
@@ -11,8 +12,7 @@ pub fn listening_addresses(group: i32) -> Vec<SocketAddr> {
     for pid in processes().filter(|pid| group_of(*pid) == Some(group)) {
         inodes.extend(socket_inodes(pid));
     }
-    let mut found: Vec<SocketAddr> =
-        listeners().into_iter().filter(|(_, inode)| inodes.contains(inode)).map(|(address, _)| address).collect();
+    let mut found: Vec<SocketAddr> = listeners().filter(|(_, inode)| inodes.contains(inode)).map(|(address, _)| address).collect();
     found.sort();
     found.dedup();
     found
@@ -26,11 +26,19 @@ pub fn other_listener(port: u16, server: i32) -> Option<String> {
 
 /// The process that listens at a port, unless it is one of these, below one of these, or in the group of one.
 fn listener_outside(port: u16, trees: &[i32]) -> Option<String> {
-    let inodes: HashSet<u64> = listeners().into_iter().filter(|(address, _)| address.port() == port).map(|(_, inode)| inode).collect();
-    let listens = |pid: &i32| socket_inodes(*pid).iter().any(|inode| inodes.contains(inode));
-    if inodes.is_empty() || trees.iter().any(|root| listens(root) || family(*root).any(|pid| listens(&pid))) {
+    let holds = |pid: i32, inode: u64| socket_inodes(pid).contains(&inode);
+    let mut inodes = HashSet::new();
+    for (_, inode) in listeners().filter(|(address, _)| address.port() == port) {
+        // The tables also have all connections of the machine. Listeners come first, so that most of it need not be read.
+        if trees.iter().any(|root| holds(*root, inode) || family(*root).any(|pid| holds(pid, inode))) {
+            return None;
+        }
+        inodes.insert(inode);
+    }
+    if inodes.is_empty() {
         return None;
     }
+    let listens = |pid: &i32| socket_inodes(*pid).iter().any(|inode| inodes.contains(inode));
     let pid = processes().filter(|pid| group_of(*pid).is_none_or(|group| !trees.contains(&group))).find(listens)?;
     let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words: Vec<_> = command.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
@@ -45,10 +53,10 @@ fn processes() -> impl Iterator<Item = i32> {
     fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// All TCP listeners of this machine with the inodes of their sockets.
-fn listeners() -> Vec<(SocketAddr, u64)> {
-    let of = |table: &str| fs::read_to_string(table).unwrap_or_default().lines().skip(1).filter_map(listener).collect::<Vec<_>>();
-    ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().flat_map(of).collect()
+/// All TCP listeners of this machine with the inodes of their sockets, read as they are asked for.
+fn listeners() -> impl Iterator<Item = (SocketAddr, u64)> {
+    let lines = |table: &str| fs::File::open(table).into_iter().flat_map(|table| BufReader::new(table).lines().map_while(Result::ok));
+    ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().flat_map(lines).filter_map(|line| listener(&line))
 }
 
 fn group_of(pid: i32) -> Option<i32> {
