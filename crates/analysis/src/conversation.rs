@@ -45,6 +45,8 @@ pub struct ConversationView<'a> {
     notified: BTreeMap<String, usize>,
     /// Messages of ours, positions in `said`. They are few, also where a server floods.
     ours: Vec<usize>,
+    /// The answers to these, positions in `said`; `None` also for what is no request.
+    answers_to_ours: Vec<Option<usize>>,
     /// Answers of the server by their id, positions in `said`. Long conversations are asked for them again and again.
     answers: BTreeMap<String, Vec<usize>>,
     /// Answers without an id, by the exchange that brought them.
@@ -301,6 +303,7 @@ impl<'a> ConversationView<'a> {
             flooded: BTreeMap::new(),
             notified: BTreeMap::new(),
             ours: Vec::new(),
+            answers_to_ours: Vec::new(),
             answers: BTreeMap::new(),
             nameless: BTreeMap::new(),
             questions: BTreeMap::new(),
@@ -332,6 +335,10 @@ impl<'a> ConversationView<'a> {
                 self.nameless.entry(exchange).or_default().push(position);
             }
         }
+        let answer_to = |position: &usize| {
+            Some(&self.wire_message[*position]).filter(|one| one.is_request()).and_then(|one| self.position_of_answer_to(one))
+        };
+        self.answers_to_ours = self.ours.iter().map(answer_to).collect();
     }
 
     /// Whether this is one more notification of a flood. Counts it.
@@ -466,22 +473,26 @@ impl<'a> ConversationView<'a> {
     }
 
     /// Messages of ours.
-    pub fn from_client(&self) -> impl DoubleEndedIterator<Item = &WireMessage<'a>> {
+    pub fn from_client(&self) -> impl DoubleEndedIterator<Item = &WireMessage<'a>> + ExactSizeIterator {
         self.ours.iter().map(|position| &self.wire_message[*position])
     }
 
     /// Our requests, each with its answer.
     pub fn requests(&self) -> impl DoubleEndedIterator<Item = (&WireMessage<'a>, Option<&WireMessage<'a>>)> {
-        self.from_client().filter(|wire_message| wire_message.is_request()).map(|wire_message| (wire_message, self.answer_to(wire_message)))
+        let both = self.from_client().zip(&self.answers_to_ours).filter(|(wire_message, _)| wire_message.is_request());
+        both.map(|(wire_message, answer)| (wire_message, answer.map(|position| &self.wire_message[position])))
     }
 
     /// The first message of the server that answers a request, whatever its shape: by id, or as the only one without an id
     /// in the request's own HTTP exchange.
     pub fn answer_to(&self, request: &WireMessage<'_>) -> Option<&WireMessage<'a>> {
+        self.position_of_answer_to(request).map(|position| &self.wire_message[position])
+    }
+
+    fn position_of_answer_to(&self, request: &WireMessage<'_>) -> Option<usize> {
         let id = request.id()?;
-        let later = |positions: &Vec<usize>| {
-            positions.iter().map(|position| &self.wire_message[*position]).find(|wire_message| wire_message.frame.id > request.frame.id)
-        };
+        let later =
+            |positions: &Vec<usize>| positions.iter().copied().find(|position| self.wire_message[*position].frame.id > request.frame.id);
         let by_id = self.answers.get(&key_of(id)).and_then(later);
         by_id.or_else(|| self.nameless.get(&request.exchange?).and_then(later))
     }

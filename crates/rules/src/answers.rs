@@ -17,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Pairing<'c> {
     pub(super) requests: Vec<Request<'c>>,
     pub(super) replies: Vec<ServerResponse<'c>>,
+    /// The first reply to each request, whatever its id.
+    first_replies: Vec<Option<usize>>,
 }
 
 /// A request of ours.
@@ -170,13 +172,18 @@ impl<'c> Pairing<'c> {
             }
             reply.meaning = meaning;
         }
-        Self { requests, replies }
+        let mut first_replies = vec![None; requests.len()];
+        for (index, reply) in replies.iter().enumerate().rev() {
+            if let Meaning::Response { request } | Meaning::WrongId { request } = reply.meaning {
+                first_replies[request] = Some(index);
+            }
+        }
+        Self { requests, replies, first_replies }
     }
 
     /// The answer to a request, whatever its id.
     pub(super) fn answer_to(&self, request: usize) -> Option<&ServerResponse<'c>> {
-        let answers = |reply: &&ServerResponse<'_>| matches!(reply.meaning, Meaning::Response { request: known } | Meaning::WrongId { request: known } if known == request);
-        self.replies.iter().find(answers)
+        Some(&self.replies[(*self.first_replies.get(request)?)?])
     }
 
     /// Whether there are answers that fit no request, so that what is missing may be among them.
