@@ -1,7 +1,7 @@
 //! The events of a run as JSON lines, for programs. Does not interpret them.
 
 use crate::{Reporter, escape_json};
-use mcproof_record::Event;
+use mcproof_record::{CheckReport, Event};
 use std::io::{self, BufWriter, Write};
 
 /// A sink of events that writes each as one line of JSON.
@@ -28,6 +28,18 @@ impl<W: Write> Reporter for JsonLines<W> {
         writer.write_all(b"\n")?;
         writer.flush()
     }
+}
+
+/// Writes the result of a check as one document. Here and for one kind of writer, so that this is compiled once, and well: most of a
+/// document is what was on the wire.
+///
+/// # Errors
+/// The writer failed.
+pub fn write_check(writer: &mut dyn Write, report: &CheckReport) -> io::Result<()> {
+    let mut writer = BufWriter::new(writer);
+    serde_json::to_writer(Visible(&mut writer), report)?;
+    writer.write_all(b"\n")?;
+    writer.flush()
 }
 
 /// Writes JSON so that nothing in it hides or steers, wherever it is shown. For a serializer, which writes whole characters.

@@ -5,7 +5,7 @@ use super::{ReportFormat, ReporterArgs, Writer, Written, all, reporter, settle};
 use crate::failure::Failure;
 use crate::{output, settings};
 use mcproof_record::{CheckReport, Conclusion};
-use mcproof_report::json::Visible;
+use mcproof_report::json::{self, Visible};
 use mcproof_report::terminal::Detail;
 use mcproof_report::{Color, Repeat, Reporter, Style, agent, check, sarif};
 use std::io::{self, Write as _};
@@ -73,7 +73,7 @@ impl CheckReporters {
                     writer.write_all(check::render(report, &style).as_bytes()).and_then(|()| writer.flush())
                 }
                 Shape::Agent(writer) => agent::write_check(writer, report, conclusion, repeat),
-                Shape::Document(writer) => document(writer, report),
+                Shape::Document(mut writer) => json::write_check(&mut writer, report),
                 Shape::Sarif(writer) => document(writer, &sarif::document(report, file)),
                 Shape::Run(mut reporter) => check::as_run(report, duration).iter().try_for_each(|event| reporter.event(event)),
             };
