@@ -28,10 +28,14 @@ pub enum Strictness {
 
 /// Judges recorded conversations by rules. `strictness`: which severities the findings get.
 pub fn judge(rules: &[&'static Rule], recorded: &[Conversation], strictness: Strictness) -> Vec<RuleResult> {
-    let conversations = ConversationView::all(recorded);
-    let mut results = judge_all(rules, &conversations, strictness);
-    causes::fold(&mut results, &conversations);
-    if let Some(common) = common_reason(&conversations, &results) {
+    judge_read(rules, &ConversationView::all(recorded), strictness)
+}
+
+/// The same, where they have been read.
+pub(super) fn judge_read(rules: &[&'static Rule], conversations: &[ConversationView<'_>], strictness: Strictness) -> Vec<RuleResult> {
+    let mut results = judge_all(rules, conversations, strictness);
+    causes::fold(&mut results, conversations);
+    if let Some(common) = common_reason(conversations, &results) {
         for result in &mut results {
             if let Judged::Untestable { why } = &mut result.judged
                 && !conversations.iter().any(|one| one.left_out() == Some(why.as_str()))

@@ -40,10 +40,11 @@ const LISTS: [(&str, &str, &str); 3] = [
 
 /// Judges recorded conversations by rules, and reports what was not seen. `strictness`: which severities the findings get.
 pub fn report(target: String, rules: &[&'static super::Rule], recorded: Vec<Conversation>, strictness: Strictness) -> CheckReport {
-    let mut results = judging::judge(rules, &recorded, strictness);
-    let (gaps, floods) = {
+    let (mut results, gaps, floods) = {
         let conversations = ConversationView::all(&recorded);
-        (gaps(&conversations, &results), floods(&conversations))
+        let results = judging::judge_read(rules, &conversations, strictness);
+        let (gaps, floods) = (gaps(&conversations, &results), floods(&conversations));
+        (results, gaps, floods)
     };
     sdk::explain(&mut results, &recorded, strictness);
     if gaps.iter().any(|gap| gap.kind == GapKind::NoConversation) {
