@@ -1,25 +1,37 @@
 //! Holds the traffic of tests against the rules of `check`. Knows rules and their findings, not how tests run.
 
-use mcproof_record::{Diagnostic, Finding, Judged, Severity};
+use mcproof_record::{Diagnostic, Finding, Judged, RuleResult, Severity};
 use mcproof_rules::{self as rules, Strictness};
 use mcproof_suite::plan::{SkippedRule, Suite};
-use mcproof_suite::run::Traffic;
+use mcproof_suite::run::{BrokenRule, Traffic};
 use std::slice;
+
+/// What a client says of its own, and the rule that says the same.
+const SAME: [(&str, &str); 4] = [
+    ("answered-twice", "request-gets-one-response"),
+    ("duplicate-name", "list-has-no-duplicates"),
+    ("invalid-result", "message-matches-schema"),
+    ("unknown-id", "response-belongs-to-a-request"),
+];
 
 /// An error for each rule that the traffic of a test breaks. There is none where known clients cope, nor where the server may do what a
 /// version of its SDK does: which it has, `check` finds out.
-pub(crate) fn judge(traffic: &Traffic<'_>) -> Vec<Diagnostic> {
+pub(crate) fn judge(traffic: &Traffic<'_>) -> Vec<BrokenRule> {
     // Names that are not known have been reported with the suite.
-    let selected = rules::of_traffic(traffic.is_whole, &traffic.skipped).unwrap_or_default();
-    let mut results = rules::judge(&selected, slice::from_ref(&traffic.conversation), Strictness::Tolerant);
-    let first = results.iter_mut().filter_map(|result| {
-        let Judged::Broken { findings } = &mut result.judged else { return None };
-        let is_its_own = |finding: &Finding| !rules::may_be_of_an_sdk(&result.rule, &finding.message);
-        let position = findings.iter().position(|finding| finding.severity == Severity::Error && is_its_own(finding))?;
-        let finding = findings.swap_remove(position);
-        let (rule, remedy) = (&result.rule, finding.remedy);
+    let mut selected = rules::of_traffic(traffic.is_whole, &traffic.skipped).unwrap_or_default();
+    selected.retain(|rule| !SAME.iter().any(|(code, same)| rule.id == *same && traffic.told.contains(*code)));
+    let results = rules::judge(&selected, slice::from_ref(&traffic.conversation), Strictness::Tolerant);
+    let first = results.into_iter().filter_map(|RuleResult { rule, judged, .. }| {
+        let Judged::Broken { findings } = judged else { return None };
+        let is_its_own = |finding: &Finding| {
+            let frame = finding.frames.iter().max();
+            finding.severity == Severity::Error
+                && frame.is_none_or(|frame| *frame >= traffic.since)
+                && !rules::may_be_of_an_sdk(&rule, &finding.message)
+        };
+        let Finding { message, remedy, frames, .. } = findings.into_iter().find(is_its_own)?;
         let hint = format!("{remedy}; see `mcproof explain {rule}`, or add `skip_rules: [{rule}]` to leave it out");
-        Some(Diagnostic::error(rule, finding.message).hint(hint))
+        Some(BrokenRule { diagnostic: Diagnostic::error(rule, message).hint(hint), frame: frames.into_iter().max() })
     });
     first.collect()
 }

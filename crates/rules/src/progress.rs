@@ -162,23 +162,31 @@ fn progress_grows(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::NotApplicable(NO_PROGRESS.into());
     }
     let pairing = Pairing::of(conversation);
-    let mut known: Vec<(usize, ServerMessage<'_>, f64)> = Vec::new();
+    let mut known: Vec<(usize, ServerMessage<'_>, &serde_json::Number)> = Vec::new();
     let mut violations = Vec::new();
     for (server_message, token) in progress {
-        let (Some(owner), Some(value)) =
-            (owner(&pairing, &server_message, token), server_message.value.pointer("/params/progress").and_then(Value::as_f64))
+        let (Some(owner), Some(Value::Number(value))) =
+            (owner(&pairing, &server_message, token), server_message.value.pointer("/params/progress"))
         else {
             continue;
         };
         // Messages on two streams may arrive in either order.
         let before = known.iter().rfind(|(of, earlier, _)| *of == owner && earlier.exchange == server_message.exchange);
-        if let Some((_, earlier, before)) = before.filter(|(_, _, before)| *before >= value) {
+        if let Some((_, earlier, before)) = before.filter(|(_, _, before)| !is_less(before, value)) {
             let message = format!("the progress of `{}` goes from {before} to {value}", pairing.requests[owner].method());
             violations.push(Violation::new(message, [earlier.frame, server_message.frame]));
         }
         known.push((owner, server_message, value));
     }
     Judgment::of(gathered(violations), known.len(), "no request of the client got progress")
+}
+
+/// Whole numbers are compared as such: not all of them are floating-point numbers.
+fn is_less(before: &serde_json::Number, after: &serde_json::Number) -> bool {
+    match (before.as_i128(), after.as_i128()) {
+        (Some(before), Some(after)) => before < after,
+        _ => before.as_f64() < after.as_f64(),
+    }
 }
 
 fn progress_ends(conversation: &ConversationView<'_>) -> Judgment {

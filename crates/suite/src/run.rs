@@ -50,7 +50,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 use tokio::task::{JoinError, JoinSet};
-pub use traffic::{Traffic, TrafficJudge};
+pub use traffic::{BrokenRule, Traffic, TrafficJudge};
 
 /// How to run.
 #[derive(Clone)]

@@ -192,7 +192,7 @@ async fn run_attempt(work: &Work, world: &RunContext, handed: GroupState, last: 
     };
     if matches!(ran, Ran::ToItsEnd) {
         judge_wire(&open, &mut outcome);
-        outcome.diagnostics.extend(traffic::judge(work, &world.options, &open, &past));
+        traffic::judge(work, &world.options, &open, &past, &mut outcome);
     }
     if outcome.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         outcome.verdict = Verdict::Fail;

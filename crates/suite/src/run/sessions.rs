@@ -52,8 +52,8 @@ pub(super) struct Open {
     pub(super) opening: Option<Arc<[Frame]>>,
     /// The first frame after its handshake.
     opened: FrameId,
-    /// It took the place of another session on the same tap.
-    pub(super) is_renewed: bool,
+    /// Its first frame: after those of a session in whose place it is.
+    pub(super) begins: FrameId,
 }
 
 impl Open {
@@ -76,7 +76,7 @@ impl Open {
 
     /// The same, if all of its traffic is of this case, and undisturbed.
     fn spoke_alone(&self) -> Option<(String, String)> {
-        (self.injector.is_none() && !self.is_renewed && self.opening.is_none()).then(|| self.spoke())
+        (self.injector.is_none() && self.begins == FrameId(0) && self.opening.is_none()).then(|| self.spoke())
     }
 
     /// How many messages of this case were disturbed.
@@ -333,7 +333,7 @@ impl<'a> Sessions<'a> {
             told_to_end,
             opening: None,
             opened,
-            is_renewed: false,
+            begins: FrameId(0),
         }
     }
 
@@ -391,9 +391,10 @@ impl<'a> Sessions<'a> {
             Era::Modern => EraChoice::Modern,
         };
         let connect = ConnectOptions { era, faults: injector.clone(), ..self.connect_options(server, binding, &target) };
+        let begins = tap.mark();
         match session.renew(&connect, &tap).await {
             Ok((session, farewell)) => {
-                let open = Open { is_renewed: true, ..self.opened_on(session, tap, turn, target, injector, since) };
+                let open = Open { begins, ..self.opened_on(session, tap, turn, target, injector, since) };
                 self.open.insert(name.to_owned(), open);
                 Ok(farewell)
             }
