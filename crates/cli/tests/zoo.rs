@@ -99,7 +99,7 @@ fn main() -> ExitCode {
     }
     // Much of the time is spent waiting for servers that do not answer. More would not be done earlier on two processors, and
     // would keep other test programs from theirs.
-    arguments.test_threads.get_or_insert(8);
+    arguments.test_threads.get_or_insert(12);
     let conclusion = libtest_mimic::run(&arguments, trials);
     if is_whole {
         let rows = &mut table.lock().unwrap();
