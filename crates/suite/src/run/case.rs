@@ -10,7 +10,8 @@ use super::parity::Wire;
 use super::sessions::{Open, Sessions};
 use super::starting::StartingSession;
 use super::step::{StepRun, run_step};
-use super::{RunOptions, Transcripts, snapshot, traffic};
+use super::traffic::{self, SessionsOfCase};
+use super::{RunOptions, Transcripts, snapshot};
 use crate::interpolate_text;
 use crate::plan::{Action, Case, ExpectedFailure, Fault, Leaks, Skip, Step};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
@@ -181,7 +182,7 @@ async fn run_attempt(work: &Work, world: &RunContext, handed: GroupState, last: 
     }
     let duration = started.elapsed();
     let Running { sessions, steps, diagnostics, set_up, owes_teardown, .. } = case;
-    let Sessions { mut open, past, tmp, .. } = sessions;
+    let Sessions { mut open, past, renewed, tmp, .. } = sessions;
     let mut outcome = match &ran {
         Ran::ToItsEnd => CaseOutcome { diagnostics, steps, ..CaseOutcome::new(work.plan.id, Verdict::Pass, duration) },
         Ran::Skipped(skip) => {
@@ -192,7 +193,7 @@ async fn run_attempt(work: &Work, world: &RunContext, handed: GroupState, last: 
     };
     if matches!(ran, Ran::ToItsEnd) {
         judge_wire(&open, &mut outcome);
-        traffic::judge(work, &world.options, &open, &past, &mut outcome);
+        traffic::judge(work, &world.options, SessionsOfCase { open: &open, past: &past, renewed: &renewed }, &mut outcome);
     }
     if outcome.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         outcome.verdict = Verdict::Fail;

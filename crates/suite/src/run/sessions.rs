@@ -93,6 +93,13 @@ pub(super) struct EndedSession {
     pub(super) spoke: Option<(String, String)>,
 }
 
+/// A session in whose place another one is.
+pub(super) struct Renewed {
+    /// Transport and revision.
+    pub(super) spoke: (String, String),
+    pub(super) transcript: Transcript,
+}
+
 /// How far a session got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionOutcome {
@@ -128,6 +135,8 @@ pub(super) struct Sessions<'a> {
     pub(super) open: BTreeMap<String, Open>,
     /// Sessions that did not open, or are over.
     pub(super) past: Vec<EndedSession>,
+    /// What went over the last session that another one took the place of, for each server.
+    pub(super) renewed: BTreeMap<String, Renewed>,
     /// `${tmp}`, if the suite speaks of it.
     pub(super) tmp: Option<Arc<TempDir>>,
     /// A session that is being opened since before the case had its turn.
@@ -152,7 +161,8 @@ impl<'a> Sessions<'a> {
         let (options, turns, audits) = (&world.options, world.turns.clone(), world.audits.clone());
         let (past, injectors) = (Vec::new(), BTreeMap::new());
         let keeper = Tap::with(TapBounds::default(), options.secrets.clone(), None);
-        Self { work, options, turns, open, past, tmp, warm, audits, injects: true, injectors, keeper }
+        let renewed = BTreeMap::new();
+        Self { work, options, turns, open, past, renewed, tmp, warm, audits, injects: true, injectors, keeper }
     }
 
     pub(super) async fn of(&mut self, name: &str) -> Result<&Open, Box<Diagnostic>> {
@@ -382,9 +392,12 @@ impl<'a> Sessions<'a> {
         }
         let server = self.work.suite.servers.get(name).expect("only servers of the suite are open");
         let binding = binding(server, self.work.transport);
-        let Some(Open { since, session, tap, turn, target, injector, subscriptions, .. }) = self.open.remove(name) else {
-            return Ok(SessionEnd::NoSession);
-        };
+        let Some(open) = self.open.remove(name) else { return Ok(SessionEnd::NoSession) };
+        if open.injector.is_none() {
+            let transcript = open.tap.transcript_since(open.begins);
+            self.renewed.insert(name.to_owned(), Renewed { spoke: open.spoke(), transcript });
+        }
+        let Open { since, session, tap, turn, target, injector, subscriptions, .. } = open;
         drop(subscriptions);
         let era = match session.handshake().era {
             Era::Legacy => EraChoice::Legacy,

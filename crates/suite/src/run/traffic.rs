@@ -3,7 +3,7 @@
 
 use super::RunOptions;
 use super::expand::Work;
-use super::sessions::{EndedSession, Open};
+use super::sessions::{EndedSession, Open, Renewed};
 use crate::plan::{Action, Case, Isolation, Step};
 use mcproof_record::{CaseOutcome, Conversation, Diagnostic, FrameId, Opened, Severity, Transcript};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,8 +39,16 @@ const SHORT: u64 = 500;
 /// Frames that are shown of each.
 const SHOWN: usize = 8;
 
+/// All that a case has, and had.
+pub(super) struct SessionsOfCase<'a> {
+    pub(super) open: &'a BTreeMap<String, Open>,
+    pub(super) past: &'a [EndedSession],
+    pub(super) renewed: &'a BTreeMap<String, Renewed>,
+}
+
 /// Adds what servers did wrong while a case ran, whatever its steps expect.
-pub(super) fn judge(work: &Work, options: &RunOptions, open: &BTreeMap<String, Open>, past: &[EndedSession], outcome: &mut CaseOutcome) {
+pub(super) fn judge(work: &Work, options: &RunOptions, sessions: SessionsOfCase<'_>, outcome: &mut CaseOutcome) {
+    let SessionsOfCase { open, past, renewed } = sessions;
     let (Some(judge), case) = (&options.judge, work.case()) else { return };
     if is_odd(work, case) {
         return;
@@ -59,6 +67,9 @@ pub(super) fn judge(work: &Work, options: &RunOptions, open: &BTreeMap<String, O
         let conversation = conversation(&past.transcript.server, spoke, past.transcript.transcript.clone());
         Some(traffic(conversation, true, FrameId(0)))
     });
+    let renewed = renewed
+        .iter()
+        .map(|(name, Renewed { spoke, transcript })| traffic(conversation(name, spoke.clone(), transcript.clone()), true, FrameId(0)));
     let open = open.iter().filter(|(_, open)| open.injector.is_none()).map(|(name, open)| {
         let is_short = is_sound && open.tap.mark().0.saturating_sub(open.begins.0) <= SHORT;
         let (transcript, is_whole) = match &open.opening {
@@ -71,7 +82,7 @@ pub(super) fn judge(work: &Work, options: &RunOptions, open: &BTreeMap<String, O
         traffic(conversation(name, open.spoke(), transcript), is_whole, open.since)
     });
     let (mut found, mut codes) = (Vec::new(), BTreeSet::new());
-    for traffic in ended.chain(open) {
+    for traffic in ended.chain(renewed).chain(open) {
         let Conversation { name, transcript, .. } = &traffic.conversation;
         if transcript.dropped > 0 {
             let message = format!("the traffic with `{name}` was not judged by rules: it is more than is kept");
