@@ -450,7 +450,7 @@ impl Tap {
         Transcript { frames, dropped: state.dropped }
     }
 
-    /// The frames from this one on, without a look at the earlier ones. `dropped` counts those that are not kept.
+    /// The frames from this one on, without a look at the earlier ones. `dropped` is 0 if all of them are kept but output of the process.
     pub fn transcript_since(&self, since: FrameId) -> Transcript {
         let state = self.state();
         let first = state.first.partition_point(|frame| frame.id < since);
@@ -459,7 +459,9 @@ impl Tap {
         let rest = state.last.frames.range(last..).chain(state.output.frames.range(output..));
         let mut frames: Vec<Frame> = state.first[first..].iter().chain(rest).cloned().collect();
         frames.sort_by_key(|frame| frame.id);
-        let dropped = state.next.saturating_sub(since.0).saturating_sub(frames.len() as u64);
+        // All that is missing is older than what is left.
+        let is_whole = state.last.frames.front().is_some_and(|oldest| oldest.id <= since);
+        let dropped = if is_whole { 0 } else { state.dropped };
         Transcript { frames, dropped }
     }
 

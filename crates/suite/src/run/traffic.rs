@@ -5,11 +5,11 @@ use super::RunOptions;
 use super::expand::Work;
 use super::sessions::{EndedSession, Open, Renewed};
 use crate::plan::{Action, Case, Isolation, Step};
-use mcproof_record::{CaseOutcome, Conversation, Diagnostic, FrameId, Opened, Severity, Transcript};
+use mcproof_record::{CaseOutcome, Conversation, Diagnostic, FrameId, Opened, Severity, StepOutcome, Transcript};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Gives an error for each rule that is broken, by the id of the rule, for each finding that `Traffic` has not left out.
+/// Gives an error for each rule that is broken, with the id of the rule as its code.
 pub type TrafficJudge = Arc<dyn Fn(&Traffic<'_>) -> Vec<BrokenRule> + Send + Sync>;
 
 /// A rule that the traffic of a test breaks.
@@ -53,9 +53,8 @@ pub(super) fn judge(work: &Work, options: &RunOptions, sessions: SessionsOfCase<
     if is_odd(work, case) {
         return;
     }
-    // What was sent in a shared session before is a part of it.
-    let mut others = work.suite.cases.iter().filter(|other| other.isolation == Isolation::File);
-    let is_sound = case.isolation == Isolation::Case || !others.any(|other| is_odd(work, other));
+    // What was sent in a shared session before is a part of it. Looks at all cases, so only for as long as a session is short.
+    let is_sound = || !work.suite.cases.iter().any(|other| other.isolation == Isolation::File && is_odd(work, other));
     let errors = outcome.diagnostics.iter().filter(|known| known.severity == Severity::Error);
     let told: BTreeSet<String> = errors.map(|known| known.code.clone()).collect();
     let traffic = |conversation, is_whole, since| {
@@ -71,9 +70,9 @@ pub(super) fn judge(work: &Work, options: &RunOptions, sessions: SessionsOfCase<
         .iter()
         .map(|(name, Renewed { spoke, transcript })| traffic(conversation(name, spoke.clone(), transcript.clone()), true, FrameId(0)));
     let open = open.iter().filter(|(_, open)| open.injector.is_none()).map(|(name, open)| {
-        let is_short = is_sound && open.tap.mark().0.saturating_sub(open.begins.0) <= SHORT;
+        let is_short = open.tap.mark().0.saturating_sub(open.begins.0) <= SHORT;
         let (transcript, is_whole) = match &open.opening {
-            Some(opening) if !is_short => {
+            Some(opening) if !is_short || !is_sound() => {
                 let Transcript { frames, dropped } = open.tap.transcript_since(open.since);
                 (Transcript { frames: opening.iter().cloned().chain(frames).collect(), dropped }, false)
             }
@@ -94,8 +93,7 @@ pub(super) fn judge(work: &Work, options: &RunOptions, sessions: SessionsOfCase<
             if codes.len() < MOST && codes.insert(diagnostic.code.clone()) {
                 // Of the step that was under way.
                 let was_over = |response: &Option<FrameId>| *response < frame;
-                let exchanges =
-                    |step: &&mcproof_record::StepOutcome| step.server == *name && step.exchanges.iter().any(|one| one.frame.is_some());
+                let exchanges = |step: &&StepOutcome| step.server == *name && step.exchanges.iter().any(|one| one.frame.is_some());
                 let mut steps = outcome.steps.iter().filter(exchanges);
                 let step = steps.find(|step| !step.exchanges.iter().all(|exchange| was_over(&exchange.frame)));
                 let place = step.map_or(&case.place, |step| &step.place);
