@@ -2,7 +2,7 @@
 //! wherever its steps meet it.
 
 use crate::{one_of, word};
-use libtest_mimic::Trial;
+use libtest_mimic::{Failed, Trial};
 use mcproof_protocol::Era;
 use mcproof_rules as rules;
 use mcproof_testkit::zoo::broken_servers;
@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 const SUITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/zoo/visit.mcproof.yaml");
+
+const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/zoo/shared.mcproof.yaml");
 
 /// What these do is not met on the way: the client names the era, uses numbers as ids, cancels nothing and logs nothing; or it is also
 /// what some SDK does.
@@ -51,7 +53,25 @@ pub(crate) fn trials() -> impl Iterator<Item = Trial> {
             if seen.code == Some(0) { Ok(()) } else { Err(format!("exit {:?}, {:?}\n{}", seen.code, seen.codes, seen.stderr).into()) }
         })
     });
-    broken.chain(correct)
+    let shared =
+        ["legacy", "modern"].map(|era| Trial::test(format!("each_test_is_told_of_its_own_traffic_{era}"), move || told_apart(era)));
+    broken.chain(correct).chain(shared)
+}
+
+/// Which tests of a suite fail on a server whose progress goes back: in a shared session, without the rule, in repeats, and after a restart.
+fn told_apart(era: &str) -> Result<(), Failed> {
+    let this = std::env::current_exe().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mcproof"));
+    command.args(["test", SHARED, "--era", era, "--reporter", "tap", "--trace", "off", "--"]).arg(this);
+    let output = command.args(["--zoo", "progress-goes-back", "--stdio", "--era", era]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let is_told = |line: &&str| line.starts_with("ok ") || line.starts_with("not ok ");
+    let is_right = |line: &str| line.starts_with("ok ") == line.contains("passes") && line.contains("fails") == line.starts_with("not ok ");
+    let lines: Vec<&str> = told.lines().filter(is_told).collect();
+    match output.status.code() == Some(1) && lines.len() == 6 && lines.into_iter().all(is_right) {
+        true => Ok(()),
+        false => Err(format!("exit {:?}\n{told}\n{}", output.status.code(), String::from_utf8_lossy(&output.stderr)).into()),
+    }
 }
 
 /// The codes of all errors.
