@@ -3,7 +3,7 @@
 pub(crate) struct Expected {
     pub(crate) peer: &'static str,
     pub(crate) on: &'static [&'static str],
-    /// The code of the first diagnosis, or `pass`.
+    /// The code of the first error, or `pass`.
     pub(crate) verdict: &'static str,
     /// A part of its message.
     pub(crate) says: &'static str,
