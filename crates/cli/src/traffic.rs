@@ -6,7 +6,7 @@ use mcproof_suite::plan::{SkippedRule, Suite};
 use mcproof_suite::run::{BrokenRule, Traffic};
 use std::slice;
 
-/// What a client says of its own, and the rule that says the same.
+/// Errors of the client, each with the rule that says the same.
 const SAME: [(&str, &str); 4] = [
     ("answered-twice", "request-gets-one-response"),
     ("duplicate-name", "list-has-no-duplicates"),
@@ -17,8 +17,8 @@ const SAME: [(&str, &str); 4] = [
 /// An error for each rule that the traffic of a test breaks. There is none where known clients cope, nor where the server may do what a
 /// version of its SDK does: which it has, `check` finds out.
 pub(crate) fn judge(traffic: &Traffic<'_>) -> Vec<BrokenRule> {
-    // Names that are not known have been reported with the suite.
-    let mut selected = rules::of_traffic(traffic.is_whole, &traffic.skipped).unwrap_or_default();
+    // Without any rule, every test would pass.
+    let mut selected = rules::of_traffic(traffic.is_whole, &traffic.skipped).expect("unknown rules are errors of the suite");
     selected.retain(|rule| !SAME.iter().any(|(code, same)| rule.id == *same && traffic.told.contains(*code)));
     let results = rules::judge(&selected, slice::from_ref(&traffic.conversation), Strictness::Tolerant);
     let first = results.into_iter().filter_map(|RuleResult { rule, judged, .. }| {

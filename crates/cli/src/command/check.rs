@@ -201,7 +201,7 @@ impl Arguments {
         let explored = conversation::run(async {
             let mut interrupts = Interrupts::new()?;
             tokio::select! {
-                explored = Status::new(Watching::Off).during("talking to the server", explore(&check_options)) => Ok(Ok(explored)),
+                explored = Status::new(Watching::Off).during("checking the server", explore(&check_options)) => Ok(Ok(explored)),
                 exit = interrupts.next() => Ok(Err(exit)),
             }
         })??;

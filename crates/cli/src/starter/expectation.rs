@@ -69,11 +69,10 @@ pub(super) fn of_call(first: &Value, second: &Value, known: &Known<'_>) -> (&'st
 
 /// What the next value has to be.
 pub(super) fn of_values(first: &Value, second: &Value, known: &Known<'_>) -> Value {
-    let is_fleeting = |value: &Value| known.now.is_in(value);
-    let stays = match (known.is_open, is_fleeting(first) || is_fleeting(second)) {
-        (true, _) => Stays::Nothing,
-        (false, true) => Stays::WhatNoDateTells,
-        (false, false) => Stays::Everything,
+    let stays = match known.is_open {
+        true => Stays::Nothing,
+        false if known.now.is_in(first) || known.now.is_in(second) => Stays::WhatNoDateTells,
+        false => Stays::Everything,
     };
     let whole = Comparison { known, stays }.merged(first, second, 0);
     if yaml::flow(&whole).len() <= LARGEST { whole } else { types(&[first, second]) }

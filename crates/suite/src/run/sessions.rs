@@ -393,7 +393,7 @@ impl<'a> Sessions<'a> {
         let server = self.work.suite.servers.get(name).expect("only servers of the suite are open");
         let binding = binding(server, self.work.transport);
         let Some(open) = self.open.remove(name) else { return Ok(SessionEnd::NoSession) };
-        if open.injector.is_none() {
+        if self.options.judge.is_some() && open.injector.is_none() {
             let transcript = open.tap.transcript_since(open.begins);
             self.renewed.insert(name.to_owned(), Renewed { spoke: open.spoke(), transcript });
         }

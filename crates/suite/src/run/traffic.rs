@@ -84,7 +84,7 @@ pub(super) fn judge(work: &Work, options: &RunOptions, sessions: SessionsOfCase<
     for traffic in ended.chain(renewed).chain(open) {
         let Conversation { name, transcript, .. } = &traffic.conversation;
         if transcript.dropped > 0 {
-            let message = format!("the traffic with `{name}` was not judged by rules: it is more than is kept");
+            let message = format!("the traffic of `{name}` was not checked against rules, because it exceeds the transcript limit");
             let hint = "raise `limits: { transcript }` of the server, or --max-transcript";
             found.push(Diagnostic::warning("traffic-not-judged", message).at(case.place.clone()).hint(hint));
             continue;
