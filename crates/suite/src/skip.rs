@@ -176,7 +176,7 @@ pub(crate) fn read_skips(reader: &mut Reader<'_>, node: &Node) -> Result<Vec<Ski
 }
 
 /// The capabilities of servers in all revisions, and their flags.
-const CAPABILITIES: [&str; 13] = [
+const CAPABILITIES: [&str; 12] = [
     "completions",
     "experimental",
     "extensions",
@@ -187,7 +187,6 @@ const CAPABILITIES: [&str; 13] = [
     "resources.listChanged",
     "resources.subscribe",
     "tasks",
-    "tasks.requests.tools.call",
     "tools",
     "tools.listChanged",
 ];
