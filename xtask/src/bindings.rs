@@ -70,7 +70,7 @@ pub(crate) fn made(root: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 /// Without them most dependencies would be built again, only because a test wants a clock that stands still.
-const AS_FOR_TESTS: [&str; 2] = ["--features", "tokio/test-util"];
+pub(crate) const AS_FOR_TESTS: [&str; 2] = ["--features", "tokio/test-util"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Profile {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The harness is no part of the package that has the program, so that cargo is asked for both.
-const PROGRAM: [&str; 6] = ["build", "--workspace", "--exclude", "mcproof-fuzz", "--bin", "mcproof"];
+const PROGRAM: [&str; 4] = ["build", "--workspace", "--bin", "mcproof"];
 const HARNESS: [&str; 3] = ["--test", "chaos", "--"];
 
 /// # Errors

@@ -49,7 +49,7 @@ pub(crate) fn fuzz(root: &Path, plan: &Plan) -> Result<(), String> {
 
 fn build(root: &Path) -> Result<(), String> {
     let status = Command::new("cargo")
-        .args(["build", "--package", "mcproof-fuzz", "--bins"])
+        .args(["build", "--package", "mcproof-fuzz", "--features", "libfuzzer", "--bins"])
         .env("RUSTC_WORKSPACE_WRAPPER", root.join("fuzz/instrument"))
         .current_dir(root)
         .stdin(Stdio::null())

@@ -145,7 +145,7 @@ fn ensure(root: &Path, tool: &Tool) -> Result<PathBuf, String> {
         let wanted = format!("{package}@{version}");
         let build = tools.join("build");
         let mut install = Command::new("cargo");
-        install.args(["install", "--quiet", "--locked", &wanted, "--root"]).arg(&folder).arg("--target-dir").arg(&build);
+        install.args(["install", "--quiet", "--debug", "--locked", &wanted, "--root"]).arg(&folder).arg("--target-dir").arg(&build);
         let installed = run(&mut install);
         let _ = fs::remove_dir_all(&build);
         installed?;

@@ -28,9 +28,8 @@ const CROWDED: [&str; 4] = ["mcproof --test zoo", "mcproof --test contract", "mc
 /// Those of the others that take long, from the longest on.
 const LONG: [&str; 4] = ["mcproof --test init", "mcproof-testkit --test zoo", "mcproof --test real_servers", "mcproof --test inspector"];
 
-/// What builds and runs them, as words for cargo. The fuzz targets have no tests, and libFuzzer would have some dependencies built
-/// in another way than whoever needs only the program.
-pub(crate) const TEST: [&str; 4] = ["test", "--workspace", "--exclude", "mcproof-fuzz"];
+/// What builds and runs them, as words for cargo.
+pub(crate) const TEST: [&str; 2] = ["test", "--workspace"];
 
 /// Builds the programs of all packages.
 ///

@@ -550,9 +550,11 @@ impl Monitor {
 
     /// Reads until it says this.
     fn says(&mut self, event: &str) -> Value {
+        let mut heard = String::new();
         loop {
             let mut line = String::new();
-            assert!(self.stderr.read_line(&mut line).unwrap() > 0, "it ended without saying `{event}`");
+            assert!(self.stderr.read_line(&mut line).unwrap() > 0, "it ended without saying `{event}`:\n{heard}");
+            heard += &line;
             let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
             if said["event"] == event {
                 return said;

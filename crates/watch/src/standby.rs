@@ -27,8 +27,9 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 const LONGEST_RAW: Duration = Duration::from_secs(2 * 3_600);
 /// Between two looks at it.
 const LOOK: Duration = Duration::from_secs(1);
-/// For writing what is known when the process ends.
-const LAST_CALL: Duration = Duration::from_millis(800);
+/// For writing what is known when the process ends: a database that takes it may be slow on a machine with much to do, and one that
+/// takes nothing mostly says so at once.
+const LAST_CALL: Duration = Duration::from_secs(5);
 
 /// Stands in for the database of a monitor.
 #[derive(Clone)]

@@ -234,18 +234,19 @@ impl Services {
                 standby.run(&self.clock, |news| self.tell_of_standby(&news), stopped()).await;
             }
         };
-        let working = async { tokio::join!(probing, telling, telling_subscribers, beating, showing, reading, complaining, standing_by) };
+        let working = async { tokio::join!(probing, telling, telling_subscribers, beating, showing, reading, complaining) };
         let last_call = async {
             stopped().await;
             sleep(LAST_CALL).await;
         };
-        let all = async {
+        let working = async {
             tokio::select! {
                 _ = working => {}
                 () = last_call => {}
             }
         };
-        let (exit, ()) = tokio::join!(stopping, all);
+        // Whoever stands in for the database ends in a time of its own: what it knows is nowhere else.
+        let (exit, (), ()) = tokio::join!(stopping, working, standing_by);
         // A database that is gone has no leases either; one that does not answer lets them end.
         let _ = timeout(LAST_WORDS, self.monitor.give_back()).await;
         Ok(exit)
