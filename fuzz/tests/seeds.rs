@@ -20,7 +20,7 @@ const TARGETS: [Target; 10] = [
     ("trace", fuzz::trace::check),
 ];
 /// Places in a seed that are tried; the longest have more bytes.
-const PLACES: usize = 12;
+const PLACES: usize = 48;
 /// What means something to at least one of the parsers.
 const BYTES: [u8; 4] = [b'\n', b'"', b'$', 0];
 
@@ -41,7 +41,7 @@ fn what_has_to_hold_holds_for_each_seed_and_its_neighbors() {
             }
         }
     }
-    assert!(tried > 1_000, "{tried} inputs");
+    assert!(tried > 4_000, "{tried} inputs");
 }
 
 /// A seed that ends early, and one of its bytes replaced.

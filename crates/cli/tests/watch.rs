@@ -929,7 +929,10 @@ fn a_process_that_ends_on_a_full_disk_loses_what_was_decided_as_a_whole_and_says
     assert_eq!((scene.acknowledge().0, scene.mute(60).0), (200, 200));
     scene.monitor.signal("-TERM");
     let said = scene.monitor.says("standby-lost");
-    assert!(said["level"] == "error" && said["why"].as_str().unwrap().contains("acknowledgements and mutes are lost"), "{said}");
+    assert!(
+        said["level"] == "error" && said["why"].as_str().unwrap().contains("so results, acknowledgements and mutes are lost: "),
+        "{said}"
+    );
     scene.monitor.process.wait().unwrap();
     scene.start_again();
     assert!(scene.incident().get("acknowledged").is_none() && !scene.muted());

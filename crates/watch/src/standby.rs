@@ -47,8 +47,8 @@ pub enum News {
     Sent(Vec<Sent>),
     /// Everything is in the database.
     Ended,
-    /// The process ends, and the database takes nothing: what was found out and decided is lost.
-    Lost,
+    /// The process ends, and the database takes nothing, for this reason: what was found out and decided is lost.
+    Lost(String),
 }
 
 impl Standby {
@@ -96,8 +96,11 @@ impl Standby {
             worker_health.recovered();
             Ok::<_, StoreFailure>(())
         };
-        let written = timeout(LAST_CALL, writing).await;
-        tell(if matches!(written, Ok(Ok(()))) { News::Ended } else { News::Lost });
+        tell(match timeout(LAST_CALL, writing).await {
+            Ok(Ok(())) => News::Ended,
+            Ok(Err(failure)) => News::Lost(failure.to_string()),
+            Err(_) => News::Lost(format!("no response from the database within {} s", LAST_CALL.as_secs())),
+        });
     }
 
     /// Resolves when nothing could be written for a while, or when somebody's decision was not.

@@ -323,9 +323,10 @@ impl Services {
             News::Unread(why) => self.log.say(Level::Warning, "standby", &[("while", "reading the database"), ("why", why)]),
             News::Sent(sent) => self.tell(sent),
             News::Ended => self.log.say(Level::Info, "standby-ended", &[("why", "what was kept in memory was written to the database")]),
-            News::Lost => {
-                let why = "the database does not accept what was kept in memory: results, acknowledgements and mutes are lost";
-                self.log.say(Level::Error, "standby-lost", &[("why", why), ("hint", "acknowledge and mute again after the restart")]);
+            News::Lost(why) => {
+                let why =
+                    format!("the database does not accept what was kept in memory, so results, acknowledgements and mutes are lost: {why}");
+                self.log.say(Level::Error, "standby-lost", &[("why", &why), ("hint", "acknowledge and mute again after the restart")]);
             }
         }
     }
