@@ -71,6 +71,8 @@ pub struct Store {
     days: Arc<Mutex<BTreeSet<i64>>>,
     /// Of SQLite on a disk.
     file: Option<OpenFile>,
+    /// A connection that nobody uses: a database in memory ends with its last one, and the pool closes those that fail.
+    anchor: Option<AnyPool>,
 }
 
 /// The file that a database was opened in. A file that is removed or replaced can still be written by whoever has it open, and nobody
@@ -190,10 +192,7 @@ impl Store {
         };
         let options = AnyConnectOptions::from_str(&dialect.address(address))?.disable_statement_logging();
         let pool = |connections, more: &'static [&'static str]| {
-            let pool = AnyPoolOptions::new().max_connections(connections).acquire_timeout(PATIENCE);
-            let pool = pool.after_release(move |connection, _| {
-                Box::pin(async move { Ok(dialect == Dialect::Postgres || is_between_transactions(connection).await) })
-            });
+            let pool = dialect.pool(connections).acquire_timeout(PATIENCE);
             let pool = pool.after_connect(move |connection, _| {
                 Box::pin(async move {
                     for statement in dialect.preparation().iter().chain(more) {
@@ -219,7 +218,7 @@ impl Store {
             Dialect::Postgres => writer.clone(),
         };
         let file = if dialect == Dialect::Sqlite { OpenFile::of(&dialect.address(address)) } else { None };
-        let store = Self { pool, writer, dialect, fence: Fence::Up, days: Arc::default(), file };
+        let store = Self { pool, writer, dialect, fence: Fence::Up, days: Arc::default(), file, anchor: None };
         store.prepare().await?;
         Ok(store)
     }
@@ -248,6 +247,13 @@ impl Dialect {
             "SQLite" => Self::Sqlite,
             _ => Self::Postgres,
         }
+    }
+
+    /// Closes a connection of SQLite that is given back inside a transaction.
+    fn pool(self, connections: u32) -> AnyPoolOptions {
+        AnyPoolOptions::new().max_connections(connections).after_release(move |connection, _| {
+            Box::pin(async move { Ok(self == Self::Postgres || is_between_transactions(connection).await) })
+        })
     }
 
     fn address(self, address: &str) -> String {
@@ -382,5 +388,22 @@ mod tests {
             next.execute("INSERT INTO chore (name) VALUES ('a') ON CONFLICT DO NOTHING").await.unwrap();
             next.commit().await.unwrap();
         }
+    }
+
+    #[tokio::test]
+    async fn a_database_in_memory_outlives_its_connections() {
+        let memory = Store::in_memory().await.unwrap();
+        sqlx::query("INSERT INTO chore (name) VALUES ('a')").execute(&memory.writer).await.unwrap();
+        for _ in 0..3 {
+            memory.writer.acquire().await.unwrap().close().await.unwrap();
+            let mut transaction = memory.begin().await.unwrap();
+            transaction.execute("ROLLBACK").await.unwrap();
+            transaction.commit().await.unwrap_err();
+            let count: i64 = sqlx::query_scalar("SELECT count(*) FROM chore").fetch_one(&memory.pool).await.unwrap();
+            assert_eq!(count, 1);
+        }
+        let other = Store::in_memory().await.unwrap();
+        let count: i64 = sqlx::query_scalar("SELECT count(*) FROM chore").fetch_one(&other.pool).await.unwrap();
+        assert_eq!(count, 0, "each has its own");
     }
 }

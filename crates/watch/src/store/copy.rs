@@ -6,11 +6,12 @@ use super::values::Values;
 use super::{Dialect, Store, StoreFailure, decisions};
 use crate::moment::{DAY, FIVE_MINUTES, Moment, millis};
 use futures_util::future::join_all;
-use sqlx::any::{AnyPoolOptions, AnyRow};
+use sqlx::any::AnyRow;
 use sqlx::{Any, AnyPool, AssertSqlSafe, Row as _, Transaction};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// Rows in one statement.
 const ROWS: usize = 200;
@@ -230,11 +231,13 @@ impl Store {
     /// A database in memory, which ends with its last clone.
     pub(crate) async fn in_memory() -> Result<Self, StoreFailure> {
         sqlx::any::install_default_drivers();
-        // Each connection would have a database of its own.
-        let pool = AnyPoolOptions::new().max_connections(1).min_connections(1).idle_timeout(None).max_lifetime(None);
-        let pool = pool.connect("sqlite::memory:").await?;
-        let store =
-            Self { pool: pool.clone(), writer: pool, dialect: Dialect::Sqlite, fence: super::Fence::Up, days: Arc::default(), file: None };
+        let dialect = Dialect::Sqlite;
+        // Without a name, each connection would have a database of its own.
+        let address = format!("sqlite:file:standby-{}?mode=memory&cache=shared", Uuid::now_v7());
+        let connect = || dialect.pool(1).min_connections(1).idle_timeout(None).max_lifetime(None).connect(&address);
+        let (anchor, pool) = (Some(connect().await?), connect().await?);
+        let (writer, days) = (pool.clone(), Arc::default());
+        let store = Self { pool, writer, dialect, fence: super::Fence::Up, days, file: None, anchor };
         store.prepare().await?;
         store.prepare_for_decisions().await?;
         Ok(store)
