@@ -72,6 +72,7 @@ pub struct Store {
     /// Of SQLite on a disk.
     file: Option<OpenFile>,
     /// A connection that nobody uses: a database in memory ends with its last one, and the pool closes those that fail.
+    #[expect(dead_code, reason = "held, not used")]
     anchor: Option<AnyPool>,
 }
 
