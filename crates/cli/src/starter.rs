@@ -4,6 +4,7 @@
 mod cases;
 mod expectation;
 mod exploration;
+mod fleeting;
 mod now;
 pub(crate) mod recorded;
 mod server_section;

@@ -3,6 +3,8 @@
 use super::ConversationView;
 use super::causes::{Failure, HANDSHAKES, LEAST_FAILING, Outcome, Scope, ServerFailure, shown};
 use mcproof_analysis::HttpExchange;
+use mcproof_protocol::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// After a handshake, whatever else is asked for is refused with the same status: what identifies the session does not reach the
@@ -51,6 +53,16 @@ fn why_refused(conversation: &ConversationView<'_>, status: u16) -> &'static str
     }
 }
 
+/// Whether the body tells what is wrong with the request: whoever knows that method or these params are not there knows the session. Longer
+/// bodies are pages.
+fn names_request(exchange: &HttpExchange<'_>) -> bool {
+    const LONGEST: usize = 65_536;
+    let body = exchange.body.map(|(_, body)| body).filter(|body| body.len() <= LONGEST);
+    let error = body.and_then(|body| serde_json::from_slice::<Value>(body).ok());
+    let code = error.as_ref().and_then(|error| error.pointer("/error/code")?.as_i64());
+    code.is_some_and(|code| [METHOD_NOT_FOUND, INVALID_PARAMS].contains(&code))
+}
+
 /// A session that is served, then not known, and then served again: a load balancer without affinity, or several processes with a
 /// memory of their own.
 pub(super) fn flickering(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
@@ -73,7 +85,7 @@ pub(super) fn flickering(conversations: &[&ConversationView<'_>]) -> Option<Serv
             let is_ended = in_session[..at].iter().filter(of_same).any(|(earlier, ..)| earlier.method == "DELETE");
             let is_served_later =
                 in_session[at + 1..].iter().filter(of_same).any(|(later, _, status)| later.method == "POST" && *status < 300);
-            exchange.method == "POST" && *status == 404 && !is_ended && is_served_later
+            exchange.method == "POST" && *status == 404 && !names_request(exchange) && !is_ended && is_served_later
         };
         let lost: Vec<usize> = (0..in_session.len()).filter(|at| is_lost(*at)).collect();
         // A single request may have had another flaw.

@@ -1,6 +1,7 @@
 //! From two answers to what is expected of the next one: what was the same both times by its value, what differed by its type.
 //! Knows values and the matchers of suites, no sessions.
 
+use super::fleeting::{grows, is_fleeting};
 use super::now::Now;
 use super::{BaseEnvironment, yaml};
 use mcproof_suite::judge::{Payload, is_datetime, looks_like_a_pattern};
@@ -160,11 +161,15 @@ impl Comparison<'_> {
         let excerpt = excerpt.trim();
         // One endless word is data, of which nobody reads a part.
         let is_data = excerpt.chars().count() > EXCERPT / 2 && !excerpt.contains(' ');
-        if excerpt.is_empty() || is_data || looks_like_a_pattern(excerpt) {
-            json!({ "$type": "string" })
-        } else {
-            json!({ "$contains": excerpt })
+        let mut matcher = match excerpt.is_empty() || is_data || looks_like_a_pattern(excerpt) {
+            true => Map::from_iter([("$type".to_owned(), json!("string"))]),
+            false => Map::from_iter([("$contains".to_owned(), json!(excerpt))]),
+        };
+        // Of a duration or an address in it, another run may bring another one with more digits.
+        if !is_fleeting(first) {
+            matcher.insert("$len".into(), json!(first.chars().count()));
         }
+        Value::Object(matcher)
     }
 
     fn array(&self, first: &[Value], second: &[Value], depth: usize) -> Value {
@@ -179,8 +184,16 @@ impl Comparison<'_> {
         }
         let mut matcher = Map::from_iter([("$type".to_owned(), json!("array"))]);
         if !first.is_empty() && !second.is_empty() {
-            matcher.insert("$len".into(), json!({ "$gte": 1 }));
+            let stays = self.stays == Stays::Everything && first.len() == second.len();
+            matcher.insert("$len".into(), if stays { json!(first.len()) } else { json!({ "$gte": 1 }) });
             matcher.insert("$all".into(), types(&first.iter().chain(second).collect::<Vec<_>>()));
+            if stays && first == second {
+                let ends: Vec<Value> = [&first[0], &first[first.len() - 1]].map(|end| self.merged(end, end, depth + 1)).into();
+                let ends = json!(if ends[0] == ends[1] { &ends[..1] } else { &ends });
+                if yaml::flow(&ends).len() <= LARGEST_ARRAY {
+                    matcher.insert("$contains_all".into(), ends);
+                }
+            }
         }
         Value::Object(matcher)
     }
@@ -196,7 +209,13 @@ impl Comparison<'_> {
         let both = first.iter().filter(|(key, _)| !is_of_environment(key));
         let both = both.filter_map(|(key, value)| Some((member(key)?, value, second.get(key)?)));
         let beside = self.beside(first.values().chain(second.values()));
-        let merged = |(key, first, second)| (key, self.inner(&beside, first, second, depth + 1));
+        let merged = |(key, first, second): (String, &Value, &Value)| {
+            let value = match first.is_number() && grows(&key) {
+                true => types(&[first, second]),
+                false => self.inner(&beside, first, second, depth + 1),
+            };
+            (key, value)
+        };
         let members: Map<String, Value> = both.take(MOST_KEYS).map(merged).collect();
         if members.is_empty() { json!({ "$type": "object" }) } else { Value::Object(members) }
     }

@@ -3,7 +3,7 @@
 
 use super::expectation::{self, Known};
 use super::now::Now;
-use super::{BaseEnvironment, yaml};
+use super::{BaseEnvironment, fleeting, yaml};
 use crate::recording::with_port;
 use mcproof_client::redaction::REDACTED;
 use mcproof_record::Direction;
@@ -47,41 +47,15 @@ const SHORTEST_SAVED: usize = 4;
 const SMALLEST_SAVED: f64 = 100.0;
 /// Places of a response that are looked through for values of later requests.
 const MOST_LEAVES: usize = 2_000;
-/// Seconds since 2001 and above: a moment, or an id.
-const LARGE: f64 = 1e9;
-
-/// Members whose numbers are never the same twice.
-const FLEETING: [&str; 19] = [
-    "duration",
-    "elapsed",
-    "time",
-    "date",
-    "uptime",
-    "pid",
-    "memory",
-    "rss",
-    "cpu",
-    "port",
-    "nonce",
-    "random",
-    "token",
-    "cursor",
-    "etag",
-    "seed",
-    "latency",
-    "took",
-    "requestid",
-];
 
 pub(crate) fn write(sessions: &[RecordedSession], folder: Option<&str>, surroundings: &BaseEnvironment) -> RecordedSuite {
     let now = Now::of(surroundings.now);
-    let fleeting = Fleeting::new();
     let mut left_out = BTreeMap::new();
     let Some(first) = sessions.first() else { return RecordedSuite { text: String::new(), tests: 0, steps: 0, left_out } };
     let head = head(first, folder);
     let (mut tests, mut steps, mut names) = (Vec::new(), 0, BTreeSet::new());
     for session in sessions {
-        let drafted = draft(session, &now, surroundings, &fleeting, &mut left_out);
+        let drafted = draft(session, &now, surroundings, &mut left_out);
         // A step that no reader of suites takes is left out, so that what is written is a suite.
         let (good, bad): (Vec<_>, Vec<_>) = drafted
             .into_iter()
@@ -179,20 +153,14 @@ fn is_flawless(text: &str) -> bool {
     load("recorded", text, Path::new("."), &Environment { variables, ..Environment::default() }).is_ok()
 }
 
-fn draft(
-    session: &RecordedSession,
-    now: &Now,
-    surroundings: &BaseEnvironment,
-    fleeting: &Fleeting,
-    left_out: &mut BTreeMap<String, usize>,
-) -> Vec<Step> {
+fn draft(session: &RecordedSession, now: &Now, surroundings: &BaseEnvironment, left_out: &mut BTreeMap<String, usize>) -> Vec<Step> {
     let asked = |call: &&Call| call.kind == CallKind::Request && call.direction == Direction::ToServer;
     let calls: Vec<&Call> = session.calls.iter().filter(asked).collect();
     let saved = Saved::find(&calls);
     let mut steps = Vec::new();
     let mut lists = BTreeSet::new();
     let client = Client::of(session);
-    let context = Context { now, surroundings, fleeting };
+    let context = Context { now, surroundings };
     for (index, call) in calls.iter().enumerate() {
         let step = match call.method.as_str() {
             "initialize" | "server/discover" | "ping" => continue,
@@ -223,7 +191,6 @@ fn draft(
 struct Context<'a> {
     now: &'a Now,
     surroundings: &'a BaseEnvironment,
-    fleeting: &'a Fleeting,
 }
 
 /// What a list of the suite is to the recorded one.
@@ -350,7 +317,7 @@ fn completion(call: &Call, context: &Context<'_>) -> Result<Step, &'static str> 
     match call.status {
         CallStatus::Ok => {
             let first = result_of(call).and_then(|mut result| result.get_mut("completion").map(Value::take)).ok_or("no result")?;
-            let second = context.fleeting.changed(&first, "", &[]);
+            let second = fleeting::changed(&first, "", &[]);
             let known = Known { arguments: &sent, now: context.now, surroundings: context.surroundings, is_open: false };
             rest.push(("expect", escaped(&json!({ "completion": expectation::of_values(&first, &second, &known) }))));
         }
@@ -412,7 +379,7 @@ fn one(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Resul
         CallStatus::Ok if is_task => {}
         CallStatus::Ok => {
             let first = result_of(call).ok_or("no result")?;
-            let second = context.fleeting.changed(&first, "", &saved.values_at(index));
+            let second = fleeting::changed(&first, "", &saved.values_at(index));
             let (key, expected) = match action {
                 "call" => expectation::of_call(&first, &second, &known),
                 _ => {
@@ -617,75 +584,6 @@ fn leaves(value: &Value, path: &mut String, found: &mut impl FnMut(&str, &Value)
             }
         }
         leaf => found(path, leaf),
-    }
-}
-
-/// Finds what will be another value next time.
-struct Fleeting(Regex);
-
-impl Fleeting {
-    fn new() -> Self {
-        let forms = [
-            r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-",
-            r"\d{4}-\d{2}-\d{2}",
-            r"\d{1,2}:\d{2}(:\d{2})?\b",
-            r"\b[0-9a-f]*[a-f][0-9a-f]*\d[0-9a-f]{8,}\b",
-            r"\d{8,}",
-            r"\d\.\d{3,}",
-            r"(/tmp/|/home/|/root/|/Users/|/var/|[A-Z]:\\)",
-            r"(127\.0\.0\.1|localhost):\d+",
-            r"\b\d+(\.\d+)? ?(ms|µs|s|sec|seconds|milliseconds|bytes|KB|KiB|MB|MiB)\b",
-        ];
-        Self(Regex::new(&forms.join("|")).expect("the forms are patterns"))
-    }
-
-    /// The same value as another run might bring it.
-    fn changed(&self, value: &Value, key: &str, saved: &[&Value]) -> Value {
-        if saved.contains(&value) {
-            return other(value);
-        }
-        match value {
-            Value::Object(members) => {
-                Value::Object(members.iter().map(|(name, value)| (name.clone(), self.changed(value, name, saved))).collect())
-            }
-            Value::Array(items) => Value::Array(items.iter().map(|item| self.changed(item, key, saved)).collect()),
-            Value::String(text) => match serde_json::from_str::<Value>(text) {
-                // The text of a block that is JSON.
-                Ok(inner @ (Value::Object(_) | Value::Array(_))) => {
-                    let changed = self.changed(&inner, key, saved);
-                    if changed == inner { value.clone() } else { json!(changed.to_string()) }
-                }
-                _ if self.0.is_match(text) || holds(text, saved) => other(value),
-                _ => value.clone(),
-            },
-            Value::Number(number) => {
-                let folded: String = key.chars().filter(char::is_ascii_alphanumeric).map(|symbol| symbol.to_ascii_lowercase()).collect();
-                let is_fleeting = FLEETING.iter().any(|word| folded.contains(word)) || folded.ends_with("ms") || folded.ends_with("at");
-                let number = number.as_f64().unwrap_or(0.0);
-                let is_fine = (number * 1000.0).fract() != 0.0;
-                if is_fleeting || number.abs() >= LARGE || is_fine { other(value) } else { value.clone() }
-            }
-            _ => value.clone(),
-        }
-    }
-}
-
-fn holds(text: &str, saved: &[&Value]) -> bool {
-    saved.iter().any(|value| match value {
-        Value::String(part) => text.contains(part.as_str()),
-        Value::Number(number) => text.contains(&number.to_string()),
-        _ => false,
-    })
-}
-
-/// Another value of the same type and form.
-fn other(value: &Value) -> Value {
-    match value {
-        Value::Number(number) => json!(number.as_f64().unwrap_or(0.0) + 1.5),
-        Value::String(text) if is_datetime(text) => json!("1999-12-31T23:59:58Z"),
-        Value::String(text) if uuid::Uuid::try_parse(text).is_ok() => json!("00000000-0000-4000-8000-000000000000"),
-        Value::String(text) => json!(format!("another {text}")),
-        other => other.clone(),
     }
 }
 

@@ -46,8 +46,15 @@ fn what_was_the_same_twice_is_expected_and_what_differed_is_typed() {
     check(
         rows.clone(),
         rows,
-        json!({ "$type": "array", "$len": { "$gte": 1 }, "$all": { "id": { "$type": "number" }, "name": { "$type": "string" } } }),
+        json!({
+            "$type": "array", "$len": 8, "$all": { "id": { "$type": "number" }, "name": { "$type": "string" } },
+            "$contains_all": [row(0), row(7)]
+        }),
     );
+    let numbers = json!([1, 1, 1, 1, 1, 1, 1, 1, 1]);
+    check(numbers.clone(), numbers, json!({ "$type": "array", "$len": 9, "$all": { "$type": "number" }, "$contains_all": [1] }));
+    // One second later it is another number.
+    check(json!({ "uptime_s": 0, "up": 0 }), json!({ "uptime_s": 0, "up": 0 }), json!({ "uptime_s": { "$type": "number" }, "up": 0 }));
     let uuid = |last: u32| json!(format!("3f2c9a52-7d1b-4a86-9d0e-5b8c6a1f2e4{last}"));
     check(uuid(1), uuid(2), json!({ "$uuid": true }));
     check(json!("2020-01-01T00:00:00Z"), json!("2020-01-01T00:00:01Z"), json!({ "$datetime": true }));
@@ -80,8 +87,10 @@ fn what_was_the_same_twice_is_expected_and_what_differed_is_typed() {
     check(json!("at 1779019200.5 or so"), json!("at 1779019200.5 or so"), json!("at 1779019200.5 or so"));
     check(json!("2020-05-17"), json!("2020-05-17"), json!("2020-05-17"));
     let long = format!("# Title of it\n{}", "word ".repeat(60));
-    check(json!(long), json!(long), json!({ "$contains": "# Title of it" }));
-    check(json!("x".repeat(200)), json!("x".repeat(200)), json!({ "$type": "string" }));
+    check(json!(long), json!(long), json!({ "$contains": "# Title of it", "$len": 314 }));
+    let measured = format!("# Title of it\nin 12 ms {}", "word ".repeat(60));
+    check(json!(measured), json!(measured), json!({ "$contains": "# Title of it" }));
+    check(json!("x".repeat(200)), json!("x".repeat(200)), json!({ "$type": "string", "$len": 200 }));
     let deep = json!({ "a": { "b": { "c": { "d": { "e": 1 } } } } });
     check(deep.clone(), deep, json!({ "a": { "b": { "c": { "d": { "e": { "$type": "number" } } } } } }));
 }

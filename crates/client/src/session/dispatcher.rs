@@ -521,8 +521,12 @@ impl Inbox for Dispatcher {
                     if state.unawaited.ids.remove(&id) || state.given_up.remove(&id) {
                         return;
                     }
-                    self.stray(&mut state);
                     let known = matches!(id, RequestId::Number(number) if (1..=state.next).contains(&number)) || state.given.contains(&id);
+                    // As above: with an id of its own, it explains a refused request all the same.
+                    if !known && answer.is_err() && head.is_some_and(|head| head.status >= 400) {
+                        return;
+                    }
+                    self.stray(&mut state);
                     drop(state);
                     return self.fault(frame, if known { ViolationKind::NotWaitedFor(id) } else { ViolationKind::UnknownId(id) });
                 };

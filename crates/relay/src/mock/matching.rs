@@ -1,7 +1,7 @@
 //! Which recorded request a request is: by method, name and canonical arguments (RFC 8785). Pure functions over messages.
 
 use mcproof_client::redaction::REDACTED;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 
 /// JSON pointers into `params` that do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,8 +59,26 @@ pub(crate) fn key(method: &str, params: &Value, ignored: &Ignored) -> String {
     for pointer in &ignored.0 {
         remove(&mut params, pointer);
     }
+    let params = exact(params);
     let canonical = serde_json_canonicalizer::to_string(&params).unwrap_or_else(|_| params.to_string());
     format!("{method} {canonical}")
+}
+
+/// Integers that RFC 8785 would round to the same double as others, as words.
+fn exact(value: Value) -> Value {
+    match value {
+        Value::Number(number) if !is_exact(&number) => json!({ "integer": number.to_string() }),
+        Value::Array(items) => items.into_iter().map(exact).collect(),
+        Value::Object(members) => Value::Object(members.into_iter().map(|(name, value)| (name, exact(value))).collect()),
+        value => value,
+    }
+}
+
+/// Whether a number is no integer, or one that no other integer has the double of.
+fn is_exact(number: &Number) -> bool {
+    const LARGEST: u64 = 1 << 53;
+    let size = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs));
+    size.is_none_or(|size| size < LARGEST)
 }
 
 /// Whether a recorded request is this one if everything that was redacted in it may be anything.
@@ -135,7 +153,9 @@ fn compare(recorded: Option<&Value>, received: Option<&Value>, pointer: &mut Str
 /// RFC 8785 writes all numbers as the same double the same way.
 fn is_same(left: Option<&Value>, right: Option<&Value>) -> bool {
     match (left, right) {
-        (Some(Value::Number(left)), Some(Value::Number(right))) => left == right || left.as_f64() == right.as_f64(),
+        (Some(Value::Number(left)), Some(Value::Number(right))) => {
+            left == right || left.as_f64() == right.as_f64() && is_exact(left) && is_exact(right)
+        }
         (left, right) => left == right,
     }
 }
@@ -168,6 +188,15 @@ mod tests {
         let ignored = Ignored::default();
         assert_ne!(key("tools/call", &recorded, &ignored), key("tools/call", &received, &ignored));
         assert_eq!(difference(&recorded, &received, &ignored).unwrap().pointer, pointer);
+    }
+
+    #[test]
+    fn integers_that_round_to_one_double_differ() {
+        let call = |id: Value| json!({ "name": "get", "arguments": { "id": id } });
+        differs(call(json!(1_234_567_890_123_456_789_u64)), call(json!(1_234_567_890_123_456_788_u64)), "/arguments/id");
+        differs(call(json!(9_007_199_254_740_993_u64)), call(json!(9_007_199_254_740_992_u64)), "/arguments/id");
+        differs(call(json!([-9_007_199_254_740_993_i64])), call(json!([-9_007_199_254_740_992_i64])), "/arguments/id/0");
+        same(call(json!(9_007_199_254_740_993_u64)), call(json!(9_007_199_254_740_993_u64)));
     }
 
     #[test]

@@ -195,6 +195,9 @@ async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline:
     if attempt.diagnostics.is_empty() {
         attempt.diagnostics.extend(open.outputs.check(step, &done.target, &answer, open, deadline.idle).await);
     }
+    if let (true, Some(tool)) = (attempt.diagnostics.is_empty(), &done.target) {
+        attempt.diagnostics.extend(open.outputs.misspelled(step, tool, &answer, open, deadline.idle).await);
+    }
     if attempt.diagnostics.is_empty() {
         (attempt.saved, attempt.diagnostics) = judge::save(step, &answer);
     }

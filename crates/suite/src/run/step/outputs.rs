@@ -5,10 +5,10 @@
 use super::act::Answer;
 use super::judge::is_tool_error;
 use crate::judge::pretty;
-use crate::plan::{Action, OutputCheck, Step};
+use crate::plan::{Action, ExpectedFailure, OutputCheck, Step};
 use crate::run::sessions::Open;
 use mcproof_analysis::differences::{OutputFlaw, output_flaw};
-use mcproof_analysis::missing;
+use mcproof_analysis::{did_you_mean, missing};
 use mcproof_client::Listed;
 use mcproof_protocol::{Revision, methods};
 use mcproof_record::{Diagnostic, Direction, FrameBody, FrameId};
@@ -78,6 +78,24 @@ impl Outputs {
         let known = self.known(open, deadline).await;
         let names = known.as_ref().and_then(|known| known.names.as_ref())?;
         missing("tool", tool, names.iter().map(String::as_str))
+    }
+
+    /// Every call of a tool that is not there fails. One that only has to fail, in any way, shows nothing then, if it was meant for a tool:
+    /// because it gives arguments, or almost has the name of one.
+    pub(super) async fn misspelled(&self, step: &Step, tool: &str, answer: &Answer, open: &Open, deadline: Duration) -> Option<Diagnostic> {
+        let expected = step.expect.failure.as_ref().map(|failure| &failure.value);
+        let is_any = matches!(expected, Some(ExpectedFailure::Either | ExpectedFailure::Tool(None) | ExpectedFailure::Rpc(None)));
+        let Action::Call { arguments, .. } = &step.action else { return None };
+        if !is_any || step.expect.payload.is_some() || step.expect.result.is_some() || step.snapshot.is_some() {
+            return None;
+        }
+        let message = self.unknown_tool(tool, answer, open, deadline).await?;
+        let known = self.known(open, deadline).await;
+        let names = known.as_ref().and_then(|known| known.names.as_ref())?;
+        let is_meant = !arguments.is_empty() || did_you_mean(tool, names.iter().map(String::as_str)).is_some();
+        let hint = "any call of a tool that is not listed fails; if this is what the test is about, expect its error, for example with \
+                    `rpc_error: { code: -32602 }`, or leave out `with` and take a name that no tool almost has";
+        is_meant.then(|| Diagnostic::error("unknown-tool", message).hint(hint).at(step.place.clone()))
     }
 
     async fn schema(&self, tool: &str, open: &Open, deadline: Duration) -> Option<Value> {

@@ -1,0 +1,92 @@
+//! What will be another value next time, as far as one value and its name tell. Knows values, no sessions.
+
+use mcproof_suite::judge::is_datetime;
+use regex::Regex;
+use serde_json::{Value, json};
+use std::sync::LazyLock;
+
+/// Members whose numbers grow while a server runs, or tell how fast it was.
+const GROWING: [&str; 5] = ["uptime", "elapsed", "duration", "latency", "took"];
+/// Others whose numbers are rarely the same twice.
+const FLEETING: [&str; 14] =
+    ["time", "date", "pid", "memory", "rss", "cpu", "port", "nonce", "random", "token", "cursor", "etag", "seed", "requestid"];
+/// Endings of such names, behind another word.
+const ENDINGS: [&str; 4] = ["_ms", "Ms", "_at", "At"];
+/// Seconds since 2001 and above: a moment, or an id.
+const LARGE: f64 = 1e9;
+
+static FORMS: LazyLock<Regex> = LazyLock::new(|| {
+    let forms = [
+        r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-",
+        r"\d{4}-\d{2}-\d{2}",
+        r"\d{1,2}:\d{2}(:\d{2})?\b",
+        r"\b[0-9a-f]*[a-f][0-9a-f]*\d[0-9a-f]{8,}\b",
+        r"\d{8,}",
+        r"\d\.\d{3,}",
+        r"(/tmp/|/home/|/root/|/Users/|/var/|[A-Z]:\\)",
+        r"(127\.0\.0\.1|localhost):\d+",
+        r"\b\d+(\.\d+)? ?(ms|µs|s|sec|seconds|milliseconds|bytes|KB|KiB|MB|MiB)\b",
+    ];
+    Regex::new(&forms.join("|")).expect("the forms are patterns")
+});
+
+/// Whether a number of this name is another one a second later.
+pub(super) fn grows(key: &str) -> bool {
+    names_one_of(&GROWING, key)
+}
+
+/// Whether a text has a part in it that another run may bring otherwise.
+pub(super) fn is_fleeting(text: &str) -> bool {
+    FORMS.is_match(text)
+}
+
+/// The same value as another run might bring it. `key` names it, and `saved` are values of earlier responses.
+pub(super) fn changed(value: &Value, key: &str, saved: &[&Value]) -> Value {
+    if saved.contains(&value) {
+        return other(value);
+    }
+    match value {
+        Value::Object(members) => Value::Object(members.iter().map(|(name, value)| (name.clone(), changed(value, name, saved))).collect()),
+        Value::Array(items) => Value::Array(items.iter().map(|item| changed(item, key, saved)).collect()),
+        Value::String(text) => match serde_json::from_str::<Value>(text) {
+            // The text of a block that is JSON.
+            Ok(inner @ (Value::Object(_) | Value::Array(_))) => {
+                let changed = changed(&inner, key, saved);
+                if changed == inner { value.clone() } else { json!(changed.to_string()) }
+            }
+            _ if is_fleeting(text) || holds(text, saved) => other(value),
+            _ => value.clone(),
+        },
+        Value::Number(number) => {
+            let is_named = grows(key) || names_one_of(&FLEETING, key) || ENDINGS.iter().any(|ending| key.ends_with(ending)) || key == "ms";
+            let number = number.as_f64().unwrap_or(0.0);
+            let is_fine = (number * 1000.0).fract() != 0.0;
+            if is_named || number.abs() >= LARGE || is_fine { other(value) } else { value.clone() }
+        }
+        _ => value.clone(),
+    }
+}
+
+fn names_one_of(words: &[&str], key: &str) -> bool {
+    let folded: String = key.chars().filter(char::is_ascii_alphanumeric).map(|symbol| symbol.to_ascii_lowercase()).collect();
+    words.iter().any(|word| folded.contains(word))
+}
+
+fn holds(text: &str, saved: &[&Value]) -> bool {
+    saved.iter().any(|value| match value {
+        Value::String(part) => text.contains(part.as_str()),
+        Value::Number(number) => text.contains(&number.to_string()),
+        _ => false,
+    })
+}
+
+/// Another value of the same type and form.
+fn other(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => json!(number.as_f64().unwrap_or(0.0) + 1.5),
+        Value::String(text) if is_datetime(text) => json!("1999-12-31T23:59:58Z"),
+        Value::String(text) if uuid::Uuid::try_parse(text).is_ok() => json!("00000000-0000-4000-8000-000000000000"),
+        Value::String(text) => json!(format!("another {text}")),
+        other => other.clone(),
+    }
+}
