@@ -24,11 +24,12 @@ mod uppercase_headers;
 
 pub use command::run_command;
 pub use connection_timing::ConnectionTiming;
+pub use decode::ContentReader;
 pub use destinations::{Destinations, ListedHost, NoHost};
 pub use direct_channel::{Carrier, DirectChannel};
 pub use faults::{
-    Admission, DisturbedBody, DisturbedLines, FaultDirection, FaultInjector, FaultRule, InjectedFault, PlannedFault, Refusal, Schedule,
-    Subject, admit,
+    Admission, DisturbedBody, DisturbedLines, FAULT_NOTE, FaultDirection, FaultInjector, FaultRule, InjectedFault, PlannedFault, Refusal,
+    Schedule, Subject, admit,
 };
 pub use http::Endpoint;
 pub use http::OPEN_CHUNK;

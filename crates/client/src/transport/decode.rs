@@ -4,6 +4,7 @@
 use super::HttpHead;
 use brotli_decompressor::{BrotliDecoderParameter, DecompressorWriter};
 use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// How the bytes of a body stand for its content.
@@ -11,6 +12,49 @@ pub(super) enum Coding {
     Plain,
     Compressed(Box<Decoder>),
     Unknown(String),
+}
+
+const CONTENT_ENCODING: &str = "content-encoding";
+/// Compressed bytes that are decoded at once: they may become a thousand times as many.
+pub(super) const DECODED_AT_ONCE: usize = 1 << 10;
+
+/// Reads the content of a body that somebody else takes as it is, however it was compressed for the way.
+pub struct ContentReader(Coding);
+
+impl ContentReader {
+    /// `headers`: those of the message that the body belongs to.
+    pub fn new(headers: &[(String, String)]) -> Self {
+        let encoding = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(CONTENT_ENCODING));
+        Self(Coding::named(encoding.map(|(_, value)| value.as_str())))
+    }
+
+    /// The content of the next bytes: all of them if they are not compressed, and otherwise at most `room`. The second is why nothing
+    /// more can be read; it is told once.
+    pub fn read<'b>(&mut self, bytes: &'b [u8], room: usize) -> (Cow<'b, [u8]>, Option<String>) {
+        let mut content = Vec::new();
+        let problem = match &mut self.0 {
+            Coding::Plain => return (bytes.into(), None),
+            Coding::Unknown(reason) => std::mem::take(reason),
+            Coding::Compressed(decoder) => {
+                let failure = bytes.chunks(DECODED_AT_ONCE).find_map(|piece| {
+                    let decoded = decoder.feed(piece, room - content.len());
+                    decoded.map(|decoded| content.extend(decoded)).err()
+                });
+                let Some(failure) = failure else { return (content.into(), None) };
+                failure.to_string()
+            }
+        };
+        self.0 = Coding::Unknown(String::new());
+        (content.into(), (!problem.is_empty()).then_some(problem))
+    }
+
+    /// What is left at the end of the body. That it may be cut off is told by how it ended.
+    pub fn rest(&mut self, room: usize) -> Vec<u8> {
+        match &mut self.0 {
+            Coding::Compressed(decoder) => decoder.finish(room).unwrap_or_default(),
+            Coding::Plain | Coding::Unknown(_) => Vec::new(),
+        }
+    }
 }
 
 /// Decodes one body, piece by piece.
@@ -41,7 +85,12 @@ enum Inner {
 
 impl Coding {
     pub(super) fn of(head: &HttpHead) -> Self {
-        let Some(value) = head.header("content-encoding") else { return Self::Plain };
+        Self::named(head.header(CONTENT_ENCODING))
+    }
+
+    /// `encoding`: the value of the header.
+    fn named(encoding: Option<&str>) -> Self {
+        let Some(value) = encoding else { return Self::Plain };
         let name = value.trim().to_ascii_lowercase();
         let (name, inner) = match name.as_str() {
             "" | "identity" => return Self::Plain,

@@ -23,6 +23,9 @@ use std::time::Duration;
 use subject::OpenRequests;
 use tokio::sync::watch;
 
+/// How the note of an injected fault begins.
+pub const FAULT_NOTE: &str = "fault: ";
+
 /// One kind of fault, and which messages it hits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultRule {
@@ -351,7 +354,7 @@ impl FaultInjector {
 
 impl State {
     fn tell(&mut self, words: String) -> String {
-        let note = format!("fault: {words}");
+        let note = format!("{FAULT_NOTE}{words}");
         if self.done.len() < MOST_TOLD {
             self.done.push(words);
         }

@@ -2,7 +2,7 @@
 //! Source: 2025-11-25 and 2026-07-28, basic/transports, Streamable HTTP. Knows no methods and no versions: what a
 //! request's headers say is decided by the session.
 
-use super::decode::{Coding, DecodeFailure};
+use super::decode::{Coding, DECODED_AT_ONCE, DecodeFailure};
 use super::faults::{Admission, DisturbedBody, FaultInjector, Reading, Refusal, admit};
 use super::pool::{AddressFailure, HeaderCase, Lease, Pool, Way};
 use super::progress::{Progress, Stage};
@@ -523,8 +523,6 @@ pub const OPEN_CHUNK: &str = "the last chunk has no line end";
 const PAUSE: Duration = Duration::from_millis(200);
 /// Bytes that are searched for events in one go.
 const EVENTS_AT_ONCE: usize = 4 << 10;
-/// Bytes that are decoded in one go: what becomes of them may be a thousand times as much.
-const DECODED_AT_ONCE: usize = 1 << 10;
 /// Bytes of an event without an end that are kept.
 const SHOWN_OF_UNFINISHED_EVENT: usize = 64 << 10;
 

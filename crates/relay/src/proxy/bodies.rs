@@ -7,7 +7,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body, Frame as BodyFrame, Incoming, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Request, Uri};
-use mcproof_client::transport::{DisturbedBody, Event, EventParser, Lease, Pool};
+use mcproof_client::transport::{ContentReader, DisturbedBody, Event, EventParser, Lease, Pool};
 use mcproof_client::{Limits, Tap};
 use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId};
 use std::pin::Pin;
@@ -59,7 +59,12 @@ impl RequestObserver {
 
     pub(super) fn conclude(&self) {
         let observed = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(ObservedRequest { exchange, method, url, headers, body, tap, .. }) = observed {
+        if let Some(ObservedRequest { exchange, method, url, headers, body, limit, tap }) = observed {
+            let mut reader = ContentReader::new(&headers);
+            let (content, problem) = reader.read(&body, limit);
+            let rest = reader.rest(limit.saturating_sub(content.len()));
+            let body = [content.into_owned(), rest].concat();
+            tell_unread(&tap, problem);
             tap.record(Direction::ToServer, FrameBody::HttpRequest { exchange, method, url, headers, body: body.into() });
         }
     }
@@ -198,9 +203,16 @@ impl Body for RequestStream {
 /// How an exchange ends that its client gave up, which proves nothing about the server.
 pub const CLIENT_LEFT: &str = "the client closed the connection before the response had ended";
 
-/// Frames of a response. Dropped before its end, it says that the client left.
+fn tell_unread(tap: &Tap, problem: Option<String>) {
+    if let Some(problem) = problem {
+        tap.note(format!("the rest of a body is not recorded: {problem}"));
+    }
+}
+
+/// Frames of a response, with its content as it was before it was compressed. Dropped before its end, it says that the client left.
 pub(super) struct ResponseRecord {
     exchange: ExchangeId,
+    content: ContentReader,
     limits: Limits,
     tap: Tap,
     ended: bool,
@@ -208,11 +220,21 @@ pub(super) struct ResponseRecord {
 
 impl ResponseRecord {
     pub(super) fn new(exchange: ExchangeId, limits: Limits, tap: &Tap) -> Self {
-        Self { exchange, limits, tap: tap.clone(), ended: false }
+        Self { exchange, content: ContentReader::new(&[]), limits, tap: tap.clone(), ended: false }
     }
 
-    pub(super) fn head(&self, status: u16, headers: &HeaderMap) -> FrameId {
-        self.tap.record(Direction::FromServer, FrameBody::HttpResponse { exchange: self.exchange, status, headers: named(headers) })
+    pub(super) fn head(&mut self, status: u16, headers: &HeaderMap) -> FrameId {
+        let headers = named(headers);
+        self.content = ContentReader::new(&headers);
+        self.tap.record(Direction::FromServer, FrameBody::HttpResponse { exchange: self.exchange, status, headers })
+    }
+
+    /// The content of the next bytes of a body, at most `room` bytes; an error if they cannot be read.
+    pub(super) fn content(&mut self, bytes: &[u8], room: usize) -> Result<Vec<u8>, String> {
+        match self.content.read(bytes, room) {
+            (content, None) => Ok(content.into_owned()),
+            (_, Some(problem)) => Err(problem),
+        }
     }
 
     pub(super) fn ended(mut self) {
@@ -306,13 +328,17 @@ impl ResponseStream {
     /// Records what passes, which is what the server sent, not what the client gets in the place of its address.
     fn saw(&mut self, bytes: &[u8]) {
         let Self { seen, record, .. } = self;
+        let room = match seen {
+            Seen::Whole(whole) => record.limits.body - whole.len(),
+            Seen::Events(_) => record.limits.event.saturating_add(1),
+            Seen::TooLong => return,
+        };
+        let (content, problem) = record.content.read(bytes, room);
+        tell_unread(&record.tap, problem);
         match seen {
-            Seen::Whole(whole) => {
-                let room = record.limits.body - whole.len();
-                whole.extend_from_slice(&bytes[..bytes.len().min(room)]);
-            }
+            Seen::Whole(whole) => whole.extend_from_slice(&content[..content.len().min(room)]),
             Seen::Events(parser) => {
-                parser.feed(bytes, |event| record.event(event));
+                parser.feed(&content, |event| record.event(event));
                 if parser.pending() > record.limits.event {
                     record
                         .tap
@@ -326,8 +352,13 @@ impl ResponseStream {
 
     fn finish(&mut self, error: Option<String>) {
         match std::mem::replace(&mut self.seen, Seen::TooLong) {
-            Seen::Whole(bytes) => self.record.record(FrameBody::HttpBody { exchange: self.record.exchange, bytes: bytes.into() }),
-            Seen::Events(parser) => {
+            Seen::Whole(mut bytes) => {
+                bytes.extend(self.record.content.rest(self.record.limits.body - bytes.len()));
+                self.record.body(&bytes);
+            }
+            Seen::Events(mut parser) => {
+                let rest = self.record.content.rest(self.record.limits.event.saturating_add(1));
+                parser.feed(&rest, |event| self.record.event(event));
                 if let Some(event) = parser.finish(self.record.limits.event) {
                     self.record.event(event);
                 }

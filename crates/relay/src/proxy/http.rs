@@ -169,7 +169,7 @@ impl HttpRelay {
         let origins = Origins::new(&self.server, request.headers().get(HOST), own);
         self.direct(&mut request, &origins);
         let observer = RequestObserver::new(exchange, &request, &self.server, self.limits.body, &self.tap);
-        let record = ResponseRecord::new(exchange, self.limits, &self.tap);
+        let mut record = ResponseRecord::new(exchange, self.limits, &self.tap);
         if let Some(faults) = &self.faults {
             return self.respond_disturbed(request, exchange, observer, record, origins, faults).await;
         }
@@ -258,7 +258,7 @@ impl HttpRelay {
         method: &hyper::Method,
         exchange: ExchangeId,
         (response, lease): (Response<Incoming>, Lease<RequestStream>),
-        record: ResponseRecord,
+        mut record: ResponseRecord,
         origins: Origins,
         (subject, faults): (Subject, &FaultInjector),
     ) -> Response<ResponseBody> {
@@ -288,7 +288,7 @@ impl HttpRelay {
         }));
     }
 
-    fn refused(&self, exchange: ExchangeId, refusal: Refusal, record: ResponseRecord) -> Response<ResponseBody> {
+    fn refused(&self, exchange: ExchangeId, refusal: Refusal, mut record: ResponseRecord) -> Response<ResponseBody> {
         let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
         let mut response = told(status, INJECTED.to_owned());
         response.headers_mut().extend(refusal.headers());

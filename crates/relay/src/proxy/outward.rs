@@ -355,7 +355,7 @@ impl OutwardBridge {
     async fn events(
         &self,
         response: &mut Response<Incoming>,
-        record: ResponseRecord,
+        mut record: ResponseRecord,
         lines: &Lines,
         spoken: Option<&Spoken>,
     ) -> SeenEvents {
@@ -374,8 +374,16 @@ impl OutwardBridge {
                     return seen;
                 }
             };
+            let content = match record.content(&piece, self.limits.event.saturating_add(1)) {
+                Ok(content) => content,
+                Err(reason) => {
+                    record.failed(&reason);
+                    seen.broken = Some(reason);
+                    return seen;
+                }
+            };
             let mut events = Vec::new();
-            parser.feed(&piece, |event| events.push(event));
+            parser.feed(&content, |event| events.push(event));
             for event in events {
                 let Event { name, id, data, retry, .. } = &event;
                 seen.last = id.clone().or(seen.last);
@@ -396,11 +404,20 @@ impl OutwardBridge {
         }
     }
 
-    async fn body(&self, mut response: Response<Incoming>, record: ResponseRecord) -> Result<Vec<u8>, String> {
+    async fn body(&self, mut response: Response<Incoming>, mut record: ResponseRecord) -> Result<Vec<u8>, String> {
         let mut body = Vec::new();
         while let Some(piece) = response.body_mut().frame().await {
             match piece {
-                Ok(piece) => body.extend_from_slice(&piece.into_data().unwrap_or_default()),
+                Ok(piece) => {
+                    let room = self.limits.body.saturating_add(1) - body.len();
+                    match record.content(&piece.into_data().unwrap_or_default(), room) {
+                        Ok(content) => body.extend(content),
+                        Err(reason) => {
+                            record.failed(&reason);
+                            return Err(format!("the response cannot be read: {reason}"));
+                        }
+                    }
+                }
                 Err(error) => {
                     record.failed(&error.to_string());
                     return Err(format!("the response broke off: {error}"));

@@ -2,7 +2,8 @@
 
 use crate::exit::Exit;
 use crate::{output, settings};
-use mcproof_record::{Conversation, Diagnostic, Frame, FrameBody, Judged, Opened, Severity, Transcript};
+use mcproof_client::transport::FAULT_NOTE;
+use mcproof_record::{Conversation, Diagnostic, Direction, Frame, FrameBody, FrameId, Judged, Opened, Severity, Transcript};
 use mcproof_relay::clients::frames_of_clients;
 use mcproof_relay::proxy::CLIENT_LEFT;
 use mcproof_report::diagnostic;
@@ -38,13 +39,21 @@ pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn
         return inconclusive("no client completed a handshake");
     }
     let all = rules::select(&[], &[]).unwrap_or_default();
+    let first_faults: Vec<Option<FrameId>> = conversations.iter().map(first_fault).collect();
     let report = rules::report("proxy".into(), &all, conversations, Strictness::Tolerant);
     let mut failed = false;
     let mut shown = 0;
     let mut count = 0;
+    let mut left_out = 0;
     for result in &report.rules {
         let Judged::Broken { findings } = &result.judged else { continue };
         for finding in findings.iter().filter(|finding| finding.severity > Severity::Note) {
+            // Whatever a client sees after a fault may follow from it.
+            let fault = first_faults.get(finding.conversation).copied().flatten();
+            if fault.is_some_and(|fault| finding.frames.iter().max().is_none_or(|last| *last > fault)) {
+                left_out += 1;
+                continue;
+            }
             failed |= finding.severity >= if fail_on == FailOn::Error { Severity::Error } else { Severity::Warning };
             count += 1;
             if shown < MOST_SHOWN {
@@ -61,6 +70,10 @@ pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn
     let plural = |count: usize, noun: &str| if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") };
     let (rules, sessions, found) = (plural(judged, "rule"), plural(clients, "session"), plural(count, "finding"));
     output::talk(&format!("mcproof proxy: {rules} judged over {sessions}: {found}\n"));
+    if left_out > 0 {
+        let left_out = plural(left_out, "finding");
+        output::talk(&format!("mcproof proxy: {left_out} left out, which may follow from the injected faults\n"));
+    }
     if judged == 0 {
         return inconclusive("no rule applies to it");
     }
@@ -69,6 +82,14 @@ pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn
 
 fn tell(diagnostic: &Diagnostic) {
     output::talk(&diagnostic::render(diagnostic, &settings::style()));
+}
+
+/// Where the first fault was injected.
+fn first_fault(conversation: &Conversation) -> Option<FrameId> {
+    let is_fault = |frame: &&Frame| {
+        frame.direction == Direction::Local && matches!(&frame.body, FrameBody::Note { text } if text.starts_with(FAULT_NOTE))
+    };
+    conversation.transcript.frames.iter().find(is_fault).map(|frame| frame.id)
 }
 
 /// The conversation of one client; none if it has no handshake.

@@ -1,6 +1,6 @@
 //! Faults on a POST before the server sees it.
 
-use super::{FaultDirection, FaultInjector, InjectedFault, Refusal, Subject};
+use super::{FAULT_NOTE, FaultDirection, FaultInjector, InjectedFault, Refusal, Subject};
 use crate::Tap;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -31,7 +31,7 @@ pub enum Admission {
 pub async fn admit(injector: &FaultInjector, tap: &Tap, mut request: Request<Full<Bytes>>) -> Admission {
     let body = request.body().clone().collect().await.map(|collected| collected.to_bytes()).unwrap_or_default();
     if let Some(refusal) = injector.is_revoked(&request) {
-        tap.note(format!("fault: answered with status {}, since an earlier fault ended the session or the token", refusal.status));
+        tap.note(format!("{FAULT_NOTE}answered with status {}, since an earlier fault ended the session or the token", refusal.status));
         return Admission::Refused(refusal);
     }
     if body.is_empty() {
