@@ -222,6 +222,71 @@ fn a_page_that_resolves_its_own_name_to_the_proxy_is_refused() {
     end(proxy);
 }
 
+/// The response to a request for a token, as its bytes come.
+fn token(address: &str) -> Vec<u8> {
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    let body = "grant_type=authorization_code&code=a";
+    let head = format!("POST /token HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}", body.len());
+    stream.write_all(format!("{head}\r\naccept-encoding: gzip\r\n\r\n{body}").as_bytes()).unwrap();
+    let mut response = Vec::new();
+    stream.read_to_end(&mut response).unwrap();
+    let end = response.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
+    response.split_off(end + 4)
+}
+
+#[test]
+fn what_a_server_compressed_passes_as_it_is_and_is_recorded_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("compressed.mcptrace");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/relayed/compressed.py");
+    let mut server = Command::new("python3").arg(script).stdout(Stdio::piped()).spawn().unwrap();
+    let mut port = String::new();
+    BufReader::new(server.stdout.take().unwrap()).read_line(&mut port).unwrap();
+    let server = Listening(Some(server));
+    let address = format!("127.0.0.1:{}", port.trim());
+    let url = format!("http://{address}/mcp");
+    let mut command = Command::new(MCPROOF);
+    command.args(["proxy", "--listen", "127.0.0.1:0", "--fail-on", "error", "--trace", trace.to_str().unwrap(), &url]);
+    let (proxy, through) = announced(command);
+    let near = through.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    let sent = token(&address);
+    assert!(sent.starts_with(b"\x1f\x8b") && token(near) == sent);
+    // By a client over HTTP, and by one over stdio.
+    let called = ["call", through.as_str(), "greet", "--era", "legacy"];
+    let output = Command::new(MCPROOF).args(called).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("hello"), "{}", String::from_utf8_lossy(&output.stderr));
+    let bridged = ["call", "greet", "--era", "legacy", "--", MCPROOF, "proxy", "--no-trace", &url];
+    let output = Command::new(MCPROOF).args(bridged).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).contains("hello"), "{}", String::from_utf8_lossy(&output.stderr));
+    let ended = end(proxy);
+    assert_eq!(ended.status.code(), Some(0), "{}", String::from_utf8_lossy(&ended.stderr));
+    let recorded = bodies(&trace);
+    let texts: Vec<String> = recorded
+        .iter()
+        .filter_map(|body| match body {
+            FrameBody::HttpBody { bytes, .. } | FrameBody::SseEvent { bytes, .. } => Some(bytes.to_text().into_owned()),
+            _ => None,
+        })
+        .collect();
+    let has = |part: &str| texts.iter().any(|text| text.contains(part));
+    assert!(has("access_token") && has("\"tools\"") && has("data: ") && has("hello"), "{texts:?}");
+    assert!(!has("token-of-nobody"), "{texts:?}");
+    drop(server);
+}
+
+#[test]
+fn what_may_follow_from_a_fault_of_the_proxy_is_no_finding() {
+    let judged = |flags: &[&str]| {
+        let mut command = Command::new(MCPROOF);
+        command.args(["call", "check_inventory", "product_id=PROD-123", "--era", "legacy", "--", MCPROOF, "proxy", "--no-trace"]);
+        let output = command.args(["--fail-on", "error"]).args(flags).args(["--", MCPROOF, "demo", "shop"]).output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = judged(&["--verbose", "--fault", "duplicate tool=check_inventory"]);
+    assert!(said.contains("1 finding left out, which may follow from the injected faults"), "{said}");
+    assert!(!said.contains("error: "), "{said}");
+}
+
 #[test]
 fn findings_fail_the_proxy_where_that_was_requested() {
     let script = "echo hello; read line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"serverInfo\":{\"name\":\"a\",\"version\":\"1\"}}}'";
