@@ -93,8 +93,8 @@ impl Outputs {
         let known = self.known(open, deadline).await;
         let names = known.as_ref().and_then(|known| known.names.as_ref())?;
         let is_meant = !arguments.is_empty() || did_you_mean(tool, names.iter().map(String::as_str)).is_some();
-        let hint = "any call of a tool that is not listed fails; if this is what the test is about, expect its error, for example with \
-                    `rpc_error: { code: -32602 }`, or leave out `with` and take a name that no tool almost has";
+        let hint = "any call of a tool that is not listed fails; if this is what the test is about, describe the error (`tool_error: /unknown/i` \
+                    or `rpc_error: { code: -32602 }`), or leave out `with` and take a name that no tool almost has";
         is_meant.then(|| Diagnostic::error("unknown-tool", message).hint(hint).at(step.place.clone()))
     }
 
