@@ -290,7 +290,7 @@ impl OutwardBridge {
         let url = self.server.to_string();
         let recorded = FrameBody::HttpRequest { exchange, method: method.to_string(), url, headers, body: body.to_vec().into() };
         self.tap.record(Direction::ToServer, recorded);
-        let record = ResponseRecord::new(exchange, self.limits, &self.tap);
+        let mut record = ResponseRecord::new(exchange, self.limits, &self.tap);
         match self.pool.forward(request).await {
             Ok((response, lease)) => {
                 record.head(response.status().as_u16(), response.headers());
