@@ -260,7 +260,7 @@ fn named_types(values: &[&Value]) -> Value {
 }
 
 /// Whether a value stands somewhere in another.
-fn holds(whole: &Value, part: &Value) -> bool {
+pub(super) fn holds(whole: &Value, part: &Value) -> bool {
     whole == part
         || match whole {
             Value::Array(items) => items.iter().any(|item| holds(item, part)),

@@ -379,15 +379,20 @@ fn one(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Resul
         CallStatus::Ok => {
             let first = result_of(call).ok_or("no result")?;
             let second = fleeting::changed(&first, "", &saved.values_at(index));
-            let (key, expected) = match action {
-                "call" => expectation::of_call(&first, &second, &known),
+            let (key, expected, found) = match action {
+                "call" => {
+                    let (key, expected) = expectation::of_call(&first, &second, &known);
+                    (key, expected, if key == "expect" { Payload::from_call_result(&first).value } else { first })
+                }
                 _ => {
                     let member = if action == "read" { "contents" } else { "messages" };
                     let (first, second) = (first.get(member).ok_or("no result")?, second.get(member).ok_or("no result")?);
-                    ("expect", json!({ member: expectation::of_values(first, second, &known) }))
+                    ("expect", json!({ member: expectation::of_values(first, second, &known) }), json!({ member: first }))
                 }
             };
-            rest.push((key, escaped(&expected)));
+            let mut expected = escaped(&expected);
+            saved.name_repeated(&mut expected, &found, &arguments, index);
+            rest.push((key, expected));
         }
         CallStatus::InputRequired => return Err("a request for input, which the next request brings"),
         CallStatus::Canceled => return Err("canceled"),
@@ -531,6 +536,28 @@ impl Saved {
     fn of(&self, index: usize) -> Map<String, Value> {
         let saves = self.0.iter().filter(|known| known.brought_by == index);
         saves.map(|known| (known.name.clone(), json!(known.path))).collect()
+    }
+
+    /// Expects by their names the values that this call sends and that its response repeats.
+    fn name_repeated(&self, expected: &mut Value, found: &Value, arguments: &Value, index: usize) {
+        match (expected, found) {
+            (Value::Object(expected), Value::Object(found)) => {
+                for (name, value) in found {
+                    if let Some(expected) = expected.get_mut(name) {
+                        self.name_repeated(expected, value, arguments, index);
+                    }
+                }
+            }
+            (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => {
+                expected.iter_mut().zip(found).for_each(|(expected, found)| self.name_repeated(expected, found, arguments, index));
+            }
+            (expected, found) if expected.is_object() && expectation::holds(arguments, found) => {
+                if let Some(name) = self.used(found, index) {
+                    *expected = json!(format!("${{{name}}}"));
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Values that will be others when this call is repeated.
