@@ -8,6 +8,7 @@ use mcproof_check::Permission;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{Handshake, ListFailure, Session};
 use mcproof_protocol::methods;
+use mcproof_record::{Direction, Frame, FrameBody};
 use regex::Regex;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
@@ -121,7 +122,7 @@ pub(super) struct Asked {
 
 impl Asked {
     fn was_answered(&self) -> bool {
-        !matches!(self.first, Outcome::Nothing)
+        !matches!(self.first, Outcome::Nothing | Outcome::Asks)
     }
 
     pub(super) fn arguments(&self) -> Value {
@@ -135,6 +136,8 @@ pub(super) enum Outcome {
     /// A result with `isError`.
     ToolError,
     Rpc(RpcError),
+    /// The server asked the client for something that it has not declared.
+    Asks,
     /// No answer, or none that a client can use.
     Nothing,
 }
@@ -309,10 +312,16 @@ impl Asking<'_> {
         if Instant::now() >= self.until || self.session.closed_because().is_some() {
             return Outcome::Nothing;
         }
-        match self.session.request_rounds(method, Some(params.clone()), PATIENCE).await {
+        let begun = self.session.tap().mark();
+        let reply = self.session.request_rounds(method, Some(params.clone()), PATIENCE).await;
+        if self.session.tap().transcript_since(begun).frames.iter().any(asks_client) {
+            return Outcome::Asks;
+        }
+        match reply {
             Err(_) => Outcome::Nothing,
             Ok(reply) => match reply.answer {
                 Err(error) => Outcome::Rpc(error),
+                Ok(result) if result.get("resultType").and_then(Value::as_str) == Some("input_required") => Outcome::Asks,
                 Ok(result) if result.get("resultType").and_then(Value::as_str).is_some_and(|kind| kind != "complete") => Outcome::Nothing,
                 Ok(result) if method == methods::TOOLS_CALL && !result.get("content").is_some_and(Value::is_array) => Outcome::Nothing,
                 Ok(result) if result.get("isError") == Some(&Value::Bool(true)) => Outcome::ToolError,
@@ -320,6 +329,17 @@ impl Asking<'_> {
             },
         }
     }
+}
+
+/// Whether a frame brings a request for what a client may offer.
+fn asks_client(frame: &Frame) -> bool {
+    const FOR: [&str; 3] = [methods::ELICITATION_CREATE, methods::SAMPLING_CREATE_MESSAGE, methods::ROOTS_LIST];
+    let bytes = match &frame.body {
+        FrameBody::Line { bytes, .. } | FrameBody::HttpBody { bytes, .. } | FrameBody::SseEvent { data: Some(bytes), .. } => bytes,
+        _ => return false,
+    };
+    let message = (frame.direction == Direction::FromServer).then(|| serde_json::from_slice::<Value>(bytes.as_bytes()).ok()).flatten();
+    message.is_some_and(|message| message["method"].as_str().is_some_and(|method| FOR.contains(&method)))
 }
 
 /// A tool that is called only as a task is none for a plain call (2025-11-25, basic/utilities/tasks, tool-level negotiation).
