@@ -261,7 +261,7 @@ impl Answers<'_> {
     }
 
     fn known<'a>(&'a self, arguments: &'a Value, is_open: bool) -> Known<'a> {
-        Known { arguments, now: self.now, surroundings: self.surroundings, is_open }
+        Known { arguments, now: self.now, surroundings: self.surroundings, is_open, was_repeated: true }
     }
 }
 

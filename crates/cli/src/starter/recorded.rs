@@ -317,7 +317,8 @@ fn completion(call: &Call, context: &Context<'_>) -> Result<Step, &'static str> 
         CallStatus::Ok => {
             let first = result_of(call).and_then(|mut result| result.get_mut("completion").map(Value::take)).ok_or("no result")?;
             let second = fleeting::changed(&first, "", &[]);
-            let known = Known { arguments: &sent, now: context.now, surroundings: context.surroundings, is_open: false };
+            let known =
+                Known { arguments: &sent, now: context.now, surroundings: context.surroundings, is_open: false, was_repeated: false };
             rest.push(("expect", escaped(&json!({ "completion": expectation::of_values(&first, &second, &known) }))));
         }
         CallStatus::RpcError => rest.push(rpc_error(call)),
@@ -371,7 +372,7 @@ fn one(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Resul
     if is_task {
         rest.push(("task", json!(true)));
     }
-    let known = Known { arguments: &arguments, now: context.now, surroundings: context.surroundings, is_open: false };
+    let known = Known { arguments: &arguments, now: context.now, surroundings: context.surroundings, is_open: false, was_repeated: false };
     match call.status {
         CallStatus::ToolError => rest.push(("tool_error", json!(true))),
         CallStatus::RpcError => rest.push(rpc_error(call)),

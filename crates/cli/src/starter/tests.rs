@@ -20,7 +20,7 @@ fn surroundings() -> BaseEnvironment {
 fn what_was_the_same_twice_is_expected_and_what_differed_is_typed() {
     let check = |first: Value, second: Value, expected: Value| {
         let arguments = json!({ "zone": "UTC" });
-        let known = Known { arguments: &arguments, now: &now(), surroundings: &surroundings(), is_open: false };
+        let known = Known { arguments: &arguments, now: &now(), surroundings: &surroundings(), is_open: false, was_repeated: true };
         assert_eq!(of_values(&first, &second, &known), expected, "{first} {second}");
     };
     check(json!("a"), json!("a"), json!("a"));
@@ -98,7 +98,7 @@ fn what_was_the_same_twice_is_expected_and_what_differed_is_typed() {
 #[test]
 fn what_is_no_text_is_told_by_its_kind() {
     let arguments = json!({});
-    let known = Known { arguments: &arguments, now: &now(), surroundings: &surroundings(), is_open: false };
+    let known = Known { arguments: &arguments, now: &now(), surroundings: &surroundings(), is_open: false, was_repeated: true };
     let image = json!({ "content": [{ "type": "image", "data": "aGk=", "mimeType": "image/png" }] });
     assert_eq!(
         of_call(&image, &image, &known),
@@ -113,7 +113,7 @@ fn what_is_no_text_is_told_by_its_kind() {
 #[test]
 fn what_comes_from_elsewhere_is_typed_unless_it_was_asked_for() {
     let arguments = json!({ "city": "Rome" });
-    let known = Known { arguments: &arguments, now: &now(), surroundings: &surroundings(), is_open: true };
+    let known = Known { arguments: &arguments, now: &now(), surroundings: &surroundings(), is_open: true, was_repeated: true };
     let found = of_values(&json!({ "city": "Rome", "rain": 3 }), &json!({ "city": "Rome", "rain": 3 }), &known);
     assert_eq!(found, json!({ "city": "Rome", "rain": { "$type": "number" } }));
 }
