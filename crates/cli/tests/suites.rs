@@ -139,10 +139,16 @@ fn a_tool_that_the_server_does_not_have_is_told_with_those_it_has() {
     check(&of("{ call: ehco, with: { message: hi } }"), &[], 1, &["the server has no tool `ehco`: did you mean `echo`?"]);
     check(&of("{ call: ehco, tool_error: /never/ }"), &[], 1, &["did you mean `echo`?"]);
     check(&of("{ call: translate, times: 2 }"), &[], 1, &["the server has no tool `translate`; it has `", "`echo`", "`create_issue`"]);
-    // What is there is not doubted, and neither is a failure that was expected.
+    // What is there is not doubted, and neither is a failure that is described, or of what is plainly no tool.
     let ran = run_suite(&of("{ call: echo, with: { message: 1 } }"), &[]);
     assert!(ran.code == Some(1) && !ran.stdout.contains("the server has no tool"), "{}", ran.stdout);
-    check(&of("{ call: ehco, fails: true }"), &[], 0, &["1 passed"]);
+    for step in ["{ call: nothing-of-the-kind, fails: true }", "{ call: ehco, rpc_error: { code: -32602 } }"] {
+        check(&of(step), &[], 0, &["1 passed"]);
+    }
+    // Whatever it is given, it fails.
+    for step in ["{ call: ehco, fails: true }", "{ call: nothing-of-the-kind, with: { message: 1 }, rpc_error: true }"] {
+        check(&of(step), &[], 1, &["error: the server has no tool `"]);
+    }
 }
 
 #[test]
