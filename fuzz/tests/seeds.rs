@@ -27,6 +27,7 @@ const BYTES: [u8; 4] = [b'\n', b'"', b'$', 0];
 #[test]
 fn what_has_to_hold_holds_for_each_seed_and_its_neighbors() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
+    assert_eq!(std::fs::read_dir(&seeds).unwrap().count(), TARGETS.len());
     let mut tried = 0;
     for (name, check) in TARGETS {
         for seed in std::fs::read_dir(seeds.join(name)).unwrap() {

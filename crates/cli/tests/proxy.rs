@@ -222,11 +222,11 @@ fn a_page_that_resolves_its_own_name_to_the_proxy_is_refused() {
     end(proxy);
 }
 
-/// The response to a request for a token, as its bytes come.
-fn token(address: &str) -> Vec<u8> {
+/// The body of a response, as its bytes come.
+fn posted(address: &str, path: &str) -> Vec<u8> {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     let body = "grant_type=authorization_code&code=a";
-    let head = format!("POST /token HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}", body.len());
+    let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\ncontent-length: {}", body.len());
     stream.write_all(format!("{head}\r\naccept-encoding: gzip\r\n\r\n{body}").as_bytes()).unwrap();
     let mut response = Vec::new();
     stream.read_to_end(&mut response).unwrap();
@@ -249,8 +249,8 @@ fn what_a_server_compressed_passes_as_it_is_and_is_recorded_as_it_was() {
     command.args(["proxy", "--listen", "127.0.0.1:0", "--fail-on", "error", "--trace", trace.to_str().unwrap(), &url]);
     let (proxy, through) = announced(command);
     let near = through.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
-    let sent = token(&address);
-    assert!(sent.starts_with(b"\x1f\x8b") && token(near) == sent);
+    let sent = posted(&address, "/token");
+    assert!(sent.starts_with(b"\x1f\x8b") && posted(near, "/token") == sent);
     // By a client over HTTP, and by one over stdio.
     let called = ["call", through.as_str(), "greet", "--era", "legacy"];
     let output = Command::new(MCPROOF).args(called).output().unwrap();
@@ -271,6 +271,16 @@ fn what_a_server_compressed_passes_as_it_is_and_is_recorded_as_it_was() {
     let has = |part: &str| texts.iter().any(|text| text.contains(part));
     assert!(has("access_token") && has("\"tools\"") && has("data: ") && has("hello"), "{texts:?}");
     assert!(!has("token-of-nobody"), "{texts:?}");
+    // What is compressed in a way that we cannot read passes as well, and proves nothing.
+    let mut command = Command::new(MCPROOF);
+    command.args(["proxy", "--listen", "127.0.0.1:0", "--fail-on", "error", "--no-trace", &url]);
+    let (proxy, through) = announced(command);
+    assert!(Command::new(MCPROOF).args(["tools", through.as_str(), "--era", "legacy"]).output().unwrap().status.success());
+    let near = through.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    assert_eq!(posted(near, "/unknown"), b"nobody reads this");
+    let ended = end(proxy);
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(ended.status.code() == Some(1) && said.contains("the content of a body could not be read"), "{said}");
     drop(server);
 }
 

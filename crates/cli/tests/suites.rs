@@ -146,8 +146,8 @@ fn a_tool_that_the_server_does_not_have_is_told_with_those_it_has() {
         check(&of(step), &[], 0, &["1 passed"]);
     }
     // Whatever it is given, it fails.
-    for step in ["{ call: ehco, fails: true }", "{ call: nothing-of-the-kind, with: { message: 1 }, rpc_error: true }"] {
-        check(&of(step), &[], 1, &["error: the server has no tool `"]);
+    for failure in ["fails", "rpc_error"] {
+        check(&of(&format!("{{ call: ehco, {failure}: true }}")), &[], 1, &["error: the server has no tool `ehco`: did you mean `echo`?"]);
     }
 }
 

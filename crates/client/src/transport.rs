@@ -28,8 +28,8 @@ pub use decode::ContentReader;
 pub use destinations::{Destinations, ListedHost, NoHost};
 pub use direct_channel::{Carrier, DirectChannel};
 pub use faults::{
-    Admission, DisturbedBody, DisturbedLines, FAULT_NOTE, FaultDirection, FaultInjector, FaultRule, InjectedFault, PlannedFault, Refusal,
-    Schedule, Subject, admit,
+    Admission, DELAY_NOTE, DisturbedBody, DisturbedLines, FAULT_NOTE, FaultDirection, FaultInjector, FaultRule, InjectedFault,
+    PlannedFault, Refusal, Schedule, Subject, admit,
 };
 pub use http::Endpoint;
 pub use http::OPEN_CHUNK;

@@ -8,7 +8,7 @@ mod outward;
 mod recorder;
 mod stdio;
 
-pub use bodies::CLIENT_LEFT;
+pub use bodies::{CLIENT_LEFT, UNREAD_NOTE};
 pub use http::{HttpRelay, RelayListener};
 pub use inward::{InwardBridge, Start};
 pub use outward::OutwardBridge;

@@ -136,7 +136,7 @@ pub(super) enum Outcome {
     /// A result with `isError`.
     ToolError,
     Rpc(RpcError),
-    /// The server asked the client for something that it has not declared.
+    /// The server asked the client for something, which the client has not declared.
     Asks,
     /// No answer, or none that a client can use.
     Nothing,

@@ -7,7 +7,7 @@ use super::{BaseEnvironment, fleeting, yaml};
 use crate::recording::with_port;
 use mcproof_client::redaction::REDACTED;
 use mcproof_record::Direction;
-use mcproof_suite::judge::Payload;
+use mcproof_suite::judge::{Payload, looks_like_a_pattern};
 use mcproof_suite::{Environment, load};
 use mcproof_trace::SessionInfo;
 use mcproof_trace::calls::{Call, CallKind, CallStatus};
@@ -374,7 +374,13 @@ fn one(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Resul
     }
     let known = Known { arguments: &arguments, now: context.now, surroundings: context.surroundings, is_open: false, was_repeated: false };
     match call.status {
-        CallStatus::ToolError => rest.push(("tool_error", json!(true))),
+        CallStatus::ToolError => {
+            // Servers say which tool they do not have.
+            let result = result_of(call);
+            let told = result.as_ref().and_then(|result| result.pointer("/content/0/text")?.as_str()).unwrap_or_default();
+            let names_it = told.contains(target) && !looks_like_a_pattern(target);
+            rest.push(("tool_error", if names_it { escaped(&json!(target)) } else { json!(true) }));
+        }
         CallStatus::RpcError => rest.push(rpc_error(call)),
         CallStatus::Ok if is_task => {}
         CallStatus::Ok => {

@@ -25,6 +25,8 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/token":
             token = {"access_token": "token-of-nobody-0123456789", "token_type": "Bearer"}
             return self.reply(200, "application/json", "gzip", gzip.compress(json.dumps(token).encode(), mtime=0))
+        if self.path == "/unknown":
+            return self.reply(200, "text/plain", "zstd", b"nobody reads this")
         message = json.loads(body)
         if "id" not in message:
             return self.reply(202, "application/json", "identity", b"")

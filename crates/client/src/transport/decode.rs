@@ -6,6 +6,7 @@ use brotli_decompressor::{BrotliDecoderParameter, DecompressorWriter};
 use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::slice::Chunks;
 
 /// How the bytes of a body stand for its content.
 pub(super) enum Coding {
@@ -19,40 +20,48 @@ const CONTENT_ENCODING: &str = "content-encoding";
 pub(super) const DECODED_AT_ONCE: usize = 1 << 10;
 
 /// Reads the content of a body that somebody else takes as it is, however it was compressed for the way.
-pub struct ContentReader(Coding);
+pub struct ContentReader {
+    coding: Coding,
+    /// Anything was read: a response to HEAD has the headers of a body, and none.
+    has_begun: bool,
+}
 
 impl ContentReader {
     /// `headers`: those of the message that the body belongs to.
     pub fn new(headers: &[(String, String)]) -> Self {
-        let encoding = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(CONTENT_ENCODING));
-        Self(Coding::named(encoding.map(|(_, value)| value.as_str())))
+        let encodings = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(CONTENT_ENCODING)).map(|(_, value)| value.as_str());
+        let encodings: Vec<&str> = encodings.collect();
+        let coding = Coding::named((!encodings.is_empty()).then(|| encodings.join(", ")).as_deref());
+        Self { coding, has_begun: false }
     }
 
-    /// The content of the next bytes: all of them if they are not compressed, and otherwise at most `room`. The second is why nothing
-    /// more can be read; it is told once.
-    pub fn read<'b>(&mut self, bytes: &'b [u8], room: usize) -> (Cow<'b, [u8]>, Option<String>) {
-        let mut content = Vec::new();
-        let problem = match &mut self.0 {
-            Coding::Plain => return (bytes.into(), None),
+    /// Bytes to be read one after the other: their content has a bound, too.
+    pub fn pieces<'b>(&self, bytes: &'b [u8]) -> Chunks<'b, u8> {
+        bytes.chunks(if matches!(self.coding, Coding::Plain) { bytes.len().max(1) } else { DECODED_AT_ONCE })
+    }
+
+    /// The content of a piece: all of it if it is not compressed, and otherwise at most `room` bytes. An error says why nothing more can
+    /// be read; it is told once.
+    pub fn read<'b>(&mut self, piece: &'b [u8], room: usize) -> Result<Cow<'b, [u8]>, String> {
+        self.has_begun |= !piece.is_empty();
+        let problem = match &mut self.coding {
+            Coding::Plain => return Ok(piece.into()),
             Coding::Unknown(reason) => std::mem::take(reason),
-            Coding::Compressed(decoder) => {
-                let failure = bytes.chunks(DECODED_AT_ONCE).find_map(|piece| {
-                    let decoded = decoder.feed(piece, room - content.len());
-                    decoded.map(|decoded| content.extend(decoded)).err()
-                });
-                let Some(failure) = failure else { return (content.into(), None) };
-                failure.to_string()
-            }
+            Coding::Compressed(decoder) => match decoder.feed(piece, room) {
+                Ok(content) => return Ok(content.into()),
+                Err(DecodeFailure::TooLarge) => "decompressed, it exceeds --max-body or --max-event".into(),
+                Err(failure) => failure.to_string(),
+            },
         };
-        self.0 = Coding::Unknown(String::new());
-        (content.into(), (!problem.is_empty()).then_some(problem))
+        self.coding = Coding::Unknown(String::new());
+        if problem.is_empty() { Ok(Cow::default()) } else { Err(problem) }
     }
 
-    /// What is left at the end of the body. That it may be cut off is told by how it ended.
-    pub fn rest(&mut self, room: usize) -> Vec<u8> {
-        match &mut self.0 {
-            Coding::Compressed(decoder) => decoder.finish(room).unwrap_or_default(),
-            Coding::Plain | Coding::Unknown(_) => Vec::new(),
+    /// What is left at the end of the body.
+    pub fn rest(&mut self, room: usize) -> Result<Vec<u8>, String> {
+        match &mut self.coding {
+            Coding::Compressed(decoder) if self.has_begun => decoder.finish(room).map_err(|failure| failure.to_string()),
+            _ => Ok(Vec::new()),
         }
     }
 }

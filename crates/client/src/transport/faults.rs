@@ -25,6 +25,8 @@ use tokio::sync::watch;
 
 /// How the note of an injected fault begins.
 pub const FAULT_NOTE: &str = "fault: ";
+/// How it begins if the fault only delayed a message.
+pub const DELAY_NOTE: &str = "fault: delay: ";
 
 /// One kind of fault, and which messages it hits.
 #[derive(Clone, Debug, PartialEq)]
@@ -314,7 +316,7 @@ impl FaultInjector {
         if let Some(over) = treatment.spread_over {
             parts.push(format!("spread {subject} over {} ms", over.as_millis()));
         }
-        (!parts.is_empty()).then(|| self.state().tell(parts.join(" and ")))
+        (!parts.is_empty()).then(|| self.state().tell(format!("delay: {}", parts.join(" and "))))
     }
 
     /// After how much silence a connection breaks, if it does.

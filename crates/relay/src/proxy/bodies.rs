@@ -10,6 +10,7 @@ use hyper::{Request, Uri};
 use mcproof_client::transport::{ContentReader, DisturbedBody, Event, EventParser, Lease, Pool};
 use mcproof_client::{Limits, Tap};
 use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId};
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -61,10 +62,14 @@ impl RequestObserver {
         let observed = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(ObservedRequest { exchange, method, url, headers, body, limit, tap }) = observed {
             let mut reader = ContentReader::new(&headers);
-            let (content, problem) = reader.read(&body, limit);
-            let rest = reader.rest(limit.saturating_sub(content.len()));
-            let body = [content.into_owned(), rest].concat();
-            tell_unread(&tap, problem);
+            let mut content = Vec::new();
+            for piece in reader.pieces(&body) {
+                let room = limit - content.len();
+                keep(reader.read(piece, room), room, &mut content, &tap);
+            }
+            let room = limit - content.len();
+            keep(reader.rest(room).map(Cow::from), room, &mut content, &tap);
+            let body = content;
             tap.record(Direction::ToServer, FrameBody::HttpRequest { exchange, method, url, headers, body: body.into() });
         }
     }
@@ -203,9 +208,18 @@ impl Body for RequestStream {
 /// How an exchange ends that its client gave up, which proves nothing about the server.
 pub const CLIENT_LEFT: &str = "the client closed the connection before the response had ended";
 
-fn tell_unread(tap: &Tap, problem: Option<String>) {
-    if let Some(problem) = problem {
-        tap.note(format!("the rest of a body is not recorded: {problem}"));
+/// How the note begins that says why content is not in the frames.
+pub const UNREAD_NOTE: &str = "the rest of a body is not recorded: ";
+
+fn unread(tap: &Tap, problem: &str) {
+    tap.note(format!("{UNREAD_NOTE}{problem}"));
+}
+
+/// Adds what could be read of a body, at most `room` bytes, or notes why it could not.
+fn keep(content: Result<Cow<'_, [u8]>, String>, room: usize, kept: &mut Vec<u8>, tap: &Tap) {
+    match content {
+        Ok(content) => kept.extend_from_slice(&content[..content.len().min(room)]),
+        Err(problem) => unread(tap, &problem),
     }
 }
 
@@ -229,12 +243,8 @@ impl ResponseRecord {
         self.tap.record(Direction::FromServer, FrameBody::HttpResponse { exchange: self.exchange, status, headers })
     }
 
-    /// The content of the next bytes of a body, at most `room` bytes; an error if they cannot be read.
-    pub(super) fn content(&mut self, bytes: &[u8], room: usize) -> Result<Vec<u8>, String> {
-        match self.content.read(bytes, room) {
-            (content, None) => Ok(content.into_owned()),
-            (_, Some(problem)) => Err(problem),
-        }
+    pub(super) fn content(&mut self) -> &mut ContentReader {
+        &mut self.content
     }
 
     pub(super) fn ended(mut self) {
@@ -328,37 +338,38 @@ impl ResponseStream {
     /// Records what passes, which is what the server sent, not what the client gets in the place of its address.
     fn saw(&mut self, bytes: &[u8]) {
         let Self { seen, record, .. } = self;
-        let room = match seen {
-            Seen::Whole(whole) => record.limits.body - whole.len(),
-            Seen::Events(_) => record.limits.event.saturating_add(1),
-            Seen::TooLong => return,
-        };
-        let (content, problem) = record.content.read(bytes, room);
-        tell_unread(&record.tap, problem);
-        match seen {
-            Seen::Whole(whole) => whole.extend_from_slice(&content[..content.len().min(room)]),
-            Seen::Events(parser) => {
-                parser.feed(&content, |event| record.event(event));
-                if parser.pending() > record.limits.event {
-                    record
-                        .tap
-                        .note(format!("an event is longer than {} bytes: the rest of its stream is not recorded", record.limits.event));
-                    *seen = Seen::TooLong;
+        for piece in record.content.pieces(bytes) {
+            match seen {
+                Seen::Whole(whole) => {
+                    let room = record.limits.body - whole.len();
+                    keep(record.content.read(piece, room), room, whole, &record.tap);
                 }
+                Seen::Events(parser) => {
+                    match record.content.read(piece, record.limits.event) {
+                        Ok(content) => parser.feed(&content, |event| record.event(event)),
+                        Err(problem) => unread(&record.tap, &problem),
+                    }
+                    if parser.pending() > record.limits.event {
+                        let most = record.limits.event;
+                        record.tap.note(format!("an event is longer than {most} bytes: the rest of its stream is not recorded"));
+                        *seen = Seen::TooLong;
+                    }
+                }
+                Seen::TooLong => return,
             }
-            Seen::TooLong => {}
         }
     }
 
     fn finish(&mut self, error: Option<String>) {
         match std::mem::replace(&mut self.seen, Seen::TooLong) {
             Seen::Whole(mut bytes) => {
-                bytes.extend(self.record.content.rest(self.record.limits.body - bytes.len()));
+                if error.is_none() {
+                    let room = self.record.limits.body - bytes.len();
+                    keep(self.record.content.rest(room).map(Cow::from), room, &mut bytes, &self.record.tap);
+                }
                 self.record.body(&bytes);
             }
-            Seen::Events(mut parser) => {
-                let rest = self.record.content.rest(self.record.limits.event.saturating_add(1));
-                parser.feed(&rest, |event| self.record.event(event));
+            Seen::Events(parser) => {
                 if let Some(event) = parser.finish(self.record.limits.event) {
                     self.record.event(event);
                 }

@@ -374,16 +374,14 @@ impl OutwardBridge {
                     return seen;
                 }
             };
-            let content = match record.content(&piece, self.limits.event.saturating_add(1)) {
-                Ok(content) => content,
-                Err(reason) => {
-                    record.failed(&reason);
-                    seen.broken = Some(reason);
-                    return seen;
-                }
-            };
             let mut events = Vec::new();
-            parser.feed(&content, |event| events.push(event));
+            let mut problem = None;
+            for piece in record.content().pieces(&piece) {
+                match record.content().read(piece, self.limits.event) {
+                    Ok(content) => parser.feed(&content, |event| events.push(event)),
+                    Err(reason) => problem = Some(reason),
+                }
+            }
             for event in events {
                 let Event { name, id, data, retry, .. } = &event;
                 seen.last = id.clone().or(seen.last);
@@ -396,7 +394,9 @@ impl OutwardBridge {
                 }
             }
             if parser.pending() > self.limits.event {
-                let reason = format!("an event is longer than {} bytes", self.limits.event);
+                problem = Some(format!("an event is longer than {} bytes", self.limits.event));
+            }
+            if let Some(reason) = problem {
                 record.failed(&reason);
                 seen.broken = Some(reason);
                 return seen;
@@ -409,12 +409,12 @@ impl OutwardBridge {
         while let Some(piece) = response.body_mut().frame().await {
             match piece {
                 Ok(piece) => {
-                    let room = self.limits.body.saturating_add(1) - body.len();
-                    match record.content(&piece.into_data().unwrap_or_default(), room) {
-                        Ok(content) => body.extend(content),
-                        Err(reason) => {
-                            record.failed(&reason);
-                            return Err(format!("the response cannot be read: {reason}"));
+                    let piece = piece.into_data().unwrap_or_default();
+                    for piece in record.content().pieces(&piece) {
+                        let room = self.limits.body.saturating_add(1).saturating_sub(body.len());
+                        match record.content().read(piece, room) {
+                            Ok(content) => body.extend_from_slice(&content),
+                            Err(reason) => return Err(not_read(record, &reason)),
                         }
                     }
                 }
@@ -428,6 +428,10 @@ impl OutwardBridge {
                 record.failed(&reason);
                 return Err(reason);
             }
+        }
+        match record.content().rest(self.limits.body.saturating_sub(body.len())) {
+            Ok(rest) => body.extend(rest),
+            Err(reason) => return Err(not_read(record, &reason)),
         }
         record.body(&body);
         record.ended();
@@ -445,6 +449,11 @@ impl OutwardBridge {
     fn facts(&self) -> MutexGuard<'_, Facts> {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn not_read(record: ResponseRecord, reason: &str) -> String {
+    record.failed(reason);
+    format!("the response cannot be read: {reason}")
 }
 
 /// What a stream said of itself.

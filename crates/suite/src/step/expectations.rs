@@ -138,7 +138,7 @@ pub(super) const RPC_ERROR: Key<StepDraft> = Key {
 
 pub(super) const FAILS: Key<StepDraft> = Key {
     name: "fails",
-    doc: "expects an error of either kind; what is sent as bytes or as a raw message may also be refused with an HTTP status. A call of a tool that is not listed fails in any case: with arguments, or with almost the name of a listed tool, its error has to be described by `rpc_error` or `tool_error`",
+    doc: "expects an error of either kind; what is sent as bytes or as a raw message may also be refused with an HTTP status. A call of a tool that is not listed fails in any case: if its name is almost that of a listed tool, its error has to be described by `rpc_error` or `tool_error`",
     shape: Shape::Flag,
     presence: Presence::Optional,
     read: |reader, node, draft| {

@@ -2,10 +2,10 @@
 
 use crate::exit::Exit;
 use crate::{output, settings};
-use mcproof_client::transport::FAULT_NOTE;
+use mcproof_client::transport::{DELAY_NOTE, FAULT_NOTE};
 use mcproof_record::{Conversation, Diagnostic, Direction, Frame, FrameBody, FrameId, Judged, Opened, Severity, Transcript};
 use mcproof_relay::clients::frames_of_clients;
-use mcproof_relay::proxy::CLIENT_LEFT;
+use mcproof_relay::proxy::{CLIENT_LEFT, UNREAD_NOTE};
 use mcproof_report::diagnostic;
 use mcproof_rules::{self as rules, Strictness};
 use mcproof_trace::SessionKey;
@@ -29,6 +29,10 @@ pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn
     };
     if transcripts.iter().any(|transcript| transcript.dropped > 0) {
         return inconclusive("it exceeds --max-transcript, so its beginning is missing");
+    }
+    let is_unread = |frame: &Frame| matches!(&frame.body, FrameBody::Note { text } if text.starts_with(UNREAD_NOTE));
+    if transcripts.iter().flat_map(|transcript| &transcript.frames).any(is_unread) {
+        return inconclusive("the content of a body could not be read, and a note in the trace says why");
     }
     let conversations: Vec<Conversation> = transcripts
         .iter()
@@ -84,10 +88,11 @@ fn tell(diagnostic: &Diagnostic) {
     output::talk(&diagnostic::render(diagnostic, &settings::style()));
 }
 
-/// Where the first fault was injected.
+/// Where the first fault was injected that does more than delay something.
 fn first_fault(conversation: &Conversation) -> Option<FrameId> {
     let is_fault = |frame: &&Frame| {
-        frame.direction == Direction::Local && matches!(&frame.body, FrameBody::Note { text } if text.starts_with(FAULT_NOTE))
+        frame.direction == Direction::Local
+            && matches!(&frame.body, FrameBody::Note { text } if text.starts_with(FAULT_NOTE) && !text.starts_with(DELAY_NOTE))
     };
     conversation.transcript.frames.iter().find(is_fault).map(|frame| frame.id)
 }

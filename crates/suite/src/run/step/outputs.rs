@@ -13,7 +13,7 @@ use mcproof_client::Listed;
 use mcproof_protocol::{Revision, methods};
 use mcproof_record::{Diagnostic, Direction, FrameBody, FrameId};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -28,6 +28,8 @@ struct OutputSchemas {
     /// Of all tools; none if they cannot be listed.
     names: Option<Vec<String>>,
     schemas: HashMap<String, Value>,
+    /// Of tools in earlier lists.
+    earlier: HashSet<String>,
     /// The last page of the list.
     frame: Option<FrameId>,
 }
@@ -37,14 +39,22 @@ impl OutputSchemas {
         let schema = |tool: &Value| Some((tool.get("name")?.as_str()?.to_owned(), tool.get("outputSchema")?.clone()));
         let all = listed.items.iter().chain(listed.rejected.iter().map(|(tool, _)| tool));
         let names = all.filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned())).collect();
-        Self { names: Some(names), schemas: listed.items.iter().filter_map(schema).collect(), frame: Some(listed.frame) }
+        let schemas = listed.items.iter().filter_map(schema).collect();
+        Self { names: Some(names), schemas, earlier: HashSet::new(), frame: Some(listed.frame) }
+    }
+
+    /// In the place of what was known.
+    fn after(self, known: Option<Self>) -> Self {
+        let earlier = known.into_iter().flat_map(|known| known.earlier.into_iter().chain(known.names.into_iter().flatten())).collect();
+        Self { earlier, ..self }
     }
 }
 
 impl Outputs {
     /// The session has listed its tools.
     pub(super) async fn learn(&self, listed: &Listed) {
-        *self.0.lock().await = Some(OutputSchemas::of(listed));
+        let mut known = self.0.lock().await;
+        *known = Some(OutputSchemas::of(listed).after(known.take()));
     }
 
     /// What the response to a call owes to its schema.
@@ -80,22 +90,21 @@ impl Outputs {
         missing("tool", tool, names.iter().map(String::as_str))
     }
 
-    /// Every call of a tool that is not there fails. One that only has to fail, in any way, shows nothing then, if it was meant for a tool:
-    /// because it gives arguments, or almost has the name of one.
+    /// Every call of a tool that is not there fails. One that only has to fail, in any way, shows nothing then, if its name is almost that
+    /// of a tool. A tool that was listed before, or that others may see, is no misspelled one.
     pub(super) async fn misspelled(&self, step: &Step, tool: &str, answer: &Answer, open: &Open, deadline: Duration) -> Option<Diagnostic> {
         let expected = step.expect.failure.as_ref().map(|failure| &failure.value);
         let is_any = matches!(expected, Some(ExpectedFailure::Either | ExpectedFailure::Tool(None) | ExpectedFailure::Rpc(None)));
-        let Action::Call { arguments, .. } = &step.action else { return None };
-        if !is_any || step.expect.payload.is_some() || step.expect.result.is_some() || step.snapshot.is_some() {
+        if !matches!(step.action, Action::Call { .. }) || !is_any || step.expect.payload.is_some() || step.expect.result.is_some() {
             return None;
         }
         let message = self.unknown_tool(tool, answer, open, deadline).await?;
         let known = self.known(open, deadline).await;
-        let names = known.as_ref().and_then(|known| known.names.as_ref())?;
-        let is_meant = !arguments.is_empty() || did_you_mean(tool, names.iter().map(String::as_str)).is_some();
-        let hint = "any call of a tool that is not listed fails; if this is what the test is about, describe the error (`tool_error: /unknown/i` \
-                    or `rpc_error: { code: -32602 }`), or leave out `with` and take a name that no tool almost has";
-        is_meant.then(|| Diagnostic::error("unknown-tool", message).hint(hint).at(step.place.clone()))
+        let OutputSchemas { names, earlier, .. } = known.as_ref()?;
+        did_you_mean(tool, names.iter().flatten().map(String::as_str))?;
+        let hint = "any call of a tool that is not listed fails; if this one is missing on purpose, describe the error: \
+                    `tool_error: /unknown/i` or `rpc_error: { code: -32602 }`";
+        (!earlier.contains(tool)).then(|| Diagnostic::error("unknown-tool", message).hint(hint).at(step.place.clone()))
     }
 
     async fn schema(&self, tool: &str, open: &Open, deadline: Duration) -> Option<Value> {
@@ -109,14 +118,15 @@ impl Outputs {
         if stale || known.is_none() {
             // A tool that can be called without being listed breaks another rule than this one.
             let listed = open.session.list(methods::TOOLS_LIST, "tools", deadline).await;
-            *known = Some(match listed {
+            let listed = match listed {
                 Ok(listed) => OutputSchemas::of(&listed),
                 Err(failure) => {
                     let text = format!("responses are not validated against output schemas, because the tools cannot be listed: {failure}");
                     let frame = open.tap.record(Direction::Local, FrameBody::Note { text });
-                    OutputSchemas { names: None, schemas: HashMap::new(), frame: Some(frame) }
+                    OutputSchemas { names: None, schemas: HashMap::new(), earlier: HashSet::new(), frame: Some(frame) }
                 }
-            });
+            };
+            *known = Some(listed.after(known.take()));
         }
         known
     }
