@@ -106,7 +106,13 @@ pub(super) fn stripped(schema: &Value) -> Value {
                     ("properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas", Value::Object(named)) => {
                         Value::Object(named.iter().map(|(name, schema)| (name.clone(), stripped(schema))).collect())
                     }
-                    ("enum" | "const" | "required", value) => value.clone(),
+                    // Sets, and some servers write them in another order each time.
+                    ("required" | "type", Value::Array(names)) => {
+                        let mut names = names.clone();
+                        names.sort_by(|one, two| one.as_str().cmp(&two.as_str()));
+                        Value::Array(names)
+                    }
+                    ("enum" | "const", value) => value.clone(),
                     (_, value) => stripped(value),
                 };
                 (keyword.clone(), value)

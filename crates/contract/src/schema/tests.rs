@@ -716,6 +716,13 @@ fn schemas_whose_references_multiply_are_too_complex_to_compare() {
 }
 
 #[test]
+fn names_in_another_order_are_no_change() {
+    let schema = |required: [&str; 2], types: [&str; 2]| json!({ "type": "object", "properties": { "a": { "type": types }, "b": {} }, "required": required });
+    let changes = compare(&schema(["a", "b"], ["string", "null"]), &schema(["b", "a"], ["null", "string"]), Use::Arguments);
+    assert!(changes.is_empty(), "{}", described(&changes));
+}
+
+#[test]
 fn thousands_of_values_are_too_many_to_compare_one_by_one() {
     let listed = |count: usize| json!({ "type": "object", "properties": { "a": { "enum": (0..count).collect::<Vec<_>>() } } });
     let codes = |old: usize, new: usize| -> Vec<String> {
