@@ -23,10 +23,11 @@ pub(crate) struct Program {
 
 /// Do much at a time by themselves, so that two of them would be in each other's way: what they test has deadlines. From the longest
 /// on, since what is begun last is waited for with idle processors.
-const CROWDED: [&str; 4] = ["mcproof --test zoo", "mcproof --test contract", "mcproof --test field", "mcproof --test hostile"];
+const CROWDED: [&str; 5] =
+    ["mcproof --test zoo", "mcproof --test contract", "mcproof --test field", "mcproof-testkit --test zoo", "mcproof --test hostile"];
 
 /// Those of the others that take long, from the longest on.
-const LONG: [&str; 4] = ["mcproof --test init", "mcproof-testkit --test zoo", "mcproof --test real_servers", "mcproof --test inspector"];
+const LONG: [&str; 4] = ["mcproof --test init", "mcproof-watch --test store", "mcproof --test real_servers", "mcproof --test inspector"];
 
 /// What builds and runs them, as words for cargo.
 pub(crate) const TEST: [&str; 2] = ["test", "--workspace"];
