@@ -91,7 +91,7 @@ impl Outputs {
     }
 
     /// Every call of a tool that is not there fails. One that only has to fail, in any way, shows nothing then, if its name is almost that
-    /// of a tool. A tool that was listed before, or that others may see, is no misspelled one.
+    /// of a tool. A tool that was listed before is no misspelled one.
     pub(super) async fn misspelled(&self, step: &Step, tool: &str, answer: &Answer, open: &Open, deadline: Duration) -> Option<Diagnostic> {
         let expected = step.expect.failure.as_ref().map(|failure| &failure.value);
         let is_any = matches!(expected, Some(ExpectedFailure::Either | ExpectedFailure::Tool(None) | ExpectedFailure::Rpc(None)));
