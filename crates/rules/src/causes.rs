@@ -145,7 +145,7 @@ fn is_page(exchange: &HttpExchange<'_>) -> bool {
     is_html && exchange.status().is_some_and(|status| (200..300).contains(&status))
 }
 
-fn code(reply: &Value) -> Option<i64> {
+pub(super) fn code(reply: &Value) -> Option<i64> {
     reply.pointer("/error/code").and_then(Value::as_i64)
 }
 

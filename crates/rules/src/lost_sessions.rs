@@ -1,10 +1,9 @@
 //! Sessions over HTTP that a server begins and then does not know: always, or now and then. Pure, like all judges.
 
 use super::ConversationView;
-use super::causes::{Failure, HANDSHAKES, LEAST_FAILING, Outcome, Scope, ServerFailure, shown};
-use mcproof_analysis::HttpExchange;
+use super::causes::{Failure, HANDSHAKES, LEAST_FAILING, Outcome, Scope, ServerFailure, code, shown};
+use mcproof_analysis::{HttpExchange, read_json};
 use mcproof_protocol::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND};
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// After a handshake, whatever else is asked for is refused with the same status: what identifies the session does not reach the
@@ -53,14 +52,10 @@ fn why_refused(conversation: &ConversationView<'_>, status: u16) -> &'static str
     }
 }
 
-/// Whether the body tells what is wrong with the request: whoever knows that method or these params are not there knows the session. Longer
-/// bodies are pages.
+/// Whether the body tells what is wrong with the request: whoever knows that its method or params are wrong knows the session.
 fn names_request(exchange: &HttpExchange<'_>) -> bool {
-    const LONGEST: usize = 65_536;
-    let body = exchange.body.map(|(_, body)| body).filter(|body| body.len() <= LONGEST);
-    let error = body.and_then(|body| serde_json::from_slice::<Value>(body).ok());
-    let code = error.as_ref().and_then(|error| error.pointer("/error/code")?.as_i64());
-    code.is_some_and(|code| [METHOD_NOT_FOUND, INVALID_PARAMS].contains(&code))
+    let error = exchange.body.and_then(|(_, body)| read_json(body).ok().flatten());
+    error.is_some_and(|error| matches!(code(&error), Some(METHOD_NOT_FOUND | INVALID_PARAMS)))
 }
 
 /// A session that is served, then not known, and then served again: a load balancer without affinity, or several processes with a

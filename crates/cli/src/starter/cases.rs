@@ -225,7 +225,7 @@ impl Answers<'_> {
             _ if !may_be_called(tool, &self.interviewed.calls) => "review: not called, because it requires a task",
             None => "review: not called, because no arguments were found that its schema accepts",
             Some(Asked { first: Outcome::Asks, .. } | Asked { second: Outcome::Asks, .. }) => {
-                "review: it asks the client for something; call it with `answers`"
+                "review: it asks the client for input, which `answers` gives"
             }
             Some(Asked { first: Outcome::Nothing, .. }) => "review: the call returned no usable response in time",
             Some(asked) if asked.first.is_refusal() && is_open(tool) => {

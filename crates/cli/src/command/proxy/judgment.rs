@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::{output, settings};
 use mcproof_client::transport::{DELAY_NOTE, FAULT_NOTE};
-use mcproof_record::{Conversation, Diagnostic, Direction, Frame, FrameBody, FrameId, Judged, Opened, Severity, Transcript};
+use mcproof_record::{Conversation, Diagnostic, Direction, Finding, Frame, FrameBody, FrameId, Judged, Opened, Severity, Transcript};
 use mcproof_relay::clients::frames_of_clients;
 use mcproof_relay::proxy::{CLIENT_LEFT, UNREAD_NOTE};
 use mcproof_report::diagnostic;
@@ -30,9 +30,10 @@ pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn
     if transcripts.iter().any(|transcript| transcript.dropped > 0) {
         return inconclusive("it exceeds --max-transcript, so its beginning is missing");
     }
-    let is_unread = |frame: &Frame| matches!(&frame.body, FrameBody::Note { text } if text.starts_with(UNREAD_NOTE));
-    if transcripts.iter().flat_map(|transcript| &transcript.frames).any(is_unread) {
-        return inconclusive("the content of a body could not be read, and a note in the trace says why");
+    let unread =
+        |frame: &Frame| if let FrameBody::Note { text } = &frame.body { text.strip_prefix(UNREAD_NOTE).map(str::to_owned) } else { None };
+    if let Some(why) = transcripts.iter().flat_map(|transcript| &transcript.frames).find_map(unread) {
+        return inconclusive(&format!("the content of a body could not be read: {why}"));
     }
     let conversations: Vec<Conversation> = transcripts
         .iter()
@@ -49,12 +50,15 @@ pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn
     let mut shown = 0;
     let mut count = 0;
     let mut left_out = 0;
+    // Whatever a client sees after a fault may follow from it.
+    let may_follow = |finding: &Finding| {
+        let fault = first_faults.get(finding.conversation).copied().flatten();
+        fault.is_some_and(|fault| finding.frames.iter().max().is_none_or(|last| *last > fault))
+    };
     for result in &report.rules {
         let Judged::Broken { findings } = &result.judged else { continue };
         for finding in findings.iter().filter(|finding| finding.severity > Severity::Note) {
-            // Whatever a client sees after a fault may follow from it.
-            let fault = first_faults.get(finding.conversation).copied().flatten();
-            if fault.is_some_and(|fault| finding.frames.iter().max().is_none_or(|last| *last > fault)) {
+            if may_follow(finding) {
                 left_out += 1;
                 continue;
             }
@@ -69,7 +73,12 @@ pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn
             }
         }
     }
-    let judged = report.rules.iter().filter(|result| matches!(result.judged, Judged::Pass | Judged::Broken { .. })).count();
+    let is_judged = |judged: &Judged| match judged {
+        Judged::Pass => true,
+        Judged::Broken { findings } => !findings.iter().all(may_follow),
+        _ => false,
+    };
+    let judged = report.rules.iter().filter(|result| is_judged(&result.judged)).count();
     let clients = report.conversations.len();
     let plural = |count: usize, noun: &str| if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") };
     let (rules, sessions, found) = (plural(judged, "rule"), plural(clients, "session"), plural(count, "finding"));
