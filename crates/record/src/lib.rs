@@ -18,6 +18,7 @@ mod outcome;
 mod planned;
 mod probe;
 mod raw;
+mod repeated_names;
 mod requirement;
 #[cfg(feature = "schema")]
 pub mod schema;
@@ -40,5 +41,6 @@ pub use outcome::{Aftermath, AnswerKind, Blame, CaseOutcome, Exchange, Proof, Se
 pub use planned::{PlannedCase, PlannedRun, PlannedStep};
 pub use probe::{Phase, ProbePhase, ProbeReport, ProbeVerdict, ProbedCertificate, ProbedContract, ProbedHandshake, ProbedTls};
 pub use raw::Raw;
+pub use repeated_names::RepeatedNames;
 pub use requirement::{Requirement, RequirementOwner, Unseen};
 pub use summary::{Counts, Summary, fold};

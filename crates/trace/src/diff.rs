@@ -1,14 +1,18 @@
-//! What two traces have in common: calls are matched by session, direction, method, target and canonical arguments, the nth with the nth.
+//! What two traces have in common: events are matched by kind, direction, method, target and canonical arguments, the nth with the nth.
 //! Ids, progress tokens, session ids and times are no difference. Knows no rendering.
 
-use crate::calls::{Call, CallKey, CallKind, CallStatus};
+use crate::calls::{Call, CallKey, CallKind, CallStatus, messages};
+use crate::filter::Filter;
+use crate::line::TracedFrame;
+use crate::manifest::SessionKey;
 use crate::reader::{Trace, TraceError};
 use crate::stream::{CallStream, Item};
+use mcproof_record::{Direction, FrameBody, Raw, RepeatedNames};
 use serde::Serialize;
-use serde_json::{Map, Value};
-use std::collections::HashMap;
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeSet, HashMap};
 
-/// Differences of one call that are listed.
+/// Differences of one event that are listed.
 const MOST_POINTERS: usize = 50;
 
 /// Below this, a float that is whole is exactly that number.
@@ -19,20 +23,39 @@ const LONGEST_VALUE: usize = 300;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TraceDiff {
-    /// Calls that are the same in both.
+    /// Events that are the same in both.
     pub same: u64,
-    /// Calls that both have, with other responses.
-    pub changed: Vec<ChangedCall>,
-    /// Calls that only the first trace has.
+    /// Events that both have, with other contents.
+    pub changed: Vec<ChangedEvent>,
+    /// Events that only the first trace has.
     pub removed: Vec<OneSided>,
-    /// Calls that only the second trace has.
+    /// Events that only the second trace has.
     pub added: Vec<OneSided>,
 }
 
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EventKind {
+    Request,
+    Notification,
+    /// An HTTP request without a message.
+    Http,
+    /// A response to no open request.
+    Unmatched,
+    /// A line of the server that is no message.
+    NotAMessage,
+    /// The end of the server's process, unless it was asked for and went well.
+    Exit,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ChangedCall {
-    pub old: CallKey,
-    pub new: CallKey,
+pub struct ChangedEvent {
+    pub kind: EventKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old: Option<CallKey>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new: Option<CallKey>,
     pub method: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
@@ -42,10 +65,11 @@ pub struct ChangedCall {
     pub more: usize,
 }
 
-/// A place in the response at which two calls differ.
+/// A place at which two events differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PointerDifference {
-    /// JSON pointer into the response; `status` for how the call ended.
+    /// JSON pointer into the response, or into the params of a notification; `status` for how a request ended, `HTTP status`, and
+    /// `repeated names` for members that stand there twice.
     pub pointer: String,
     /// As JSON; missing if there is nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,16 +78,20 @@ pub struct PointerDifference {
     pub new: Option<String>,
 }
 
-/// A call that only one trace has.
+/// An event that only one trace has.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OneSided {
-    pub call: CallKey,
+    pub kind: EventKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<CallKey>,
     pub method: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    /// Of a request its arguments, of a notification its params, else what came.
     pub arguments: Value,
-    pub status: CallStatus,
-    /// The call of the other trace with the same method and target whose arguments differ, and where they do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<CallStatus>,
+    /// The request of the other trace with the same method and target whose arguments differ, and where they do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nearest: Option<Nearest>,
 }
@@ -86,71 +114,181 @@ impl TraceDiff {
     }
 }
 
-/// What is compared of a call.
+/// What is compared of an event.
 struct Compared {
-    key: CallKey,
+    kind: EventKind,
+    direction: Direction,
+    call: Option<CallKey>,
     method: String,
     target: Option<String>,
     arguments: Value,
-    status: CallStatus,
+    status: Option<CallStatus>,
+    http_status: Option<u16>,
     response: Value,
+    repeated: BTreeSet<String>,
 }
 
-/// Compares two traces, of which both are read into memory as far as they are compared.
+/// Compares two traces, of which both are read into memory as far as they are compared. With a filter, only calls that match are.
 ///
 /// # Errors
-/// If one of them cannot be read to its end.
-pub fn diff(old: Trace, new: Trace) -> Result<TraceDiff, TraceError> {
-    let (old, new) = (compared(old)?, compared(new)?);
-    let mut places: HashMap<String, Vec<usize>> = HashMap::new();
-    for (index, call) in new.iter().enumerate().rev() {
-        places.entry(name_of(call)).or_default().push(index);
+/// If one of them cannot be read to its end: whether it is the second one, and why.
+pub fn diff(old: Trace, new: Trace, filter: Option<&Filter>) -> Result<TraceDiff, (bool, TraceError)> {
+    let old = compared(old, filter).map_err(|error| (false, error))?;
+    let new = compared(new, filter).map_err(|error| (true, error))?;
+    let mut matched = vec![None; old.len()];
+    // What cannot be told apart by what it says is matched by its place among its kind.
+    for name in [exact_name, loose_name] {
+        let taken: BTreeSet<usize> = matched.iter().flatten().copied().collect();
+        let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+        for (index, event) in new.iter().enumerate().rev().filter(|(index, _)| !taken.contains(index)) {
+            if let Some(name) = name(event) {
+                places.entry(name).or_default().push(index);
+            }
+        }
+        for (event, place) in old.iter().zip(&mut matched).filter(|(_, place)| place.is_none()) {
+            *place = name(event).and_then(|name| places.get_mut(&name)?.pop());
+        }
     }
-    let (mut result, mut matched) = (TraceDiff::default(), vec![false; new.len()]);
-    let mut lonely = Vec::new();
-    for call in &old {
-        let Some(index) = places.get_mut(&name_of(call)).and_then(Vec::pop) else {
-            lonely.push(call);
-            continue;
-        };
-        matched[index] = true;
-        let (differences, more) = differences(call, &new[index]);
+    let mut result = TraceDiff::default();
+    for (old, new) in old.iter().zip(&matched).filter_map(|(event, place)| Some((event, &new[(*place)?]))) {
+        let (differences, more) = differences(old, new);
         if differences.is_empty() {
             result.same += 1;
         } else {
-            let (method, target) = (call.method.clone(), call.target.clone());
-            result.changed.push(ChangedCall { old: call.key, new: new[index].key, method, target, differences, more });
+            let (method, target) = (old.method.clone(), old.target.clone());
+            result.changed.push(ChangedEvent { kind: old.kind, old: old.call, new: new.call, method, target, differences, more });
         }
     }
-    let unmatched: Vec<&Compared> = new.iter().zip(&matched).filter(|(_, matched)| !**matched).map(|(call, _)| call).collect();
-    result.removed = lonely.iter().map(|call| one_sided(call, &unmatched)).collect();
-    result.added = unmatched.iter().map(|call| one_sided(call, &lonely)).collect();
+    let taken: BTreeSet<usize> = matched.iter().flatten().copied().collect();
+    let removed: Vec<&Compared> = old.iter().zip(&matched).filter(|(_, place)| place.is_none()).map(|(event, _)| event).collect();
+    let added: Vec<&Compared> = new.iter().enumerate().filter(|(index, _)| !taken.contains(index)).map(|(_, event)| event).collect();
+    result.removed = removed.iter().map(|event| one_sided(event, &added)).collect();
+    result.added = added.iter().map(|event| one_sided(event, &removed)).collect();
     Ok(result)
 }
 
-fn compared(trace: Trace) -> Result<Vec<Compared>, TraceError> {
-    let mut calls = Vec::new();
-    for item in CallStream::new(trace) {
-        let Item::Call(call) = item? else { continue };
-        if call.kind == CallKind::Request {
-            calls.push(of_call(&call));
+fn compared(trace: Trace, filter: Option<&Filter>) -> Result<Vec<Compared>, TraceError> {
+    let (mut calls, mut others) = (Vec::new(), Vec::new());
+    // Sessions whose server was asked to end.
+    let mut ending = BTreeSet::new();
+    let mut stream = CallStream::new(trace);
+    while let Some(item) = stream.next() {
+        match item? {
+            Item::Call(call) => {
+                if filter.is_none_or(|filter| filter.matches(&call, stream.session(call.session))) {
+                    calls.push(of_call(&call));
+                }
+            }
+            Item::Frame(frame) if filter.is_none() => others.extend(of_frame(&frame, &mut ending)),
+            _ => {}
         }
     }
-    calls.sort_by_key(|call| call.key);
+    calls.sort_by_key(|event| event.call);
+    calls.extend(others);
     Ok(calls)
 }
 
 fn of_call(call: &Call) -> Compared {
+    let kind = match call.kind {
+        CallKind::Request => EventKind::Request,
+        CallKind::Notification => EventKind::Notification,
+        CallKind::Http => EventKind::Http,
+        CallKind::Unmatched => EventKind::Unmatched,
+    };
+    let bytes = if kind == EventKind::Notification { Some(&call.request) } else { call.response.as_ref() };
+    let repeated = bytes.and_then(|bytes| serde_json::from_slice::<RepeatedNames>(bytes.as_bytes()).ok()).unwrap_or_default();
     let mut response = call.response_json().unwrap_or(Value::Null);
     if let Some(members) = response.as_object_mut() {
         members.shift_remove("id");
     }
-    let arguments = call.arguments();
-    Compared { key: call.key, method: call.method.clone(), target: call.target.clone(), arguments, status: call.status, response }
+    let mut arguments = call.arguments();
+    if kind == EventKind::Notification
+        && let Some(members) = arguments.as_object_mut()
+    {
+        members.retain(|name, _| name != "progressToken" && name != "requestId");
+    }
+    // What a notification or a lone response is about, it says itself.
+    let (arguments, response) = match kind {
+        EventKind::Notification => (Value::Null, arguments),
+        _ => (arguments, response),
+    };
+    Compared {
+        kind,
+        direction: call.direction,
+        call: Some(call.key),
+        method: call.method.clone(),
+        target: call.target.clone().filter(|_| matches!(kind, EventKind::Request | EventKind::Http)),
+        arguments,
+        status: matches!(kind, EventKind::Request | EventKind::Unmatched).then_some(call.status),
+        http_status: call.http.as_ref().and_then(|http| http.status),
+        response,
+        repeated: repeated.0,
+    }
 }
 
-fn name_of(call: &Compared) -> String {
-    format!("{}\0{}\0{}", call.method, call.target.as_deref().unwrap_or_default(), canonical(&call.arguments))
+/// What the server did beside its messages.
+fn of_frame(frame: &TracedFrame, ending: &mut BTreeSet<SessionKey>) -> Option<Compared> {
+    let not_a_message = |bytes: &Raw| {
+        let is_one = frame.direction == Direction::FromServer && messages(bytes.as_bytes()).is_empty();
+        is_one.then(|| (EventKind::NotAMessage, "not a message", Value::String(bytes.to_text().into_owned())))
+    };
+    let (kind, method, response) = match &frame.body {
+        FrameBody::Signalled { .. } => {
+            ending.insert(frame.session);
+            None
+        }
+        FrameBody::Closed { pipe } if pipe == "stdin" => {
+            ending.insert(frame.session);
+            None
+        }
+        FrameBody::Spawned { .. } => {
+            ending.remove(&frame.session);
+            None
+        }
+        FrameBody::Exited { code, signal } => {
+            let went_well = *code == Some(0) || code.is_none() && signal.is_some();
+            let as_asked = ending.contains(&frame.session) && went_well;
+            (!as_asked).then(|| (EventKind::Exit, "exit", json!({ "code": code, "signal": signal })))
+        }
+        FrameBody::Line { bytes, .. } => not_a_message(bytes),
+        FrameBody::SseEvent { event, data: Some(data), .. }
+            if event.as_ref().is_none_or(|event| event == "message") && !data.is_empty() =>
+        {
+            not_a_message(data)
+        }
+        _ => None,
+    }?;
+    Some(Compared {
+        kind,
+        direction: frame.direction,
+        call: None,
+        method: method.into(),
+        target: None,
+        arguments: Value::Null,
+        status: None,
+        http_status: None,
+        response,
+        repeated: BTreeSet::new(),
+    })
+}
+
+/// The name under which requests are matched, and what says the same.
+fn exact_name(event: &Compared) -> Option<String> {
+    let says = if is_request(event) { &event.arguments } else { &event.response };
+    Some(format!("{}\0{}\0{}", kind_name(event), event.target.as_deref().unwrap_or_default(), canonical(says)))
+}
+
+/// The name under which the rest is matched that is not a request.
+fn loose_name(event: &Compared) -> Option<String> {
+    (!is_request(event)).then(|| kind_name(event))
+}
+
+fn is_request(event: &Compared) -> bool {
+    matches!(event.kind, EventKind::Request | EventKind::Http)
+}
+
+fn kind_name(event: &Compared) -> String {
+    format!("{:?}\0{:?}\0{}", event.kind, event.direction, event.method)
 }
 
 /// The same text for the same value, whatever the order of its members.
@@ -180,19 +318,26 @@ fn sorted(value: &Value) -> Value {
 
 fn differences(old: &Compared, new: &Compared) -> (Vec<PointerDifference>, usize) {
     let mut all = Vec::new();
-    if old.status != new.status {
-        let shown = |status: CallStatus| Some(status.name().to_owned());
-        all.push(PointerDifference { pointer: "status".into(), old: shown(old.status), new: shown(new.status) });
-    }
-    let mut count = 0_usize;
+    let mut beside = |name: &str, old: Option<String>, new: Option<String>| {
+        if old != new {
+            all.push(PointerDifference { pointer: name.into(), old, new });
+        }
+    };
+    let shown = |status: Option<CallStatus>| status.map(|status| status.name().to_owned());
+    beside("status", shown(old.status), shown(new.status));
+    let shown = |status: Option<u16>| status.map(|status| status.to_string());
+    beside("HTTP status", shown(old.http_status), shown(new.http_status));
+    let shown = |names: &BTreeSet<String>| (!names.is_empty()).then(|| names.iter().map(String::as_str).collect::<Vec<_>>().join(", "));
+    beside("repeated names", shown(&old.repeated), shown(&new.repeated));
+    let mut more = 0;
     walk(&old.response, &new.response, &mut String::new(), &mut |pointer, old, new| {
-        count += 1;
         if all.len() < MOST_POINTERS {
             let shown = |value: Option<&Value>| value.map(|value| shortened(&value.to_string()));
             all.push(PointerDifference { pointer: pointer.to_owned(), old: shown(old), new: shown(new) });
+        } else {
+            more += 1;
         }
     });
-    let more = count.saturating_sub(MOST_POINTERS);
     (all, more)
 }
 
@@ -229,21 +374,22 @@ fn inside(pointer: &mut String, name: &str, look: impl FnOnce(&mut String)) {
     pointer.truncate(length);
 }
 
-fn one_sided(call: &Compared, others: &[&Compared]) -> OneSided {
-    let alike = others.iter().filter(|other| other.method == call.method && other.target == call.target);
+fn one_sided(event: &Compared, others: &[&Compared]) -> OneSided {
+    let alike = others.iter().filter(|other| is_request(event) && other.method == event.method && other.target == event.target);
     let nearest = alike
-        .map(|other| {
+        .filter_map(|other| {
             let mut pointers = Vec::new();
-            walk(&call.arguments, &other.arguments, &mut String::new(), &mut |pointer, _, _| pointers.push(pointer.to_owned()));
-            (pointers, other.key)
+            walk(&event.arguments, &other.arguments, &mut String::new(), &mut |pointer, _, _| pointers.push(pointer.to_owned()));
+            Some((pointers, other.call?))
         })
         .min_by_key(|(pointers, _)| pointers.len());
     OneSided {
-        call: call.key,
-        method: call.method.clone(),
-        target: call.target.clone(),
-        arguments: call.arguments.clone(),
-        status: call.status,
+        kind: event.kind,
+        call: event.call,
+        method: event.method.clone(),
+        target: event.target.clone(),
+        arguments: if is_request(event) { event.arguments.clone() } else { event.response.clone() },
+        status: event.status,
         nearest: nearest.and_then(|(pointers, call)| Some(Nearest { call, pointer: pointers.into_iter().next()? })),
     }
 }

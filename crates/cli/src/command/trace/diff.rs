@@ -1,6 +1,6 @@
 //! `mcproof trace diff OLD NEW`.
 
-use super::{open, unreadable};
+use super::{filter, open, unreadable};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -10,21 +10,31 @@ use std::path::PathBuf;
 
 /// Compare two traces: exit code 1 if they differ
 ///
-/// Requests are matched by method, name and arguments, the nth of one trace with the nth of the other. Ids and times are no difference.
+/// Requests are matched by method, name and arguments, the nth of one trace with the nth of the other; notifications by what they say. Lines
+/// of the server that are no messages, responses to nothing, and a server that ended by itself or failed are compared as well. Ids and
+/// times are no difference. With a filter, only what matches is compared; see `mcproof trace --help`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mcproof trace diff before.mcptrace after.mcptrace
+  mcproof trace diff before.mcptrace after.mcptrace kind:request
+  mcproof trace diff before.mcptrace after.mcptrace '-method:notifications/progress'")]
 pub(super) struct Arguments {
     /// The trace that is compared with
     old: PathBuf,
     /// The trace that is compared
     new: PathBuf,
+    /// What to compare, unless everything
+    #[arg(allow_hyphen_values = true)]
+    filter: Option<String>,
     /// Print the differences as JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let found = diff(open(&arguments.old)?, open(&arguments.new)?);
-    let found = found.map_err(|error| unreadable(&arguments.new, &error))?;
+    let wanted = arguments.filter.as_deref().map(filter).transpose()?;
+    let found = diff(open(&arguments.old)?, open(&arguments.new)?, wanted.as_ref());
+    let found = found.map_err(|(is_new, error)| unreadable(if is_new { &arguments.new } else { &arguments.old }, &error))?;
     if arguments.json {
         let text = serde_json::to_string_pretty(&found).expect("a comparison has text keys only");
         output::json(&format!("{text}\n"))?;
@@ -41,10 +51,14 @@ fn text_of(found: &TraceDiff) -> String {
         None => escape_line(method, 100),
     };
     for call in &found.changed {
-        text += &format!("changed  {} (call {} and {})\n", title(&call.method, call.target.as_ref()), call.old, call.new);
+        let calls = match (call.old, call.new) {
+            (Some(old), Some(new)) => format!(" (call {old} and {new})"),
+            _ => String::new(),
+        };
+        text += &format!("changed  {}{calls}\n", title(&call.method, call.target.as_ref()));
         for difference in &call.differences {
             let shown = |value: &Option<String>| value.as_deref().map_or_else(|| "nothing".to_owned(), |value| escape_line(value, 300));
-            let pointer = if difference.pointer.is_empty() { "the response" } else { &difference.pointer };
+            let pointer = if difference.pointer.is_empty() { "what it says" } else { &difference.pointer };
             text += &format!("         {}: {} is now {}\n", escape_line(pointer, 200), shown(&difference.old), shown(&difference.new));
         }
         if call.more > 0 {
@@ -52,12 +66,9 @@ fn text_of(found: &TraceDiff) -> String {
         }
     }
     let one_sided = |word: &str, call: &OneSided| {
-        let mut line = format!(
-            "{word}  {} {} (call {})\n",
-            title(&call.method, call.target.as_ref()),
-            escape_line(&call.arguments.to_string(), 200),
-            call.call
-        );
+        let number = call.call.map(|call| format!(" (call {call})")).unwrap_or_default();
+        let arguments = escape_line(&call.arguments.to_string(), 200);
+        let mut line = format!("{word}  {} {arguments}{number}\n", title(&call.method, call.target.as_ref()));
         if let Some(nearest) = &call.nearest {
             line += &format!(
                 "         the other trace has call {}, whose arguments differ at {}\n",
