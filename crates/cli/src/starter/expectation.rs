@@ -1,7 +1,7 @@
 //! From two answers to what is expected of the next one: what was the same both times by its value, what differed by its type.
 //! Knows values and the matchers of suites, no sessions.
 
-use super::fleeting::{grows, is_fleeting};
+use super::fleeting::{self, grows, is_fleeting};
 use super::now::Now;
 use super::{BaseEnvironment, yaml};
 use mcproof_suite::judge::{Payload, is_datetime, looks_like_a_pattern};
@@ -39,35 +39,79 @@ pub(super) struct Known<'a> {
 
 impl Known<'_> {
     fn is_private(&self, text: &str) -> bool {
-        let BaseEnvironment { private, environment, .. } = self.surroundings;
-        let is_value = text.len() >= SHORTEST_VALUE && environment.values().any(|value| value == text);
-        is_value || private.iter().any(|private| text.contains(private)) || self.surroundings.holds_secret(text)
+        is_private(text, self.surroundings)
     }
+}
+
+/// Whether a text is about this machine or this user.
+pub(super) fn is_private(text: &str, surroundings: &BaseEnvironment) -> bool {
+    let BaseEnvironment { private, environment, .. } = surroundings;
+    let is_value = text.len() >= SHORTEST_VALUE && environment.values().any(|value| value == text);
+    is_value || private.iter().any(|private| text.contains(private)) || surroundings.holds_secret(text)
 }
 
 /// What the next result of the same call has to be, under the key of a step.
 pub(super) fn of_call(first: &Value, second: &Value, known: &Known<'_>) -> (&'static str, Value) {
     let (one, two) = (Payload::from_call_result(first), Payload::from_call_result(second));
-    if !one.value.is_null() && !two.value.is_null() {
+    let is_told = !one.value.is_null() && !two.value.is_null();
+    if is_told && !says_more(first) {
         return ("expect", of_values(&one.value, &two.value, known));
     }
-    let kinds = |result: &Value| {
-        let blocks = result.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
-        let kind = |block: &Value| {
-            let mut kind = json!({ "type": block.get("type").cloned().unwrap_or_default() });
-            if let Some(mime_type) = block.get("mimeType").filter(|mime_type| mime_type.is_string()) {
-                kind["mimeType"] = mime_type.clone();
-            }
-            if block.get("data").and_then(Value::as_str).is_some_and(|data| !data.is_empty()) {
-                kind["data"] = json!({ "$len": { "$gte": 1 } });
+    let blocks = |result: &Value| result.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
+    let kinds = |result: &Value| blocks(result).iter().map(kind).collect::<Vec<_>>();
+    let (kinds_one, kinds_two) = (kinds(first), kinds(second));
+    let mut result = Map::new();
+    if kinds_one != kinds_two {
+        result.insert("content".into(), json!({ "$type": "array" }));
+    } else {
+        let said = blocks(first).iter().zip(&blocks(second)).map(|(first, second)| (said(first), said(second))).collect::<Vec<_>>();
+        let block = |(mut kind, (first, second)): (Value, (Map<String, Value>, Map<String, Value>))| {
+            if let (Some(kind), false) = (kind.as_object_mut(), first.is_empty()) {
+                kind.extend(of_values(&json!(first), &json!(second), known).as_object().cloned().unwrap_or_default());
             }
             kind
         };
-        blocks.iter().map(kind).collect::<Vec<_>>()
+        result.insert("content".into(), kinds_one.into_iter().zip(said).map(block).collect());
+    }
+    if let (true, Some(structured)) = (is_told, first.get("structuredContent")) {
+        let second = second.get("structuredContent").unwrap_or(&Value::Null);
+        result.insert("structuredContent".into(), of_values(structured, second, known));
+    }
+    ("result", Value::Object(result))
+}
+
+/// Whether the texts of a result are something else than its structured content.
+fn says_more(result: &Value) -> bool {
+    let Some(structured) = result.get("structuredContent").filter(|structured| !structured.is_null()) else { return false };
+    let texts: Vec<&str> = result["content"].as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()).collect();
+    let is_in_it = |text: &str| match serde_json::from_str::<Value>(text) {
+        Ok(value) => holds(structured, &value) || value.is_object() || value.is_array(),
+        Err(_) => holds(structured, &json!(text)),
     };
-    let (one, two) = (kinds(first), kinds(second));
-    let content = if one == two { json!(one) } else { json!({ "$type": "array" }) };
-    ("result", json!({ "content": content }))
+    !texts.iter().all(|text| is_in_it(text))
+}
+
+/// What kind of block it is.
+fn kind(block: &Value) -> Value {
+    let mut kind = json!({ "type": block.get("type").cloned().unwrap_or_default() });
+    if let Some(mime_type) = block.get("mimeType").filter(|mime_type| mime_type.is_string()) {
+        kind["mimeType"] = mime_type.clone();
+    }
+    if block.get("data").and_then(Value::as_str).is_some_and(|data| !data.is_empty()) {
+        kind["data"] = json!({ "$len": { "$gte": 1 } });
+    }
+    kind
+}
+
+/// What a block says, apart from its kind and from data.
+fn said(block: &Value) -> Map<String, Value> {
+    let members = ["text", "uri", "name"].into_iter().filter_map(|name| Some((name.to_owned(), block.get(name)?.clone())));
+    let mut said: Map<String, Value> = members.collect();
+    if let Some(resource) = block.get("resource").and_then(Value::as_object) {
+        let members = ["uri", "mimeType", "text"].into_iter().filter_map(|name| Some((name.to_owned(), resource.get(name)?.clone())));
+        said.insert("resource".into(), Value::Object(members.collect()));
+    }
+    said
 }
 
 /// What the next value has to be.
@@ -104,6 +148,8 @@ enum Stays {
     Everything,
     /// The answer tells the present time: what stands beside that may follow from it, and so may what looks like a part of a date.
     WhatNoDateTells,
+    /// It stands beside the present time in a recording, of which nobody knows how it would be next time: words that tell no time.
+    Words,
     /// The answer comes from elsewhere, or stands beside the present time.
     Nothing,
 }
@@ -126,6 +172,9 @@ impl Comparison<'_> {
         let stays = match self.stays {
             Stays::Everything => true,
             Stays::WhatNoDateTells => !self.known.now.may_tell(value),
+            Stays::Words => {
+                value.as_str().is_some_and(|text| !self.known.now.may_tell(value) && !text.contains(|c: char| c.is_ascii_digit()))
+            }
             Stays::Nothing => false,
         };
         stays || holds(self.known.arguments, value)
@@ -135,7 +184,8 @@ impl Comparison<'_> {
     fn beside<'v>(&self, values: impl IntoIterator<Item = &'v Value>) -> Self {
         let tells = |value: &Value| !value.is_array() && !value.is_object() && self.known.now.is_in(value);
         match self.stays == Stays::WhatNoDateTells && values.into_iter().any(tells) {
-            true => Self { stays: Stays::Nothing, ..*self },
+            true if self.known.was_repeated => Self { stays: Stays::Nothing, ..*self },
+            true => Self { stays: Stays::Words, ..*self },
             false => *self,
         }
     }
@@ -152,7 +202,7 @@ impl Comparison<'_> {
             return match () {
                 () if is_datetime(first) && is_datetime(second) => json!({ "$datetime": true }),
                 () if is_uuid(first) && is_uuid(second) => json!({ "$uuid": true }),
-                () => json!({ "$type": "string" }),
+                () => self.form(first, second).unwrap_or_else(|| json!({ "$type": "string" })),
             };
         }
         if first.chars().count() <= LONGEST_TEXT {
@@ -172,6 +222,14 @@ impl Comparison<'_> {
             matcher.insert("$len".into(), json!(first.chars().count()));
         }
         Value::Object(matcher)
+    }
+
+    /// What two texts have in common that differ in numbers, dates and ids alone.
+    fn form(&self, first: &str, second: &str) -> Option<Value> {
+        let may_be_told =
+            !self.known.was_repeated && !self.known.is_open && !self.known.is_private(first) && first.chars().count() <= LONGEST_TEXT;
+        let form = may_be_told.then(|| fleeting::form(first)).flatten()?;
+        (fleeting::form(second).as_ref() == Some(&form)).then(|| json!({ "$regex": form }))
     }
 
     fn array(&self, first: &[Value], second: &[Value], depth: usize) -> Value {

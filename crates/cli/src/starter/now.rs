@@ -22,6 +22,31 @@ pub(super) struct Now {
     numbers: BTreeSet<i64>,
 }
 
+/// Words that follow from the time of the day or the year.
+const WORDS: [&str; 21] = [
+    "morning",
+    "noon",
+    "afternoon",
+    "evening",
+    "night",
+    "midnight",
+    "day",
+    "today",
+    "tomorrow",
+    "yesterday",
+    "now",
+    "ago",
+    "am",
+    "pm",
+    "open",
+    "closed",
+    "spring",
+    "summer",
+    "autumn",
+    "fall",
+    "winter",
+];
+
 /// Names of months and weekdays are told by these.
 const NAMES: [&str; 19] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", "mon", "tue", "wed", "thu", "fri", "sat", "sun"];
@@ -53,7 +78,8 @@ impl Now {
         }
     }
 
-    /// Whether a value may follow from the present day: a part of a date, the name of a month or of a weekday, or yes and no.
+    /// Whether a value may follow from the present day: a part of a date, the name of a month or of a weekday, a word such
+    /// as "today", or yes and no.
     pub(super) fn may_tell(&self, value: &Value) -> bool {
         match value {
             Value::Bool(_) => true,
@@ -62,7 +88,8 @@ impl Now {
                 let words = text.split(|character: char| !character.is_alphanumeric());
                 let mut words = words.filter(|word| !word.is_empty()).map(str::to_ascii_lowercase);
                 let is_name = |word: &str| word.get(..3).is_some_and(|begin| NAMES.contains(&begin)) && word.len() <= "wednesday".len();
-                self.is_in(value) || words.any(|word| is_name(&word) || word.parse().is_ok_and(|number| self.numbers.contains(&number)))
+                let is_number = |word: &str| word.parse().is_ok_and(|number| self.numbers.contains(&number));
+                self.is_in(value) || words.any(|word| is_name(&word) || WORDS.contains(&word.as_str()) || is_number(&word))
             }
             _ => false,
         }

@@ -9,10 +9,11 @@ use mcproof_client::redaction::REDACTED;
 use mcproof_record::Direction;
 use mcproof_suite::judge::{Payload, looks_like_a_pattern};
 use mcproof_suite::{Environment, load};
-use mcproof_trace::SessionInfo;
-use mcproof_trace::calls::{Call, CallKind, CallStatus};
+use mcproof_trace::calls::{Call, CallKey, CallKind, CallStatus};
+use mcproof_trace::diff::canonical;
+use mcproof_trace::{SessionInfo, SessionKey};
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use url::Url;
 
@@ -44,6 +45,8 @@ pub(crate) struct RecordedSuite {
 const SHORTEST_SAVED: usize = 4;
 /// The same for numbers.
 const SMALLEST_SAVED: f64 = 100.0;
+/// Characters of the text of an error that are expected.
+const LONGEST_ERROR: usize = 100;
 /// Places of a response that are looked through for values of later requests.
 const MOST_LEAVES: usize = 2_000;
 
@@ -53,8 +56,10 @@ pub(crate) fn write(sessions: &[RecordedSession], folder: Option<&str>, surround
     let Some(first) = sessions.first() else { return RecordedSuite { text: String::new(), tests: 0, steps: 0, left_out } };
     let head = head(first, folder);
     let (mut tests, mut steps, mut names) = (Vec::new(), 0, BTreeSet::new());
+    let samples = Samples::of(sessions);
     for session in sessions {
-        let drafted = draft(session, &now, surroundings, &mut left_out);
+        let context = Context { now: &now, surroundings, samples: &samples };
+        let drafted = draft(session, &context, &mut left_out);
         // A step that no reader of suites takes is left out, so that what is written is a suite.
         let (good, bad): (Vec<_>, Vec<_>) = drafted
             .into_iter()
@@ -152,21 +157,19 @@ fn is_flawless(text: &str) -> bool {
     load("recorded", text, Path::new("."), &Environment { variables, ..Environment::default() }).is_ok()
 }
 
-fn draft(session: &RecordedSession, now: &Now, surroundings: &BaseEnvironment, left_out: &mut BTreeMap<String, usize>) -> Vec<Step> {
-    let asked = |call: &&Call| call.kind == CallKind::Request && call.direction == Direction::ToServer;
-    let calls: Vec<&Call> = session.calls.iter().filter(asked).collect();
+fn draft(session: &RecordedSession, context: &Context<'_>, left_out: &mut BTreeMap<String, usize>) -> Vec<Step> {
+    let calls: Vec<&Call> = session.calls.iter().filter(|call| is_request(call)).collect();
     let saved = Saved::find(&calls);
     let mut steps = Vec::new();
     let mut lists = BTreeSet::new();
     let client = Client::of(session);
-    let context = Context { now, surroundings };
     for (index, call) in calls.iter().enumerate() {
         let step = match call.method.as_str() {
             "initialize" | "server/discover" | "ping" => continue,
             // The step that calls the tool as a task waits for its end.
             "tasks/get" | "tasks/result" | "tasks/update" => continue,
             "tools/call" | "resources/read" | "prompts/get" => {
-                let step = one(call, index, &saved, &context);
+                let step = one(call, index, &saved, context);
                 step.map(|step| with_answers(step, call, session)).map_err(str::to_owned)
             }
             "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
@@ -175,8 +178,10 @@ fn draft(session: &RecordedSession, now: &Now, surroundings: &BaseEnvironment, l
                 }
                 list(&calls[index..], client.offered()).map_err(str::to_owned)
             }
-            "completion/complete" => completion(call, &context).map_err(str::to_owned),
-            "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" => setting(call, steps.len()).map_err(str::to_owned),
+            "completion/complete" => completion(call, context).map_err(str::to_owned),
+            "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" => {
+                setting(call, steps.len(), context).map_err(str::to_owned)
+            }
             method => Err(format!("`{method}` does not become a step")),
         };
         match step {
@@ -187,9 +192,88 @@ fn draft(session: &RecordedSession, now: &Now, surroundings: &BaseEnvironment, l
     steps
 }
 
+fn is_request(call: &Call) -> bool {
+    call.kind == CallKind::Request && call.direction == Direction::ToServer
+}
+
+/// What each session got for the same request: what differs from one to the other differs next time as well.
+#[derive(Default)]
+struct Samples {
+    of_request: HashMap<String, Vec<(SessionKey, Value)>>,
+    requests: HashMap<CallKey, String>,
+}
+
+/// Results of one request that are kept.
+const MOST_SAMPLES: usize = 20;
+
+impl Samples {
+    fn of(sessions: &[RecordedSession]) -> Self {
+        let mut samples = Self::default();
+        for session in sessions.iter().filter(|_| sessions.len() > 1) {
+            let mut times: HashMap<String, usize> = HashMap::new();
+            for call in session.calls.iter().filter(|call| is_request(call) && call.status == CallStatus::Ok) {
+                let Some(result) = result_of(call) else { continue };
+                let name = format!("{}\0{}\0{}", call.method, call.target.as_deref().unwrap_or_default(), canonical(&call.arguments()));
+                // The nth time, since it may depend on what the session did before.
+                let time = times.entry(name.clone()).or_default();
+                *time += 1;
+                let request = format!("{time}\0{name}");
+                samples.requests.insert(call.key, request.clone());
+                let known = samples.of_request.entry(request).or_default();
+                if known.len() < MOST_SAMPLES {
+                    known.push((session.info.key, result));
+                }
+            }
+        }
+        samples
+    }
+
+    /// `changed`, with what other sessions got otherwise.
+    fn overlaid(&self, call: &Call, first: &Value, changed: Value) -> Value {
+        let known = self.requests.get(&call.key).and_then(|request| self.of_request.get(request));
+        let others = known.into_iter().flatten().filter(|(session, _)| *session != call.session);
+        others.fold(changed, |changed, (_, sample)| overlaid(first, sample, changed))
+    }
+}
+
+/// `changed`, with everything in it in which `sample` differs from `first`.
+fn overlaid(first: &Value, sample: &Value, changed: Value) -> Value {
+    match (first, sample, changed) {
+        (first, sample, changed) if first == sample => changed,
+        (Value::Object(first), Value::Object(sample), Value::Object(mut changed)) => {
+            changed.retain(|name, _| sample.contains_key(name));
+            let merged = changed.into_iter().map(|(name, value)| match (first.get(&name), sample.get(&name)) {
+                (Some(first), Some(sample)) => {
+                    let value = overlaid(first, sample, value);
+                    (name, value)
+                }
+                _ => (name, value),
+            });
+            Value::Object(merged.collect())
+        }
+        (Value::Array(first), Value::Array(sample), Value::Array(changed))
+            if first.len() == sample.len() && first.len() == changed.len() =>
+        {
+            first.iter().zip(sample).zip(changed).map(|((first, sample), changed)| overlaid(first, sample, changed)).collect()
+        }
+        (_, sample, _) => sample.clone(),
+    }
+}
+
 struct Context<'a> {
     now: &'a Now,
     surroundings: &'a BaseEnvironment,
+    samples: &'a Samples,
+}
+
+impl Context<'_> {
+    /// What of the text of an error will be the same next time: its first line, if nothing in it is about this run.
+    fn error_text(&self, text: &str, saved: &[&Value]) -> Option<String> {
+        let line: String = text.lines().map(str::trim).find(|line| !line.is_empty())?.chars().take(LONGEST_ERROR).collect();
+        let line = line.trim().to_owned();
+        let is_steady = fleeting::changed(&json!(line), "", saved) == json!(line) && !self.now.is_in(&json!(line));
+        (is_steady && !looks_like_a_pattern(&line) && !expectation::is_private(&line, self.surroundings)).then_some(line)
+    }
 }
 
 /// What a list of the suite is to the recorded one.
@@ -321,14 +405,14 @@ fn completion(call: &Call, context: &Context<'_>) -> Result<Step, &'static str> 
                 Known { arguments: &sent, now: context.now, surroundings: context.surroundings, is_open: false, was_repeated: false };
             rest.push(("expect", escaped(&json!({ "completion": expectation::of_values(&first, &second, &known) }))));
         }
-        CallStatus::RpcError => rest.push(rpc_error(call)),
+        CallStatus::RpcError => rest.push(rpc_error(call, context, &[])),
         _ => return Err("no response"),
     }
     Ok(Step { action: "complete", object: escaped(&object), rest, saves_or_uses: false })
 }
 
 /// What changes how the server treats the session. `number` is the one of the step.
-fn setting(call: &Call, number: usize) -> Result<Step, &'static str> {
+fn setting(call: &Call, number: usize, context: &Context<'_>) -> Result<Step, &'static str> {
     let sent = call.arguments();
     let (action, object) = match call.method.as_str() {
         "logging/setLevel" => ("raw", json!({ "jsonrpc": "2.0", "id": format!("step-{number}"), "method": call.method, "params": sent })),
@@ -339,14 +423,19 @@ fn setting(call: &Call, number: usize) -> Result<Step, &'static str> {
     };
     let rest = match call.status {
         CallStatus::Ok => Vec::new(),
-        CallStatus::RpcError => vec![rpc_error(call)],
+        CallStatus::RpcError => vec![rpc_error(call, context, &[])],
         _ => return Err("no response"),
     };
     Ok(Step { action, object: escaped(&object), rest, saves_or_uses: false })
 }
 
-fn rpc_error(call: &Call) -> (&'static str, Value) {
-    ("rpc_error", call.code.map_or_else(|| json!(true), |code| json!({ "code": code })))
+fn rpc_error(call: &Call, context: &Context<'_>, saved: &[&Value]) -> (&'static str, Value) {
+    let Some(code) = call.code else { return ("rpc_error", json!(true)) };
+    let mut expected = json!({ "code": code });
+    if let Some(message) = call.message.as_deref().and_then(|message| context.error_text(message, saved)) {
+        expected["message"] = json!(message);
+    }
+    ("rpc_error", escaped(&expected))
 }
 
 fn one(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Result<Step, &'static str> {
@@ -375,17 +464,18 @@ fn one(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Resul
     let known = Known { arguments: &arguments, now: context.now, surroundings: context.surroundings, is_open: false, was_repeated: false };
     match call.status {
         CallStatus::ToolError => {
-            // Servers say which tool they do not have.
             let result = result_of(call);
             let told = result.as_ref().and_then(|result| result.pointer("/content/0/text")?.as_str()).unwrap_or_default();
-            let names_it = told.contains(target) && !looks_like_a_pattern(target);
-            rest.push(("tool_error", if names_it { escaped(&json!(target)) } else { json!(true) }));
+            let text = context.error_text(told, &saved.values_at(index));
+            // Servers say which tool they do not have.
+            let name = || (told.contains(target) && !looks_like_a_pattern(target)).then(|| target.to_owned());
+            rest.push(("tool_error", text.or_else(name).map_or(json!(true), |text| escaped(&json!(text)))));
         }
-        CallStatus::RpcError => rest.push(rpc_error(call)),
+        CallStatus::RpcError => rest.push(rpc_error(call, context, &saved.values_at(index))),
         CallStatus::Ok if is_task => {}
         CallStatus::Ok => {
             let first = result_of(call).ok_or("no result")?;
-            let second = fleeting::changed(&first, "", &saved.values_at(index));
+            let second = context.samples.overlaid(call, &first, fleeting::changed(&first, "", &saved.values_at(index)));
             let (key, expected, found) = match action {
                 "call" => {
                     let (key, expected) = expectation::of_call(&first, &second, &known);

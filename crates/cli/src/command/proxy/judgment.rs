@@ -9,7 +9,8 @@ use mcproof_relay::proxy::{CLIENT_LEFT, UNREAD_NOTE};
 use mcproof_report::diagnostic;
 use mcproof_rules::{self as rules, Strictness};
 use mcproof_trace::SessionKey;
-use mcproof_trace::calls::CallTracker;
+use mcproof_trace::calls::{Call, CallKind, CallStatus, CallTracker, Update};
+use std::time::Duration;
 
 /// From which severity on a finding fails the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -18,6 +19,9 @@ pub(crate) enum FailOn {
     Warning,
     Never,
 }
+
+/// How long a client waits for a response that may be missing when it leaves.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Findings that are printed.
 const MOST_SHOWN: usize = 20;
@@ -35,16 +39,19 @@ pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn
     if let Some(why) = transcripts.iter().flat_map(|transcript| &transcript.frames).find_map(unread) {
         return inconclusive(&format!("the content of a body could not be read: {why}"));
     }
-    let conversations: Vec<Conversation> = transcripts
+    let clients: Vec<Client> = transcripts
         .iter()
         .flat_map(|transcript| frames_of_clients(&transcript.frames))
-        .filter_map(|frames| conversation(frames, transport))
+        .map(|frames| Client::of(frames, transport))
         .collect();
+    let unjudged: Vec<String> = clients.iter().filter_map(Client::unjudged).collect();
+    let conversations: Vec<Conversation> = clients.into_iter().filter_map(|client| client.conversation).collect();
     if conversations.is_empty() {
         return inconclusive("no client completed a handshake");
     }
     let all = rules::select(&[], &[]).unwrap_or_default();
-    let first_faults: Vec<Option<FrameId>> = conversations.iter().map(first_fault).collect();
+    let first_faults: Vec<Option<FrameId>> =
+        conversations.iter().map(|conversation| first_fault(&conversation.transcript.frames)).collect();
     let report = rules::report("proxy".into(), &all, conversations, Strictness::Tolerant);
     let mut failed = false;
     let mut shown = 0;
@@ -79,9 +86,8 @@ pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn
         _ => false,
     };
     let judged = report.rules.iter().filter(|result| is_judged(&result.judged)).count();
-    let clients = report.conversations.len();
     let plural = |count: usize, noun: &str| if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") };
-    let (rules, sessions, found) = (plural(judged, "rule"), plural(clients, "session"), plural(count, "finding"));
+    let (rules, sessions, found) = (plural(judged, "rule"), plural(report.conversations.len(), "session"), plural(count, "finding"));
     output::talk(&format!("mcproof proxy: {rules} judged over {sessions}: {found}\n"));
     if left_out > 0 {
         let left_out = plural(left_out, "finding");
@@ -89,6 +95,11 @@ pub(super) fn judge(transcripts: &[Transcript], transport: &str, fail_on: FailOn
     }
     if judged == 0 {
         return inconclusive("no rule applies to it");
+    }
+    if let Some(first) = unjudged.first() {
+        let more = unjudged.len() - 1;
+        let also = if more == 0 { String::new() } else { format!("; and {} more", plural(more, "case")) };
+        return inconclusive(&format!("{first}{also}"));
     }
     if failed { Exit::Failed } else { Exit::Passed }
 }
@@ -98,30 +109,92 @@ fn tell(diagnostic: &Diagnostic) {
 }
 
 /// Where the first fault was injected that does more than delay something.
-fn first_fault(conversation: &Conversation) -> Option<FrameId> {
+fn first_fault(frames: &[Frame]) -> Option<FrameId> {
     let is_fault = |frame: &&Frame| {
         frame.direction == Direction::Local
             && matches!(&frame.body, FrameBody::Note { text } if text.starts_with(FAULT_NOTE) && !text.starts_with(DELAY_NOTE))
     };
-    conversation.transcript.frames.iter().find(is_fault).map(|frame| frame.id)
+    frames.iter().find(is_fault).map(|frame| frame.id)
 }
 
-/// The conversation of one client; none if it has no handshake.
-fn conversation(mut frames: Vec<Frame>, transport: &str) -> Option<Conversation> {
-    // A client may leave whenever it wants.
-    frames.retain(|frame| !matches!(&frame.body, FrameBody::HttpEnd { error: Some(error), .. } if error == CLIENT_LEFT));
-    let mut tracker = CallTracker::new();
-    frames.iter().for_each(|frame| drop(tracker.feed(SessionKey(1), frame)));
-    let facts = tracker.facts(SessionKey(1))?.clone();
-    let is_sse = frames.iter().any(|frame| matches!(&frame.body, FrameBody::SseEvent { event: Some(name), .. } if name == "endpoint"));
-    Some(Conversation {
-        name: "proxy".into(),
-        transport: if is_sse { "sse".into() } else { transport.to_owned() },
-        revision: facts.revision?,
-        opened: Opened::Yes,
-        probes: Vec::new(),
-        ending: None,
-        sdks: Vec::new(),
-        transcript: Transcript { frames, dropped: 0 },
-    })
+/// One client, as the server saw it.
+struct Client {
+    /// Requests that were served.
+    served: Vec<String>,
+    /// Requests that the client waited for in vain, with how and how long.
+    missing: Vec<String>,
+    /// None without a handshake.
+    conversation: Option<Conversation>,
+}
+
+impl Client {
+    fn of(mut frames: Vec<Frame>, transport: &str) -> Self {
+        let mut tracker = CallTracker::new();
+        let mut updates: Vec<Update> = frames.iter().flat_map(|frame| tracker.feed(SessionKey(1), frame)).collect();
+        updates.extend(tracker.finish());
+        let ended = updates.into_iter().filter_map(|update| if let Update::Ended(call) = update { Some(*call) } else { None });
+        let calls: Vec<Call> = ended.filter(|call| call.kind == CallKind::Request && call.direction == Direction::ToServer).collect();
+        let is_served = |call: &&Call| matches!(call.status, CallStatus::Ok | CallStatus::ToolError);
+        let served = calls.iter().filter(is_served).map(title).collect();
+        let facts = tracker.facts(SessionKey(1));
+        let is_modern = facts.and_then(|facts| facts.era()) == Some("modern");
+        let missing = calls.iter().filter_map(|call| without_response(call, &frames, is_modern)).collect();
+        // A client may leave whenever it wants.
+        frames.retain(|frame| !matches!(&frame.body, FrameBody::HttpEnd { error: Some(error), .. } if error == CLIENT_LEFT));
+        let is_sse = frames.iter().any(|frame| matches!(&frame.body, FrameBody::SseEvent { event: Some(name), .. } if name == "endpoint"));
+        let revision = facts.and_then(|facts| facts.revision.clone());
+        let conversation = revision.map(|revision| Conversation {
+            name: "proxy".into(),
+            transport: if is_sse { "sse".into() } else { transport.to_owned() },
+            revision,
+            opened: Opened::Yes,
+            probes: Vec::new(),
+            ending: None,
+            sdks: Vec::new(),
+            transcript: Transcript { frames, dropped: 0 },
+        });
+        Self { served, missing, conversation }
+    }
+
+    /// What the rules know nothing of.
+    fn unjudged(&self) -> Option<String> {
+        match &self.conversation {
+            Some(_) => self.missing.first().cloned(),
+            None => self.served.first().map(|served| format!("a client without a handshake was served ({served})")),
+        }
+    }
+}
+
+/// What is said of a request without a response, unless the client left at once, or canceled it, or a fault came before.
+fn without_response(call: &Call, frames: &[Frame], is_modern: bool) -> Option<String> {
+    // A subscription has its response when it ends.
+    if call.status != CallStatus::NoResponse || call.method == "subscriptions/listen" {
+        return None;
+    }
+    let at = |id: FrameId| frames.iter().find(|frame| frame.id == id).map(|frame| frame.at);
+    let time_of = |is_it: &dyn Fn(&FrameBody) -> bool| frames.iter().find(|frame| is_it(&frame.body)).map(|frame| frame.at);
+    if first_fault(frames).is_some_and(|fault| call.frames.first().is_none_or(|first| *first > fault)) {
+        return None;
+    }
+    let has_left = call.message.as_deref() == Some(CLIENT_LEFT);
+    if has_left && is_modern {
+        // Since 2026-07-28 this is how a request is canceled over HTTP.
+        return None;
+    }
+    let left = if has_left {
+        call.frames.last().and_then(|id| at(*id))
+    } else {
+        time_of(&|body| matches!(body, FrameBody::Closed { pipe } if pipe == "stdin"))
+    };
+    let ended = time_of(&|body| matches!(body, FrameBody::Exited { .. }));
+    let has_ended = ended.is_some_and(|ended| left.is_none_or(|left| ended < left));
+    let until = [call.end, left, ended].into_iter().flatten().min()?;
+    let waited = until.saturating_sub(call.start);
+    let is_missing = has_ended || waited >= PATIENCE;
+    let why = if has_ended { ", because the server ended" } else { "" };
+    is_missing.then(|| format!("{} has no response after {:.1} s{why}", title(call), waited.as_secs_f64()))
+}
+
+fn title(call: &Call) -> String {
+    call.target.as_ref().map_or_else(|| call.method.clone(), |target| format!("{} {target}", call.method))
 }
