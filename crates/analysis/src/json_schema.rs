@@ -1,6 +1,7 @@
 //! JSON Schemas that somebody else wrote: what it costs to hold values against them is known before it is done, so that none can
 //! keep this program busy. Knows JSON Schema, and nothing of tools.
 
+use crate::suggest::did_you_mean;
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{ValidationError, Validator};
 use referencing::{Draft, Registry, Resolver, Uri};
@@ -97,6 +98,93 @@ impl Schema {
 /// Whether some value costs too much, even a small one: its schemas for one and the same value multiply.
 pub fn explodes(schema: &Value) -> bool {
     matches!(Document::of(schema).map(|document| document.cost_of_any()), Ok(Err(_)))
+}
+
+/// Keywords that decide whether a value is valid.
+const DECIDING: [&str; 36] = [
+    "additionalItems",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "contains",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "items",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "propertyNames",
+    "required",
+    "then",
+    "type",
+    "uniqueItems",
+];
+/// Other keywords, of JSON Schema and of what extends it: they are no misspelled ones.
+const OTHER: [&str; 16] = [
+    "default",
+    "definitions",
+    "deprecated",
+    "description",
+    "example",
+    "examples",
+    "extends",
+    "if",
+    "not",
+    "nullable",
+    "title",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+];
+/// Shorter names are near to many others.
+const SHORTEST_MISSPELLED: usize = 4;
+
+/// A name in a schema that means nothing there and is almost a keyword, and that keyword.
+pub fn misspelled_keyword(schema: &Value) -> Option<(String, &'static str)> {
+    fn look(schema: &Value, depth: usize) -> Option<(String, &'static str)> {
+        let members = schema.as_object().filter(|_| depth < DEEPEST)?;
+        let is_unknown = |name: &str| {
+            let is_name =
+                name.chars().count() >= SHORTEST_MISSPELLED && name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+            is_name && !DECIDING.contains(&name) && !OTHER.contains(&name)
+        };
+        let unset = || DECIDING.into_iter().filter(|keyword| !members.contains_key(*keyword));
+        let unknown = members.keys().filter(|name| is_unknown(name));
+        let mut near = unknown.filter_map(|name| Some((name.clone(), did_you_mean(name, unset())?)));
+        near.next().or_else(|| {
+            members.iter().find_map(|(keyword, value)| {
+                let named = match (keyword.as_str(), value) {
+                    ("$defs" | "definitions", Value::Object(schemas)) => schemas.values().collect(),
+                    _ => Vec::new(),
+                };
+                let all = named.into_iter().chain(schemas_for_same(keyword, value)).chain(schemas_for_inner(keyword, value));
+                all.into_iter().find_map(|schema| look(schema, depth + 1))
+            })
+        })
+    }
+    look(schema, 0)
 }
 
 impl From<TooCostly> for Unusable {
@@ -349,6 +437,22 @@ mod tests {
             .collect();
         all.insert(format!("d{times}"), json!({ "type": "object" }));
         json!({ "type": "object", "$ref": "#/$defs/d0", "$defs": all })
+    }
+
+    #[test]
+    fn a_misspelled_keyword_is_found_where_schemas_stand() {
+        let check = |schema: Value, expected: Option<(&str, &str)>| {
+            let found = misspelled_keyword(&schema);
+            assert_eq!(found.as_ref().map(|(name, near)| (name.as_str(), *near)), expected, "{schema}");
+        };
+        check(json!({ "type": "object", "requird": ["a"] }), Some(("requird", "required")));
+        check(json!({ "items": { "propertis": {} } }), Some(("propertis", "properties")));
+        check(json!({ "anyOf": [true, { "min_length": 1 }] }), Some(("min_length", "minLength")));
+        check(json!({ "$defs": { "a": { "patern": "x" } } }), Some(("patern", "pattern")));
+        // Names of members, values, and what others put into schemas.
+        check(json!({ "properties": { "requird": {}, "typ": true }, "required": ["requird"] }), None);
+        check(json!({ "enum": [{ "requird": 1 }], "default": { "propertis": 1 } }), None);
+        check(json!({ "example": 1, "nullable": true, "x-requird": 1, "$id": "a", "id": "b", "errorMessage": "no", "order": 1 }), None);
     }
 
     #[test]

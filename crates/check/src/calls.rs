@@ -173,7 +173,7 @@ pub(super) async fn explore_as_host(check_options: &CheckOptions, era: EraChoice
         elicitation: Some(Elicitation::Decline),
         sampling: Some(Sampling::Text(SAMPLED.into())),
         tasks: None,
-        callback: None,
+        ..Answers::default()
     };
     let options = ConnectOptions { era, answers: check_options.options.answers.clone().or(&host), ..check_options.options.clone() };
     let mut explorer = match Explorer::open(check_options, "host", options).await {

@@ -151,7 +151,7 @@ fn every_answer() -> Answers {
         elicitation: Some(Elicitation::Accept(Map::new())),
         sampling: Some(Sampling::Text(SAMPLED.into())),
         tasks: None,
-        callback: None,
+        ..Answers::default()
     }
 }
 

@@ -2,8 +2,10 @@
 //! capability; what has none is refused. Knows no transport.
 //! Source: 2025-11-25 and 2026-07-28, client/roots, client/sampling, client/elicitation.
 
+mod asked;
 mod callback;
 
+pub use asked::{Asked, AskedLog};
 pub use callback::{Callback, CallbackResponse};
 
 use crate::jsonrpc::RpcError;
@@ -22,6 +24,8 @@ pub struct Answers {
     pub tasks: Option<HostedTasks>,
     /// Goes before the policies above, where it covers what is asked.
     pub callback: Option<Callback>,
+    /// Where to note what was asked.
+    pub asked: Option<AskedLog>,
 }
 
 /// How long what a server asks as a task is under way.
@@ -71,6 +75,7 @@ impl Answers {
             sampling: self.sampling.or_else(|| others.sampling.clone()),
             tasks: self.tasks.or(others.tasks),
             callback: self.callback.or_else(|| others.callback.clone()),
+            asked: self.asked.or_else(|| others.asked.clone()),
         }
     }
 
@@ -106,6 +111,7 @@ impl Answers {
     /// What to wait for, where a callback covers the method.
     pub(crate) fn consult(&self, method: &str, params: &Value) -> Option<CallbackResponse> {
         let callback = self.callback.as_ref().filter(|callback| callback.covers(method))?;
+        self.note(method, params);
         Some((callback.ask)(method.to_owned(), params.clone()))
     }
 
@@ -125,6 +131,7 @@ impl Answers {
     /// # Errors
     /// The JSON-RPC error to answer with.
     pub(crate) fn answer(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
+        self.note(method, params);
         match (method, self) {
             (methods::PING, _) => Ok(json!({})),
             (methods::ROOTS_LIST, Self { roots: Some(roots), .. }) => {
@@ -134,6 +141,12 @@ impl Answers {
             (methods::ELICITATION_CREATE, Self { elicitation: Some(policy), .. }) => Ok(elicited(policy, params)),
             (methods::SAMPLING_CREATE_MESSAGE, Self { sampling: Some(policy), .. }) => sampled(policy),
             _ => Err(RpcError { code: METHOD_NOT_FOUND, message: format!("this client does not offer {method}"), data: None }),
+        }
+    }
+
+    fn note(&self, method: &str, params: &Value) {
+        if let Some(asked) = &self.asked {
+            asked.note(method, params);
         }
     }
 }
@@ -179,7 +192,7 @@ mod tests {
             elicitation: Some(Elicitation::Accept(Map::from_iter([("b".into(), json!(2))]))),
             sampling: Some(Sampling::Text("hi".into())),
             tasks: Some(HostedTasks::default()),
-            callback: None,
+            ..Answers::default()
         };
         assert_eq!(answers.capabilities().keys().collect::<Vec<_>>(), ["roots", "elicitation", "sampling"]);
         let requests = json!({ "elicitation": { "create": {} }, "sampling": { "createMessage": {} } });

@@ -109,7 +109,7 @@ impl Visitor {
             elicitation: has(Profile::Elicitation).then_some(Elicitation::Decline),
             sampling: has(Profile::Sampling).then_some(Sampling::Reject),
             tasks: has(Profile::Full).then(HostedTasks::default),
-            callback: None,
+            ..Answers::default()
         };
         if self.profile == Profile::Full && self.era == Era::Modern {
             options.client.capabilities.insert("extensions".into(), json!({ TASKS: {} }));

@@ -61,6 +61,7 @@ impl Callbacks {
             sampling: told(sampling).map(read_sampling).transpose()?,
             tasks: None,
             callback: asks.then_some(callback),
+            asked: None,
         })
     }
 

@@ -157,7 +157,7 @@ fn everything() -> Answers {
         elicitation: Some(Elicitation::Accept(Map::new())),
         sampling: Some(Sampling::Text("four".into())),
         tasks: Some(HostedTasks { takes: Duration::from_millis(5), poll_interval: Duration::from_millis(5) }),
-        callback: None,
+        ..Answers::default()
     }
 }
 

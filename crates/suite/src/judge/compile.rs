@@ -5,7 +5,7 @@ use super::text::{Pattern, TextPattern};
 use crate::document::{Entry, Kind, Node};
 use crate::source::{Source, Span};
 use crate::template;
-use mcproof_analysis::json_schema::Schema;
+use mcproof_analysis::json_schema::{Schema, misspelled_keyword};
 use mcproof_analysis::{did_you_mean, listed};
 use mcproof_record::Diagnostic;
 use serde_json::Value;
@@ -306,6 +306,11 @@ impl Compiler<'_> {
             return None;
         }
         let schema = node.to_value();
+        if let Some((name, near)) = misspelled_keyword(&schema) {
+            let diagnostic = Diagnostic::error("unknown-keyword", format!("`{name}` is not a keyword of JSON Schema"));
+            self.diagnostics.push(diagnostic.at(self.source.place(node.span)).hint(format!("did you mean `{near}`?")));
+            return None;
+        }
         if has_template(&schema) {
             return Some(Test::Schema { schema, compiled: None });
         }

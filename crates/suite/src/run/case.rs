@@ -118,6 +118,7 @@ pub(super) async fn visit<T>(work: &Work, world: &RunContext, server: &str, ask:
     for setup in shared.map(|shared| &shared.setup).into_iter().chain([&hooks.setup]) {
         case.run_until_failure(setup).await;
     }
+    case.diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
     let asked = match case.diagnostics.pop() {
         Some(failure) => Err(failure),
         None => match case.sessions.of(server).await {
@@ -272,7 +273,7 @@ impl<'a> Running<'a> {
                     self.set_up = Some(saved_by(&suite.shared.setup, &self.scope));
                 }
             }
-            if !self.diagnostics.is_empty() {
+            if self.has_failed() {
                 return Ran::ToItsEnd;
             }
             if let Some(skip) = self.skipped_by_session().await {
@@ -353,7 +354,7 @@ impl<'a> Running<'a> {
 
     async fn run_one(&mut self, step: &Step) -> Vec<Diagnostic> {
         let at = self.started.elapsed();
-        let StepRun { diagnostics, exchanges } = run_step(step, &mut self.sessions, &mut self.scope).await;
+        let StepRun { diagnostics, warnings, exchanges } = run_step(step, &mut self.sessions, &mut self.scope).await;
         let mut diagnostics: Vec<Diagnostic> =
             diagnostics.into_iter().map(|diagnostic| self.sessions.without_secrets(diagnostic)).collect();
         if let Some(diagnostic) = diagnostics.iter_mut().find(|diagnostic| diagnostic.hint.is_none())
@@ -381,6 +382,7 @@ impl<'a> Running<'a> {
         }
         self.sessions.hide_secrets(&mut outcome.exchanges);
         self.steps.push(outcome);
+        self.diagnostics.extend(warnings.into_iter().map(|warning| self.sessions.without_secrets(warning)));
         diagnostics
     }
 

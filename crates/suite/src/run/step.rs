@@ -2,6 +2,7 @@
 
 mod act;
 mod awaited;
+mod client_answers;
 mod judge;
 mod outputs;
 mod request;
@@ -18,7 +19,7 @@ pub(super) use act::{Answer, ErrorResponse, answer, scene};
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 use mcproof_analysis::diagnosis;
-use mcproof_client::Deadline;
+use mcproof_client::{Answers, AskedLog, Deadline};
 use mcproof_record::{Diagnostic, Exchange};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -28,12 +29,19 @@ use std::time::Instant;
 pub(super) struct StepRun {
     /// Empty when the step passed.
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// What is odd about a step that passed.
+    pub(super) warnings: Vec<Diagnostic>,
     pub(super) exchanges: Vec<Exchange>,
+}
+
+impl StepRun {
+    fn of(diagnostics: Vec<Diagnostic>) -> Self {
+        Self { diagnostics, warnings: Vec::new(), exchanges: Vec::new() }
+    }
 }
 
 /// Values that the step saves go into `scope`.
 pub(super) async fn run_step(step: &Step, sessions: &mut Sessions<'_>, scope: &mut Map<String, Value>) -> StepRun {
-    let failed = |diagnostic: Diagnostic| StepRun { diagnostics: vec![diagnostic], exchanges: Vec::new() };
     let suite = &sessions.work.suite;
     for leaf in step.leaves() {
         for server in asked(suite, leaf) {
@@ -43,20 +51,22 @@ pub(super) async fn run_step(step: &Step, sessions: &mut Sessions<'_>, scope: &m
                 _ => sessions.of(server).await.map(drop),
             };
             if let Err(diagnostic) = ready {
-                return failed(*diagnostic);
+                return StepRun::of(vec![*diagnostic]);
             }
         }
     }
     if let Action::Restart = step.action {
-        return StepRun { diagnostics: Vec::new(), exchanges: Vec::new() };
+        return StepRun::of(Vec::new());
     }
     let policies = &sessions.work.case().answers;
+    let asked = AskedLog::default();
     let answers = step.answers.clone().map_or_else(|| policies.clone(), |answers| answers.or(policies));
+    let answers = Answers { asked: Some(asked.clone()), ..answers };
     // Also those that the step does not ask: what they ask now is asked during it.
     sessions.open.values().for_each(|open| open.session.set_client_responses(answers.clone()));
     let (sessions, before) = (&*sessions, &*scope);
     let all = join_all(step.leaves().iter().map(|leaf| run_leaf(leaf, sessions, before))).await;
-    let mut run = StepRun { diagnostics: Vec::new(), exchanges: Vec::new() };
+    let mut run = StepRun::of(Vec::new());
     let first = step.leaves().iter().find_map(Step::conversation);
     for (leaf, Leaf { diagnostics, mut exchanges, saved }) in step.leaves().iter().zip(all) {
         // Frames are told by their numbers in the transcript of the step's server.
@@ -66,6 +76,10 @@ pub(super) async fn run_step(step: &Step, sessions: &mut Sessions<'_>, scope: &m
         run.diagnostics.extend(diagnostics);
         run.exchanges.extend(exchanges);
         scope.extend(saved);
+    }
+    if run.diagnostics.is_empty() {
+        run.diagnostics.extend(client_answers::misspelled(step, &answers, &asked.all()));
+        run.warnings.extend(client_answers::unused(step, &asked.all()));
     }
     run
 }
@@ -197,6 +211,9 @@ async fn attempt(step: &Step, open: &Open, scope: &Map<String, Value>, deadline:
     }
     if let (true, Some(tool)) = (attempt.diagnostics.is_empty(), &done.target) {
         attempt.diagnostics.extend(open.outputs.misspelled(step, tool, &answer, open, deadline.idle).await);
+        if let (true, Some(Exchange { arguments, .. })) = (attempt.diagnostics.is_empty(), attempt.exchanges.last()) {
+            attempt.diagnostics.extend(open.outputs.misspelled_argument(step, tool, arguments, open, deadline.idle).await);
+        }
     }
     if attempt.diagnostics.is_empty() {
         (attempt.saved, attempt.diagnostics) = judge::save(step, &answer);

@@ -12,7 +12,7 @@ use mcproof_analysis::{did_you_mean, missing};
 use mcproof_client::Listed;
 use mcproof_protocol::{Revision, methods};
 use mcproof_record::{Diagnostic, Direction, FrameBody, FrameId};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tokio::sync::{Mutex, MutexGuard};
@@ -24,10 +24,13 @@ const FIRST: Revision = Revision::V2025_06_18;
 #[derive(Default)]
 pub(in crate::run) struct Outputs(Mutex<Option<OutputSchemas>>);
 
+#[derive(Default)]
 struct OutputSchemas {
     /// Of all tools; none if they cannot be listed.
     names: Option<Vec<String>>,
     schemas: HashMap<String, Value>,
+    /// The names of the arguments of each tool whose input schema lists them all.
+    arguments: HashMap<String, Vec<String>>,
     /// Of tools in earlier lists.
     earlier: HashSet<String>,
     /// The last page of the list.
@@ -40,7 +43,11 @@ impl OutputSchemas {
         let all = listed.items.iter().chain(listed.rejected.iter().map(|(tool, _)| tool));
         let names = all.filter_map(|tool| Some(tool.get("name")?.as_str()?.to_owned())).collect();
         let schemas = listed.items.iter().filter_map(schema).collect();
-        Self { names: Some(names), schemas, earlier: HashSet::new(), frame: Some(listed.frame) }
+        let arguments = listed.items.iter().filter_map(|tool| {
+            let name = tool.get("name")?.as_str()?.to_owned();
+            Some((name, listed_arguments(tool.get("inputSchema")?)?))
+        });
+        Self { names: Some(names), schemas, arguments: arguments.collect(), earlier: HashSet::new(), frame: Some(listed.frame) }
     }
 
     /// In the place of what was known.
@@ -93,9 +100,7 @@ impl Outputs {
     /// Every call of a tool that is not there fails. One that only has to fail, in any way, shows nothing then, if its name is almost that
     /// of a tool. A tool that was listed before is no misspelled one.
     pub(super) async fn misspelled(&self, step: &Step, tool: &str, answer: &Answer, open: &Open, deadline: Duration) -> Option<Diagnostic> {
-        let expected = step.expect.failure.as_ref().map(|failure| &failure.value);
-        let is_any = matches!(expected, Some(ExpectedFailure::Either | ExpectedFailure::Tool(None) | ExpectedFailure::Rpc(None)));
-        if !matches!(step.action, Action::Call { .. }) || !is_any || step.expect.payload.is_some() || step.expect.result.is_some() {
+        if !matches!(step.action, Action::Call { .. }) || !fails_anyhow(step) {
             return None;
         }
         let message = self.unknown_tool(tool, answer, open, deadline).await?;
@@ -105,6 +110,32 @@ impl Outputs {
         let hint = "any call of a tool that is not listed fails; if this one is missing on purpose, describe the error: \
                     `tool_error: /unknown/i` or `rpc_error: { code: -32602 }`";
         (!earlier.contains(tool)).then(|| Diagnostic::error("unknown-tool", message).hint(hint).at(step.place.clone()))
+    }
+
+    /// An argument that the tool does not have is ignored by most servers, and refused by the rest: if its name is almost that of one which
+    /// the tool has and which was not sent, the step tests something else than what is written.
+    pub(super) async fn misspelled_argument(
+        &self,
+        step: &Step,
+        tool: &str,
+        sent: &Map<String, Value>,
+        open: &Open,
+        deadline: Duration,
+    ) -> Option<Diagnostic> {
+        let is_told = step.expect.failure.is_some() && !fails_anyhow(step);
+        let is_over = open.session.closed_because().is_some() || Revision::at(&open.session.handshake().protocol_version) < FIRST;
+        if !matches!(step.action, Action::Call { .. }) || is_told || sent.is_empty() || is_over {
+            return None;
+        }
+        let known = self.known(open, deadline).await;
+        let names = known.as_ref()?.arguments.get(tool)?;
+        let unknown = sent.keys().filter(|name| !names.contains(name));
+        let unsent = || names.iter().map(String::as_str).filter(|name| !sent.contains_key(*name));
+        let (name, near) = unknown.filter_map(|name| Some((name, did_you_mean(name, unsent())?))).next()?;
+        let message = format!("`{tool}` has no argument `{name}`: did you mean `{near}`?");
+        let hint = "if it is sent on purpose, describe the error that follows: `tool_error: /unknown/i` or `rpc_error: { code: -32602 }`; \
+                    where it is to be ignored, send the call with `raw:`";
+        Some(Diagnostic::error("unknown-argument", message).hint(hint).at(step.place.clone()))
     }
 
     async fn schema(&self, tool: &str, open: &Open, deadline: Duration) -> Option<Value> {
@@ -123,13 +154,35 @@ impl Outputs {
                 Err(failure) => {
                     let text = format!("responses are not validated against output schemas, because the tools cannot be listed: {failure}");
                     let frame = open.tap.record(Direction::Local, FrameBody::Note { text });
-                    OutputSchemas { names: None, schemas: HashMap::new(), earlier: HashSet::new(), frame: Some(frame) }
+                    OutputSchemas { names: None, frame: Some(frame), ..OutputSchemas::default() }
                 }
             };
             *known = Some(listed.after(known.take()));
         }
         known
     }
+}
+
+/// Whether a step expects an error and says nothing about it.
+fn fails_anyhow(step: &Step) -> bool {
+    let expected = step.expect.failure.as_ref().map(|failure| &failure.value);
+    let is_any = matches!(expected, Some(ExpectedFailure::Either | ExpectedFailure::Tool(None) | ExpectedFailure::Rpc(None)));
+    is_any && step.expect.payload.is_none() && step.expect.result.is_none()
+}
+
+/// The members of an input schema; none if it may have others that have no name in it.
+fn listed_arguments(schema: &Value) -> Option<Vec<String>> {
+    const PLAIN: [&str; 9] = ["$schema", "$id", "$comment", "$defs", "definitions", "type", "title", "description", "required"];
+    let members = schema.as_object()?;
+    let is_plain = |(name, value): (&String, &Value)| match name.as_str() {
+        "properties" => true,
+        "additionalProperties" => value.is_boolean(),
+        name => PLAIN.contains(&name),
+    };
+    if !members.iter().all(is_plain) {
+        return None;
+    }
+    Some(members.get("properties")?.as_object()?.keys().cloned().collect())
 }
 
 fn changed_since(open: &Open, frame: Option<FrameId>) -> bool {

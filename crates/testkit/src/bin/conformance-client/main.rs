@@ -86,7 +86,7 @@ impl Task {
                 elicitation: Some(Elicitation::Accept(form)),
                 sampling: Some(Sampling::Text("a sample".into())),
                 tasks: None,
-                callback: None,
+                ..Answers::default()
             },
             ..ConnectOptions::default()
         }
