@@ -5,7 +5,7 @@ use super::listing::whole;
 use super::{CheckOptions, Permission, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::fixtures::SAMPLED;
-use mcproof_analysis::probes::{CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, UNANSWERED_CALL};
+use mcproof_analysis::probes::{CALL_AS_HOST, CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, SILENT_AGAIN, UNANSWERED_CALL};
 use mcproof_analysis::{ConversationView, named};
 use mcproof_client::{Answers, ConnectOptions, Elicitation, Sampling};
 use mcproof_protocol::{EraChoice, Transport, meta, methods};
@@ -36,6 +36,8 @@ const LONGEST_PATIENCE: Duration = Duration::from_secs(12);
 const MOST_WAITED_FOR: usize = 6;
 /// Tools that require input and get it.
 const MOST_ASKING: usize = 4;
+/// For what calls have left to do.
+const REST: Duration = Duration::from_millis(1200);
 /// For all calls of a kind together.
 const BUDGET: Duration = Duration::from_secs(3);
 
@@ -133,8 +135,9 @@ pub(super) async fn explore(check_options: &CheckOptions, mut explorer: Explorer
     if tools.len() < allowed {
         explorer.record_observation(EXPLORED_IN_PART, &format!("{} of {allowed} tools that may be called were called", tools.len()));
     }
-    let (seem_slow, quickest) = call(&mut explorer, &tools).await;
-    if let Some(tool) = quickest {
+    let Called { slow: seem_slow, quick, quickest } = call(&mut explorer, &tools).await;
+    let goes_on = call_again(&mut explorer, &quick).await;
+    if let Some(tool) = quickest.filter(|_| goes_on) {
         growth::take(&mut explorer, tool).await;
     }
     tasks::take(&mut explorer, &also_as_tasks).await;
@@ -163,7 +166,7 @@ pub(super) async fn open(check_options: &CheckOptions, era: EraChoice) -> Option
 /// A host that can be asked: for what its user says, for what a model says, and for its roots. Some tools ask only then.
 pub(super) async fn explore_as_host(check_options: &CheckOptions, era: EraChoice, tools: &Tools) -> Option<Conversation> {
     let readers = tools.0.iter().filter(|tool| tool.reads_only());
-    let calls: Vec<ParallelRequest> = readers.map(|tool| tool.call("call-as-host", tool.arguments.clone())).collect();
+    let calls: Vec<ParallelRequest> = readers.map(|tool| tool.call(CALL_AS_HOST, tool.arguments.clone())).collect();
     if calls.is_empty() {
         return None;
     }
@@ -191,6 +194,11 @@ pub(super) async fn explore_as_host(check_options: &CheckOptions, era: EraChoice
     }
     // That it is still there is seen by what is no call.
     explorer.send_request("after-calls", None, explorer.any_method(), json!({})).await;
+    // What a call began may end the process later. Another process has met that by its next conversation.
+    if explorer.kind() == Transport::Stdio && explorer.check_options.budget.left() > REST {
+        sleep(REST).await;
+        explorer.send_request("after-calls", None, explorer.any_method(), json!({})).await;
+    }
     Some(explorer.end().await)
 }
 
@@ -315,9 +323,18 @@ pub(super) async fn list(explorer: &mut Explorer<'_>) -> Vec<Value> {
     tools
 }
 
-/// What every client does: calls that are right, and those that a model gets wrong. Gives the tools that seem to take their time, the
-/// quickest first; and the quickest of those that may be called any number of times.
-async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'t Callable>, Option<&'t Callable>) {
+/// What is known of tools once they were called.
+struct Called<'t> {
+    /// Those that seem to take their time, the quickest first.
+    slow: Vec<&'t Callable>,
+    /// Those that answered at once, of the ones that change nothing.
+    quick: Vec<&'t Callable>,
+    /// The quickest of those that may be called any number of times.
+    quickest: Option<&'t Callable>,
+}
+
+/// What every client does: calls that are right, and those that a model gets wrong.
+async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> Called<'t> {
     // What changes something is not called again only because it takes its time, so that it gets all of that at once.
     let (readers, writers): (Vec<&Callable>, Vec<&Callable>) = tools.iter().partition(|tool| tool.reads_only());
     let correct = |tool: &&Callable| tool.call("call", tool.arguments.clone());
@@ -364,7 +381,32 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> (Vec<&'
     let is_quick = |outcome: &ParallelOutcome| outcome.response.is_some() && outcome.took < SLOW;
     let talkers: Vec<&Callable> = readers.iter().zip(&read).filter(|(_, outcome)| is_quick(outcome)).map(|(tool, _)| *tool).collect();
     call_with_logs(explorer, &talkers).await;
-    (slow.into_iter().map(|(_, tool)| tool).collect(), quickest)
+    let is_result = |outcome: &ParallelOutcome| matches!(outcome.response, Some(Ok(_))) && is_quick(outcome);
+    let quick = readers.iter().zip(&read).filter(|(_, outcome)| is_result(outcome)).map(|(tool, _)| *tool).collect();
+    Called { slow: slow.into_iter().map(|(_, tool)| tool).collect(), quick, quickest }
+}
+
+/// Calls tools again that answered at once, with the same arguments: a lock that was never released, or a connection that was never
+/// given back, shows only then. False if one of them is silent now, and the server is not.
+async fn call_again(explorer: &mut Explorer<'_>, quick: &[&Callable]) -> bool {
+    let mut silent: Vec<&Callable> = quick.to_vec();
+    for patience in [PATIENCE, LONG_PATIENCE] {
+        let patience = patience.min(explorer.check_options.timeout);
+        if silent.is_empty() || explorer.is_over() {
+            return true;
+        }
+        let calls: Vec<ParallelRequest> = silent.iter().map(|tool| tool.call("call-again", tool.arguments.clone())).collect();
+        let outcomes = explorer.request_in_parallel(&calls, patience, Instant::now() + patience).await;
+        // What was not sent for want of time tells nothing.
+        let is_silent = |outcome: &ParallelOutcome| outcome.response.is_none() && outcome.took >= patience;
+        silent = silent.into_iter().zip(&outcomes).filter(|(_, outcome)| is_silent(outcome)).map(|(tool, _)| tool).collect();
+        silent.truncate(MOST_WAITED_FOR);
+    }
+    if silent.is_empty() || explorer.is_over() || !explorer.is_alive_after("call-again").await {
+        return true;
+    }
+    silent.iter().for_each(|tool| explorer.record_observation(SILENT_AGAIN, &tool.name));
+    false
 }
 
 /// Calls with the log turned down, and up as far as it goes, where there is one: what a server logs is judged as any other message.

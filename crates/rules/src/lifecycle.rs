@@ -452,10 +452,20 @@ fn stays_alive(conversation: &ConversationView<'_>) -> Judgment {
     }
     let last = sent_last(conversation, death.frame);
     let after = last.as_ref().and_then(|last| last.name.as_ref()).map(|name| format!(", after {name}")).unwrap_or_default();
-    let message = format!("{} in the middle of a conversation{after}{}", death.how, last_words(conversation));
-    let frames = last.iter().map(|last| last.frame).chain([death.frame]);
+    let canceled = canceled_before(conversation, death.frame).filter(|canceled| last.as_ref().is_some_and(|last| last.frame != *canceled));
+    let shortly = canceled.map(|_| ", shortly after a request was canceled").unwrap_or_default();
+    let message = format!("{} in the middle of a conversation{after}{shortly}{}", death.how, last_words(conversation));
+    let frames = canceled.into_iter().chain(last.iter().map(|last| last.frame)).chain([death.frame]);
     let tolerance = last.as_ref().filter(|last| last.has_other_type).map(|_| "clients send messages as `application/json`");
     Judgment::Broken(vec![Violation { tolerance, ..Violation::new(message, frames) }])
+}
+
+/// The last cancellation in the moment before a frame: what it sets off takes a while.
+fn canceled_before(conversation: &ConversationView<'_>, end: FrameId) -> Option<FrameId> {
+    const SHORTLY: Duration = Duration::from_secs(2);
+    let is_shortly_before = |frame: FrameId| frame < end && conversation.elapsed(frame, end).is_some_and(|elapsed| elapsed <= SHORTLY);
+    let canceled = conversation.from_client().filter(|message| message.method() == Some(methods::notifications::CANCELLED));
+    canceled.map(|message| message.frame.id).rfind(|frame| is_shortly_before(*frame))
 }
 
 /// What a client sent: a message, or a request of HTTP that carries none.

@@ -7,7 +7,7 @@ use super::lifecycle::{NOT_ALL_KEPT, last_words};
 use super::{ConversationView, Strictness};
 use crate::sdk;
 use mcproof_analysis::diagnosis::remedy_for_silence;
-use mcproof_analysis::probes::{EXPLORED_IN_PART, LEFT_OUT, UNANSWERED_CALL};
+use mcproof_analysis::probes::{CALL_AS_HOST, EXPLORED_IN_PART, LEFT_OUT, SILENT_AGAIN, UNANSWERED_CALL};
 use mcproof_analysis::{AttemptOutcome, MOST_NOTIFICATIONS, TooMuch, named};
 use mcproof_protocol::{Era, error_code, methods};
 use mcproof_record::{
@@ -83,8 +83,10 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
     if gaps.is_empty() {
         gaps.extend(unread_message(conversations));
         gaps.extend(calls_without_response(conversations));
+        gaps.extend(calls_answered_once(conversations));
         gaps.extend(calls_that_all_fail(conversations));
         gaps.extend(unexplained_end(conversations, results));
+        gaps.extend(failure_at_end(conversations, results));
         gaps.extend(out_of_time(conversations, results));
     }
     gaps
@@ -142,6 +144,16 @@ fn calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap>
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(*take) })
 }
 
+/// Tools that answered at once and not again, while the server answered others. Such a tool may wait for something to happen.
+fn calls_answered_once(conversations: &[ConversationView<'_>]) -> Option<Gap> {
+    let silent = || conversations.iter().enumerate().flat_map(|(take, one)| one.probes(SILENT_AGAIN).map(move |attempt| (take, attempt)));
+    let (take, _) = silent().next()?;
+    let tools: Vec<String> = silent().map(|(_, attempt)| attempt.subject().to_owned()).collect::<BTreeSet<_>>().into_iter().collect();
+    let message = format!("{} responded at once, and then to no further call with the same arguments", named(&tools));
+    let hint = "a lock that is not released looks like this, and so does a tool that waits for something to happen: call it twice in one session, such as in a suite";
+    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(take) })
+}
+
 /// How a finding begins to tell of the end of a process.
 const EXITED: &str = "the server has exited";
 
@@ -162,6 +174,31 @@ fn unexplained_end(conversations: &[ConversationView<'_>], results: &[RuleResult
     let message = format!("{how} during the check, and no request before it explains why");
     let hint = "read its stderr; it may fail after a number of requests, or after some time";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(index) })
+}
+
+/// A process that fails once it is left alone, after ordinary calls and only then: what a call began has failed. A client that stays loses
+/// its session by that.
+fn failure_at_end(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Option<Gap> {
+    let exit_at_end = |one: &ConversationView<'_>| {
+        let mut frames = one.frames().iter().skip_while(|frame| !matches!(&frame.body, FrameBody::Closed { pipe } if pipe == "stdin"));
+        frames.find_map(|frame| match frame.body {
+            FrameBody::Signalled { .. } => Some(None),
+            FrameBody::Exited { code, .. } => Some(code),
+            _ => None,
+        })?
+    };
+    let has_calls = |one: &ConversationView<'_>| one.from_client().any(|message| message.method() == Some(methods::TOOLS_CALL));
+    let ends_well = |one: &ConversationView<'_>| !has_calls(one) && exit_at_end(one) == Some(0);
+    if !conversations.iter().any(ends_well) || findings(results).any(|finding| finding.message.contains(EXITED)) {
+        return None;
+    }
+    let called = conversations.iter().enumerate().filter(|(_, one)| one.probes(CALL_AS_HOST).next().is_some());
+    let mut failed = called.filter_map(|(take, one)| Some((take, exit_at_end(one).filter(|code| *code != 0)?, last_words(one))));
+    let (take, code, words) = failed.next()?;
+    let message =
+        format!("the process ended with code {code} after tools were called and its stdin was closed, and with 0 without calls{words}");
+    let hint = "something that a call began fails after its response; it ends the session of a client that stays";
+    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(take) })
 }
 
 /// That no tool got as far as a result, so that rules about results had nothing to judge.
