@@ -371,6 +371,84 @@ fn a_check_judges_what_comes_after_the_start() {
     assert_eq!([&refusing, &resetting], [&sound; 2]);
 }
 
+/// What is wrong with a server only after its first call, or only once nobody asks it any more.
+#[test]
+fn a_check_sees_what_calls_leave_behind() {
+    let check = |oddity: &str, code: i32, said: &str| {
+        let words = odd("stdio", oddity);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let ran = run(Path::new("."), &[&["check"], &words[..]].concat());
+        assert!(ran.code == Some(code) && ran.stdout.contains(said), "{oddity}: {:?}\n{}{}", ran.code, ran.stdout, ran.stderr);
+    };
+    check("answers-once", 1, "`echo` responded at once, and then to no further call");
+    check("fails-later", 1, "server-stays-alive");
+    check("fails-at-end", 1, "the process ended with code 1 after tools were called");
+}
+
+/// Two traces of calls that say the same are still different where the server did anything else.
+#[test]
+fn a_comparison_of_traces_sees_more_than_responses() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = |oddity: &str| {
+        let words = odd("stdio", oddity);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let file = format!("{oddity}.mcptrace");
+        run(folder.path(), &[&["call", "echo", "--era", "legacy", "--trace", &file], &words[..]].concat());
+        file
+    };
+    let sound = trace("sound");
+    let check = |oddity: &str, filter: &[&str], code: i32, said: &str| {
+        let ran = run(folder.path(), &[&["trace", "diff", &sound, &trace(oddity)], filter].concat());
+        assert!(ran.code == Some(code) && ran.stdout.contains(said), "{oddity}: {:?}\n{}{}", ran.code, ran.stdout, ran.stderr);
+    };
+    check("sound", &[], 0, "0 changed, 0 removed, 0 added");
+    check("logs", &[], 1, "added    notifications/message {\"level\":\"error\",\"data\":\"disk full\"}");
+    check("logs", &["kind:request"], 0, "0 added");
+    check("logs", &["-method:notifications/message"], 0, "0 added");
+    check("noise", &[], 1, "added    not a message \"[info] tools/call\"");
+    check("noise", &["kind:request"], 0, "0 added");
+    check("twice-each", &[], 1, "added    response");
+    check("fails-at-end", &[], 1, "added    exit {\"code\":1");
+    check("ends-after-call", &[], 1, "added    exit {\"code\":3");
+    check("logs", &["kinds:request"], 2, "");
+}
+
+/// A client of a suite that says more than the server knows, or nearly what it knows, tests something else than what is written.
+#[test]
+fn a_test_tells_what_its_author_misspelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = server().display().to_string();
+    let check = |test: &str, code: i32, said: &str| {
+        let text = format!("server: {{ era: legacy, stdio: python3 {program} form }}\ntests: [{{ name: a, {test} }}]\n");
+        std::fs::write(folder.path().join("a.mcproof.yaml"), text).unwrap();
+        let ran = run(folder.path(), &["test", "--trace", "off"]);
+        assert!(ran.code == Some(code) && ran.stdout.contains(said), "{test}: {:?}\n{}{}", ran.code, ran.stdout, ran.stderr);
+    };
+    let answered = |answers: &str| format!("steps: [{{ call: form, answers: {{ elicitation: {answers} }} }}]");
+    check(&answered("{ newsletter: true, email: a@b.de }"), 0, "1 passed");
+    check(&answered("decline"), 0, "1 passed");
+    check(&answered("{ newsleter: true }"), 1, "the form of the server has no field `newsleter`: did you mean `newsletter`?");
+    // Nothing that a form has: it may be for another one.
+    check(&answered("{ age: 5 }"), 0, "1 passed");
+    check("answers: { elicitation: { newsleter: true } }, steps: [{ call: form }]", 1, "no field `newsleter`");
+    // What was not asked for is told, where the step itself has it.
+    let unused = "steps: [{ call: form, with: { done: true }, answers: { elicitation: decline } }]";
+    check(unused, 0, "the answer for `elicitation` was not used");
+    check("answers: { elicitation: decline }, steps: [{ call: form, with: { done: true } }]", 0, "1 passed");
+    check(
+        "steps: [{ call: form, with: { donne: true }, answers: { elicitation: decline } }]",
+        1,
+        "`form` has no argument `donne`: did you mean `done`?",
+    );
+    check("answers: { elicitation: decline }, steps: [{ call: form, with: { donne: true }, fails: true }]", 1, "");
+    check("answers: { elicitation: decline }, steps: [{ call: form, with: { other: true } }]", 0, "1 passed");
+    // `echo` takes whatever it gets.
+    check("steps: [{ call: echo, with: { donne: true } }]", 0, "1 passed");
+    let schema = |keyword: &str| format!("steps: [{{ call: echo, expect: {{ $schema: {{ type: string, {keyword} }} }} }}]");
+    check(&schema("minLength: 1"), 0, "1 passed");
+    check(&schema("minLenght: 1"), 2, "");
+}
+
 /// The verbs that use a server, as a person would type them; a lock is there for those that compare.
 const USING: &[(&[&str], &str)] = &[
     (&["tools"], "echo"),

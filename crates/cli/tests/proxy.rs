@@ -15,6 +15,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::time::Duration;
 
 const MCPROOF: &str = env!("CARGO_BIN_EXE_mcproof");
 
@@ -316,6 +317,37 @@ fn findings_fail_the_proxy_where_that_was_requested() {
     assert!(said.contains("stdio-only-messages-on-stdout"), "{said}");
     let nothing = judged(b"\n");
     assert_eq!(nothing.status.code(), Some(1), "{}", String::from_utf8_lossy(&nothing.stderr));
+}
+
+/// A client that gets no response waits in vain, and no rule judges what did not come.
+#[test]
+fn a_request_without_a_response_is_not_judged() {
+    let check = |oddity: &str, waits: Duration, expected: Option<&str>| {
+        let server = ["python3", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/servers/odd.py"), oddity];
+        let words = [&[MCPROOF, "proxy", "--no-trace", "--fail-on", "error", "--"], &server[..]].concat();
+        let (child, mut stdin) = start(&words.into_iter().map(str::to_owned).collect::<Vec<_>>());
+        let params = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}"#;
+        let call = |id: u32| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo"}}}}"#);
+        let lines = [
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#),
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(),
+            call(2),
+            call(3),
+        ];
+        lines.iter().for_each(|line| stdin.write_all(format!("{line}\n").as_bytes()).unwrap());
+        std::thread::sleep(waits);
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(i32::from(expected.is_some())), "{oddity}: {said}");
+        assert!(said.contains(expected.unwrap_or("0 findings")), "{oddity}: {said}");
+    };
+    let (long, short) = (Duration::from_millis(3000), Duration::ZERO);
+    check("sound", long, None);
+    check("answers-once", long, Some("the traffic was not judged: tools/call echo has no response after"));
+    check("ends-after-call", long, Some("because the server ended"));
+    // Who leaves at once has not waited.
+    check("sound", short, None);
 }
 
 #[test]

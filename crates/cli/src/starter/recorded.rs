@@ -719,3 +719,20 @@ fn escaped(value: &Value) -> Value {
         other => other.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_session_got_otherwise_will_be_another_value() {
+        let check =
+            |first: Value, sample: Value, expected: Value| assert_eq!(overlaid(&first, &sample, first.clone()), expected, "{sample}");
+        check(json!({ "id": 1, "a": "x" }), json!({ "id": 1, "a": "x" }), json!({ "id": 1, "a": "x" }));
+        check(json!({ "id": 1, "a": "x" }), json!({ "id": 2, "a": "x" }), json!({ "id": 2, "a": "x" }));
+        check(json!({ "id": 1, "a": "x" }), json!({ "a": "x" }), json!({ "a": "x" }));
+        check(json!([1, { "b": 2 }]), json!([1, { "b": 3 }]), json!([1, { "b": 3 }]));
+        check(json!([1]), json!([1, 2]), json!([1, 2]));
+        check(json!("a"), json!("b"), json!("b"));
+    }
+}

@@ -163,3 +163,40 @@ fn whatever_a_text_holds_it_is_read_back() {
         assert_eq!(tree.unwrap().to_value(), json!({ "- key": value }), "{text}");
     }
 }
+
+/// One response, of which nobody knows how it would be next time: words stay, and what is volatile in them does not.
+#[test]
+fn a_text_that_came_once_is_expected_in_its_form() {
+    let check = |value: Value, expected: Value| {
+        let known = Known { arguments: &Value::Null, now: &now(), surroundings: &surroundings(), is_open: false, was_repeated: false };
+        assert_eq!(of_values(&value, &super::fleeting::changed(&value, "", &[]), &known), expected, "{value}");
+    };
+    check(json!("Meeting on 2020-01-01 with Bob: 500 EUR"), json!({ "$regex": r"^Meeting on \S.* with Bob: \d+ EUR$" }));
+    check(json!("took 5 ms for 3 rows"), json!({ "$regex": r"^took \S.* for \d+ rows$" }));
+    check(json!("a path in /tmp/abc"), json!({ "$type": "string" }));
+    check(json!("due on Monday, 2020-01-06"), json!({ "$type": "string" }));
+    check(json!("12:30:05"), json!({ "$type": "string" }));
+    check(json!("plain text with 5 words"), json!("plain text with 5 words"));
+    // Beside the present time, words stay that tell none.
+    check(
+        json!({ "created_at": "2026-05-17T11:59:00Z", "status": "shipped", "greeting": "Good evening", "total": 5, "ok": true }),
+        json!({
+            "created_at": { "$datetime": true }, "status": "shipped", "greeting": { "$type": "string" },
+            "total": { "$type": "number" }, "ok": { "$type": "boolean" }
+        }),
+    );
+}
+
+#[test]
+fn blocks_are_expected_with_what_they_say() {
+    let check = |result: Value, expected: Value| {
+        let known = Known { arguments: &Value::Null, now: &now(), surroundings: &surroundings(), is_open: false, was_repeated: true };
+        assert_eq!(of_call(&result, &result, &known), ("result", expected), "{result}");
+    };
+    let link = json!({ "type": "resource_link", "uri": "file:///a", "name": "a" });
+    check(json!({ "content": [link] }), json!({ "content": [link] }));
+    let resource = json!({ "type": "resource", "resource": { "uri": "file:///a", "mimeType": "text/plain", "text": "hello" } });
+    check(json!({ "content": [resource] }), json!({ "content": [resource] }));
+    let both = json!({ "content": [{ "type": "text", "text": "in other words" }], "structuredContent": { "a": 1 } });
+    check(both.clone(), both);
+}

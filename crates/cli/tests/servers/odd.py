@@ -6,6 +6,7 @@ Written by hand, byte by byte, because no SDK writes what is odd.
 """
 
 import json
+import os
 import sys
 import threading
 import time
@@ -14,7 +15,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 ODDITY = sys.argv[1]
 TOOLS = [{"name": "echo", "description": "says it again", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}]
+FORM = {"type": "object", "properties": {"done": {"type": "boolean"}}}
+if ODDITY == "form":
+    TOOLS.append({"name": "form", "description": "asks the user", "inputSchema": FORM})
 STARTED = time.monotonic()
+CALLS = []
 
 
 NOTES = {}
@@ -93,6 +98,12 @@ def written(message):
 def stdio():
     out = sys.stdout.buffer
 
+    def ask():
+        fields = {"newsletter": {"type": "boolean"}, "email": {"type": "string"}}
+        params = {"message": "Who?", "requestedSchema": {"type": "object", "properties": fields}}
+        write(written({"jsonrpc": "2.0", "id": "ask", "method": "elicitation/create", "params": params}) + b"\n")
+        sys.stdin.buffer.readline()
+
     def write(data):
         out.write(data)
         out.flush()
@@ -116,8 +127,20 @@ def stdio():
                 if token is not None:
                     told = {"progressToken": token, "progress": step}
                     write(written({"jsonrpc": "2.0", "method": "notifications/progress", "params": told}) + b"\n")
+        if message["method"] == "tools/call":
+            CALLS.append(message)
+            if message["params"]["name"] == "form" and not message["params"].get("arguments", {}).get("done"):
+                ask()
+            if ODDITY == "answers-once" and len(CALLS) > 1:
+                continue
+            if ODDITY == "logs":
+                write(b'{"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "error", "data": "disk full"}}\n')
+            if ODDITY == "fails-later":
+                threading.Timer(0.5, lambda: os._exit(1)).start()
         data = written(answer(message))
-        if ODDITY == "blank-lines":
+        if ODDITY == "twice-each":
+            write(data + b"\n" + data + b"\n")
+        elif ODDITY == "blank-lines":
             write(b"\n" + data + b"\n\n")
         elif ODDITY == "crlf":
             write(data + b"\r\n")
@@ -141,6 +164,9 @@ def stdio():
             write(data + b"\n")
         if ODDITY == "ends-after-call" and message["method"] == "tools/call":
             sys.exit(3)
+    if ODDITY == "fails-at-end" and CALLS:
+        sys.stderr.write("Error: the connection was never closed\n")
+        sys.exit(1)
 
 
 def event(data):
