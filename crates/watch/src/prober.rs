@@ -19,7 +19,7 @@ use mcproof_client::{
 use mcproof_contract as contract;
 use mcproof_contract::probe::{ProbeExtent, ProbePlan, Probed, Promise, visit};
 use mcproof_record::{Contract, Diagnostic, Phase, ProbeReport, ProbeVerdict, Severity};
-use mcproof_suite::plan::{Binding, Server};
+use mcproof_suite::plan::{Binding, Server, Suite};
 use mcproof_suite::run::target_of;
 use ours::Canaries;
 use sessions::{Earlier, KeptSessions};
@@ -58,6 +58,8 @@ struct Prepared {
     spec: Arc<TargetSpec>,
     options: ConnectOptions,
     promise: Result<Option<Promise>, String>,
+    /// The last suite without errors.
+    suite: Mutex<Option<Arc<Suite>>>,
 }
 
 /// What a probe came to, before it is somebody's result.
@@ -186,7 +188,7 @@ impl Prober {
             options.network.destinations = reach.destinations.clone();
             promise = self.promise(spec, server);
         }
-        Prepared { spec: Arc::clone(spec), options, promise }
+        Prepared { spec: Arc::clone(spec), options, promise, suite: Mutex::default() }
     }
 
     /// What a lock promises, as far as one conversation can show it.
@@ -267,12 +269,13 @@ impl Prober {
             let diagnostic = Diagnostic::warning("lock-unusable", reason.clone()).hint("lock the contract again, or remove `lock`");
             report.blame(diagnostic, ProbeVerdict::Warning);
         }
-        let mut failed_suite = false;
+        let mut of_suite = None;
         if let (Some(path), true) = (&prepared.spec.suite, verdict_of(&report).is_up())
-            && let Some(diagnostic) = self.run_suite(prepared, path, server, time).await
+            && let Some((verdict, diagnostic)) = self.run_suite(prepared, path, server, time).await
         {
-            failed_suite = diagnostic.severity == Severity::Error;
-            report.blame(diagnostic, ProbeVerdict::Unhealthy);
+            of_suite = Some(verdict);
+            let told = if verdict == Verdict::Warning { ProbeVerdict::Warning } else { ProbeVerdict::Unhealthy };
+            report.blame(diagnostic, told);
         }
         let is_remote = binding.launch.is_none();
         let url = match &plan.target {
@@ -280,7 +283,8 @@ impl Prober {
             Target::Stdio(_) => None,
         };
         let (verdict, layer) = match verdict_of(&report) {
-            Verdict::Down if failed_suite => (Verdict::Down, Some("suite".into())),
+            Verdict::Down if of_suite == Some(Verdict::Inconclusive) => (Verdict::Inconclusive, None),
+            Verdict::Down if of_suite.is_some() => (Verdict::Down, Some("suite".into())),
             Verdict::Down => {
                 let is_ours = ours::is_ours(failure.as_ref(), tap)
                     || is_remote && report.verdict == ProbeVerdict::Unreachable && self.cut_off(url, tap).await;

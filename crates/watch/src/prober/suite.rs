@@ -1,42 +1,67 @@
 //! The suite of a target: its cases that change nothing, run after a probe that went well.
 
-use super::{Prepared, Prober};
+use super::{Prepared, Prober, lock};
 use crate::config::load_read_only;
-use mcproof_client::{ShutdownTimeouts, Startup, Tls, inherited_secrets};
-use mcproof_record::{Diagnostic, Event, Severity, Verdict};
+use crate::state::Verdict;
+use mcproof_client::{ShutdownTimeouts, Startup, inherited_secrets};
+use mcproof_record::{Diagnostic, Event, Severity, Verdict as CaseVerdict};
 use mcproof_suite::plan::Server;
-use mcproof_suite::run::{CoverageMode, RunOptions, Selection, Snapshots, Start, Transcripts, plan, run};
+use mcproof_suite::run::{CoverageMode, Plan, RunOptions, Selection, Snapshots, Start, Transcripts, plan, run};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 use tokio::runtime::Builder;
 
 impl Prober {
-    /// What is wrong, if anything is. A suite that cannot be run is a warning: it says nothing about the server.
-    pub(super) async fn run_suite(&self, prepared: &Arc<Prepared>, path: &Path, server: &Server, now: SystemTime) -> Option<Diagnostic> {
+    /// What is wrong, if anything is, and what that says of the target. While its file has errors, the last suite that had none is run; a
+    /// suite that never ran says nothing of the server, and that must not look as if it had passed.
+    pub(super) async fn run_suite(
+        &self,
+        prepared: &Arc<Prepared>,
+        path: &Path,
+        server: &Server,
+        now: SystemTime,
+    ) -> Option<(Verdict, Diagnostic)> {
         let (prober, prepared, path, server) = (self.clone(), Arc::clone(prepared), path.to_owned(), server.clone());
         // A run stays on its thread, since its events go to whoever listens there.
         let ran = tokio::task::spawn_blocking(move || {
             let runtime = Builder::new_current_thread().enable_all().build();
-            let runtime =
-                runtime.map_err(|error| Diagnostic::warning("suite-unusable", format!("cannot start a thread for the suite: {error}")));
             match runtime {
                 Ok(runtime) => runtime.block_on(prober.run_cases(&prepared, &path, &server, now)),
-                Err(diagnostic) => Some(diagnostic),
+                Err(error) => Some(untold(format!("cannot start a thread for the suite: {error}"))),
             }
         });
         ran.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     }
 
-    async fn run_cases(&self, prepared: &Prepared, path: &Path, server: &Server, now: SystemTime) -> Option<Diagnostic> {
-        let plan = match self.plan(path, server, &prepared.options.network.tls) {
-            Ok(plan) => plan,
-            Err(diagnostic) => {
-                let (code, message) = ("suite-unusable", format!("{} was not run: {}", path.display(), diagnostic.message));
-                let diagnostic = Diagnostic { hint: diagnostic.hint, ..Diagnostic::warning(code, message) };
-                return Some(diagnostic);
+    async fn run_cases(&self, prepared: &Prepared, path: &Path, server: &Server, now: SystemTime) -> Option<(Verdict, Diagnostic)> {
+        let (suite, flaw) = match load_read_only(path, &self.variables, server, &prepared.options.network.tls) {
+            Ok(suite) => {
+                let suite = Arc::new(suite);
+                lock(&prepared.suite).replace(Arc::clone(&suite));
+                (suite, None)
             }
+            Err(flaw) => match lock(&prepared.suite).clone() {
+                Some(last) => (last, Some(*flaw)),
+                None => {
+                    let (verdict, diagnostic) = untold(format!("{} was not run: {}", path.display(), flaw.message));
+                    return Some((verdict, Diagnostic { hint: flaw.hint, ..diagnostic }));
+                }
+            },
         };
+        let plan = match plan(&[suite], &Selection::default()) {
+            Ok(plan) => plan,
+            Err(flaw) => return Some(untold(format!("{} was not run: {}", path.display(), flaw.message))),
+        };
+        let found = self.run_plan(prepared, path, &plan, now).await;
+        found.or_else(|| {
+            let flaw = flaw?;
+            let message = format!("{} was changed and cannot be run: {}; its last version was run", path.display(), flaw.message);
+            Some((Verdict::Warning, Diagnostic { hint: flaw.hint, ..Diagnostic::warning("suite-unusable", message) }))
+        })
+    }
+
+    async fn run_plan(&self, prepared: &Prepared, path: &Path, plan: &Plan, now: SystemTime) -> Option<(Verdict, Diagnostic)> {
         let options = RunOptions {
             jobs: 1,
             fail_fast: None,
@@ -64,13 +89,13 @@ impl Prober {
             began: now,
         };
         let stop = tokio::time::sleep(prepared.spec.suite_time());
-        let mut failed = None;
-        let summary = run(&plan, options, stop, &mut |event: &Event| {
-            if let Event::CaseFinished(outcome) = event
-                && outcome.verdict == Verdict::Fail
-                && failed.is_none()
-            {
-                failed = Some(outcome.clone());
+        let (mut failed, mut has_run) = (None, false);
+        let summary = run(plan, options, stop, &mut |event: &Event| {
+            if let Event::CaseFinished(outcome) = event {
+                has_run |= outcome.verdict != CaseVerdict::Skipped;
+                if outcome.verdict == CaseVerdict::Fail && failed.is_none() {
+                    failed = Some(outcome.clone());
+                }
             }
         })
         .await;
@@ -79,15 +104,17 @@ impl Prober {
             let name = name(outcome.id);
             let cause = outcome.diagnostics.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error);
             let cause = cause.unwrap_or_else(|| Diagnostic::error("suite-failed", "it failed"));
-            return Some(Diagnostic { message: format!("`{name}`: {}", cause.message), ..cause });
+            return Some((Verdict::Down, Diagnostic { message: format!("`{name}`: {}", cause.message), ..cause }));
         }
-        let unfinished = summary.planned.iter().find(|case| !summary.outcomes.contains_key(&case.id))?;
+        let Some(unfinished) = summary.planned.iter().find(|case| !summary.outcomes.contains_key(&case.id)) else {
+            return (!has_run).then(|| untold(format!("all tests of {} were skipped, so nothing was tested", path.display())));
+        };
         let message = format!("`{}` did not finish within {} s", unfinished.name, prepared.spec.suite_time().as_secs());
-        Some(Diagnostic::error("suite-slow", message).hint("increase `timeout` of the target, or shorten the suite"))
+        Some((Verdict::Down, Diagnostic::error("suite-slow", message).hint("increase `timeout` of the target, or shorten the suite")))
     }
+}
 
-    fn plan(&self, path: &Path, server: &Server, tls: &Tls) -> Result<mcproof_suite::run::Plan, Diagnostic> {
-        let suite = load_read_only(path, &self.variables, server, tls).map_err(|diagnostic| *diagnostic)?;
-        plan(&[Arc::new(suite)], &Selection::default()).map_err(|diagnostic| *diagnostic)
-    }
+/// Nothing is known of the server.
+fn untold(message: String) -> (Verdict, Diagnostic) {
+    (Verdict::Inconclusive, Diagnostic::error("suite-unusable", message).hint("correct the suite, or remove `suite`"))
 }

@@ -267,12 +267,22 @@ pub(crate) async fn the_suite_of_a_target_runs_what_changes_nothing(address: Str
     let targets = vec![
         with("fails", &case("the stock is large", "read-only", 1_000)),
         with("passes", &format!("{}{}", case("the stock is there", "read-only", 10), case("not run", "writes", 1_000))),
+        with("skipped", &case("not here", "read-only", 1_000).replace("    steps", "    skip: true\n    steps")),
         with("unusable", &case("not run", "writes", 10)),
     ];
     let monitor = monitor(&address, targets, Vec::new()).await;
-    monitor.worker.pass(START + MINUTE).await.unwrap();
-    let found = rows(&address, "SELECT target, verdict FROM result ORDER BY target").await;
-    assert_eq!(found, [["fails", "down"], ["passes", "up"], ["unusable", "warning"]]);
-    let reason = rows(&address, "SELECT reason FROM result WHERE target = 'unusable'").await;
-    assert_eq!(reason, [["suite-unusable"]]);
+    let probed = async |minute: i64| {
+        monitor.worker.pass(START + MINUTE * minute).await.unwrap();
+        let slot = START + MINUTE * minute;
+        rows(&address, &format!("SELECT target, verdict, reason FROM result WHERE at >= {} ORDER BY target", slot.0)).await
+    };
+    let nothing_tested = ["inconclusive", "suite-unusable"];
+    let found = probed(1).await;
+    assert_eq!(found.iter().map(|row| &row[1]).collect::<Vec<_>>(), ["down", "up", nothing_tested[0], nothing_tested[0]]);
+    assert_eq!([&found[2][2], &found[3][2]], [nothing_tested[1]; 2]);
+    // While the file has errors, its last version is run.
+    std::fs::write(folder.path().join("fails.mcproof.yaml"), "tests: [").unwrap();
+    std::fs::remove_file(folder.path().join("passes.mcproof.yaml")).unwrap();
+    let found = probed(2).await;
+    assert_eq!([&found[0][1], &found[1][1], &found[1][2]], ["down", "warning", "suite-unusable"], "{found:?}");
 }
