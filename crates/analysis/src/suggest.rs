@@ -61,10 +61,10 @@ pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// `cmd` for `command`: the first letter, then some of the others in their order.
+/// `cmd` for `command`: the first letter, then some of the others in their order, half of them at the most.
 fn abbreviates(typed: &str, candidate: &str) -> bool {
     let mut letters = candidate.chars();
-    typed.chars().count() > 2
+    (3..=candidate.chars().count() / 2).contains(&typed.chars().count())
         && typed.chars().next() == candidate.chars().next()
         && typed.chars().all(|letter| letters.any(|other| other == letter))
 }

@@ -166,6 +166,14 @@ async fn ailment(state: &State) -> Option<String> {
         Ok(targets) => targets,
         Err(failure) => return Some(unanswered(&failure.to_string())),
     };
+    // At the start nothing has been heard of anywhere.
+    if state.now() > state.inner.started + GRACE {
+        match state.store.silent_regions(state.now()).await {
+            Ok(silent) if silent.is_empty() => {}
+            Ok(silent) => return Some(format!("no recent results from {}", silent.join(", "))),
+            Err(failure) => return Some(unanswered(&failure.to_string())),
+        }
+    }
     let shortest = targets.iter().map(|target| target.every).min()?;
     let patience = Duration::from_millis(u64::try_from(shortest.saturating_mul(INTERVALS)).unwrap_or(0)) + GRACE;
     match state.store.overdue_page(state.now()).await {
