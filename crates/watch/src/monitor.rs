@@ -10,7 +10,7 @@ use crate::prober::Prober;
 use crate::store::{Store, StoreFailure, Synced};
 use crate::worker::{Plan, Worker, WorkerHealth};
 use mcproof_client::{Guardian, Network};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -62,6 +62,7 @@ pub struct Monitor {
     pub worker_health: WorkerHealth,
     plan: Arc<watch::Sender<Arc<Plan>>>,
     given: Arc<Mutex<Given>>,
+    others: Arc<watch::Sender<BTreeSet<String>>>,
 }
 
 /// What came over the API: what each target is made from, and the target.
@@ -111,7 +112,8 @@ impl Monitor {
             longest_raw: Duration::MAX,
             stirred: Arc::clone(&stirred),
         };
-        let monitor = Self { store, worker, chores, stirred, worker_health, plan: Arc::new(plan), given: Arc::default() };
+        let monitor =
+            Self { store, worker, chores, stirred, worker_health, plan: Arc::new(plan), given: Arc::default(), others: Arc::default() };
         monitor.reload(config, now).await?;
         Ok(monitor)
     }
@@ -129,21 +131,52 @@ impl Monitor {
     pub async fn reload(&self, config: Config, now: Moment) -> Result<Synced, StoreFailure> {
         let mut given = self.given.lock().await;
         let specs: Vec<&TargetSpec> = config.targets.values().collect();
+        let names: Vec<&str> = config.targets.keys().map(String::as_str).collect();
+        self.store.hold_targets(&self.worker.name, &names, now).await?;
         let synced = self.store.sync_targets(&specs, &self.worker.region, now).await?;
         let specs = config.targets.values().map(|spec| (spec.name.clone(), Arc::new(spec.clone()))).collect();
         // The key, or what they may be, may be another one now.
         given.clear();
         self.publish(&mut given, Arc::new(config), specs).await?;
+        self.keep_targets(now).await?;
         Ok(synced)
     }
 
-    /// Targets that other processes were given over the API.
+    /// What this process monitors goes on, whatever others that share the database have in their files; and what none of those that run
+    /// has in its file ends.
+    async fn keep_targets(&self, now: Moment) -> Result<(), StoreFailure> {
+        let config = Arc::clone(&self.plan.borrow().config);
+        let names: Vec<&str> = config.targets.keys().map(String::as_str).collect();
+        self.store.hold_targets(&self.worker.name, &names, now).await?;
+        let (monitored, held) = self.store.monitored_and_held(now).await?;
+        if monitored != held {
+            let specs: Vec<&TargetSpec> = config.targets.values().collect();
+            self.store.sync_targets(&specs, &self.worker.region, now).await?;
+        }
+        let others: BTreeSet<String> = held.into_iter().filter(|name| !config.targets.contains_key(name)).collect();
+        self.store.leave_alone(&others);
+        self.others.send_if_modified(|known| {
+            *known != others && {
+                *known = others;
+                true
+            }
+        });
+        Ok(())
+    }
+
+    /// Targets that only the files of other processes name, which share the database.
+    pub fn targets_of_others(&self) -> watch::Receiver<BTreeSet<String>> {
+        self.others.subscribe()
+    }
+
+    /// Targets that other processes were given over the API, and what others that share the database have in their files.
     ///
     /// # Errors
     /// The database failed.
-    pub async fn refresh(&self) -> Result<(), StoreFailure> {
+    pub async fn refresh(&self, now: Moment) -> Result<(), StoreFailure> {
         // Whoever reads the file again meanwhile waits until this is done.
         let mut given = self.given.lock().await;
+        self.keep_targets(now).await?;
         let plan = Arc::clone(&self.plan.borrow());
         let is_configured = |(name, _): &(&String, &Arc<TargetSpec>)| plan.config.targets.contains_key(*name);
         let configured = plan.targets.iter().filter(is_configured).map(|(name, spec)| (name.clone(), Arc::clone(spec))).collect();
@@ -194,7 +227,7 @@ impl Monitor {
             clock,
             stopped(),
         );
-        let refreshing = keep_passing(async |now| self.refresh().await.map(|()| Some(now + REFRESH)), &never, clock, stopped());
+        let refreshing = keep_passing(async |now| self.refresh(now).await.map(|()| Some(now + REFRESH)), &never, clock, stopped());
         tokio::join!(stopping, probing, tidying, refreshing);
     }
 
@@ -203,7 +236,8 @@ impl Monitor {
     /// # Errors
     /// The database failed.
     pub async fn give_back(&self) -> Result<(), StoreFailure> {
-        self.store.give_back(&self.worker.name).await
+        self.store.give_back(&self.worker.name).await?;
+        self.store.let_go(&self.worker.name).await
     }
 
     /// Probes every target now, and what fails again until that is certain; then does the chores.

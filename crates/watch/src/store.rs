@@ -15,6 +15,7 @@ pub mod notices;
 pub mod operations;
 pub(crate) mod outbox;
 pub(crate) mod packed;
+mod processes;
 mod pushes;
 pub mod read;
 mod results;
@@ -43,7 +44,7 @@ use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 /// For a connection of the pool to become free.
@@ -71,6 +72,8 @@ pub struct Store {
     days: Arc<Mutex<BTreeSet<i64>>>,
     /// Of SQLite on a disk.
     file: Option<OpenFile>,
+    /// Targets that only other processes know.
+    left_alone: Arc<RwLock<Arc<Vec<String>>>>,
     /// A connection that nobody uses: a database in memory ends with its last one, and the pool closes those that fail.
     #[expect(dead_code, reason = "held, not used")]
     anchor: Option<AnyPool>,
@@ -219,7 +222,7 @@ impl Store {
             Dialect::Postgres => writer.clone(),
         };
         let file = if dialect == Dialect::Sqlite { OpenFile::of(&dialect.address(address)) } else { None };
-        let store = Self { pool, writer, dialect, fence: Fence::Up, days: Arc::default(), file, anchor: None };
+        let store = Self { pool, writer, dialect, fence: Fence::Up, days: Arc::default(), file, left_alone: Arc::default(), anchor: None };
         store.prepare().await?;
         Ok(store)
     }

@@ -697,6 +697,17 @@ async fn mail_goes_out_and_what_a_server_refuses_for_good_is_refused(address: St
     let (sent, _) = world.settle().await;
     assert_eq!(sent[0].outcome, Err("the mail server does not offer TLS; to send without it, add `?tls=none` to its URL".to_owned()));
     assert_eq!(mail.heard().len(), 4);
+    // Whom the server knows gets it, whoever else is gone; and nobody gets it if all are.
+    for (to, taken) in [("gone@example.com, bob@example.com", true), ("gone@example.com, gone2@example.com", false)] {
+        let config =
+            format!("channels: {{ mail: {{ smtp: {{ url: \"smtp://{relay}?tls=none\", from: watch@example.com, to: [{to}] }} }} }}\n");
+        let mut world = World::new(&address, &config).await;
+        world.write(Kind::Trigger, &["mail"]).await;
+        let (sent, _) = world.settle().await;
+        let told = sent[0].outcome.as_ref().map_or_else(Clone::clone, Clone::clone);
+        assert!(sent[0].outcome.is_ok() == taken && told.contains("550") && told.contains("gone@example.com") == taken, "{told}");
+    }
+    assert_eq!(mail.heard()[4..].iter().map(|heard| heard.header("rcpt")).collect::<Vec<_>>(), ["RCPT TO:<bob@example.com>"]);
 }
 
 async fn nothing_is_sent_once_the_right_to_it_is_gone(_: String) {

@@ -7,7 +7,9 @@ use crate::config::Secret;
 use crate::moment::Moment;
 use lettre::transport::smtp::authentication::{Credentials, Mechanism};
 use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
-use lettre::transport::smtp::extension::ClientId;
+use lettre::transport::smtp::commands;
+use lettre::transport::smtp::extension::{ClientId, Extension, MailBodyParameter, MailParameter};
+use lettre::transport::smtp::response::Response;
 use mcproof_client::{HttpCall, Network};
 use mcproof_report::escape;
 use serde_json::Value;
@@ -220,11 +222,54 @@ async fn send_mail(mail: &Mail, may_send: &(dyn Fn() -> bool + Sync), is_sent: &
         return Err(DeliveryFailure::TooLate);
     }
     *is_sent = true;
-    let response = connection.send(&mail.envelope, &mail.letter).await.map_err(|error| of_smtp(&error, true))?;
+    let (response, refused) = match hand_over(&mut connection, mail).await {
+        Ok(taken) => taken,
+        Err(error) => {
+            connection.abort().await;
+            return Err(of_smtp(&error, true));
+        }
+    };
     let said = response.first_line().map(|line| escape(line).chars().take(EXCERPT).collect::<String>()).unwrap_or_default();
     // It was taken: what becomes of the connection is of no consequence.
     let _ = connection.quit().await;
-    Ok(format!("{} {said}", response.code()))
+    let refused = if refused.is_empty() { String::new() } else { format!("; not sent to {}", refused.join(", ")) };
+    Ok(format!("{} {said}{refused}", response.code()))
+}
+
+/// Sends the mail to whom the server takes it for, and gives the others with what it said of them (RFC 5321, section 3.3: each recipient is
+/// taken or refused by itself). An error if it takes it for nobody.
+async fn hand_over(connection: &mut AsyncSmtpConnection, mail: &Mail) -> Result<(Response, Vec<String>), lettre::transport::smtp::Error> {
+    if mail.envelope.to().len() < 2 {
+        return Ok((connection.send(&mail.envelope, &mail.letter).await?, Vec::new()));
+    }
+    let mut parameters = Vec::new();
+    if mail.envelope.has_non_ascii_addresses() {
+        parameters.push(MailParameter::SmtpUtfEight);
+    }
+    if !mail.letter.is_ascii() && connection.server_info().supports_feature(Extension::EightBitMime) {
+        parameters.push(MailParameter::Body(MailBodyParameter::EightBitMime));
+    }
+    connection.command(commands::Mail::new(mail.envelope.from().cloned(), parameters)).await?;
+    let (mut refused, mut last) = (Vec::new(), None);
+    for address in mail.envelope.to() {
+        if let Err(error) = connection.command(commands::Rcpt::new(address.clone(), Vec::new())).await {
+            // Without an answer nothing is known of the others either.
+            if !error.is_permanent() && !error.is_transient() {
+                return Err(error);
+            }
+            let why: String = escape(&told_by(&error)).chars().take(EXCERPT).collect();
+            refused.push(format!("{address} ({why})"));
+            // What may pass is tried again.
+            if error.is_transient() || last.is_none() {
+                last = Some(error);
+            }
+        }
+    }
+    if let Some(error) = last.filter(|_| refused.len() == mail.envelope.to().len()) {
+        return Err(error);
+    }
+    connection.command(commands::Data).await?;
+    Ok((connection.message(&mail.letter).await?, refused))
 }
 
 async fn connect(relay: &str) -> Result<AsyncSmtpConnection, DeliveryFailure> {
@@ -258,15 +303,18 @@ async fn connect(relay: &str) -> Result<AsyncSmtpConnection, DeliveryFailure> {
 }
 
 fn of_smtp(error: &lettre::transport::smtp::Error, maybe_taken: bool) -> DeliveryFailure {
-    let mut why = error.to_string();
-    if let Some(source) = std::error::Error::source(error) {
-        why = format!("{why}: {source}");
-    }
-    let why: String = escape(&why).chars().take(EXCERPT).collect();
+    let why: String = escape(&told_by(error)).chars().take(EXCERPT).collect();
     match error.is_permanent() {
         true => DeliveryFailure::Refused(why),
         // What the server answered is an answer.
         false => DeliveryFailure::Passing { why, after: None, maybe_taken: maybe_taken && !error.is_transient() },
+    }
+}
+
+fn told_by(error: &lettre::transport::smtp::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
     }
 }
 

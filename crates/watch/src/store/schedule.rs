@@ -1,7 +1,7 @@
 //! Who is probed when, and by whom: targets and their turns. A turn is leased for a while; who leased it is told by the epoch.
 
 use super::values::Values;
-use super::{Dialect, Store, StoreFailure, incidents};
+use super::{Dialect, Store, StoreFailure, incidents, processes};
 use crate::config::{TargetKind, TargetSpec};
 use crate::moment::{Moment, millis};
 use crate::schedule::{Grid, Turn};
@@ -103,7 +103,7 @@ impl TargetSpec {
 
 impl Store {
     /// Makes the targets of the configuration those that are given. What did not change keeps its turns, what became shorter or
-    /// longer goes on without a gap, and what is gone is probed no more. `region` is our own.
+    /// longer goes on without a gap, and what no running process names any more is probed no more. `region` is our own.
     ///
     /// # Errors
     /// The database failed.
@@ -120,8 +120,11 @@ impl Store {
             synced = Synced { added: synced.added + one.added, changed: synced.changed + one.changed, ..synced };
         }
         let named: BTreeSet<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-        let is_gone =
-            |(name, known): &(&String, &Known)| known.source == Source::Config.word() && !known.removed && !named.contains(name.as_str());
+        let held = processes::held(&mut transaction, now).await?;
+        let is_gone = |(name, known): &(&String, &Known)| {
+            let is_named = named.contains(name.as_str()) || held.contains(*name);
+            known.source == Source::Config.word() && !known.removed && !is_named
+        };
         for (name, _) in known.iter().filter(is_gone) {
             remove(&mut transaction, name, now).await?;
             synced.removed += 1;
@@ -158,15 +161,19 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn lease(&self, region: &str, worker: &str, now: Moment, limit: usize) -> Result<Vec<Lease>, StoreFailure> {
-        let skip = self.dialect.skip_locked();
+        let (skip, left_alone) = (self.dialect.skip_locked(), self.left_alone());
+        let others = processes::without("target", left_alone.len(), 5);
         let statement = format!(
             "UPDATE schedule SET lease_until = $1 + patience, worker = $2, epoch = epoch + 1 WHERE (target, region) IN \
-             (SELECT target, region FROM schedule WHERE region = $3 AND due <= $1 AND lease_until <= $1 ORDER BY due LIMIT $4 {skip}) \
+             (SELECT target, region FROM schedule WHERE region = $3 AND due <= $1 AND lease_until <= $1{others} ORDER BY due LIMIT $4 {skip}) \
              RETURNING target, slot, attempt, due, epoch, lease_until"
         );
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let rows =
-            sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind(worker).bind(region).bind(limit).fetch_all(&self.writer).await?;
+        let mut query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind(worker).bind(region).bind(limit);
+        for name in &*left_alone {
+            query = query.bind(name.clone());
+        }
+        let rows = query.fetch_all(&self.writer).await?;
         rows.iter()
             .map(|row| {
                 Ok(Lease {
@@ -185,12 +192,22 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn next_due(&self, region: &str, now: Moment) -> Result<Option<Moment>, StoreFailure> {
-        const FREE: &str = "SELECT due FROM schedule WHERE region = $1 AND lease_until <= $2 ORDER BY due LIMIT 1";
-        const LEASED: &str =
-            "SELECT lease_until FROM schedule WHERE region = $1 AND due <= $2 AND lease_until > $2 ORDER BY lease_until LIMIT 1";
-        let free: Option<i64> = sqlx::query_scalar(FREE).bind(region).bind(now.0).fetch_optional(&self.pool).await?;
-        let leased: Option<i64> = sqlx::query_scalar(LEASED).bind(region).bind(now.0).fetch_optional(&self.pool).await?;
-        Ok(free.into_iter().chain(leased).min().map(Moment))
+        let left_alone = self.left_alone();
+        let others = processes::without("target", left_alone.len(), 3);
+        let free = format!("SELECT due FROM schedule WHERE region = $1 AND lease_until <= $2{others} ORDER BY due LIMIT 1");
+        let leased = format!(
+            "SELECT lease_until FROM schedule WHERE region = $1 AND due <= $2 AND lease_until > $2{others} ORDER BY lease_until LIMIT 1"
+        );
+        let mut next: Option<i64> = None;
+        for statement in [free, leased] {
+            let mut query = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(region).bind(now.0);
+            for name in &*left_alone {
+                query = query.bind(name.clone());
+            }
+            let found: Option<i64> = query.fetch_optional(&self.pool).await?;
+            next = next.into_iter().chain(found).min();
+        }
+        Ok(next.map(Moment))
     }
 
     /// When the next failure or recovery is looked at again, if one is.
@@ -198,8 +215,14 @@ impl Store {
     /// # Errors
     /// The database failed.
     pub async fn next_confirmation(&self, region: &str) -> Result<Option<Moment>, StoreFailure> {
-        let statement = "SELECT due FROM schedule WHERE region = $1 AND attempt > 0 ORDER BY due LIMIT 1";
-        Ok(sqlx::query_scalar::<_, i64>(statement).bind(region).fetch_optional(&self.pool).await?.map(Moment))
+        let left_alone = self.left_alone();
+        let others = processes::without("target", left_alone.len(), 2);
+        let statement = format!("SELECT due FROM schedule WHERE region = $1 AND attempt > 0{others} ORDER BY due LIMIT 1");
+        let mut query = sqlx::query_scalar::<_, i64>(sqlx::AssertSqlSafe(statement)).bind(region);
+        for name in &*left_alone {
+            query = query.bind(name.clone());
+        }
+        Ok(query.fetch_optional(&self.pool).await?.map(Moment))
     }
 
     /// The targets that came over the API, with what they are made from.

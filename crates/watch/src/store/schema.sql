@@ -334,6 +334,14 @@ CREATE TABLE taken_call (
     at BIGINT NOT NULL
 );
 
+-- The processes that share the database, with the targets that the file of each names, as JSON.
+CREATE TABLE monitor_process (
+    name TEXT PRIMARY KEY,
+    -- When it was heard of last.
+    seen BIGINT NOT NULL,
+    targets TEXT NOT NULL
+);
+
 -- What one process does for all of them: rollups, retention, the search for the blind, the heartbeat.
 CREATE TABLE chore (
     name TEXT PRIMARY KEY,

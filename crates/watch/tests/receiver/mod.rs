@@ -176,6 +176,7 @@ async fn answer_smtp(stream: TcpStream, shared: &Shared) -> std::io::Result<()> 
                 envelope.push(("auth".to_owned(), line.to_owned()));
                 stream.write_all(b"235 welcome\r\n").await?;
             }
+            "RCPT" if line.contains("<gone") => stream.write_all(b"550 no such user\r\n").await?,
             "MAIL" | "RCPT" => {
                 envelope.push((line[..4].to_ascii_lowercase(), line.to_owned()));
                 stream.write_all(b"250 ok\r\n").await?;

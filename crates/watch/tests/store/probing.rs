@@ -271,7 +271,7 @@ pub(crate) async fn the_suite_of_a_target_runs_what_changes_nothing(address: Str
         with("unusable", &case("not run", "writes", 10)),
     ];
     let monitor = monitor(&address, targets, Vec::new()).await;
-    let probed = async |minute: i64| {
+    let probed = async |minute: u32| {
         monitor.worker.pass(START + MINUTE * minute).await.unwrap();
         let all = rows(&address, "SELECT target, verdict, reason FROM result ORDER BY slot, target").await;
         all.last_chunk::<4>().unwrap().clone()

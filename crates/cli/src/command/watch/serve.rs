@@ -38,6 +38,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::{Instant, sleep, timeout};
 
+/// Targets that one line of the log names.
+const MOST_NAMED: usize = 10;
 /// How often another process may have written what is to be told.
 const POLL: Duration = Duration::from_secs(1);
 /// How often the file is looked at.
@@ -270,7 +272,7 @@ impl Services {
         let refreshing = async {
             loop {
                 changed.notified().await;
-                if let Err(failure) = self.monitor.refresh().await {
+                if let Err(failure) = self.monitor.refresh(self.clock.now()).await {
                     self.log.say(Level::Error, "database", &[("while", "reading targets"), ("why", &failure.to_string())]);
                 }
             }
@@ -489,11 +491,22 @@ impl Services {
     async fn complain(&self, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
         let mut trouble: Option<Trouble> = None;
+        let mut of_others = self.monitor.targets_of_others();
+        of_others.mark_changed();
         loop {
             tokio::select! {
                 biased;
                 () = &mut stop => return,
                 () = sleep(POLL) => {}
+            }
+            if of_others.has_changed().unwrap_or(false) {
+                let names: Vec<String> = of_others.borrow_and_update().iter().take(MOST_NAMED).cloned().collect();
+                if !names.is_empty() {
+                    let why = "a process with another configuration uses this database; alerts are sent by either of them";
+                    let hint = "give all processes of a database the same configuration, or each configuration a database of its own";
+                    let targets = names.join(" ");
+                    self.log.say(Level::Warning, "other-configuration", &[("targets", &targets), ("why", why), ("hint", hint)]);
+                }
             }
             let now = self.monitor.worker_health.report().trouble;
             if now != trouble {

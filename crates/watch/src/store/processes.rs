@@ -1,0 +1,81 @@
+//! Which processes share the database, and which targets stand in the file of each: a target is monitored as long as one of them names it.
+//! A process that starts with another file, or runs once with an older one, takes nothing away from those that run.
+
+use super::{Store, StoreFailure};
+use crate::moment::Moment;
+use sqlx::{AnyConnection, Row as _};
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+/// A process that said nothing for so long is gone.
+const LIVE: Duration = Duration::from_secs(30);
+/// Names in one statement.
+const MOST_LEFT_ALONE: usize = 1_000;
+
+impl Store {
+    /// This process runs, and these targets stand in its file.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn hold_targets(&self, process: &str, targets: &[&str], now: Moment) -> Result<(), StoreFailure> {
+        let statement = "INSERT INTO monitor_process (name, seen, targets) VALUES ($1, $2, $3) \
+             ON CONFLICT (name) DO UPDATE SET seen = excluded.seen, targets = excluded.targets";
+        let targets = serde_json::to_string(targets).expect("names are JSON");
+        sqlx::query(statement).bind(process).bind(now.0).bind(targets).execute(&self.writer).await?;
+        Ok(())
+    }
+
+    /// This process ends.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn let_go(&self, process: &str) -> Result<(), StoreFailure> {
+        sqlx::query("DELETE FROM monitor_process WHERE name = $1").bind(process).execute(&self.writer).await?;
+        Ok(())
+    }
+
+    /// The targets of the configuration that are monitored now, and those that the files of running processes name.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn monitored_and_held(&self, now: Moment) -> Result<(BTreeSet<String>, BTreeSet<String>), StoreFailure> {
+        let mut connection = self.pool.acquire().await?;
+        let statement = "SELECT name FROM target WHERE source = 'config' AND removed IS NULL";
+        let monitored: Vec<String> = sqlx::query_scalar(statement).fetch_all(&mut *connection).await?;
+        Ok((monitored.into_iter().collect(), held(&mut connection, now).await?))
+    }
+
+    /// These are for other processes: no turn of theirs is taken here.
+    pub fn leave_alone(&self, targets: &BTreeSet<String>) {
+        let names: Vec<String> = targets.iter().take(MOST_LEFT_ALONE).cloned().collect();
+        *self.left_alone.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(names);
+    }
+
+    pub(super) fn left_alone(&self) -> Arc<Vec<String>> {
+        Arc::clone(&self.left_alone.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The targets that the files of running processes name.
+pub(super) async fn held(connection: &mut AnyConnection, now: Moment) -> Result<BTreeSet<String>, sqlx::Error> {
+    let statement = "SELECT seen, targets FROM monitor_process";
+    let mut held = BTreeSet::new();
+    for row in sqlx::query(statement).fetch_all(connection).await? {
+        let (seen, targets): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
+        // A clock that was set back has left behind what has not come yet.
+        if Moment(seen) + LIVE >= now && Moment(seen) <= now + LIVE {
+            held.extend(serde_json::from_str::<Vec<String>>(&targets).unwrap_or_default());
+        }
+    }
+    Ok(held)
+}
+
+/// A condition that leaves out so many names, the first of which is the parameter with this number.
+pub(super) fn without(column: &str, names: usize, first: usize) -> String {
+    if names == 0 {
+        return String::new();
+    }
+    let parameters: Vec<String> = (first..first + names).map(|number| format!("${number}")).collect();
+    format!(" AND {column} NOT IN ({})", parameters.join(", "))
+}
