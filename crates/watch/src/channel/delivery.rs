@@ -243,7 +243,7 @@ async fn hand_over(connection: &mut AsyncSmtpConnection, mail: &Mail) -> Result<
         return Ok((connection.send(&mail.envelope, &mail.letter).await?, Vec::new()));
     }
     let mut parameters = Vec::new();
-    if mail.envelope.has_non_ascii_addresses() {
+    if mail.envelope.from().into_iter().chain(mail.envelope.to()).any(|address| !address.to_string().is_ascii()) {
         parameters.push(MailParameter::SmtpUtfEight);
     }
     if !mail.letter.is_ascii() && connection.server_info().supports_feature(Extension::EightBitMime) {

@@ -237,7 +237,7 @@ impl Store {
         let connect = || dialect.pool(1).min_connections(1).idle_timeout(None).max_lifetime(None).connect(&address);
         let (anchor, pool) = (Some(connect().await?), connect().await?);
         let (writer, days) = (pool.clone(), Arc::default());
-        let store = Self { pool, writer, dialect, fence: super::Fence::Up, days, file: None, anchor };
+        let store = Self { pool, writer, dialect, fence: super::Fence::Up, days, file: None, left_alone: Arc::default(), anchor };
         store.prepare().await?;
         store.prepare_for_decisions().await?;
         Ok(store)
