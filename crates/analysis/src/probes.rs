@@ -13,6 +13,10 @@ pub const LEFT_OUT: &str = "left-out";
 pub const POSTED: &str = "http ";
 /// Starts the progress token of requests that go out a few at a time, and are given up after a while of our choosing.
 pub const PARALLEL_TOKEN: &str = "mcproof-flock-";
+/// Starts the text that each of several calls at once has for itself.
+pub const AT_ONCE: &str = "mcproof-at-once-";
+/// The numbers of the same purpose.
+pub const AT_ONCE_NUMBERS: std::ops::RangeInclusive<u64> = 731_001..=731_005;
 /// Of the last count, after a rest.
 pub const AT_REST: &str = "at-rest";
 /// Calls between two counts.

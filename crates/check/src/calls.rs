@@ -41,8 +41,6 @@ const REST: Duration = Duration::from_millis(1200);
 /// For all calls of a kind together.
 const BUDGET: Duration = Duration::from_secs(3);
 
-/// A call that takes no longer can be made many times.
-const QUICK: Duration = Duration::from_millis(50);
 /// A call that takes longer can be cancelled in its midst.
 const SLOW: Duration = Duration::from_millis(300);
 /// How often one is cancelled until it is certain what came of it.
@@ -338,7 +336,7 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> Called<
     // What changes something is not called again only because it takes its time, so that it gets all of that at once.
     let (readers, writers): (Vec<&Callable>, Vec<&Callable>) = tools.iter().partition(|tool| tool.reads_only());
     let correct = |tool: &&Callable| tool.call("call", tool.arguments.clone());
-    let long = LONG_PATIENCE.min(explorer.check_options.timeout);
+    let long = explorer.check_options.call_patience.unwrap_or(LONG_PATIENCE).min(explorer.check_options.timeout);
     let once: Vec<ParallelRequest> = writers.iter().map(correct).collect();
     let written = explorer.request_in_parallel(&once, long, Instant::now() + 2 * long).await;
     let (waited_for, in_short) = unanswered(&writers, &written).into_iter().partition(|(_, took)| *took >= long);
@@ -377,7 +375,8 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> Called<
     let quick = outcomes().filter(|(tool, outcome)| {
         matches!(&outcome.response, Some(Ok(result)) if result.get("isError") != Some(&json!(true))) && growth::is_harmless(tool)
     });
-    let quickest = quick.filter(|(_, outcome)| outcome.took < QUICK).min_by_key(|(_, outcome)| outcome.took).map(|(tool, _)| tool);
+    // Among others a call takes longer than alone.
+    let quickest = quick.filter(|(_, outcome)| outcome.took < SLOW).min_by_key(|(_, outcome)| outcome.took).map(|(tool, _)| tool);
     let is_quick = |outcome: &ParallelOutcome| outcome.response.is_some() && outcome.took < SLOW;
     let talkers: Vec<&Callable> = readers.iter().zip(&read).filter(|(_, outcome)| is_quick(outcome)).map(|(tool, _)| *tool).collect();
     call_with_logs(explorer, &talkers).await;
@@ -449,9 +448,10 @@ fn record_untold(explorer: &mut Explorer<'_>, names: &[String]) {
     }
 }
 
-/// Calls tools again that took their time, and waits longer; longest where somebody reports progress.
+/// Calls tools again that took their time, and waits longer; longest where somebody reports progress, or said that tools are slow.
 async fn wait_for(explorer: &mut Explorer<'_>, mut silent: Vec<&Callable>) {
-    for patience in [LONG_PATIENCE, LONGEST_PATIENCE] {
+    let told = explorer.check_options.call_patience;
+    for patience in [LONG_PATIENCE, told.unwrap_or(LONGEST_PATIENCE)] {
         let patience = patience.min(explorer.check_options.timeout);
         if silent.is_empty() || explorer.is_over() {
             return;
@@ -460,7 +460,7 @@ async fn wait_for(explorer: &mut Explorer<'_>, mut silent: Vec<&Callable>) {
         let reports = explorer.progress_count();
         let outcomes = explorer.request_in_parallel(&calls, patience, Instant::now() + patience).await;
         silent = silent.into_iter().zip(&outcomes).filter(|(_, outcome)| outcome.response.is_none()).map(|(tool, _)| tool).collect();
-        if explorer.progress_count() == reports {
+        if explorer.progress_count() == reports && told.is_none() {
             break;
         }
     }

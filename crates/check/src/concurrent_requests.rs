@@ -1,6 +1,7 @@
 //! Sends many requests at once, chosen so that mixed-up responses are visible.
 
 use super::explorer::Explorer;
+use mcproof_analysis::probes::{AT_ONCE, AT_ONCE_NUMBERS};
 use mcproof_protocol::methods;
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -20,12 +21,12 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, tools: &[Value], resources
     let uris = resources.iter().filter_map(|resource| resource.get("uri")?.as_str());
     requests.extend(uris.take(MOST_READS).map(|uri| (methods::RESOURCES_READ, json!({ "uri": uri }))));
     let permission = explorer.check_options.calls.clone();
-    let callable = tools.iter().filter(|tool| permission.allows(tool)).filter_map(|tool| Some((tool.get("name")?, only_text(tool)?)));
+    let callable = tools.iter().filter(|tool| permission.allows(tool)).filter_map(|tool| Some((tool.get("name")?, only_argument(tool)?)));
     // Those of one tool go together, and those of another later: where all get the result of the last one, that is a result of the tool.
-    for (name, argument) in callable.take(MOST_TOOLS) {
-        requests.extend(CALLS.map(|call| {
-            let text = format!("mcproof-at-once-{call}");
-            (methods::TOOLS_CALL, json!({ "name": name, "arguments": { argument: text } }))
+    for (name, (argument, kind)) in callable.take(MOST_TOOLS) {
+        requests.extend(CALLS.into_iter().zip(AT_ONCE_NUMBERS).map(|(call, number)| {
+            let value = if kind == "string" { json!(format!("{AT_ONCE}{call}")) } else { json!(number) };
+            (methods::TOOLS_CALL, json!({ "name": name, "arguments": { argument: value } }))
         }));
         send_at_once(explorer, std::mem::take(&mut requests)).await;
     }
@@ -51,15 +52,19 @@ async fn send_at_once(explorer: &mut Explorer<'_>, requests: Vec<(&str, Value)>)
     }
 }
 
-/// The one argument that a tool needs, if it may be any text.
-fn only_text(tool: &Value) -> Option<&str> {
+/// The one argument that a tool needs, if it may be any text or any number, and which of them.
+fn only_argument(tool: &Value) -> Option<(&str, &str)> {
     let schema = tool.get("inputSchema")?;
     let [needed] = schema.get("required")?.as_array()?.as_slice() else { return None };
     let needed = needed.as_str()?;
     let property = schema.get("properties")?.get(needed)?;
-    let is_free = property.get("type")? == "string"
-        && ["enum", "const", "format", "pattern", "maxLength"].iter().all(|key| property.get(key).is_none());
-    is_free.then_some(needed)
+    let kind = property.get("type")?.as_str()?;
+    let bounds: &[&str] = match kind {
+        "string" => &["enum", "const", "format", "pattern", "maxLength"],
+        "integer" | "number" => &["enum", "const", "multipleOf", "maximum", "exclusiveMaximum"],
+        _ => return None,
+    };
+    bounds.iter().all(|key| property.get(key).is_none()).then_some((needed, kind))
 }
 
 #[cfg(test)]
@@ -67,10 +72,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tool_is_called_with_any_text_only_if_it_takes_any() {
+    fn a_tool_is_called_with_any_text_or_number_only_if_it_takes_any() {
         let check = |properties: Value, required: Value, expected: Option<&str>| {
             let tool = json!({ "name": "t", "inputSchema": { "type": "object", "properties": properties, "required": required } });
-            assert_eq!(only_text(&tool), expected, "{tool}");
+            assert_eq!(only_argument(&tool).map(|(name, _)| name), expected, "{tool}");
         };
         let text = json!({ "type": "string" });
         check(json!({ "a": text, "b": text }), json!(["a"]), Some("a"));
@@ -78,6 +83,8 @@ mod tests {
         check(json!({ "a": text }), json!([]), None);
         check(json!({ "a": { "type": "string", "enum": ["x"] } }), json!(["a"]), None);
         check(json!({ "a": { "type": "string", "format": "uri" } }), json!(["a"]), None);
-        check(json!({ "a": { "type": "integer" } }), json!(["a"]), None);
+        check(json!({ "a": { "type": "integer", "minimum": 1 } }), json!(["a"]), Some("a"));
+        check(json!({ "a": { "type": "integer", "maximum": 10 } }), json!(["a"]), None);
+        check(json!({ "a": { "type": "boolean" } }), json!(["a"]), None);
     }
 }

@@ -10,6 +10,7 @@ mod headers;
 mod methods;
 pub(crate) mod request_variants;
 mod resumption;
+mod same_ids;
 mod sessions;
 pub(crate) mod streams;
 
@@ -50,6 +51,7 @@ async fn talk_in(check_options: &CheckOptions, found: DetectedServer, era: EraCh
     authorization::take(&mut explorer, &questions).await;
     resumption::take(&mut explorer, &questions).await;
     sessions::take(&mut explorer, &questions).await;
+    same_ids::take(&mut explorer, &questions).await;
     abort::take(&mut explorer).await;
     explorer.end().await
 }

@@ -70,6 +70,8 @@ pub struct CheckOptions {
     pub tap: TapBounds,
     /// The longest wait for one response.
     pub timeout: Duration,
+    /// How long a tool may take that takes its time, if somebody said so.
+    pub call_patience: Option<Duration>,
     /// What the whole check may take.
     pub budget: Budget,
     /// How long a server that refuses all connections, or says that it is not there yet, may be about to start.
@@ -106,6 +108,7 @@ impl CheckOptions {
             secrets,
             tap,
             timeout,
+            call_patience: None,
             budget: Budget::default(),
             calls: Permission::default(),
             repeats: RepeatedCalls::default(),

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-const REQUEST_TIMEOUT: &str = "30s";
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long connections to a server at a URL are retried: a typo in a URL must not cost a minute.
 pub(crate) const STARTUP: Duration = Duration::from_secs(2);
@@ -79,9 +79,9 @@ pub(crate) struct TargetArgs {
     /// Send this HTTP header with every request; may be repeated
     #[arg(long, value_name = "NAME: VALUE", value_parser = parse_header, help_heading = "Connection")]
     pub(crate) header: Vec<(String, String)>,
-    /// Timeout of each request, such as 5s or 200ms; a bare number is milliseconds
-    #[arg(long, value_name = "DURATION", default_value = REQUEST_TIMEOUT, value_parser = duration::parse, help_heading = "Connection")]
-    pub(crate) timeout: Duration,
+    /// Timeout of each request, such as 5s or 200ms; a bare number is milliseconds [default: 30s]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, help_heading = "Connection")]
+    pub(crate) timeout: Option<Duration>,
     /// Timeout of the server's start and handshake [default: 30s]
     ///
     /// Until then, the connection is retried when it is refused or reset, or when the response is HTTP 502, 503 or 504. At a URL without
@@ -113,6 +113,8 @@ pub(crate) struct Resolved {
     pub(crate) secrets: Vec<String>,
     /// For each request.
     pub(crate) timeout: Duration,
+    /// How long a tool may take, if somebody said so.
+    pub(crate) call_patience: Option<Duration>,
     pub(crate) trace: Option<PathBuf>,
     /// What is kept of the wire.
     pub(crate) tap: TapBounds,
@@ -151,8 +153,8 @@ impl Resolved {
 
     /// The options of a check that may make these calls.
     pub(crate) fn check_options(self, calls: Permission) -> CheckOptions {
-        let Self { target, options, secrets, timeout, tap, .. } = self;
-        CheckOptions { calls, ..CheckOptions::new(target, options, secrets, tap, timeout) }
+        let Self { target, options, secrets, timeout, call_patience, tap, .. } = self;
+        CheckOptions { calls, call_patience, ..CheckOptions::new(target, options, secrets, tap, timeout) }
     }
 
     /// What to do if a server fails at its start, because it was started as by a host.
@@ -237,7 +239,9 @@ impl TargetArgs {
             secrets.extend(inherited_secrets(&settings::variables()));
         }
         let tap = self.network.limits().tap_bounds();
-        Ok(Resolved { target, options, secrets, timeout: self.timeout, trace: self.trace.clone(), tap, oddities: Oddities::Warn })
+        let timeout = self.timeout.unwrap_or(REQUEST_TIMEOUT);
+        let call_patience = self.timeout;
+        Ok(Resolved { target, options, secrets, timeout, call_patience, trace: self.trace.clone(), tap, oddities: Oddities::Warn })
     }
 
     /// The restriction of configuration files, if any.

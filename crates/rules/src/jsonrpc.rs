@@ -4,7 +4,7 @@
 use super::ConversationView;
 use super::answers::{Meaning, Pairing, ServerMessage, first_abuse, gathered, messages, shown};
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use mcproof_analysis::probes::LEGAL_FORM;
+use mcproof_analysis::probes::{AT_ONCE, AT_ONCE_NUMBERS, LEGAL_FORM};
 use mcproof_analysis::{Attempt, AttemptOutcome, WireMessage};
 use mcproof_protocol::{Revision, error_code, methods};
 use mcproof_record::{FrameId, ProbeOutcome, Probed};
@@ -382,11 +382,10 @@ fn concurrent_answers_match(conversation: &ConversationView<'_>) -> Judgment {
     let pairing = Pairing::of(conversation);
     let rounds = conversation.conversation.probes.iter().filter(is_tried);
     let attempt: Vec<_> = rounds.flat_map(|probed| pairing.within(probed.first, probed.end)).collect();
-    if attempt.is_empty() {
+    let (mut seen, mut violations) = of_same_id(conversation, &pairing);
+    if attempt.is_empty() && seen == 0 {
         return Judgment::Untestable("no concurrent requests were sent".into());
     }
-    let mut seen = 0;
-    let mut violations = Vec::new();
     for (index, request) in &attempt {
         let Some(reply) = pairing.answer_to(*index).filter(|reply| matches!(reply.meaning, Meaning::Response { .. })) else { continue };
         let Some(result) = reply.value.get("result") else { continue };
@@ -405,19 +404,49 @@ fn concurrent_answers_match(conversation: &ConversationView<'_>) -> Judgment {
     }
 }
 
+/// Responses to requests that have the same id and come from several clients: how many there are, and which are those of another.
+fn of_same_id(conversation: &ConversationView<'_>, pairing: &Pairing<'_>) -> (usize, Vec<Violation>) {
+    let (mut seen, mut violations) = (0, Vec::new());
+    for probed in conversation.conversation.probes.iter().filter(|probed| probed.probe == "same-id") {
+        let sent: Vec<_> = pairing.within(probed.first, probed.end).collect();
+        for (index, request) in &sent {
+            let replies = pairing.replies.iter().filter(|reply| reply.exchange.is_some() && reply.exchange == request.exchange);
+            let results = replies.filter_map(|reply| Some((reply.frame, reply.value.get("result")?)));
+            let others = || sent.iter().filter(|(other, _)| other != index).map(|(_, other)| other.value);
+            for (frame, result) in results {
+                seen += 1;
+                if let Some(mixed) = mixed_up(request.value, result, others()) {
+                    let message =
+                        format!("of concurrent requests of several clients, with the same id, `{}` got {mixed}", request.method());
+                    violations.push(Violation::new(message, [request.frame, frame]));
+                }
+            }
+        }
+    }
+    (seen, violations)
+}
+
 /// What belongs to another request, if it is in a result and what belongs to this one is not.
 fn mixed_up<'v>(request: &Value, result: &Value, mut others: impl Iterator<Item = &'v Value>) -> Option<String> {
     let method = request["method"].as_str()?;
     if let Some((_, key)) = LISTS.iter().find(|(known, _)| *known == method) {
-        let other = LISTS.iter().find(|(_, other)| result.get(other).is_some())?;
-        return result.get(key).is_none().then(|| format!("the answer to `{}`", other.0));
+        let mut of_another =
+            || others.find(|other| other["method"] == methods::PING && result.as_object().is_some_and(serde_json::Map::is_empty));
+        let other = LISTS.iter().find(|(_, other)| result.get(other).is_some()).map(|(other, _)| *other);
+        let other = other.or_else(|| of_another().map(|_| methods::PING))?;
+        return result.get(key).is_none().then(|| format!("the answer to `{other}`"));
+    }
+    if let (true, Some((other, _))) = (method == methods::PING, LISTS.iter().find(|(_, key)| result.get(key).is_some())) {
+        return Some(format!("the answer to `{other}`"));
     }
     let text = result.to_string();
     let subjects = |request: &Value| -> Vec<String> {
         let params = &request["params"];
         let uri = params["uri"].as_str().into_iter();
-        let texts = params["arguments"].as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
-        uri.chain(texts.filter(|text| text.starts_with("mcproof-at-once-"))).map(str::to_owned).collect()
+        let texts = || params["arguments"].as_object().into_iter().flatten().filter_map(|(_, value)| value.as_str());
+        let numbers = params["arguments"].as_object().into_iter().flatten().filter_map(|(_, value)| value.as_u64());
+        let numbers = numbers.filter(|number| AT_ONCE_NUMBERS.contains(number)).map(|number| number.to_string());
+        uri.chain(texts().filter(|text| text.starts_with(AT_ONCE))).map(str::to_owned).chain(numbers).collect()
     };
     let own = subjects(request);
     if own.iter().any(|own| text.contains(own.as_str())) {

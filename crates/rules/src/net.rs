@@ -14,7 +14,7 @@ use mcproof_record::{
     CheckReport, Conversation, FORMAT_VERSION, Finding, Frame, FrameBody, FrameId, Gap, GapKind, Judged, Opened, ProbeOutcome, RuleResult,
     Severity,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Rules that can be judged in any conversation. If one of them was not judged, the conversation was not a normal one.
@@ -129,10 +129,21 @@ fn calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap>
         conversations.iter().enumerate().flat_map(|(take, one)| one.probes(UNANSWERED_CALL).map(move |attempt| (take, attempt)));
     let is_answered = |tool: &str| {
         let mut called = conversations.iter().flat_map(|one| one.probes("call"));
-        called.any(|attempt| {
+        let is_served = called.any(|attempt| {
             let is_served = !matches!(attempt.answer, AttemptOutcome::Status { status: 200..300, .. });
             attempt.subject() == tool && is_served && attempt.answer.frame().is_some()
-        })
+        });
+        // Another client may have waited longer.
+        let mut requests = conversations.iter().flat_map(|one| one.requests());
+        is_served
+            || requests.any(|(request, answer)| {
+                let is_of_tool =
+                    request.method() == Some(methods::TOOLS_CALL) && request.value.pointer("/params/name") == Some(&json!(tool));
+                is_of_tool
+                    && answer.is_some_and(|answer| {
+                        answer.value.pointer("/result/content").is_some() && answer.value.pointer("/result/isError").is_none()
+                    })
+            })
     };
     let names: BTreeSet<(usize, String)> =
         silent.by_ref().map(|(take, attempt)| (take, attempt.subject().to_owned())).filter(|(_, tool)| !is_answered(tool)).collect();
@@ -140,7 +151,7 @@ fn calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap>
     let tools: Vec<String> = names.iter().map(|(_, tool)| tool.clone()).collect::<BTreeSet<_>>().into_iter().collect();
     let its = if tools.len() == 1 { "its" } else { "their" };
     let message = format!("no call of {} got a response, so {its} results were not checked", named(&tools));
-    let hint = "the tool may be slow: `mcproof call` with a longer --timeout shows whether it responds";
+    let hint = "a tool that is slow gets more time by --timeout, such as `--timeout 60s --deadline 3m`";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(*take) })
 }
 

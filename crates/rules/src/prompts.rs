@@ -268,6 +268,12 @@ fn listed_is_completable(conversation: &ConversationView<'_>) -> Judgment {
         }
     }
     violations.dedup_by(|later, first| later.message == first.message);
+    // It declares completions, and fails at each of them.
+    let has_failed = |attempt: &&Attempt<'_, '_>| attempt.answer.code() == Some(error_code::INTERNAL_ERROR);
+    if let (true, Some(first)) = (!completes && completed.iter().all(|attempt| has_failed(&attempt)), completed.first()) {
+        let message = format!("each completion of what is listed got {}", first.answer.describe());
+        violations.push(Violation::new(message, first.frames()));
+    }
     Judgment::of(violations, seen, "no completion got a response")
 }
 

@@ -67,7 +67,7 @@ impl TargetResolver for Resolver {
         arguments.transport = wanted.transport;
         arguments.era = wanted.era;
         arguments.protocol_version = wanted.protocol_version;
-        arguments.timeout = wanted.timeout;
+        arguments.timeout = Some(wanted.timeout);
         arguments.connect_timeout = wanted.connect_timeout;
         let resolved = arguments.resolve(&words, Words::Name).map_err(|failure| *failure.diagnostic)?;
         let Resolved { target, options, secrets, timeout, tap, .. } = resolved;

@@ -169,7 +169,7 @@ fn whatever_a_text_holds_it_is_read_back() {
 fn a_text_that_came_once_is_expected_in_its_form() {
     let check = |value: Value, expected: Value| {
         let known = Known { arguments: &Value::Null, now: &now(), surroundings: &surroundings(), is_open: false, was_repeated: false };
-        assert_eq!(of_values(&value, &super::fleeting::changed(&value, "", &[]), &known), expected, "{value}");
+        assert_eq!(of_values(&value, &fleeting::changed(&value, "", &[]), &known), expected, "{value}");
     };
     check(json!("Meeting on 2020-01-01 with Bob: 500 EUR"), json!({ "$regex": r"^Meeting on \S.* with Bob: \d+ EUR$" }));
     check(json!("took 5 ms for 3 rows"), json!({ "$regex": r"^took \S.* for \d+ rows$" }));
