@@ -63,6 +63,7 @@ pub struct Monitor {
     plan: Arc<watch::Sender<Arc<Plan>>>,
     given: Arc<Mutex<Given>>,
     others: Arc<watch::Sender<BTreeSet<String>>>,
+    unreadable: Arc<watch::Sender<BTreeSet<String>>>,
 }
 
 /// What came over the API: what each target is made from, and the target.
@@ -112,8 +113,17 @@ impl Monitor {
             longest_raw: Duration::MAX,
             stirred: Arc::clone(&stirred),
         };
-        let monitor =
-            Self { store, worker, chores, stirred, worker_health, plan: Arc::new(plan), given: Arc::default(), others: Arc::default() };
+        let monitor = Self {
+            store,
+            worker,
+            chores,
+            stirred,
+            worker_health,
+            plan: Arc::new(plan),
+            given: Arc::default(),
+            others: Arc::default(),
+            unreadable: Arc::default(),
+        };
         monitor.reload(config, now).await?;
         Ok(monitor)
     }
@@ -187,18 +197,33 @@ impl Monitor {
         let found: BTreeMap<String, Vec<u8>> = self.store.api_targets().await?.into_iter().collect();
         // What is the same stays the same value, so that nothing is prepared anew for it.
         given.retain(|name, (definition, _)| found.get(name) == Some(&*definition));
+        let mut unreadable = Vec::new();
         for (name, definition) in found {
-            if !given.contains_key(&name)
-                && let Some(spec) = api_target::decode(&config, &name, &definition)
-            {
-                given.insert(name, (definition, Arc::new(spec)));
+            if given.contains_key(&name) {
+                continue;
+            }
+            match api_target::decode(&config, &name, &definition) {
+                Some(spec) => drop(given.insert(name, (definition, Arc::new(spec)))),
+                None => unreadable.push(name),
             }
         }
+        let unreadable: BTreeSet<String> = unreadable.into_iter().collect();
+        self.unreadable.send_if_modified(|known| {
+            *known != unreadable && {
+                *known = unreadable;
+                true
+            }
+        });
         let mut targets: Targets = given.iter().map(|(name, (_, spec))| (name.clone(), Arc::clone(spec))).collect();
         targets.extend(configured);
         self.worker.prober.forget_others(&targets);
         self.plan.send_replace(Arc::new(Plan { config, targets }));
         Ok(())
+    }
+
+    /// Targets that came over the API and cannot be opened with this seal key, or may no longer be reached: nobody probes them.
+    pub fn unreadable_targets(&self) -> watch::Receiver<BTreeSet<String>> {
+        self.unreadable.subscribe()
     }
 
     /// Does what its role is until `stop` resolves. Who tells people has a loop of its own ([`keep_passing`]).

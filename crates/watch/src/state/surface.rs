@@ -7,7 +7,7 @@ use crate::moment::Moment;
 use mcproof_client::EraEvidence;
 use mcproof_record::ChangeLevel;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// Until what is new is looked at once more.
@@ -77,6 +77,8 @@ pub struct Drift {
     pub new: String,
     /// Both are seen by turns.
     pub is_mixed: bool,
+    /// It is another one each time.
+    pub is_unstable: bool,
     pub is_announced: bool,
 }
 
@@ -154,7 +156,13 @@ impl Tracker {
             self.candidate = None;
             let other = self.recent.iter().rev().find(|hash| **hash != accepted).unwrap_or(seen).clone();
             effects.push(Effect::Baseline { hash: other.clone() });
-            effects.push(Effect::Drift(Drift { old: accepted, new: other, is_mixed: true, is_announced: false }));
+            effects.push(Effect::Drift(Drift {
+                old: accepted,
+                new: other,
+                is_mixed: true,
+                is_unstable: self.is_unstable(),
+                is_announced: false,
+            }));
             self.settle("it comes and goes", &mut effects);
             return effects;
         }
@@ -185,7 +193,13 @@ impl Tracker {
                 let from = self.changed.take().map_or_else(|| accepted.clone(), |changed| changed.from);
                 self.changed = Some(Changed { from, until: None });
             }
-            effects.push(Effect::Drift(Drift { old: accepted, new: seen.clone(), is_mixed: false, is_announced: is_expected }));
+            effects.push(Effect::Drift(Drift {
+                old: accepted,
+                new: seen.clone(),
+                is_mixed: false,
+                is_unstable: false,
+                is_announced: is_expected,
+            }));
         } else {
             self.candidate = Some(seen.clone());
             effects.push(Effect::Baseline { hash: seen.clone() });
@@ -230,8 +244,16 @@ impl Tracker {
         }
     }
 
-    /// Whether the last sightings go back and forth between contracts that were seen before.
+    /// Whether none of the last sightings was like another.
+    fn is_unstable(&self) -> bool {
+        self.recent.len() == REMEMBERED && self.recent.iter().collect::<BTreeSet<_>>().len() == REMEMBERED
+    }
+
+    /// Whether the last sightings go back and forth between contracts that were seen before, or are all different.
     fn alternates(&self) -> bool {
+        if self.is_unstable() {
+            return true;
+        }
         let changes = self.recent.iter().zip(self.recent.iter().skip(1)).filter(|(one, next)| one != next).count();
         let mut known: Vec<&String> = self.recent.iter().collect();
         known.sort_unstable();

@@ -54,7 +54,11 @@ impl Simulation {
             Effect::Escalate { class, severity, .. } => format!("{severity} more {class}"),
             Effect::Resolve { class, .. } => format!("end {class}"),
             Effect::Drift(drift) => {
-                let how = if drift.is_mixed { "mixed" } else { "changed" };
+                let how = match drift.is_mixed {
+                    _ if drift.is_unstable => "different",
+                    true => "mixed",
+                    false => "changed",
+                };
                 format!("{how}{} {}>{}", if drift.is_announced { " as announced" } else { "" }, drift.old, drift.new)
             }
             Effect::Confirm { .. } | Effect::AskNeighbours | Effect::Baseline { .. } => unreachable!("not told"),
@@ -364,7 +368,7 @@ fn contracts(letters: &'static str) -> impl Fn(i64, &mut Observation) {
 
 #[test]
 fn a_contract_that_is_new_is_seen_twice_before_it_counts() {
-    let rows: [(&str, &[&str]); 6] = [
+    let rows: [(&str, &[&str]); 7] = [
         ("a", &[]),
         ("aaab", &["3:05 changed a>b"]),
         // Once is nothing.
@@ -374,6 +378,8 @@ fn a_contract_that_is_new_is_seen_twice_before_it_counts() {
         // A second change is compared with what was last agreed, and ends together with the first.
         ("aabbbcccccccccc", &["2:05 changed a>b", "4:05 changed b>c"]),
         ("aaaabababab", &["5:00 mixed a>b"]),
+        // With a time in it, it is never the same.
+        ("abcdefghijklmnopqrstuvwxyz", &["9:00 different i>j"]),
     ];
     for (letters, expected) in rows {
         check(Policy::default(), 15 * MINUTE, &contracts(letters), expected);

@@ -492,20 +492,31 @@ impl Services {
         let mut stop = std::pin::pin!(stop);
         let mut trouble: Option<Trouble> = None;
         let mut of_others = self.monitor.targets_of_others();
+        let mut unreadable = self.monitor.unreadable_targets();
         of_others.mark_changed();
+        unreadable.mark_changed();
         loop {
             tokio::select! {
                 biased;
                 () = &mut stop => return,
                 () = sleep(POLL) => {}
             }
+            let named = |names: &BTreeSet<String>| names.iter().take(MOST_NAMED).cloned().collect::<Vec<_>>().join(" ");
             if of_others.has_changed().unwrap_or(false) {
-                let names: Vec<String> = of_others.borrow_and_update().iter().take(MOST_NAMED).cloned().collect();
-                if !names.is_empty() {
-                    let why = "a process with another configuration uses this database; alerts are sent by either of them";
-                    let hint = "give all processes of a database the same configuration, or each configuration a database of its own";
-                    let targets = names.join(" ");
+                let targets = named(&of_others.borrow_and_update());
+                let why = "a process with another configuration uses this database; alerts are sent by either of them";
+                let hint = "give all processes of a database the same configuration, or each configuration a database of its own";
+                if !targets.is_empty() {
                     self.log.say(Level::Warning, "other-configuration", &[("targets", &targets), ("why", why), ("hint", hint)]);
+                }
+            }
+            if unreadable.has_changed().unwrap_or(false) {
+                let targets = named(&unreadable.borrow_and_update());
+                let why =
+                    "they were added over the API, and cannot be opened with this `seal_key`, or are at an address that is not allowed";
+                let hint = "nobody probes them: set the `seal_key` that they were added with, or add them again";
+                if !targets.is_empty() {
+                    self.log.say(Level::Error, "targets-unreadable", &[("targets", &targets), ("why", why), ("hint", hint)]);
                 }
             }
             let now = self.monitor.worker_health.report().trouble;

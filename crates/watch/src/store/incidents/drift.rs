@@ -32,6 +32,7 @@ pub(super) async fn weigh(
         let changes = found.as_ref().map_or(&[][..], |found| found.changes.as_slice());
         let target = &turn.target;
         let title = match (drift.is_mixed, weight) {
+            (true, _) if drift.is_unstable => format!("the contract of {target} is different each time, so changes of it are not told"),
             (true, _) => format!("{target} alternates between two contracts: its instances differ"),
             (false, Weight::Breaking) => format!("the contract of {target} has a breaking change"),
             (false, Weight::Suspicious) if breaks(changes) => {
@@ -41,13 +42,16 @@ pub(super) async fn weigh(
             (false, Weight::Compatible | Weight::Cosmetic) => format!("the contract of {target} changed, without a breaking change"),
         };
         let class = if drift.is_mixed { Class::MixedFleet } else { Class::Contract };
-        let hint = if drift.is_mixed {
+        let hint = if drift.is_unstable {
+            "take what changes by itself, such as a time or a counter, out of names, schemas and descriptions"
+        } else if drift.is_mixed {
             "if a deployment is in progress, announce it; otherwise one of the instances was not updated"
         } else {
             "if this is intended, acknowledge it; announce the next deployment to avoid the alert"
         };
         let detail = Detail { layer: Some("contract".into()), message: told(changes), hint: Some(hint.into()), ..Detail::default() };
-        opened.push(Effect::Open { class, severity: weight.severity(), title, detail, since: context.now });
+        let severity = if drift.is_unstable { Severity::Notify } else { weight.severity() };
+        opened.push(Effect::Open { class, severity, title, detail, since: context.now });
     }
     Ok(opened)
 }

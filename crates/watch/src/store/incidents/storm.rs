@@ -67,7 +67,9 @@ pub(super) async fn of(
     let since = if class == Class::Blind { context.now } else { failure.since.min(context.now) };
     let places = [Place::Host(&subject.host), Place::Region(region)];
     for place in places {
-        let Some((storm, opened)) = open_storm(transaction, &place.subject()).await? else { continue };
+        let Some(OpenStorm { id: storm, opened, is_acknowledged: false }) = open_storm(transaction, &place.subject()).await? else {
+            continue;
+        };
         let wave = failing(transaction, context, place, states, opened).await?;
         let is_part = since <= opened + subject.every.max(WITHIN);
         if is_part && is_storm(transaction, context, place, &wave, working_since).await? {
@@ -79,7 +81,8 @@ pub(super) async fn of(
         let mut wave = failing(transaction, context, place, states, began).await?;
         let open = open_storm(transaction, &place.subject()).await?;
         let is_earlier = |opened: Moment| since > opened + subject.every.max(WITHIN);
-        let older = open.as_ref().filter(|(_, opened)| is_earlier(*opened)).map(|(storm, _)| storm.as_str());
+        // Who has acknowledged a storm knows of what was a part of it then.
+        let older = open.as_ref().filter(|storm| storm.is_acknowledged || is_earlier(storm.opened)).map(|storm| storm.id.as_str());
         let parts = match older {
             Some(older) => parts(transaction, context, older).await?,
             None => Vec::new(),
@@ -92,7 +95,7 @@ pub(super) async fn of(
             continue;
         }
         let mut tags: Vec<Vec<String>> = wave.targets.iter().map(|(_, subject)| subject.tags.clone()).collect();
-        if let (Some((storm, _)), None) = (&open, older) {
+        if let (Some(OpenStorm { id: storm, .. }), None) = (&open, older) {
             tell_routes(transaction, context, storm, &tags).await?;
             return Ok(Some(storm.clone()));
         }
@@ -364,10 +367,16 @@ impl<'a> Place<'a> {
     }
 }
 
-async fn open_storm(transaction: &mut Transaction<'_, Any>, subject: &str) -> Result<Option<(String, Moment)>, sqlx::Error> {
-    let query = sqlx::query_as("SELECT id, opened FROM incident WHERE subject = $1 AND class = 'storm' AND resolved IS NULL");
-    let open: Option<(String, i64)> = query.bind(subject).fetch_optional(&mut **transaction).await?;
-    Ok(open.map(|(id, opened)| (id, Moment(opened))))
+struct OpenStorm {
+    id: String,
+    opened: Moment,
+    is_acknowledged: bool,
+}
+
+async fn open_storm(transaction: &mut Transaction<'_, Any>, subject: &str) -> Result<Option<OpenStorm>, sqlx::Error> {
+    let query = sqlx::query_as("SELECT id, opened, acknowledged FROM incident WHERE subject = $1 AND class = 'storm' AND resolved IS NULL");
+    let open: Option<(String, i64, Option<i64>)> = query.bind(subject).fetch_optional(&mut **transaction).await?;
+    Ok(open.map(|(id, opened, acknowledged)| OpenStorm { id, opened: Moment(opened), is_acknowledged: acknowledged.is_some() }))
 }
 
 /// Those that fail, that nobody expects to, and that did not begin long before `began`.

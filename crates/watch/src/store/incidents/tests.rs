@@ -249,6 +249,12 @@ async fn what_begins_long_after_a_storm_or_when_that_is_nearly_over_is_told_alon
     let (mut world, names) = in_a_storm().await;
     world.fail(&names[9], 3 * MINUTE).await;
     assert_eq!(world.outbox().await.len(), 1);
+    // Unless somebody has acknowledged it: nobody would hear of that.
+    let (mut world, names) = in_a_storm().await;
+    let storm: String = sqlx::query_scalar("SELECT id FROM incident WHERE class = 'storm'").fetch_one(&world.store.pool).await.unwrap();
+    assert!(acknowledge(&world.store, &storm, "bob", Moment(2 * MINUTE)).await.unwrap());
+    world.fail(&names[9], 3 * MINUTE).await;
+    assert_eq!(world.outbox().await.last().map(String::as_str), Some(r#"trigger t9 availability ["pager","mail"]"#));
 }
 
 #[tokio::test]
