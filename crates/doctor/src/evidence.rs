@@ -10,7 +10,7 @@ pub(crate) struct Evidence {
     pub(crate) noise: Option<(String, FrameId)>,
     /// Whether the server has said any message.
     pub(crate) has_response: bool,
-    /// Whether its process has ended.
+    /// Whether its process has ended by itself.
     pub(crate) is_over: bool,
     /// HTTP responses: status, content type, `www-authenticate`, where it redirects to.
     pub(crate) heads: Vec<Head>,
@@ -66,6 +66,7 @@ impl Evidence {
             has_process: false,
             last: FrameId(tap.mark().0.saturating_sub(1)),
         };
+        let mut is_asked_to_end = false;
         tap.look(|frames| {
             for frame in frames {
                 match &frame.body {
@@ -82,7 +83,9 @@ impl Evidence {
                     FrameBody::HttpBody { exchange, bytes } => evidence.told(*exchange, is_message(bytes.as_bytes())),
                     FrameBody::SseEvent { exchange, data: Some(data), .. } => evidence.told(*exchange, is_message(data.as_bytes())),
                     FrameBody::Spawned { .. } => evidence.has_process = true,
-                    FrameBody::Exited { .. } => evidence.is_over = true,
+                    FrameBody::Closed { pipe } if pipe == "stdin" => is_asked_to_end = true,
+                    FrameBody::Signalled { .. } => is_asked_to_end = true,
+                    FrameBody::Exited { .. } => evidence.is_over = !is_asked_to_end,
                     _ => {}
                 }
             }
@@ -175,6 +178,16 @@ impl Evidence {
         }
     }
 
+    /// The type of a response that has a message and that official clients refuse.
+    pub(crate) fn refused_type(&self) -> Option<String> {
+        let typed = self.heads.iter().filter(|head| head.has_message).map(|head| head.header("content-type").unwrap_or_default());
+        let is_refused = |kind: &&str| {
+            let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+            !matches!(essence.as_str(), "application/json" | "text/event-stream")
+        };
+        typed.into_iter().find(is_refused).map(str::to_owned)
+    }
+
     /// What is wrong, where the frames say it better than the failure.
     pub(crate) fn message(&self, step: StepId, target: &Target) -> Option<String> {
         let head = self.telling_head();
@@ -199,11 +212,20 @@ impl Evidence {
             StepId::Stdout => Some("write logs to stderr: stdout belongs to the protocol".to_owned()),
             StepId::Dns => Some("check the spelling of the host, and the name servers of this machine".to_owned()),
             StepId::Path => match url.map(url::Url::path) {
+                _ if self.redirects_to(url).is_some() => self.redirects_to(url).map(|to| format!("use the URL that it redirects to: {to}")),
                 Some("/" | "") => Some("add the path of the MCP endpoint, often `/mcp` or `/sse`".to_owned()),
                 _ => Some("check the path of the URL: the MCP endpoint is often `/mcp` or `/sse`".to_owned()),
             },
+            StepId::Handshake if self.heads.is_empty() && url.is_some_and(|url| url.scheme() == "http") => {
+                Some("check that an MCP server listens there; if it expects TLS, begin the URL with `https://`".to_owned())
+            }
             _ => None,
         }
+    }
+
+    fn redirects_to(&self, url: Option<&url::Url>) -> Option<url::Url> {
+        let head = self.telling_head().filter(|head| (300..400).contains(&head.status))?;
+        url?.join(head.header("location")?).ok()
     }
 }
 

@@ -48,6 +48,12 @@ pub async fn examine(target: &Target, options: &ConnectOptions, tap: &Tap, find_
     match opened {
         Ok(session) => {
             evidence.connected(target, &mut steps);
+            if let Some(kind) = evidence.refused_type() {
+                let found =
+                    if kind.is_empty() { "messages without `Content-Type`".to_owned() } else { format!("messages of the type `{kind}`") };
+                let hint = "send messages as `application/json` or `text/event-stream`: official clients refuse others".to_owned();
+                steps.fail(StepId::Transport, found, Some(hint), evidence.last);
+            }
             steps.connected(&session, took);
             let is_stdio = session.handshake().transport == Transport::Stdio;
             let patience = options.timeout.map_or(LIST_TIMEOUT, |timeout| timeout.min(LIST_TIMEOUT));
@@ -152,7 +158,13 @@ async fn read_lists(session: &Session, patience: Duration, steps: &mut Steps) ->
             }),
             Err(failure) => {
                 let scene = diagnosis::Scene::of(session, session.tap(), Audience::CommandLine).await;
-                let diagnostic = diagnosis::of_list_failure(&failure, method, &scene);
+                let mut diagnostic = diagnosis::of_list_failure(&failure, method, &scene);
+                if has_lost_session(session) {
+                    diagnostic.message = format!("HTTP 404 for `{method}`: the server does not know the session that it has just opened");
+                    let hint =
+                        "keep sessions where every request finds them: in one process, in a store that all share, or with sticky routing";
+                    diagnostic.hint = Some(hint.to_owned());
+                }
                 steps.fail(StepId::Lists, shortened(&diagnostic), diagnostic.hint.clone(), session.tap().mark());
                 return diagnostic.hint;
             }
@@ -163,13 +175,21 @@ async fn read_lists(session: &Session, patience: Duration, steps: &mut Steps) ->
     None
 }
 
+/// Whether the last response refuses a session that the handshake has opened.
+fn has_lost_session(session: &Session) -> bool {
+    let has_one = session.headers().iter().any(|(name, _)| name.eq_ignore_ascii_case("mcp-session-id"));
+    has_one && Evidence::of(session.tap()).heads.last().is_some_and(|head| head.status == 404)
+}
+
 async fn end(session: Session, steps: &mut Steps) {
+    // How it ends with its stdin is not known of one that has ended before.
+    let has_ended = session.exit().is_some();
     let is_stdio = session.handshake().transport == Transport::Stdio;
     let tap = session.tap().clone();
     let began = tap.elapsed();
     let report = session.close().await;
     let took = tap.elapsed() - began;
-    if !steps.has(StepId::End) {
+    if !steps.has(StepId::End) || has_ended {
         return;
     }
     if is_stdio && report.ignored_end_of_input {
