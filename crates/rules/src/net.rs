@@ -86,7 +86,7 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
         gaps.extend(calls_answered_once(conversations));
         gaps.extend(calls_that_all_fail(conversations));
         gaps.extend(unexplained_end(conversations, results));
-        gaps.extend(failure_at_end(conversations, results));
+        gaps.extend(failure_at_end(conversations));
         gaps.extend(out_of_time(conversations, results));
     }
     gaps
@@ -189,7 +189,7 @@ fn unexplained_end(conversations: &[ConversationView<'_>], results: &[RuleResult
 
 /// A process that fails once it is left alone, after ordinary calls and only then: what a call began has failed. A client that stays loses
 /// its session by that.
-fn failure_at_end(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Option<Gap> {
+fn failure_at_end(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     let exit_at_end = |one: &ConversationView<'_>| {
         let mut frames = one.frames().iter().skip_while(|frame| !matches!(&frame.body, FrameBody::Closed { pipe } if pipe == "stdin"));
         frames.find_map(|frame| match frame.body {
@@ -200,7 +200,7 @@ fn failure_at_end(conversations: &[ConversationView<'_>], results: &[RuleResult]
     };
     let has_calls = |one: &ConversationView<'_>| one.from_client().any(|message| message.method() == Some(methods::TOOLS_CALL));
     let ends_well = |one: &ConversationView<'_>| !has_calls(one) && exit_at_end(one) == Some(0);
-    if !conversations.iter().any(ends_well) || findings(results).any(|finding| finding.message.contains(EXITED)) {
+    if !conversations.iter().any(ends_well) {
         return None;
     }
     let called = conversations.iter().enumerate().filter(|(_, one)| one.probes(CALL_AS_HOST).next().is_some());
