@@ -117,6 +117,7 @@ pub(crate) async fn a_database_of_the_version_before_keeps_its_audit_log(address
             drop(Store::open(&address).await.unwrap());
             let mut connection = AnyConnection::connect(&address).await.unwrap();
             for statement in [
+                "DROP TABLE monitor_process",
                 "ALTER TABLE audit RENAME COLUMN action TO deed",
                 "UPDATE layout SET version = 5",
                 "INSERT INTO audit (id, at, who, via, deed, subject) VALUES ('a1', 1, 'ann', 'command line', 'mute', 'shop')",

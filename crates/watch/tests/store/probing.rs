@@ -273,7 +273,7 @@ pub(crate) async fn the_suite_of_a_target_runs_what_changes_nothing(address: Str
     let monitor = monitor(&address, targets, Vec::new()).await;
     let probed = async |minute: u32| {
         monitor.worker.pass(START + MINUTE * minute).await.unwrap();
-        let all = rows(&address, "SELECT target, verdict, reason FROM result ORDER BY slot, target").await;
+        let all = rows(&address, "SELECT target, verdict, reason FROM result ORDER BY at, target").await;
         all.last_chunk::<4>().unwrap().clone()
     };
     let nothing_tested = ["inconclusive", "suite-unusable"];
