@@ -152,7 +152,11 @@ pub fn of_connect_failure(failure: &ConnectFailure, target: &Target, transcript:
 
 fn connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Transcript, audience: Audience) -> Diagnostic {
     use ConnectFailure as F;
-    let by_hand = || target.command().map(|command| format!("run `{}` in a terminal to see its output", shell_line(command)));
+    let by_hand = || match audience {
+        // Arguments may be secrets, and messages of a monitor are read by many.
+        Audience::Monitor => target.command().map(|_| "run the command of the target in a terminal to see its output".to_owned()),
+        _ => target.command().map(|command| format!("run `{}` in a terminal to see its output", shell_line(command))),
+    };
     let fixed = |text: &str| Some(text.to_owned());
     let flags = |flags: &str, members: &str| audience.hint(if audience == Audience::Monitor { members } else { flags }, members, flags);
     let skip_discover =

@@ -1,7 +1,9 @@
 //! One probe of a target, and what it says about the target: facts for the state machines, evidence for people. What a probe is,
 //! only the engine knows; here is decided whose fault a failure is.
 
+mod health;
 mod ours;
+mod secrets;
 mod sessions;
 mod suite;
 
@@ -10,6 +12,7 @@ use crate::moment::Moment;
 use crate::push::Judgment;
 use crate::state::{Observation, Policy, ProcessFacts, Verdict};
 use crate::store::{Finished, Lease, ProbeEvidence, SeenContract};
+use health::Ailment;
 use mcproof_analysis::diagnosis::Audience;
 use mcproof_analysis::wording::shortened;
 use mcproof_client::{
@@ -231,6 +234,7 @@ impl Prober {
         now: Moment,
     ) -> Outcome {
         target.secrets().iter().for_each(|secret| tap.keep_secret(secret));
+        secrets::of(&target, &self.variables).iter().for_each(|secret| tap.keep_secret(secret));
         if binding.launch.is_some() {
             inherited_secrets(&*self.variables).iter().for_each(|secret| tap.keep_secret(secret));
         }
@@ -309,7 +313,13 @@ impl Prober {
         let asked = request_elsewhere(&url, &question, &prepared.options, tap, prepared.spec.timeout).await;
         report.duration = tap.elapsed();
         let (verdict, layer) = match asked {
-            Ok(answer) if answer.head.status == 200 => (Verdict::Up, None),
+            Ok(answer) if answer.head.status == 200 => match health::ailment(&answer.body) {
+                None => (Verdict::Up, None),
+                Some(Ailment { message, hint }) => {
+                    report.blame(Diagnostic::error("monitor-unwell", message).hint(hint), ProbeVerdict::Unhealthy);
+                    (Verdict::Down, Some("status".to_owned()))
+                }
+            },
             Ok(answer) => {
                 let text = String::from_utf8_lossy(&answer.body);
                 let message = format!("status {}: {}", answer.head.status, text.lines().next().unwrap_or_default());
