@@ -12,6 +12,7 @@ mod reader;
 mod route;
 mod status;
 mod suite;
+mod tags;
 mod target;
 mod window;
 
@@ -112,11 +113,13 @@ impl Default for Config {
 impl Config {
     /// Who is told of an incident now: the first route for this severity, for one of these tags, and for this time.
     pub fn route(&self, severity: Severity, tags: &[String], now: Moment) -> Option<&Route> {
+        let severity = route::taken_as(&self.routes, severity, tags);
         self.routes.iter().find(|route| route.covers(severity, tags) && route.is_open(now))
     }
 
     /// The route that is used first, from now on, and when.
     pub(crate) fn next_route(&self, severity: Severity, tags: &[String], now: Moment) -> Option<(&Route, Moment)> {
+        let severity = route::taken_as(&self.routes, severity, tags);
         let covering = self.routes.iter().filter(|route| route.covers(severity, tags));
         // Of those that begin at the same time, the first one.
         covering.filter_map(|route| Some((route, route.opens(now)?))).min_by_key(|(_, opens)| *opens)

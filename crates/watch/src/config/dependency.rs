@@ -2,7 +2,7 @@
 
 use super::TargetSpec;
 use super::reader::unknown;
-use mcproof_analysis::did_you_mean;
+use super::tags::KnownTags;
 use mcproof_record::Diagnostic;
 use mcproof_suite::document::Node;
 use mcproof_suite::reader::Reader;
@@ -46,15 +46,7 @@ pub(super) fn resolve(
         for (item, node) in items {
             match item.strip_prefix(TAG) {
                 Some(tag) => {
-                    if !targets.values().any(|other| other.tags.iter().any(|known| known == tag)) {
-                        let warning = Diagnostic::warning("unknown-tag", format!("no target of this file has the tag `{tag}`"));
-                        let tags: BTreeSet<&str> = targets.values().flat_map(|other| other.tags.iter().map(String::as_str)).collect();
-                        let hint = match did_you_mean(tag, tags) {
-                            Some(near) => format!("did you mean `{TAG}{near}`?"),
-                            None => "only targets that are added through the API could have it".to_owned(),
-                        };
-                        reader.report(warning.hint(hint), node.span);
-                    }
+                    KnownTags::of(targets).check(reader, tag, TAG, node.span);
                     let of_tag = targets.values().filter(|other| other.name != *target && other.tags.iter().any(|known| known == tag));
                     all.names.extend(of_tag.map(|other| other.name.clone()));
                     all.tags.insert(tag.to_owned());

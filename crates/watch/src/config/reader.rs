@@ -9,11 +9,12 @@ use super::leaves::{
 };
 use super::limits::Limits;
 use super::login::LOGIN;
-use super::route::{ROUTE, read_route};
+use super::route::{ROUTE, read_route, taken_as};
 use super::status::{Beside, STATUS, StatusDraft};
+use super::tags::KnownTags;
 use super::target::{DEFAULTS, TARGET, TargetDefaults, imported, read_target};
 use super::window::{WINDOW, read_window};
-use super::{Config, Heartbeat, Login, Retention, Route, STORM, Secret, TargetSpec, Window};
+use super::{Config, Heartbeat, Login, Retention, Route, STORM, Secret, TargetKind, TargetSpec, Window};
 use crate::incident;
 use crate::seal::SealKey;
 use mcproof_analysis::{did_you_mean, listed};
@@ -313,8 +314,9 @@ fn read_config(reader: &mut Reader<'_>, tree: &Node) -> Option<Config> {
     }
     let beside = Beside { targets: &targets, public_url: draft.public_url.is_some(), seal_key: draft.seal.is_some() };
     let status = std::mem::take(&mut draft.status).finish(reader, &beside);
-    let routes = read_routes(reader, &draft, &in_order);
-    let maintenance = read_maintenance(reader, &draft, &targets);
+    let known_tags = known_tags(&draft, &targets);
+    let routes = read_routes(reader, &draft, &in_order, known_tags.as_ref());
+    let maintenance = read_maintenance(reader, &draft, &targets, known_tags.as_ref());
     warn(reader, &draft, tree, &targets, &in_order);
     warn_of_gaps(reader, &draft, &targets, &routes);
     Some(Config {
@@ -390,31 +392,87 @@ fn read_targets(reader: &mut Reader<'_>, draft: &ConfigDraft) -> BTreeMap<String
         }
     }
     dependency::resolve(reader, &mut targets, &dependencies, |name| names.iter().any(|known| known == name));
+    check_tokens(reader, draft, &targets);
     targets
 }
 
-fn read_routes(reader: &mut Reader<'_>, draft: &ConfigDraft, channels: &[String]) -> Vec<Route> {
+/// A report is known by its token alone: of two jobs with the same one, the other would be missing for ever, or never.
+fn check_tokens(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTreeMap<String, TargetSpec>) {
+    let mut owners: Vec<(&Secret, &str)> = Vec::new();
+    for entry in entries(reader, draft.targets.as_ref(), Shape::Objects(&TARGET)) {
+        let Some(TargetKind::Push { token, .. }) = targets.get(&entry.key.text).map(|target| &target.kind) else { continue };
+        match owners.iter().find(|(known, _)| *known == token) {
+            Some((_, owner)) => {
+                let diagnostic = Diagnostic::error("same-token", format!("this token is that of `{owner}` already"));
+                let span = entry.value.get("push").and_then(|push| push.get("token")).map_or(entry.key.span, |node| node.span);
+                reader.report(diagnostic.hint("use a token of its own for each job; generate one with `openssl rand -hex 32`"), span);
+            }
+            None => owners.push((token, &entry.key.text)),
+        }
+    }
+}
+
+/// The tags of all targets; nothing if there are no targets, or if one has a mistake: its tags are not known.
+fn known_tags(draft: &ConfigDraft, targets: &BTreeMap<String, TargetSpec>) -> Option<KnownTags> {
+    let all_read = match draft.targets.as_ref().map(|node| &node.kind) {
+        Some(Kind::Map(entries)) => entries.iter().all(|entry| targets.contains_key(&entry.key.text)),
+        _ => true,
+    };
+    (all_read && !targets.is_empty()).then(|| KnownTags::of(targets))
+}
+
+/// Whether a list is written with nothing in it, such as one whose items are all commented out.
+fn is_empty(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Null => true,
+        Kind::Seq(items) => items.is_empty(),
+        Kind::Map(entries) => entries.is_empty(),
+        _ => false,
+    }
+}
+
+/// Where a key of the file stands.
+fn key_span(tree: &Node, name: &str) -> Span {
+    match &tree.kind {
+        Kind::Map(entries) => entries.iter().find(|entry| entry.key.text == name).map_or(tree.span, |entry| entry.key.span),
+        _ => tree.span,
+    }
+}
+
+fn read_routes(reader: &mut Reader<'_>, draft: &ConfigDraft, channels: &[String], known_tags: Option<&KnownTags>) -> Vec<Route> {
     let mut routes = Vec::new();
     for node in items(reader, draft.routes.as_ref(), Shape::List(&ROUTE)) {
         let Some((route, named)) = read_route(reader, node) else { continue };
-        for (name, node) in named {
-            if !channels.contains(&name) {
-                unknown(reader, &name, &node, channels, "channel");
+        for (name, node) in &named.channels {
+            if !channels.contains(name) {
+                unknown(reader, name, node, channels, "channel");
             }
+        }
+        if let Some(known_tags) = known_tags {
+            known_tags.check_all(reader, &named.tags);
+            known_tags.check_patterns(reader, &named.group_by);
         }
         routes.push(route);
     }
-    if draft.routes.is_none() && !channels.is_empty() {
+    if draft.routes.as_ref().is_none_or(is_empty) && !channels.is_empty() {
         routes.push(Route { channels: channels.to_vec(), ..Route::default() });
     }
     routes
 }
 
-fn read_maintenance(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTreeMap<String, TargetSpec>) -> Vec<Window> {
+fn read_maintenance(
+    reader: &mut Reader<'_>,
+    draft: &ConfigDraft,
+    targets: &BTreeMap<String, TargetSpec>,
+    known_tags: Option<&KnownTags>,
+) -> Vec<Window> {
     let mut windows = Vec::new();
     let names: Vec<String> = targets.keys().cloned().collect();
     for node in items(reader, draft.maintenance.as_ref(), Shape::List(&WINDOW)) {
-        let Some((window, span)) = read_window(reader, node) else { continue };
+        let Some((window, span, tags)) = read_window(reader, node) else { continue };
+        if let Some(known_tags) = known_tags {
+            known_tags.check_all(reader, &tags);
+        }
         // A target with a mistake of its own is known all the same.
         let written = |name: &str| draft.targets.as_ref().is_some_and(|node| node.get(name).is_some());
         for name in window.targets.iter().filter(|name| !names.contains(name) && !written(name)) {
@@ -439,9 +497,17 @@ pub(super) fn unknown(reader: &mut Reader<'_>, name: &str, node: &Node, known: &
 
 /// What does not do what its author most likely wants.
 fn warn(reader: &mut Reader<'_>, draft: &ConfigDraft, tree: &Node, targets: &BTreeMap<String, TargetSpec>, channels: &[String]) {
-    if channels.is_empty() && !targets.is_empty() && draft.channels.is_none() {
-        let warning = Diagnostic::warning("nobody-told", "no alerts are sent: there are no `channels`");
-        reader.report(warning.hint("add `channels`, unless the dashboard is enough"), tree.span);
+    if channels.is_empty() && !targets.is_empty() && draft.channels.as_ref().is_none_or(is_empty) {
+        let (message, span) = match &draft.channels {
+            None => ("no alerts are sent: there are no `channels`", tree.span),
+            Some(_) => ("no alerts are sent: `channels` is empty", key_span(tree, "channels")),
+        };
+        let warning = Diagnostic::warning("nobody-told", message);
+        reader.report(warning.hint("add `channels`, unless the dashboard is enough"), span);
+    }
+    if draft.routes.as_ref().is_some_and(is_empty) && !channels.is_empty() {
+        let warning = Diagnostic::warning("empty-routes", "`routes` is empty: as without it, all alerts are sent to all channels");
+        reader.report(warning.hint("add a route, or remove `routes`"), key_span(tree, "routes"));
     }
     let is_open = !draft.has_login || draft.login.is_open();
     if let Some((address, key)) = draft.listen.filter(|(address, _)| is_open && !address.ip().is_loopback()) {
@@ -451,16 +517,23 @@ fn warn(reader: &mut Reader<'_>, draft: &ConfigDraft, tree: &Node, targets: &BTr
     }
 }
 
-/// A target whose failures no route takes. Who writes an empty list of routes means it.
+/// Targets whose incidents no route takes.
 fn warn_of_gaps(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTreeMap<String, TargetSpec>, routes: &[Route]) {
-    let Some(node) = draft.routes.as_ref().filter(|_| !routes.is_empty()) else { return };
-    let covering = |target: &TargetSpec| routes.iter().filter(|route| route.covers(incident::Severity::Page, &target.tags)).collect();
-    let (mut missed, mut at_times) = (Vec::new(), Vec::new());
+    let Some(node) = draft.routes.as_ref().filter(|node| !is_empty(node) && !routes.is_empty()) else { return };
+    let covering = |target: &TargetSpec, severity| -> Vec<&Route> {
+        let severity = taken_as(routes, severity, &target.tags);
+        routes.iter().filter(|route| route.covers(severity, &target.tags)).collect()
+    };
+    let (mut missed, mut unnoticed, mut at_times) = (Vec::new(), Vec::new(), Vec::new());
     for target in targets.values() {
-        let covering: Vec<&Route> = covering(target);
-        if covering.is_empty() {
+        let pages = covering(target, incident::Severity::Page);
+        if pages.is_empty() {
             missed.push(target.name.as_str());
-        } else if covering.iter().all(|route| !route.hours.is_empty()) {
+        } else if covering(target, incident::Severity::Notify).is_empty() {
+            unnoticed.push(target.name.as_str());
+        }
+        let waits = |covering: &[&Route]| !covering.is_empty() && covering.iter().all(|route| !route.hours.is_empty());
+        if waits(&pages) || waits(&covering(target, incident::Severity::Security)) {
             at_times.push(target.name.as_str());
         }
     }
@@ -469,6 +542,11 @@ fn warn_of_gaps(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTreeMap
         let message = format!("no route matches pages of `{first}`{}: no alert is sent when it fails", others(&missed));
         let warning = Diagnostic::warning("nobody-told", message);
         reader.report(warning.hint("end `routes` with a route without `severities` and `tags`"), node.span);
+    }
+    if let Some(first) = unnoticed.first() {
+        let message = format!("no route matches incidents of the severity `notify` of `{first}`{}: nobody is told", others(&unnoticed));
+        let warning = Diagnostic::warning("nobody-told", message);
+        reader.report(warning.hint("end `routes` with a route without `severities` and `tags`, unless pages are enough"), node.span);
     }
     if let Some(first) = at_times.first() {
         let message = format!("only routes with `hours` match pages of `{first}`{}: at other times alerts wait", others(&at_times));

@@ -1,7 +1,7 @@
 //! Reads `routes:`: who is told of what.
 
 use super::hours::{HOURS, read_hours};
-use super::leaves::{choose, optional, read_at_least, read_at_most, read_count, read_items, read_texts, required};
+use super::leaves::{choose, optional, read_at_least, read_at_most, read_count, read_items, required};
 use super::{Route, Step};
 use crate::incident::Severity;
 use mcproof_record::Diagnostic;
@@ -27,7 +27,8 @@ pub(super) static ROUTE: Object<RouteDraft> = Object {
             Ok(())
         }),
         optional("tags", "for targets with one of these tags only", Shape::TextOrTexts, |reader, node, draft| {
-            draft.route.tags = read_texts(reader, node)?;
+            draft.named.tags = read_items(reader, node)?;
+            draft.route.tags = texts(&draft.named.tags);
             Ok(())
         }),
         optional("hours", "at these times only; default: always", Shape::ObjectOrList(&HOURS), |reader, node, draft| {
@@ -39,8 +40,8 @@ pub(super) static ROUTE: Object<RouteDraft> = Object {
             "channels in order; the next one is used if the one before it fails for two minutes",
             Shape::TextOrTexts,
             |reader, node, draft| {
-                draft.channels = read_items(reader, node)?;
-                if draft.channels.is_empty() {
+                draft.named.channels = read_items(reader, node)?;
+                if draft.named.channels.is_empty() {
                     reader.error("nobody", "this route has no channels", node.span);
                     return Err(Fault::Reported);
                 }
@@ -68,7 +69,7 @@ pub(super) static ROUTE: Object<RouteDraft> = Object {
                         reader.report(diagnostic.hint("`after` counts from the first page and increases from step to step"), item.span);
                         return Err(Fault::Reported);
                     }
-                    let channels = step.channels.iter().map(|(name, _)| name.clone()).collect();
+                    let channels = texts(&step.channels);
                     draft.route.escalate.push(Step { after: step.after, channels });
                     draft.others.extend(step.channels);
                 }
@@ -85,7 +86,8 @@ pub(super) static ROUTE: Object<RouteDraft> = Object {
             "tags, or tag patterns with `*` and `?`: targets that share one are notified in one message",
             Shape::TextOrTexts,
             |reader, node, draft| {
-                draft.route.group_by = read_texts(reader, node)?;
+                draft.named.group_by = read_items(reader, node)?;
+                draft.route.group_by = texts(&draft.named.group_by);
                 Ok(())
             },
         ),
@@ -137,15 +139,38 @@ struct StepDraft {
 #[derive(Default)]
 pub(super) struct RouteDraft {
     route: Route,
-    channels: Vec<(String, Node)>,
+    named: Named,
     /// Those of its steps.
     others: Vec<(String, Node)>,
     repeat: Option<Span>,
     group_wait: Option<(Duration, Span)>,
 }
 
-/// The route, and where its channels are named.
-pub(super) fn read_route(reader: &mut Reader<'_>, node: &Node) -> Option<(Route, Vec<(String, Node)>)> {
+/// What a route names, and where.
+#[derive(Default)]
+pub(super) struct Named {
+    /// Also those of its steps.
+    pub(super) channels: Vec<(String, Node)>,
+    pub(super) tags: Vec<(String, Node)>,
+    /// Patterns of tags.
+    pub(super) group_by: Vec<(String, Node)>,
+}
+
+fn texts(items: &[(String, Node)]) -> Vec<String> {
+    items.iter().map(|(text, _)| text.clone()).collect()
+}
+
+/// As which severity the routes take an incident: one of `security` that none of them takes goes where pages go. Whoever did not think
+/// of it is told all the same.
+pub(super) fn taken_as(routes: &[Route], severity: Severity, tags: &[String]) -> Severity {
+    match severity {
+        Severity::Security if !routes.iter().any(|route| route.covers(severity, tags)) => Severity::Page,
+        other => other,
+    }
+}
+
+/// The route, and what it names.
+pub(super) fn read_route(reader: &mut Reader<'_>, node: &Node) -> Option<(Route, Named)> {
     let mut draft = RouteDraft::default();
     if !ROUTE.read(reader, node, &mut draft) {
         return None;
@@ -161,7 +186,7 @@ pub(super) fn read_route(reader: &mut Reader<'_>, node: &Node) -> Option<(Route,
     if !draft.route.group_by.is_empty() {
         draft.route.group_wait = draft.group_wait.map_or(GROUP_WAIT, |(wait, _)| wait);
     }
-    let channels = draft.channels.iter().map(|(name, _)| name.clone()).collect();
-    draft.channels.extend(draft.others);
-    Some((Route { channels, ..draft.route }, draft.channels))
+    let channels = texts(&draft.named.channels);
+    draft.named.channels.extend(draft.others);
+    Some((Route { channels, ..draft.route }, draft.named))
 }

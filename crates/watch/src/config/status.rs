@@ -1,8 +1,9 @@
 //! Reads `status:`: the public status page, and who can subscribe to it.
 
 use super::channel::{read_address, read_smtp_url};
-use super::leaves::{optional, read_items, read_texts, required};
+use super::leaves::{optional, read_items, required};
 use super::reader::unknown;
+use super::tags::KnownTags;
 use super::target::is_name;
 use super::{Secret, TargetSpec};
 use mcproof_client::Destinations;
@@ -127,7 +128,7 @@ static PAGE: Object<PageDraft> = Object {
             Ok(())
         }),
         optional("tags", "shows the public targets with one of these tags, too", Shape::TextOrTexts, |reader, node, draft| {
-            draft.tags = read_texts(reader, node)?;
+            draft.tags = read_items(reader, node)?;
             Ok(())
         }),
     ],
@@ -139,7 +140,7 @@ struct PageDraft {
     name: String,
     title: Option<String>,
     targets: Vec<(String, Node)>,
-    tags: Vec<String>,
+    tags: Vec<(String, Node)>,
 }
 
 static SUBSCRIPTIONS: Object<StatusDraft> = Object {
@@ -257,7 +258,11 @@ fn read_pages(reader: &mut Reader<'_>, drafts: Vec<(PageDraft, Span)>, targets: 
                 Some(_) => {}
             }
         }
+        if !targets.is_empty() {
+            KnownTags::of(targets).check_all(reader, &draft.tags);
+        }
         let PageDraft { name, title, targets, tags } = draft;
+        let tags = tags.into_iter().map(|(tag, _)| tag).collect();
         let title = title.unwrap_or_else(|| name.clone());
         pages.push(StatusPageSpec { name, title, targets: targets.into_iter().map(|(name, _)| name).collect(), tags });
     }

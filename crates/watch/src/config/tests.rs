@@ -112,9 +112,47 @@ fn what_is_odd_is_a_warning() {
             "1:1 `targets: { a: { stdio: x } }` warning nobody-told: no alerts are sent: there are no `channels` | add `channels`, unless the dashboard is enough",
         ],
     );
-    check("targets: { a: { stdio: x } }\nchannels: {}\n", &[]);
+    for empty in ["channels: {}", "channels:"] {
+        check(
+            &format!("targets: {{ a: {{ stdio: x }} }}\n{empty}\n"),
+            &[
+                "2:1 `channels` warning nobody-told: no alerts are sent: `channels` is empty | add `channels`, unless the dashboard is enough",
+            ],
+        );
+    }
     let told = "targets: { a: { stdio: x, tags: prod }, b: { stdio: x }, c: { stdio: x } }\nchannels: { w: { webhook: 'https://x/' } }\n";
-    check(&format!("{told}routes: []\n"), &[]);
+    for empty in ["routes: []", "routes:"] {
+        check(
+            &format!("{told}{empty}\n"),
+            &[
+                "3:1 `routes` warning empty-routes: `routes` is empty: as without it, all alerts are sent to all channels | add a route, or remove `routes`",
+            ],
+        );
+    }
+    check(&format!("{told}routes: [{{ severities: page, channels: w }}, {{ severities: notify, channels: w }}]\n"), &[]);
+    check(
+        &format!("{told}routes: [{{ severities: page, channels: w }}]\n"),
+        &[
+            "3:9 `[{ severities: page, channels: w }]` warning nobody-told: no route matches incidents of the severity `notify` of `a`, and of 2 more: nobody is told | end `routes` with a route without `severities` and `tags`, unless pages are enough",
+        ],
+    );
+    check(
+        &format!("{told}routes: [{{ tags: prd, channels: w }}, {{ channels: w, group_by: 'team-*' }}]\n"),
+        &[
+            "3:18 `prd` warning unknown-tag: no target of this file has the tag `prd` | did you mean `prod`?",
+            "3:59 `'team-*' ` warning unknown-tag: no target of this file has a tag that matches `team-*` | only targets that are added through the API could have it",
+        ],
+    );
+    check(
+        &format!("{told}maintenance: [{{ name: m, tags: [prod, test], cron: '0 3 29 2 *', lasts: 1h }}]\n"),
+        &[
+            "3:42 `test` warning unknown-tag: no target of this file has the tag `test` | only targets that are added through the API could have it",
+        ],
+    );
+    check(
+        &format!("{told}status: {{ pages: [{{ path: /status/p, tags: pord }}] }}\n"),
+        &["3:46 `pord` warning unknown-tag: no target of this file has the tag `pord` | did you mean `prod`?"],
+    );
     check(&format!("{told}routes: [{{ tags: prod, channels: w }}, {{ channels: w }}]\n"), &[]);
     check(
         &format!("{told}routes: [{{ tags: prod, channels: w }}]\n"),
@@ -135,11 +173,42 @@ fn what_is_odd_is_a_warning() {
     check("channels: { a: { webhook: 'https://x/' } }\n", &[]);
     check("database: postgres://ann:pass@db/watch\n", &[&format!("1:1 `database` {literal}")]);
     check("database: postgres:///watch\n", &[]);
-    let silent = "channels: {}\n";
+    let silent = "channels: { w: { webhook: 'https://x/' } }\n";
     check(
         &format!("{silent}targets: {{ a: {{ stdio: x, tags: storage }}, b: {{ stdio: x, depends_on: 'tag:storge' }} }}\n"),
         &["2:71 `'tag:storge' ` warning unknown-tag: no target of this file has the tag `storge` | did you mean `tag:storage`?"],
     );
+}
+
+#[test]
+fn what_could_never_be_told_is_a_mistake() {
+    let check = |text: &str, expected: &[&str]| {
+        let found = read(&format!("channels: {{ w: {{ webhook: 'https://x/' }} }}\n{text}")).err().unwrap_or_default();
+        assert_eq!(render(&found), expected, "{text}");
+    };
+    let jobs = |one: &str, other: &str| {
+        format!("targets:\n  a: {{ push: {{ within: 1h, token: '{one}' }} }}\n  b: {{ push: {{ within: 1h, token: '{other}' }} }}\n")
+    };
+    check(&jobs("env:BACKUP_TOKEN", "env:SYNC_TOKEN"), &[]);
+    for other in ["env:BACKUP_TOKEN", "${env.BACKUP_TOKEN}"] {
+        check(
+            &jobs("env:BACKUP_TOKEN", other),
+            &[&format!(
+                "4:33 `'{other}' ` error same-token: this token is that of `a` already | use a token of its own for each job; generate one with `openssl rand -hex 32`"
+            )],
+        );
+    }
+    let never =
+        "never comes: no month has this day | minute, hour, day of the month, month, weekday; `0 3 L * *` is the last day of each month";
+    check(
+        "targets: { a: { push: { token: 'env:SYNC_TOKEN', cron: '0 3 31 2 *' } } }\n",
+        &[&format!("2:56 `'0 3 31 2 *' ` error bad-cron: `0 3 31 2 *` {never}")],
+    );
+    check(
+        "maintenance: [{ name: m, cron: '0 3 31 4,6,9,11 *', lasts: 1h }]\n",
+        &[&format!("2:32 `'0 3 31 4,6,9,11 *'` error bad-cron: `0 3 31 4,6,9,11 *` {never}")],
+    );
+    check("maintenance: [{ name: m, cron: '0 3 29 2 *', lasts: 1h }, { name: n, cron: '0 3 L * *', lasts: 1h }]\n", &[]);
 }
 
 #[test]
@@ -165,7 +234,15 @@ fn the_first_route_that_fits_is_taken_and_without_routes_all_channels_in_their_o
         assert_eq!(found.as_deref(), expected, "{routes}");
     };
     check("", Severity::Notify, &[], Some(&["z", "a"]));
-    check("routes: []\n", Severity::Notify, &[], None);
+    check("routes: []\n", Severity::Notify, &[], Some(&["z", "a"]));
+    // What threatens goes where pages go, unless a route names it.
+    let routes = "routes: [{ severities: notify, channels: a }, { severities: page, channels: z }]\n";
+    check(routes, Severity::Security, &[], Some(&["z"]));
+    let routes = "routes: [{ severities: page, channels: z }, { severities: security, channels: a }]\n";
+    check(routes, Severity::Security, &[], Some(&["a"]));
+    let routes = "routes: [{ severities: page, channels: z }, { severities: security, tags: paid, channels: a }]\n";
+    check(routes, Severity::Security, &["free"], Some(&["z"]));
+    check(routes, Severity::Notify, &[], None);
     let routes = "routes: [{ severities: page, tags: paid, channels: z }, { severities: [security, page], channels: a }]\n";
     check(routes, Severity::Page, &["paid"], Some(&["z"]));
     check(routes, Severity::Page, &["free"], Some(&["a"]));

@@ -1,8 +1,9 @@
 //! Reads `maintenance:`: planned work. Whether a window is open, `maintenance` knows.
 
-use super::leaves::{optional, read_texts, read_time, required};
+use super::leaves::{optional, read_items, read_texts, read_time, required};
 use crate::moment::Moment;
 use croner::Cron;
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use mcproof_record::Diagnostic;
 use mcproof_suite::document::Node;
@@ -49,7 +50,7 @@ pub(super) static WINDOW: Object<WindowDraft> = Object {
             Ok(())
         }),
         optional("tags", "only targets with one of these tags", Shape::TextOrTexts, |reader, node, draft| {
-            draft.tags = read_texts(reader, node)?;
+            draft.tags = read_items(reader, node)?;
             Ok(())
         }),
         optional("from", "start of a single window", Shape::Time, |reader, node, draft| {
@@ -81,7 +82,7 @@ pub(super) struct WindowDraft {
     name: String,
     targets: Vec<String>,
     targets_span: Span,
-    tags: Vec<String>,
+    tags: Vec<(String, Node)>,
     from: Option<(Moment, Span)>,
     until: Option<(Moment, Span)>,
     cron: Option<(String, Span)>,
@@ -89,13 +90,13 @@ pub(super) struct WindowDraft {
     lasts: Option<(Duration, Span)>,
 }
 
-/// The window, and where its targets are named.
-pub(super) fn read_window(reader: &mut Reader<'_>, node: &Node) -> Option<(Window, Span)> {
+/// The window, where its targets are named, and its tags.
+pub(super) fn read_window(reader: &mut Reader<'_>, node: &Node) -> Option<(Window, Span, Vec<(String, Node)>)> {
     let mut draft = WindowDraft::default();
     if !WINDOW.read(reader, node, &mut draft) {
         return None;
     }
-    let WindowDraft { name, targets, targets_span, tags, from, until, cron, zone, lasts } = draft;
+    let WindowDraft { name, targets, targets_span, tags: named, from, until, cron, zone, lasts } = draft;
     let when = match (from, until, cron, lasts) {
         (Some((from, _)), Some((until, span)), None, None) => {
             if let Some((_, key)) = zone {
@@ -117,19 +118,34 @@ pub(super) fn read_window(reader: &mut Reader<'_>, node: &Node) -> Option<(Windo
             return None;
         }
     };
-    Some((Window { name, targets, tags, when }, targets_span))
+    let tags = named.iter().map(|(tag, _)| tag.clone()).collect();
+    Some((Window { name, targets, tags, when }, targets_span, named))
 }
 
 pub(super) fn read_cron(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
     let written = reader.text(node)?;
     match written.parse::<Cron>() {
-        Ok(_) => Ok(written),
+        Ok(cron) if comes(&cron) => Ok(written),
+        Ok(_) => {
+            let diagnostic = Diagnostic::error("bad-cron", format!("`{written}` never comes: no month has this day"));
+            reader.report(
+                diagnostic.hint("minute, hour, day of the month, month, weekday; `0 3 L * *` is the last day of each month"),
+                node.span,
+            );
+            Err(Fault::Reported)
+        }
         Err(error) => {
             let diagnostic = Diagnostic::error("bad-cron", format!("`{written}` is not a cron expression: {error}"));
             reader.report(diagnostic.hint("minute, hour, day of the month, month, weekday: `0 3 * * sun`"), node.span);
             Err(Fault::Reported)
         }
     }
+}
+
+/// Whether there is such a day at all. What a file means does not depend on the clock: any year will do.
+fn comes(cron: &Cron) -> bool {
+    let begin = Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC);
+    cron.find_next_occurrence(&begin, true).is_ok()
 }
 
 pub(super) fn read_zone(reader: &mut Reader<'_>, node: &Node) -> Result<String, Fault> {
