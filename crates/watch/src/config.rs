@@ -9,6 +9,7 @@ mod limits;
 mod login;
 mod push;
 mod reader;
+mod reference;
 mod route;
 mod status;
 mod suite;

@@ -2,8 +2,8 @@
 //! that names the file.
 
 use super::leaves::check_url;
-use super::target::fitting_name;
-use mcproof_record::Diagnostic;
+use super::target::{check_credentials, fitting_name};
+use mcproof_record::{Diagnostic, Severity};
 use mcproof_suite::document::Node;
 use mcproof_suite::plan::Server;
 use mcproof_suite::reader::Reader;
@@ -34,7 +34,9 @@ pub(super) fn read_import(reader: &mut Reader<'_>, node: &Node) -> Vec<(String, 
                     continue;
                 }
                 let written = Node::from_value(&value, node.span);
-                found.extend(read_server(reader, &name, node.span, &written).map(|server| (name, server)));
+                let server = read_server(reader, &name, node.span, &written);
+                let server = server.filter(|server| check_credentials(reader, server, node.span).is_some());
+                found.extend(server.map(|server| (name, server)));
             }
             Err(why) => reader.error("bad-import", format!("the server `{name}` of `{named}` {why}"), node.span),
         }

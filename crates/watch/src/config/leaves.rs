@@ -39,10 +39,9 @@ pub(super) enum Secrecy {
 /// `env:NAME`, `file:PATH`, a text with `${env.NAME}`, or the secret itself, of which one is warned.
 pub(super) fn read_secret(reader: &mut Reader<'_>, node: &Node, secrecy: Secrecy) -> Result<Secret, Fault> {
     let written = reader.text(node)?;
-    let (secret, is_literal) = match written.split_once(':') {
-        Some(("env", name)) => (variable(reader, node, name)?, false),
-        Some(("file", path)) => (file(reader, node, path)?, false),
-        _ => (written, matches!(&node.kind, Kind::Text(text) if !text.contains("${")) || matches!(node.kind, Kind::Number(_))),
+    let (secret, is_literal) = match referred(reader, node, &written)? {
+        Some(secret) => (secret, false),
+        None => (written, is_literal(node)),
     };
     if secret.is_empty() {
         reader.error("empty-secret", "this secret is empty", node.span);
@@ -53,6 +52,24 @@ pub(super) fn read_secret(reader: &mut Reader<'_>, node: &Node, secrecy: Secrecy
         reader.report(warning.hint("write `env:NAME` and set NAME in the environment of mcproof, or write `file:PATH`"), reader.key);
     }
     Ok(Secret::new(secret))
+}
+
+/// What `env:NAME` or `file:PATH` stands for; nothing if a text is no reference.
+pub(super) fn referred(reader: &mut Reader<'_>, node: &Node, written: &str) -> Result<Option<String>, Fault> {
+    match written.split_once(':') {
+        Some(("env", name)) => variable(reader, node, name).map(Some),
+        Some(("file", path)) => file(reader, node, path).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Whether a value stands in the file in full.
+pub(super) fn is_literal(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Text(text) => !text.contains("${"),
+        Kind::Number(_) => true,
+        _ => false,
+    }
 }
 
 fn variable(reader: &mut Reader<'_>, node: &Node, name: &str) -> Result<String, Fault> {

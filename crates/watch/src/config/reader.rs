@@ -9,6 +9,7 @@ use super::leaves::{
 };
 use super::limits::Limits;
 use super::login::LOGIN;
+use super::reference::secret_in_full;
 use super::route::{ROUTE, read_route, taken_as};
 use super::status::{Beside, STATUS, StatusDraft};
 use super::tags::KnownTags;
@@ -18,6 +19,7 @@ use super::{Config, Heartbeat, Login, Retention, Route, STORM, Secret, TargetKin
 use crate::incident;
 use crate::seal::SealKey;
 use mcproof_analysis::{did_you_mean, listed};
+use mcproof_client::url_holds_secret;
 use mcproof_record::{Diagnostic, Severity};
 use mcproof_suite::auth::literal_secrets;
 use mcproof_suite::document::{self, Kind, Node};
@@ -640,6 +642,12 @@ fn collect(node: &Node, found: &mut Vec<String>) {
                 match entry.key.text.as_str() {
                     name if SECRETS.contains(&name) => texts(&entry.value, found, |_| true),
                     "url" | "webhook" | "database" | "heartbeat" => texts(&entry.value, found, tells_something),
+                    "http" | "sse" | "monitor" => texts(&entry.value, found, has_credentials),
+                    "headers" | "env" => {
+                        if let Kind::Map(entries) = &entry.value.kind {
+                            found.extend(entries.iter().filter_map(secret_in_full));
+                        }
+                    }
                     _ => {}
                 }
                 collect(&entry.value, found);
@@ -663,6 +671,10 @@ fn texts(node: &Node, found: &mut Vec<String>, is_secret: fn(&str) -> bool) {
         Kind::Seq(items) => items.iter().for_each(|item| texts(item, found, is_secret)),
         _ => {}
     }
+}
+
+fn has_credentials(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| url_holds_secret(&url))
 }
 
 /// Of a URL that need not be secret: a password, a query, or a long path, in which a token may stand.

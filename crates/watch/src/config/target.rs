@@ -2,11 +2,12 @@
 //! beside that.
 
 use super::dependency::{DEPENDS_ON_DOC, Dependencies};
-use super::leaves::{Read, check_url, optional, read_at_least, read_items, read_path, read_percentage, read_texts};
+use super::leaves::{Read, check_url, optional, read_at_least, read_items, read_path, read_percentage, read_texts, referred};
 use super::limits::{
     CONFIRMATIONS_DOC, FAILURES_DOC, FLAPPING, FLAPPING_DOC, Limits, RECOVERIES_DOC, confirmations, failures, flapping, recoveries,
 };
 use super::push::{PUSH, read_push};
+use super::reference::filled;
 use super::{TargetKind, TargetSpec, load_read_only};
 use mcproof_analysis::oddities::Oddities;
 use mcproof_client::Tls;
@@ -94,12 +95,17 @@ pub(super) static TARGET: Object<TargetDraft> = Object {
             |_, node, draft| draft.put("sse", node),
         ),
         optional("monitor", "`/healthz` of another monitor, so that two monitors watch each other", Shape::Text, |reader, node, draft| {
-            let url = reader.text(node)?;
+            let written = reader.text(node)?;
+            let url = referred(reader, node, &written)?.unwrap_or(written);
             let parsed = check_url(reader, node, &url)?;
             if !parsed.username().is_empty() || parsed.password().is_some() {
                 let diagnostic = Diagnostic::error("bad-url", "this URL has a user name or a password, which would not be sent");
                 reader.report(diagnostic.hint("remove them: `/healthz` requires no login"), node.span);
                 return Err(Fault::Reported);
+            }
+            if parsed.path() == "/" {
+                let warning = Diagnostic::warning("no-health-path", "this URL has no path: most services show a page for people there");
+                reader.report(warning.hint("write the health endpoint of the monitor, such as `https://HOST/healthz`"), node.span);
             }
             draft.monitor = Some((url, reader.key));
             Ok(())
@@ -287,8 +293,11 @@ pub(super) fn read_target(
 
 fn read_only_server(reader: &mut Reader<'_>, key: &Written, node: &Node, draft: &TargetDraft) -> Option<Server> {
     let Kind::Map(entries) = &node.kind else { return None };
-    let entries: Vec<Entry> =
-        entries.iter().filter(|entry| draft.server.iter().any(|(name, _)| *name == entry.key.text)).cloned().collect();
+    let entries: Vec<Entry> = entries
+        .iter()
+        .filter(|entry| draft.server.iter().any(|(name, _)| *name == entry.key.text))
+        .map(|entry| filled(reader, entry))
+        .collect();
     let ways: Vec<&Entry> = entries.iter().filter(|entry| matches!(entry.key.text.as_str(), "stdio" | "http" | "sse")).collect();
     match ways.as_slice() {
         [] => {
@@ -296,7 +305,12 @@ fn read_only_server(reader: &mut Reader<'_>, key: &Written, node: &Node, draft: 
             reader.report(diagnostic.hint("add `stdio:`, `http:` or `sse:`"), key.span);
             None
         }
-        [_] => read_server(reader, &key.text, key.span, &Node { kind: Kind::Map(entries), span: node.span }),
+        [way] => {
+            let span = way.value.get("url").map_or(way.value.span, |url| url.span);
+            let server = read_server(reader, &key.text, key.span, &Node { kind: Kind::Map(entries), span: node.span })?;
+            check_credentials(reader, &server, span)?;
+            Some(server)
+        }
         [first, second, ..] => {
             let message = format!("a target cannot have both `{}` and `{}`", first.key.text, second.key.text);
             let diagnostic = Diagnostic::error("two-of-a-kind", message);
@@ -304,6 +318,19 @@ fn read_only_server(reader: &mut Reader<'_>, key: &Written, node: &Node, draft: 
             None
         }
     }
+}
+
+/// Refuses a user name or a password in a URL: nobody sends them.
+pub(super) fn check_credentials(reader: &mut Reader<'_>, server: &Server, span: Span) -> Option<()> {
+    let authority = |url: &str| url.split_once("://").map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default().to_owned());
+    let urls = server.bindings.iter().filter_map(|binding| binding.url.as_deref());
+    if !urls.filter_map(authority).any(|authority| authority.contains('@')) {
+        return Some(());
+    }
+    let diagnostic = Diagnostic::error("bad-url", "this URL has a user name or a password, which would not be sent");
+    let hint = "remove them, and add `headers: { Authorization: \"Basic ${env.NAME}\" }`, where NAME holds `USER:PASSWORD` in Base64";
+    reader.report(diagnostic.hint(hint), span);
+    None
 }
 
 /// A suite that would not be run is no promise that anybody should rely on.

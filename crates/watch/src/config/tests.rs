@@ -306,6 +306,15 @@ fn the_examples_of_the_guide_are_read_and_it_names_every_key() {
 }
 
 #[test]
+fn another_monitor_has_a_health_endpoint() {
+    for (url, expected) in [("http://a/healthz", 0), ("http://a/-/healthy", 0), ("http://a/", 1), ("http://a", 1), ("http://a/?x", 1)] {
+        let text = format!("channels: {{ w: {{ webhook: 'https://x/' }} }}\ntargets: {{ m: {{ monitor: '{url}' }} }}\n");
+        let warnings = read(&text).unwrap().warnings;
+        assert_eq!(warnings.iter().filter(|warning| warning.code == "no-health-path").count(), expected, "{url}");
+    }
+}
+
+#[test]
 fn the_schema_takes_what_is_right_and_refuses_what_is_not() {
     use mcproof_suite::{document, source::Source};
     let schema = config_schema();
