@@ -4,7 +4,7 @@
 
 mod heard;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -82,7 +82,7 @@ const WHOLE: &str = "
 listen: 127.0.0.1:7130
 public_url: https://status.example.com
 targets:
-  shop: { http: 'https://ann:secret@mcp.example.com/mcp?key=secret', every: 2m, tags: paid, objective: 99.9, failures: 2, recoveries: 1 }
+  shop: { http: 'https://mcp.example.com/mcp?key=${env.WATCH_KEY}', every: 2m, tags: paid, objective: 99.9, failures: 2, recoveries: 1 }
   backup: { push: { token: 'env:WATCH_KEY', cron: '0 3 * * *', lasts: 2h } }
   tools: { stdio: 'mcproof demo shop', keep: true }
 channels:
@@ -589,6 +589,25 @@ impl Drop for Monitor {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+#[test]
+fn a_running_monitor_takes_over_changes_of_imported_files() {
+    let servers = |names: &[&str]| {
+        let server = json!({ "command": MCPROOF, "args": ["demo", "shop"] });
+        let servers: serde_json::Map<String, Value> = names.iter().map(|&name| (name.to_owned(), server.clone())).collect();
+        json!({ "mcpServers": servers }).to_string()
+    };
+    let folder = folder_with(&[("watch.yaml", "import: servers.json\n"), ("servers.json", &servers(&["one"]))]);
+    let file = folder.path().join("servers.json");
+    let mut monitor = Monitor::start(folder.path());
+    assert_eq!(monitor.says("started")["targets"], "1");
+    std::fs::write(&file, servers(&["one", "two"])).unwrap();
+    assert_eq!(monitor.says("reloaded")["targets"], "2");
+    std::fs::write(&file, "{").unwrap();
+    monitor.says("not-reloaded");
+    std::fs::write(&file, servers(&["two"])).unwrap();
+    assert_eq!(monitor.says("reloaded")["targets"], "1");
 }
 
 #[test]

@@ -144,7 +144,8 @@ pub(crate) fn run(arguments: &Arguments, _watching: Watching) -> Result<Exit, Fa
         (Some(Action::Incidents(incidents)), _) => look::incidents(incidents),
         (None, Some(path)) => {
             let seen = serve::look(path);
-            let Some(config) = reading::read(path, &arguments.instead)?.or_tell() else { return Ok(Exit::BadInput) };
+            let log = if arguments.json && !arguments.check { log::Form::Json } else { log::Form::Text };
+            let Some(config) = reading::read(path, &arguments.instead)?.or_tell(log) else { return Ok(Exit::BadInput) };
             if arguments.check {
                 if let Some(address) = config.listen.filter(|_| arguments.role == Part::Serve) {
                     serve::may_listen(address, &config)?;

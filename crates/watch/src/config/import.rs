@@ -10,8 +10,9 @@ use mcproof_suite::reader::Reader;
 use mcproof_suite::server::read_server;
 use serde_json::{Map, Value, json};
 
-/// The servers of a file, by their names. What cannot be read is told at `node`, which names it.
-pub(super) fn read_import(reader: &mut Reader<'_>, node: &Node) -> Vec<(String, Server)> {
+/// The servers of a file, by their names, without those that are disabled there. What cannot be read is told at `node`, which names the
+/// file; so is what is left out, unless it is among `own`, the targets of this file.
+pub(super) fn read_import(reader: &mut Reader<'_>, node: &Node, own: &[String]) -> Vec<(String, Server)> {
     let Ok(named) = reader.text(node) else {
         return Vec::new();
     };
@@ -26,6 +27,14 @@ pub(super) fn read_import(reader: &mut Reader<'_>, node: &Node) -> Vec<(String, 
     let mut found = Vec::new();
     for (name, entry) in servers {
         let name = fitting_name(&name);
+        if let Some(word) = disabled(&entry) {
+            if !own.contains(&name) {
+                let message = format!("the server `{name}` of `{named}` has `{word}`, so it is not monitored");
+                let note = Diagnostic { severity: Severity::Note, ..Diagnostic::warning("server-disabled", message) };
+                reader.report(note.hint("enable it there, or add it to `targets`"), node.span);
+            }
+            continue;
+        }
         match suite_server(reader, &entry) {
             Ok(value) => {
                 if let Some(url) = value["http"]["url"].as_str().or(value["sse"]["url"].as_str())
@@ -42,6 +51,16 @@ pub(super) fn read_import(reader: &mut Reader<'_>, node: &Node) -> Vec<(String, 
         }
     }
     found
+}
+
+/// By which words a client leaves a server alone, if it does.
+fn disabled(entry: &Value) -> Option<&'static str> {
+    let is = |key: &str, value: bool| entry.get(key).and_then(Value::as_bool) == Some(value);
+    match () {
+        () if is("disabled", true) => Some("disabled: true"),
+        () if is("enabled", false) => Some("enabled: false"),
+        () => None,
+    }
 }
 
 fn servers(reader: &Reader<'_>, named: &str) -> Result<Map<String, Value>, String> {

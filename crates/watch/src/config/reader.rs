@@ -31,7 +31,7 @@ use mcproof_suite::{Environment, without_credentials};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,10 +61,32 @@ pub fn load(path_as_named: &str, text: &str, folder: &Path, environment: &Enviro
     diagnostics.sort_by_key(|diagnostic| diagnostic.place.as_ref().map(|place| (place.line, place.column)));
     match config.filter(|_| is_flawless) {
         Some(config) => {
-            diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Warning);
+            diagnostics.retain(|diagnostic| diagnostic.severity != Severity::Error);
             Ok(Loaded { config, warnings: diagnostics })
         }
         None => Err(diagnostics),
+    }
+}
+
+/// The other files that a configuration is made of, whether or not it has mistakes: those that it imports, and those with secrets. When
+/// one of them changes, the configuration has changed.
+pub fn files_of(path_as_named: &str, text: &str, folder: &Path, environment: &Environment) -> Vec<PathBuf> {
+    let source = Source::new(path_as_named, text);
+    let Some(tree) = document::parse(&source, 0).0 else { return Vec::new() };
+    let mut reader = Reader::new(&source, folder, environment);
+    reader.read_variables(&tree);
+    let mut found = tree.get("import").and_then(|node| read_texts(&mut reader, node).ok()).unwrap_or_default();
+    references(&tree, &mut found);
+    found.iter().map(|path| folder.join(path)).collect()
+}
+
+/// The paths of `file:PATH`.
+fn references(node: &Node, found: &mut Vec<String>) {
+    match &node.kind {
+        Kind::Text(text) => found.extend(text.strip_prefix("file:").filter(|path| !path.starts_with("//")).map(str::to_owned)),
+        Kind::Map(entries) => entries.iter().for_each(|entry| references(&entry.value, found)),
+        Kind::Seq(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
     }
 }
 
@@ -386,7 +408,7 @@ fn read_targets(reader: &mut Reader<'_>, draft: &ConfigDraft) -> BTreeMap<String
         }
     }
     for node in &draft.imports {
-        for (name, server) in read_import(reader, node) {
+        for (name, server) in read_import(reader, node, &names) {
             // What stands in the file itself wins: so an imported server can be given an interval of its own.
             if !names.contains(&name) {
                 targets.insert(name.clone(), imported(&name, server, &draft.defaults));

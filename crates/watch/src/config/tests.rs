@@ -272,6 +272,47 @@ fn what_an_imported_file_cannot_be() {
 }
 
 #[test]
+fn servers_that_are_disabled_in_an_imported_file_are_left_out() {
+    let servers = json!({ "mcpServers": {
+        "shop": { "command": "x" },
+        "old": { "command": "${NOT_SET}", "disabled": true },
+        "off": { "url": "https://x/", "enabled": false },
+        "on": { "url": "https://x/", "enabled": true, "disabled": false },
+        "own": { "command": "x", "disabled": true },
+    }});
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("s.json"), servers.to_string()).unwrap();
+    let text = "import: s.json\nchannels: { w: { webhook: 'https://x/' } }\ntargets: { own: { stdio: y } }\n";
+    let Loaded { config, warnings } = load("w.yaml", text, folder.path(), &environment()).unwrap();
+    assert_eq!(config.targets.keys().collect::<Vec<_>>(), ["on", "own", "shop"]);
+    let hint = "enable it there, or add it to `targets`";
+    assert_eq!(
+        render(&warnings),
+        [
+            format!(
+                "1:9 `s.json` note server-disabled: the server `off` of `s.json` has `enabled: false`, so it is not monitored | {hint}"
+            ),
+            format!(
+                "1:9 `s.json` note server-disabled: the server `old` of `s.json` has `disabled: true`, so it is not monitored | {hint}"
+            ),
+        ]
+    );
+}
+
+#[test]
+fn a_configuration_is_made_of_its_imports_and_of_the_files_with_its_secrets() {
+    let check = |text: &str, expected: &[&str]| {
+        let expected: Vec<_> = expected.iter().map(|path| Path::new("/etc/w").join(path)).collect();
+        assert_eq!(files_of("w.yaml", text, Path::new("/etc/w"), &environment()), expected, "{text}");
+    };
+    check("import: s.json\n", &["s.json"]);
+    check("vars: { dir: /srv }\nimport: ['${dir}/a.json', b.json]\nlisten: nonsense\n", &["/srv/a.json", "b.json"]);
+    check("channels: { a: { slack: 'file:url.txt' }, b: { slack: 'env:SLACK_URL' } }\n", &["url.txt"]);
+    check("targets: { a: { stdio: x } }\n", &[]);
+    check("- a\n", &[]);
+}
+
+#[test]
 fn the_examples_of_the_guide_are_read_and_it_names_every_key() {
     let guide = include_str!("../../../../docs/guide/monitoring.md");
     let blocks: Vec<&str> = guide.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();

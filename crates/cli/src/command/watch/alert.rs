@@ -1,5 +1,6 @@
 //! `mcproof watch test-alert CONFIG`: whether each channel takes a page and its end, tried for real.
 
+use super::log::Form;
 use super::{AlertArguments, ConfigOverrides, reading};
 use crate::conversation::{self, Interrupts};
 use crate::exit::Exit;
@@ -25,7 +26,7 @@ struct AlertOutcome {
 
 pub(super) fn run(arguments: &AlertArguments) -> Result<Exit, Failure> {
     let as_it_stands = ConfigOverrides { listen: None, database: None, region: None };
-    let Some(config) = reading::read(&arguments.config, &as_it_stands)?.or_tell() else { return Ok(Exit::BadInput) };
+    let Some(config) = reading::read(&arguments.config, &as_it_stands)?.or_tell(Form::Text) else { return Ok(Exit::BadInput) };
     let channels = chosen(&config, &arguments.channels)?;
     let delivery_client = DeliveryClient::new(Network { proxies: network::of_environment(), ..Network::default() });
     let told = conversation::run(async {

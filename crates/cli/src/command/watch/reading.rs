@@ -1,12 +1,13 @@
 //! Reads the configuration of the monitor, and puts what was typed in the place of what the file says.
 
 use super::ConfigOverrides;
+use super::log::{Form, Level};
 use crate::failure::Failure;
 use crate::{output, settings};
 use mcproof_record::{Diagnostic, Severity};
 use mcproof_report::diagnostic;
 use mcproof_suite::Environment;
-use mcproof_watch::config::{Config, Loaded, database_of, load};
+use mcproof_watch::config::{Config, Loaded, database_of, files_of, load};
 use mcproof_watch::web::is_open;
 use std::path::{Path, PathBuf};
 
@@ -17,13 +18,15 @@ pub(super) enum Read {
 }
 
 impl Read {
-    /// The configuration; its warnings, or its mistakes, are told on stderr.
-    pub(super) fn or_tell(self) -> Option<Config> {
+    /// The configuration; its warnings, or its mistakes, are told on stderr. Warnings are as logs are: who collects those reads them, too.
+    pub(super) fn or_tell(self, log: Form) -> Option<Config> {
         let style = settings::style();
         match self {
             Self::Flawless(loaded) => {
-                if !loaded.warnings.is_empty() {
-                    output::talk(&format!("{}\n", diagnostic::render_all(&loaded.warnings, &style)));
+                match log {
+                    Form::Text if loaded.warnings.is_empty() => {}
+                    Form::Text => output::talk(&format!("{}\n", diagnostic::render_all(&loaded.warnings, &style))),
+                    Form::Json => point_out(log, Level::Warning, &loaded.warnings),
                 }
                 Some(loaded.config)
             }
@@ -34,6 +37,17 @@ impl Read {
                 None
             }
         }
+    }
+}
+
+/// What is to be said about the file.
+pub(super) fn point_out(log: Form, level: Level, found: &[Diagnostic]) {
+    if log == Form::Text && !found.is_empty() {
+        output::talk(&diagnostic::render_all(found, &settings::style()));
+    }
+    for one in found.iter().filter(|_| log == Form::Json) {
+        let place = one.place.as_ref().map(|place| format!("{}:{}:{}", place.file, place.line, place.column)).unwrap_or_default();
+        log.say(level, "mistake", &[("at", &place), ("code", &one.code), ("why", &one.message)]);
     }
 }
 
@@ -85,6 +99,12 @@ impl File {
         let environment = Environment { variables: settings::variables(), ..Environment::default() };
         Ok(Self { shown, text, folder, environment })
     }
+}
+
+/// The other files that the configuration is made of.
+pub(super) fn other_files(path: &Path) -> Vec<PathBuf> {
+    let Ok(File { shown, text, folder, environment }) = File::open(path) else { return Vec::new() };
+    files_of(&shown, &text, &folder, &environment)
 }
 
 pub(super) fn read(path: &Path, instead: &ConfigOverrides) -> Result<Read, Failure> {

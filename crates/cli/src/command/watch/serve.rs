@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::{network, output, settings};
 use mcproof_client::{Guardian, Network};
 use mcproof_record::Diagnostic;
-use mcproof_report::{diagnostic, escape};
+use mcproof_report::escape;
 use mcproof_system::files;
 use mcproof_system::signals::ReloadRequests;
 use mcproof_watch::channel::DeliveryClient;
@@ -31,7 +31,7 @@ use mcproof_watch::worker::{Plan, Trouble};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::net::TcpListener;
@@ -68,7 +68,7 @@ struct Services {
     complaints: Mutex<BTreeMap<&'static str, String>>,
 }
 
-/// `seen` is the file as it was before it was read.
+/// `seen` are the files as they were before they were read.
 pub(super) fn run(path: &Path, arguments: &Arguments, config: Config, seen: Seen) -> Result<Exit, Failure> {
     let log = if arguments.json { Form::Json } else { Form::Text };
     conversation::run(async {
@@ -402,7 +402,7 @@ impl Services {
         Ok(Some(next.unwrap_or(now + POLL)))
     }
 
-    /// Takes over what the file says when it changes, or on SIGHUP; what the database did not take is tried again.
+    /// Takes over what the file says when it or a file of it changes, or on SIGHUP; what the database did not take is tried again.
     /// `bound` is where the dashboard listens.
     async fn read_again(
         &self,
@@ -422,11 +422,10 @@ impl Services {
                 Some(()) = async { hung_up.as_mut()?.next().await } => true,
                 () = sleep(LOOK) => false,
             };
-            let now = look(path);
-            if now == seen && !asked && refused.is_none() {
+            if seen.is_current(path) && !asked && refused.is_none() {
                 continue;
             }
-            seen = now;
+            seen = look(path);
             let read = match reading::read(path, &arguments.instead) {
                 Ok(read) => read,
                 Err(failure) => Read::Mistaken(vec![*failure.diagnostic]),
@@ -478,13 +477,7 @@ impl Services {
 
     /// What is to be said about the file.
     fn point_out(&self, level: Level, found: &[Diagnostic]) {
-        if self.log == Form::Text && !found.is_empty() {
-            output::talk(&diagnostic::render_all(found, &settings::style()));
-        }
-        for one in found.iter().filter(|_| self.log == Form::Json) {
-            let place = one.place.as_ref().map(|place| format!("{}:{}:{}", place.file, place.line, place.column)).unwrap_or_default();
-            self.log.say(level, "mistake", &[("at", &place), ("code", &one.code), ("why", &one.message)]);
-        }
+        reading::point_out(self.log, level, found);
     }
 
     /// Says so when the database does not do what it is asked, and when it does again.
@@ -574,10 +567,37 @@ fn opened(address: SocketAddr, config: &Config) -> Option<ServeFailure> {
     (!address.ip().is_loopback() && web::is_open(config)).then_some(ServeFailure::Open(address))
 }
 
-/// What differs when a file was written, or another one put in its place; nothing if there is none.
-pub(super) type Seen = Option<(u64, Option<SystemTime>, u64)>;
+/// The files of a configuration, as they were when somebody looked.
+pub(super) struct Seen {
+    /// Besides the configuration itself.
+    others: Vec<PathBuf>,
+    states: Vec<FileState>,
+}
 
+/// What differs when a file was written, or another one put in its place; nothing if there is none.
+type FileState = Option<(u64, Option<SystemTime>, u64)>;
+
+impl Seen {
+    fn is_current(&self, path: &Path) -> bool {
+        self.states == states(path, &self.others)
+    }
+}
+
+/// Reads what other files belong to a configuration, and looks at all of them.
 pub(super) fn look(path: &Path) -> Seen {
+    // A configuration that changes while its files are looked at is another one the next time.
+    let own = state(path);
+    let others = reading::other_files(path);
+    let mut states = states(path, &others);
+    states[0] = own;
+    Seen { others, states }
+}
+
+fn states(path: &Path, others: &[PathBuf]) -> Vec<FileState> {
+    std::iter::once(path).chain(others.iter().map(PathBuf::as_path)).map(state).collect()
+}
+
+fn state(path: &Path) -> FileState {
     let seen = |about: Metadata| (about.len(), about.modified().ok(), files::identity(&about));
     std::fs::metadata(path).ok().map(seen)
 }
