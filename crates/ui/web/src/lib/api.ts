@@ -1,5 +1,6 @@
 // The way to the program that serves this page. The token of its start comes in the fragment of the address, is taken out of it at once,
 // and is kept for this tab only.
+import { read, write } from "./lossless";
 import type { JsonObject } from "./types";
 
 export class ApiError extends Error {
@@ -34,12 +35,12 @@ async function send(path: string, init: RequestInit): Promise<Response> {
 }
 
 export async function post<T>(path: string, body: unknown = {}): Promise<T> {
-  const response = await send(`/api/${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
-  return (await response.json()) as T;
+  const response = await send(`/api/${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: write(body) });
+  return read(await response.text()) as T;
 }
 
 export async function get<T>(path: string): Promise<T> {
-  return (await (await send(`/api/${path}`, {})).json()) as T;
+  return read(await (await send(`/api/${path}`, {})).text()) as T;
 }
 
 /** The lines of the stream, until it ends. */
@@ -57,6 +58,6 @@ export async function* stream(signal: AbortSignal): AsyncGenerator<JsonObject[]>
     }
     const lines = (pieces.join("") + value).split("\n");
     pieces = [lines.pop()!];
-    yield lines.filter((line) => line !== "").map((line) => JSON.parse(line) as JsonObject);
+    yield lines.filter((line) => line !== "").map((line) => (line.startsWith('{"type":"frames"') ? JSON.parse(line) : read(line)) as JsonObject);
   }
 }

@@ -2,6 +2,7 @@
 // Knows no elements but the window of its frame.
 import { signal } from "@preact/signals";
 import { isObject } from "./calls";
+import { own } from "./lossless";
 import type { Json, JsonObject } from "./types";
 
 export const APP_MIME = "text/html;profile=mcp-app";
@@ -123,7 +124,7 @@ export function causesOf(facts: Facts): Cause[] {
     // Libraries try `eval`, and go on without it.
     if (facts.initialized && (url === "eval" || url === "wasm-eval")) continue;
     const dead = !facts.initialized && /^(script|style)-src|^connect-src|^default-src/.test(directive);
-    const place = url === "eval" || url === "wasm-eval" ? "no host allows `eval`: build without it" : url === "blob" || url === "data" ? `declare "${url}:" where the host takes it, or inline it` : url === "inline" ? "inline code is not allowed here" : `declare ${originOf(url)} in _meta.ui.csp.${KEY_OF[directive] ?? "resourceDomains"} of the resource, or inline it; a host profile may withhold it`;
+    const place = url === "eval" || url === "wasm-eval" ? "no host allows `eval`: build without it" : url === "blob" || url === "data" ? `declare "${url}:" where the host takes it, or inline it` : url === "inline" ? "inline code is not allowed here" : `declare ${originOf(url)} in _meta.ui.csp.${own(KEY_OF, directive) ?? "resourceDomains"} of the resource, or inline it; a host profile may withhold it`;
     tell("blocked", dead ? "error" : "warning", `the content security policy blocked ${url} (${directive})`, place);
   }
   for (const { message, line } of facts.scriptErrors) tell("script-error", facts.initialized ? "warning" : "error", `script error: ${message}${line ? ` (line ${line})` : ""}`, "the page's own script failed: its line counts from the first line of the HTML");

@@ -1,5 +1,6 @@
 // Calls, derived from frames as they come: requests with their responses, notifications, HTTP requests without a message. The same
 // states as in the crate `mcproof-trace`.
+import { LongNumber, read, write } from "./lossless";
 import { TaskBook } from "./tasks";
 import { rawText } from "./text";
 import type { Frame, Json, JsonObject } from "./types";
@@ -115,7 +116,7 @@ export class Tracker {
 
   /** A message between the page and an app. */
   fromApp(message: JsonObject, direction: "to-server" | "from-server", at: number) {
-    const text = JSON.stringify(message);
+    const text = write(message);
     const { method, id } = message;
     if (typeof method === "string") {
       const request = id !== undefined && id !== null;
@@ -123,11 +124,11 @@ export class Tracker {
       if (!request) [call.status, call.end] = ["ok", at];
       else {
         call.id = id;
-        this.open.set(`app ${direction} ${JSON.stringify(id)}`, call);
+        this.open.set(`app ${direction} ${write(id)}`, call);
       }
       return;
     }
-    const key = `app ${direction === "to-server" ? "from-server" : "to-server"} ${JSON.stringify(id)}`;
+    const key = `app ${direction === "to-server" ? "from-server" : "to-server"} ${write(id)}`;
     const call = this.open.get(key);
     if (!call) return;
     this.open.delete(key);
@@ -145,15 +146,15 @@ export class Tracker {
   private text(frame: Frame, text: string, direction: "to-server" | "from-server", exchange?: number): boolean {
     let parsed: Json;
     try {
-      parsed = JSON.parse(text) as Json;
+      parsed = read(text);
     } catch {
       return false;
     }
     const messages = Array.isArray(parsed) ? parsed : [parsed];
     let any = false;
     for (const message of messages) {
-      if (message == null || typeof message !== "object" || Array.isArray(message)) continue;
-      any = this.message(frame, message, messages.length === 1 ? text : JSON.stringify(message), direction, exchange) || any;
+      if (!isObject(message)) continue;
+      any = this.message(frame, message, messages.length === 1 ? text : write(message), direction, exchange) || any;
     }
     return any;
   }
@@ -171,17 +172,17 @@ export class Tracker {
       }
       if (request) {
         call.id = id;
-        this.open.set(`${direction} ${JSON.stringify(id)}`, call);
+        this.open.set(`${direction} ${write(id)}`, call);
         const token = isObject(params._meta) ? params._meta.progressToken : undefined;
-        if (token !== undefined) this.progress.set(JSON.stringify(token), call);
+        if (token !== undefined) this.progress.set(write(token), call);
         if (direction === "from-server") call.parent = carrier?.calls[0]?.key ?? this.lastOpen()?.key;
       } else {
         call.status = "ok";
         call.end = frame.at_us;
-        if (method === "notifications/progress") call.parent = this.progress.get(JSON.stringify(params.progressToken))?.key;
+        if (method === "notifications/progress") call.parent = this.progress.get(write(params.progressToken))?.key;
         else if (direction === "from-server") call.parent = carrier?.calls[0]?.key;
         if (method === "notifications/cancelled") {
-          const canceled = this.open.get(`${direction} ${JSON.stringify(params.requestId)}`);
+          const canceled = this.open.get(`${direction} ${write(params.requestId)}`);
           if (canceled) this.finish(canceled, frame, "canceled");
         }
         if (direction === "from-server") this.tasks.notified(method, params, frame.at_us);
@@ -194,10 +195,10 @@ export class Tracker {
     // What an HTTP server says of itself may have an `error` as well, such as that of OAuth.
     if (!("id" in message) && !("jsonrpc" in message)) return false;
     const other = direction === "to-server" ? "from-server" : "to-server";
-    const key = `${other} ${JSON.stringify(id)}`;
+    const key = `${other} ${write(id)}`;
     const call = this.open.get(key) ?? (id == null && exchange != null ? this.exchanges.get(exchange)?.calls.find((c) => c.status === "pending") : undefined);
     if (!call) {
-      const unmatched = this.begin(frame, { kind: "unmatched", direction, method: "response", target: id === undefined ? undefined : JSON.stringify(id), request: text });
+      const unmatched = this.begin(frame, { kind: "unmatched", direction, method: "response", target: id === undefined ? undefined : write(id), request: text });
       unmatched.status = "ok";
       unmatched.end = frame.at_us;
       return true;
@@ -218,7 +219,7 @@ export class Tracker {
     this.finish(call, frame, status);
     // A call that became no task is not read again.
     if (call.direction === "to-server" && TASKED.has(call.method) && (call.method !== "tools/call" || (isObject(result) && (isObject(result.task) || result.resultType === "task")))) {
-      const asked = JSON.parse(call.request) as JsonObject;
+      const asked = read(call.request) as JsonObject;
       const params = isObject(asked.params) ? asked.params : {};
       if (isObject(error)) this.tasks.failed(call, error, params);
       else if (isObject(result)) this.tasks.result(call, result, params, frame.at_us);
@@ -250,7 +251,7 @@ export class Tracker {
     this.touch(call, frame);
     call.status = status;
     call.end = frame.at_us;
-    if (call.id !== undefined) this.open.delete(`${call.direction} ${JSON.stringify(call.id)}`);
+    if (call.id !== undefined) this.open.delete(`${call.direction} ${write(call.id)}`);
   }
 
   private lastOpen(): Call | undefined {
@@ -261,7 +262,7 @@ export class Tracker {
 }
 
 export function isObject(value: unknown): value is JsonObject {
-  return value !== null && typeof value === "object" && !Array.isArray(value);
+  return value !== null && typeof value === "object" && !Array.isArray(value) && !(value instanceof LongNumber);
 }
 
 export function exitText({ code, signal }: { code: number | null; signal: number | null }): string {

@@ -1,5 +1,6 @@
 // The filter language of traces, as in the crate `mcproof-trace`, whose table of cases this is tested against.
 import { ERRORS, type Call } from "./calls";
+import { write } from "./lossless";
 
 export class FilterError extends Error {
   constructor(message: string, readonly column: number, readonly length: number, readonly hint?: string) {
@@ -178,7 +179,7 @@ function term({ place, text, bare, quoted }: Word): Filter {
     case "transport": return globbed((_, about) => about?.transport);
     case "client": return globbed((call, about) => (call.app ? "app" : about?.client));
     case "test": return globbed((_, about) => about?.test);
-    case "id": return globbed((call) => (call.id === undefined || call.id === null ? undefined : typeof call.id === "string" ? call.id : JSON.stringify(call.id)));
+    case "id": return globbed((call) => (call.id === undefined || call.id === null ? undefined : typeof call.id === "string" ? call.id : write(call.id)));
     case "text": return contains(value);
     case "status": {
       if (value === "error") return (call) => ERRORS.includes(call.status);

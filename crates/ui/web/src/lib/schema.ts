@@ -1,6 +1,7 @@
 // JSON Schemas of servers: resolved as far as a form needs it, and values held against them.
 import { Validator, type Schema, type SchemaDraft } from "@cfworker/json-schema";
 import { isObject } from "./calls";
+import { own, plain } from "./lossless";
 import type { Json, JsonObject } from "./types";
 
 const DEEPEST = 12;
@@ -13,7 +14,7 @@ export function resolve(schema: Json | undefined, root: JsonObject, depth = 0): 
     let at: Json | undefined = root;
     for (const part of schema.$ref.slice(1).split("/").filter((part) => part !== "")) {
       const key = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
-      at = isObject(at) ? at[key] : Array.isArray(at) ? at[Number(key)] : undefined;
+      at = isObject(at) ? own(at, key) : Array.isArray(at) ? at[Number(key)] : undefined;
     }
     const { $ref: _, ...beside } = schema;
     found = { ...resolve(at, root, depth + 1), ...beside };
@@ -50,12 +51,12 @@ export function initial(schema: JsonObject, root: JsonObject, depth = 0): Json |
   if (schema.const !== undefined) return schema.const;
   if (depth < 6 && isObject(schema.properties)) {
     const required = Array.isArray(schema.required) ? schema.required : [];
-    const value: JsonObject = {};
+    const begun: [string, Json][] = [];
     for (const [name, property] of Object.entries(schema.properties)) {
-      const begun = initial(resolve(property, root), root, depth + 1);
-      if (begun !== undefined && (required.includes(name) || !isObject(begun) || Object.keys(begun).length > 0)) value[name] = begun;
+      const one = initial(resolve(property, root), root, depth + 1);
+      if (one !== undefined && (required.includes(name) || !isObject(one) || Object.keys(one).length > 0)) begun.push([name, one]);
     }
-    return value;
+    return Object.fromEntries(begun);
   }
   return undefined;
 }
@@ -86,7 +87,7 @@ export interface Flaw {
 /** What is wrong with a value; `undefined` if the schema cannot be used. */
 export function flaws(schema: JsonObject, value: Json): Flaw[] | undefined {
   try {
-    const { errors } = validator(schema)?.validate(value) ?? { errors: undefined };
+    const { errors } = validator(schema)?.validate(plain(value)) ?? { errors: undefined };
     const found = errors?.filter((error) => !["properties", "items", "allOf", "$ref", "prefixItems", "additionalItems"].includes(error.keyword));
     return found?.map((error) => ({ at: error.instanceLocation.replace(/^#/, ""), message: error.error.replace(/\.$/, "").replace(/^Instance does not have required property "(.*)"$/, "“$1” is required") }));
   } catch {

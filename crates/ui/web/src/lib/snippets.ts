@@ -1,5 +1,6 @@
 // A call as text that does the same elsewhere: command line, suite, curl, test libraries.
 import { isObject } from "./calls";
+import { LongNumber, read, write } from "./lossless";
 import type { Connection, Handshake, Json, JsonObject } from "./types";
 import type { Step } from "./store";
 
@@ -28,7 +29,7 @@ export function cli(connection: Connection, method: string, params: JsonObject):
   const { first, last } = target(connection);
   const args = isObject(params.arguments) ? params.arguments : {};
   const pairs = Object.entries(args).map(([name, value]) =>
-    word(typeof value === "string" && !/^[\s[{"\d-]|^(true|false|null)$/.test(value) ? `${name}=${value}` : `${name}:=${JSON.stringify(value)}`));
+    word(typeof value === "string" && !/^[\s[{"\d-]|^(true|false|null)$/.test(value) ? `${name}=${value}` : `${name}:=${write(value)}`));
   if (method === "tools/call") return ["mcproof call", ...first, word(String(params.name)), ...pairs, ...last].join(" ");
   if (method === "prompts/get")
     return ["mcproof prompt", ...first, word(String(params.name)), ...Object.entries(args).map(([name, value]) => word(`${name}=${String(value)}`)), ...last].join(" ");
@@ -38,7 +39,7 @@ export function cli(connection: Connection, method: string, params: JsonObject):
 
 /** JSON on one line, as YAML takes it too. In suites `$` begins a variable, which is written twice to stand for itself. */
 function flow(value: Json): string {
-  return JSON.stringify(value).replaceAll("${", () => "$${");
+  return write(value).replaceAll("${", () => "$${");
 }
 
 function scalar(text: string): string {
@@ -111,10 +112,10 @@ export function curl(connection: Connection, handshake: Handshake | null, method
   } else headers.push("mcp-session-id: $SESSION");
   for (const [name] of connection.spec.headers) headers.push(`${name}: $${name.toUpperCase().replaceAll(/\W/g, "_")}`);
   const quoted = (header: string) => (header.includes(": $") ? `"${header}"` : word(header));
-  return `curl -sS ${word(connection.spec.url)} \\\n${headers.map((header) => `  -H ${quoted(header)} \\\n`).join("")}  -d ${word(JSON.stringify(body))}`;
+  return `curl -sS ${word(connection.spec.url)} \\\n${headers.map((header) => `  -H ${quoted(header)} \\\n`).join("")}  -d ${word(write(body))}`;
 }
 
-const indent = (value: Json, by: string) => JSON.stringify(value, null, 2).split("\n").join(`\n${by}`);
+const indent = (value: Json, by: string) => write(value, 2).split("\n").join(`\n${by}`);
 
 function python(value: Json): string {
   if (value === null) return "None";
@@ -122,7 +123,7 @@ function python(value: Json): string {
   if (value === false) return "False";
   if (Array.isArray(value)) return `[${value.map(python).join(", ")}]`;
   if (isObject(value)) return `{${Object.entries(value).map(([name, value]) => `${JSON.stringify(name)}: ${python(value)}`).join(", ")}}`;
-  return JSON.stringify(value);
+  return write(value);
 }
 
 const identifier = (text: string) => text.replaceAll(/\W+/g, "_").replace(/^(\d)/, "_$1").toLowerCase() || "call";
@@ -184,7 +185,7 @@ export function payloadOf(result: JsonObject): Json | undefined {
   const texts = blocks.filter((block) => block.type === "text");
   if (texts.length !== 1 || typeof texts[0]!.text !== "string") return undefined;
   try {
-    return JSON.parse(texts[0]!.text) as Json;
+    return read(texts[0]!.text);
   } catch {
     return texts[0]!.text;
   }

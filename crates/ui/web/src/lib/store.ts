@@ -3,6 +3,7 @@ import { batch, computed, effect, signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, post, stream } from "./api";
 import { isObject, Tracker, type Call } from "./calls";
+import { read, write } from "./lossless";
 import type { Connection, Frame, Handshake, Json, JsonObject, Outcome, Overview, TestCase } from "./types";
 
 // ---- what the program tells
@@ -321,7 +322,7 @@ export const catalog = computed(() => {
 
 function resultsOf(session: SessionData, ...methods: string[]): { call: Call; result: JsonObject }[] {
   return session.tracker.calls.filter((call) => methods.includes(call.method) && call.direction === "to-server" && call.response !== undefined).flatMap((call) => {
-    const message: unknown = JSON.parse(call.response!);
+    const message: unknown = read(call.response!);
     return isObject(message) && isObject(message.result) ? [{ call, result: message.result }] : [];
   });
 }
@@ -332,7 +333,7 @@ function recordedHandshake(session: SessionData): Handshake | null {
   if (!found) return null;
   const { call, result } = found;
   const modern = call.method === "server/discover";
-  const asked = JSON.parse(call.request) as JsonObject;
+  const asked = read(call.request) as JsonObject;
   const meta = isObject(asked.params) && isObject(asked.params._meta) ? asked.params._meta : {};
   const own = isObject(result._meta) ? result._meta : {};
   const info = result.serverInfo ?? own["io.modelcontextprotocol/serverInfo"];
@@ -550,10 +551,10 @@ export interface Step {
 export const steps = signal<Step[]>(readSteps());
 function readSteps(): Step[] {
   try {
-    const parsed: unknown = JSON.parse(kept("mcproof-steps") ?? "[]");
+    const parsed: unknown = read(kept("mcproof-steps") ?? "[]");
     return Array.isArray(parsed) ? (parsed as Step[]) : [];
   } catch {
     return [];
   }
 }
-effect(() => keep("mcproof-steps", JSON.stringify(steps.value)));
+effect(() => keep("mcproof-steps", write(steps.value)));

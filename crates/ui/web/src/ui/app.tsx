@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { post } from "../lib/api";
 import { AppBridge, causesOf, pageOf, PROFILES, type Cause, type HostContext, type HostProfile } from "../lib/apps";
 import { isObject } from "../lib/calls";
+import { write } from "../lib/lossless";
 import { catalog, connection, overview, recordApp, request, runs, systemDark, theme } from "../lib/store";
 import { size, visible } from "../lib/text";
 import type { JsonObject } from "../lib/types";
@@ -123,7 +124,7 @@ function Running({ id, uri, tool, slot, profile, scheme, width }: { id: number; 
       {facts?.refused.map((refused) => <p class="note warning" key={refused.method + refused.why} data-testid="app-refused"><code>{visible(refused.method)}</code> was refused: {visible(refused.why)}</p>)}
       {facts?.logs.map((log) => <p class="small" key={log.level + log.text}><Badge>{visible(log.level)}</Badge> {visible(log.text)}</p>)}
       {facts?.messages.map((message, index) => <div key={index}><p class="small muted">Message for the conversation</p><Tree value={message} open={5} /></div>)}
-      {facts?.context && <div><p class="small muted">Context for the model</p><pre class="text-block" tabIndex={0} data-testid="app-context">{visible(JSON.stringify(facts.context, null, 2)).slice(0, 20_000)}</pre></div>}
+      {facts?.context && <div><p class="small muted">Context for the model</p><pre class="text-block" tabIndex={0} data-testid="app-context">{visible(write(facts.context, 2)).slice(0, 20_000)}</pre></div>}
       {opened && <p class="small muted"><span data-testid="app-state">{state === "initialized" ? "initialized" : state === "failed" ? "does not work" : "loading"}</span>, {size(page.current.size)} of HTML. <button type="button" class="link" aria-expanded={part} onClick={() => setPart(!part)}>Policy</button></p>}
       {opened && part && <div class="block"><p class="small"><code class="uri">{opened.policy}</code></p>{opened.withheld.map((one) => <p class="note warning" key={one.key + one.value}><code>{one.key}</code> {visible(one.value)}: {one.why}</p>)}<Tree value={page.current.meta} open={3} /></div>}
     </div>

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { post } from "../lib/api";
+import { read } from "../lib/lossless";
 import { frameVersion, sessions, toast } from "../lib/store";
 import { rawText, visible } from "../lib/text";
 import type { Connection, Frame, SignIn, SignInStep } from "../lib/types";
@@ -174,7 +175,7 @@ function Part({ frame }: { frame: Frame }) {
 function Body({ text }: { text: string }) {
   if (text === "") return null;
   try {
-    return <Tree value={JSON.parse(text)} open={3} />;
+    return <Tree value={read(text)} open={3} />;
   } catch {
     return <Plain text={text} />;
   }

@@ -2,6 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { appUri } from "../lib/apps";
 import { isObject } from "../lib/calls";
+import { own } from "../lib/lossless";
 import { initial, resolve } from "../lib/schema";
 import { isOver, taskChoice } from "../lib/tasks";
 import { asTask, catalog, connection, drafts, go, handshake, item, loadList, request, run, runs, cancel, sessions, setAsTask, setDraft, toast, view, type List, type ListName, type Run } from "../lib/store";
@@ -224,7 +225,7 @@ function Resource({ resource, slot, id }: { resource: JsonObject; slot: string; 
 function expand(template: string, values: JsonObject): string {
   return template.replaceAll(/\{([+#./;?&]?)([^}]*)\}/g, (_, operator: string, names: string) => {
     const parts = names.split(",").map((name) => name.replace(/[*]$|:\d+$/, ""));
-    const given = parts.filter((name) => values[name] !== undefined && values[name] !== "");
+    const given = parts.filter((name) => own(values, name) !== undefined && own(values, name) !== "");
     const encode = (name: string) => (operator === "+" || operator === "#" ? encodeURI(String(values[name])) : encodeURIComponent(String(values[name])));
     if (given.length === 0) return "";
     if (operator === "?" || operator === "&") return operator + given.map((name) => `${name}=${encode(name)}`).join("&");

@@ -1,6 +1,7 @@
 // A form made from a JSON Schema, beside the same value as JSON.
 import { useEffect, useId, useMemo, useState } from "preact/hooks";
 import { isObject } from "../lib/calls";
+import { numberOf, own, read, write } from "../lib/lossless";
 import { flaws, initial, resolve, typesOf, type Flaw } from "../lib/schema";
 import { visible } from "../lib/text";
 import type { Json, JsonObject } from "../lib/types";
@@ -39,7 +40,7 @@ export function SchemaForm({ schema, value, onChange, onValid, suggest, testid }
         <span class="grow" />
         <span class="small form-state" aria-live="polite">{broken ? <span class="bad">not valid JSON</span> : found === undefined ? <span class="muted">schema not usable: not validated</span> : found.length > 0 ? <span class="bad">{found.length === 1 ? "1 problem" : `${found.length} problems`}</span> : <span class="good"><Icon name="check" size={13} /> valid</span>}</span>
       </div>
-      {tab === "json" ? <JsonField value={value} text={text} onText={setText} onChange={(next) => next !== undefined && onChange(next)} label="Arguments as JSON" rows={Math.min(18, Math.max(5, JSON.stringify(value, null, 2).split("\n").length + 1))} /> : properties.length === 0 && !isObject(root.oneOf) ? (
+      {tab === "json" ? <JsonField value={value} text={text} onText={setText} onChange={(next) => next !== undefined && onChange(next)} label="Arguments as JSON" rows={Math.min(18, Math.max(5, write(value, 2).split("\n").length + 1))} /> : properties.length === 0 && !isObject(root.oneOf) ? (
         <p class="muted small pad">No arguments.</p>
       ) : (
         <Members schema={root} root={schema} value={isObject(value) ? value : {}} onChange={onChange} path="" flaws={found ?? []} suggest={suggest} />
@@ -51,7 +52,7 @@ export function SchemaForm({ schema, value, onChange, onValid, suggest, testid }
 
 function JsonField({ value, text, onText, onChange, label, rows }: { value: Json | undefined; text: string | null; onText: (text: string | null) => void; onChange: (value: Json | undefined) => void; label: string; rows: number }) {
   const [typed, setTyped] = useState<string | null>(null);
-  const shown = text ?? typed ?? (value === undefined ? "" : JSON.stringify(value, null, 2));
+  const shown = text ?? typed ?? (value === undefined ? "" : write(value, 2));
   return (
     <textarea class="code" aria-label={label} spellcheck={false} rows={rows} value={shown} aria-invalid={text !== null} data-testid="json"
       onBlur={() => text === null && setTyped(null)}
@@ -59,7 +60,7 @@ function JsonField({ value, text, onText, onChange, label, rows }: { value: Json
         const next = event.currentTarget.value;
         if (next.trim() === "") { onText(null); setTyped(next); onChange(undefined); return; }
         try {
-          const parsed = JSON.parse(next) as Json;
+          const parsed = read(next);
           onText(null);
           setTyped(next);
           onChange(parsed);
@@ -78,16 +79,16 @@ function Members({ schema, root, value, onChange, path, flaws, suggest }: { sche
   const put = (name: string, next: Json | undefined) => {
     const { [name]: _, ...rest } = value;
     if (next === undefined) return onChange(rest);
-    onChange(name in value ? Object.fromEntries(Object.entries(value).map(([key, old]) => [key, key === name ? next : old])) : { ...value, [name]: next });
+    onChange(Object.hasOwn(value, name) ? Object.fromEntries(Object.entries(value).map(([key, old]) => [key, key === name ? next : old])) : { ...value, [name]: next });
   };
   const ordered = [...properties].sort(([one], [other]) => Number(required.includes(other)) - Number(required.includes(one)));
   return (
     <div class="fields">
       {ordered.map(([name, property]) => (
-        <Field key={name} name={name} schema={resolve(property, root)} root={root} value={value[name]} onChange={(next) => put(name, next)} path={`${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`} flaws={flaws} required={required.includes(name)} suggest={suggest} />
+        <Field key={name} name={name} schema={resolve(property, root)} root={root} value={own(value, name)} onChange={(next) => put(name, next)} path={`${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`} flaws={flaws} required={required.includes(name)} suggest={suggest} />
       ))}
       {more.map((name) => (
-        <Field key={name} name={name} schema={{}} root={root} value={value[name]} onChange={(next) => put(name, next)} path={`${path}/${name}`} flaws={flaws} required={false} />
+        <Field key={name} name={name} schema={{}} root={root} value={own(value, name)} onChange={(next) => put(name, next)} path={`${path}/${name}`} flaws={flaws} required={false} />
       ))}
     </div>
   );
@@ -142,8 +143,8 @@ function Control(props: FieldProps & { id: string }) {
   const titled = all?.every((one) => isObject(one) && one.const !== undefined);
   const options: Json[] | undefined = Array.isArray(schema.enum) ? schema.enum : titled ? all!.map((one) => (one as JsonObject).const!) : undefined;
   if (options) {
-    const names = titled ? all!.map((one) => String((one as JsonObject).title ?? (one as JsonObject).const)) : Array.isArray(schema.enumNames) ? schema.enumNames.map(String) : options.map((one) => (typeof one === "string" ? one : JSON.stringify(one)));
-    const at = options.findIndex((one) => JSON.stringify(one) === JSON.stringify(value));
+    const names = titled ? all!.map((one) => String((one as JsonObject).title ?? (one as JsonObject).const)) : Array.isArray(schema.enumNames) ? schema.enumNames.map(String) : options.map((one) => (typeof one === "string" ? one : write(one)));
+    const at = options.findIndex((one) => write(one) === write(value));
     return (
       <select {...common} value={at < 0 ? "" : String(at)} onChange={(event) => onChange(event.currentTarget.value === "" ? undefined : options[Number(event.currentTarget.value)])}>
         {(at < 0 || !required) && <option value="">{required ? "choose…" : "not set"}</option>}
@@ -176,8 +177,8 @@ function Control(props: FieldProps & { id: string }) {
       return (
         <div class="choices" role="group" aria-labelledby={`${id}-label`} id={id}>
           {one.enum.map((option) => {
-            const on = items.some((item) => JSON.stringify(item) === JSON.stringify(option));
-            return <label key={JSON.stringify(option)}><input type="checkbox" checked={on} onChange={() => onChange(on ? items.filter((item) => JSON.stringify(item) !== JSON.stringify(option)) : [...items, option])} />{visible(String(option))}</label>;
+            const on = items.some((item) => write(item) === write(option));
+            return <label key={write(option)}><input type="checkbox" checked={on} onChange={() => onChange(on ? items.filter((item) => write(item) !== write(option)) : [...items, option])} />{visible(String(option))}</label>;
           })}
         </div>
       );
@@ -200,13 +201,13 @@ function Control(props: FieldProps & { id: string }) {
       </select>
     );
   if (types.includes("number") || types.includes("integer"))
-    return <input {...common} type="text" inputMode="decimal" autocomplete="off" value={value === undefined ? "" : String(value)} placeholder={schema.default !== undefined ? JSON.stringify(schema.default) : ""} onInput={(event) => {
+    return <input {...common} type="text" inputMode="decimal" autocomplete="off" value={value === undefined ? "" : String(value)} placeholder={schema.default !== undefined ? write(schema.default) : ""} onInput={(event) => {
       const typed = event.currentTarget.value;
-      onChange(typed === "" ? undefined : /^-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?$/.test(typed) ? Number(typed) : typed);
+      onChange(typed === "" ? undefined : (numberOf(typed) ?? typed));
     }} />;
   if (types.includes("string")) return <StringControl {...props} common={common} />;
   if (types.includes("null")) return <input {...common} value="null" disabled />;
-  return <JsonField value={value} text={text} onText={setText} onChange={onChange} label={`${name} as JSON`} rows={Math.min(10, Math.max(2, value === undefined ? 2 : JSON.stringify(value, null, 2).split("\n").length))} />;
+  return <JsonField value={value} text={text} onText={setText} onChange={onChange} label={`${name} as JSON`} rows={Math.min(10, Math.max(2, value === undefined ? 2 : write(value, 2).split("\n").length))} />;
 }
 
 function flawsOf(schema: JsonObject, root: JsonObject, value: Json): number {
@@ -242,7 +243,7 @@ function StringControl({ schema, value, onChange, name, id, common, suggest }: F
       </div>
     );
   if (long) return <textarea {...common} rows={5} value={text} placeholder={placeholder} onInput={(event) => put(event.currentTarget.value)} />;
-  const kind: string = INPUTS[format] ?? "text";
+  const kind: string = own(INPUTS, format) ?? "text";
   if (kind === "datetime-local") {
     const local = /^\d{4}-\d\d-\d\dT\d\d:\d\d/.exec(text)?.[0] ?? "";
     return <div class="file"><input {...common} type="datetime-local" value={local} onInput={(event) => event.currentTarget.value && onChange(`${event.currentTarget.value}:00Z`)} /><input aria-label={`${name} as text`} class="mono" value={text} placeholder="2026-01-31T12:00:00Z" onInput={(event) => put(event.currentTarget.value)} /></div>;

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, post } from "../lib/api";
 import { isObject } from "../lib/calls";
+import { read, write } from "../lib/lossless";
 import { suite, suiteTest, word } from "../lib/snippets";
 import { connection, currentSession, edited, frameVersion, go, handshake, isFile, jobOf, overview, selectNew, selected, sessions, startJob, steps, toast, trafficOpen, pane, story, brush } from "../lib/store";
 import { clock, count, download, duration, rawText, visible } from "../lib/text";
@@ -232,9 +233,9 @@ export function Logs() {
   const lines: Line[] = [];
   if (data && tab !== "stderr")
     for (const call of data.logs) {
-      const message = JSON.parse(call.request) as JsonObject;
+      const message = read(call.request) as JsonObject;
       const params = isObject(message.params) ? message.params : {};
-      const text = typeof params.data === "string" ? params.data : JSON.stringify(params.data ?? null);
+      const text = typeof params.data === "string" ? params.data : write(params.data ?? null);
       lines.push({ at: call.start, level: String(params.level ?? "info"), text: params.logger ? `${String(params.logger)}: ${text}` : text, key: `c${call.key}`, call: call.key });
     }
   if (data && tab !== "log") for (const frame of data.stderr as Frame[]) if (frame.body.kind === "stderr" || frame.body.kind === "stdout") lines.push({ at: frame.at_us, level: frame.body.kind, text: rawText(frame.body.bytes), key: `f${frame.id}` });
@@ -329,7 +330,7 @@ export function Saved() {
         <div class="actions"><Button icon="plus" disabled={!data} onClick={takeAll}>Add all calls of this session</Button>{all.length > 0 && <><Button icon="download" onClick={() => download("session.mcproof.yaml", text, "text/yaml")}>Download suite</Button><Button kind="quiet" icon="trash" onClick={() => (steps.value = [])}>Remove all</Button></>}</div></header>
       {all.length === 0 ? <Empty icon="flask" title="No steps yet">Call a tool, then choose Keep.</Empty> : (
         <>
-          {all.map((step, index) => <div class="step" key={index}><Badge kind={step.failed ? "error" : "plain"}>{step.method}</Badge><span class="clip">{visible(step.title)}</span><code class="clip muted">{visible(JSON.stringify(step.params.arguments ?? step.params))}</code><span class="grow" /><Button kind="quiet" icon="close" label={`Remove step ${index + 1}`} onClick={() => (steps.value = all.filter((_, at) => at !== index))} /></div>)}
+          {all.map((step, index) => <div class="step" key={index}><Badge kind={step.failed ? "error" : "plain"}>{step.method}</Badge><span class="clip">{visible(step.title)}</span><code class="clip muted">{visible(write(step.params.arguments ?? step.params))}</code><span class="grow" /><Button kind="quiet" icon="close" label={`Remove step ${index + 1}`} onClick={() => (steps.value = all.filter((_, at) => at !== index))} /></div>)}
           {at && !isFile && <SaveAs whole={(name) => suite(at, all, name)} test={(name) => suiteTest(all, name)} done={() => (steps.value = [])} />}
           {at && <section class="block"><div class="block-bar"><span class="block-kind">suite</span><span class="grow" /><CopyButton text={() => text} label="Copy suite" /></div><Plain text={text} /></section>}
         </>

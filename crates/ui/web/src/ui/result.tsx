@@ -3,6 +3,7 @@ import DOMPurify from "dompurify";
 import { Marked } from "marked";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isObject } from "../lib/calls";
+import { read, write } from "../lib/lossless";
 import { flaws } from "../lib/schema";
 import { duration, size, visible } from "../lib/text";
 import type { Diagnostic, Json, JsonObject, Outcome } from "../lib/types";
@@ -92,7 +93,7 @@ const looksLikeMarkdown = (text: string) => /^#{1,6} |\n#{1,6} |^\s*[-*] |\n\s*[
 function asJson(text: string): Json | undefined {
   if (!/^\s*[[{]/.test(text)) return undefined;
   try {
-    return JSON.parse(text) as Json;
+    return read(text);
   } catch {
     return undefined;
   }
@@ -161,7 +162,7 @@ function Structured({ value, schema }: { value: JsonObject; schema?: JsonObject 
     <div class="block" data-testid="structured">
       <div class="block-bar"><span class="block-kind">structured content</span><span class="grow" />
         {schema && (found === undefined ? <Badge kind="warning">schema not usable</Badge> : found.length === 0 ? <Badge kind="ok">fits its schema</Badge> : <Badge kind="error">does not fit its schema</Badge>)}
-        <CopyButton text={() => JSON.stringify(value, null, 2)} label="Copy structured content" /></div>
+        <CopyButton text={() => write(value, 2)} label="Copy structured content" /></div>
       <Tree value={value} open={3} />
       {found?.slice(0, 8).map((flaw) => <p class="note error" key={flaw.at + flaw.message}><code>{flaw.at || "/"}</code> {flaw.message}</p>)}
     </div>
@@ -193,7 +194,7 @@ export function Result({ outcome, method, outputSchema }: { outcome: Outcome; me
         <Badge kind={state === "ok" ? "ok" : canceled ? "warning" : "error"}>{state}</Badge>
         <span class="muted small">{duration(elapsedUs)}</span><span class="grow" />
         {(result || error) && <Tabs label="Form of the result" tabs={[["shown", "Result"], ["raw", "JSON"]]} value={raw ? "raw" : "shown"} onChange={(tab) => setRaw(tab === "raw")} />}
-        {(result || error) && <CopyButton text={() => JSON.stringify(whole, null, 2)} label="Copy result" />}
+        {(result || error) && <CopyButton text={() => write(whole, 2)} label="Copy result" />}
       </div>
       {failure ? <Problem diagnostic={failure} /> : canceled ? <p class="note">The request was canceled.</p> : raw ? <Tree value={whole} open={4} /> : error ? (
         <div class="problem"><p class="problem-line"><Icon name="alert" /><strong>{visible(error.message)}</strong><code>{error.code}</code></p>{error.data !== undefined && <Tree value={error.data} />}</div>

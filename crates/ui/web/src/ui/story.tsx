@@ -1,6 +1,7 @@
 // A call's whole story on one page: messages, raw bytes, headers, times, stderr of that moment, findings.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { isFailure, isObject, type Call } from "../lib/calls";
+import { own, read, write } from "../lib/lossless";
 import { cli, curl, payloadOf, pytest, rust, suite, vitest } from "../lib/snippets";
 import {
   brush, compared, connection, findings, frameVersion, go, handshake, isFile, judge, newKey, overview, request, run, runs, sessions, setDraft, steps, story, toast, type Step,
@@ -18,7 +19,7 @@ type Part = "messages" | "raw" | "http" | "timing" | "stderr" | "findings";
 function parsed(text: string | undefined): Json | undefined {
   if (text === undefined) return undefined;
   try {
-    return JSON.parse(text) as Json;
+    return read(text);
   } catch {
     return undefined;
   }
@@ -116,7 +117,7 @@ export function Story() {
           {call.fellBack ? <Badge>legacy era</Badge> : <Badge kind={failed ? "error" : call.status === "ok" ? "ok" : call.status === "pending" ? "info" : "warning"}>{STATUS_TEXT[call.status] === "…" ? "pending" : STATUS_TEXT[call.status]}</Badge>}
         </div>
         <div class="facts">
-          <span>{call.kind}</span>{call.id !== undefined && <span>id {visible(JSON.stringify(call.id))}</span>}<span>at {clock(call.start)} s</span>
+          <span>{call.kind}</span>{call.id !== undefined && <span>id {visible(write(call.id))}</span>}<span>at {clock(call.start)} s</span>
           {call.end !== undefined && call.kind !== "notification" && <span>{duration(call.end - call.start)}</span>}<span>{size(call.request.length)} out</span>{call.response !== undefined && <span>{size(call.response.length)} back</span>}
           {call.http?.status !== undefined && <span>HTTP {call.http.status}</span>}
         </div>
@@ -217,12 +218,12 @@ function Timing({ call, frames, children_ }: { call: Call; frames: Frame[]; chil
 export interface Difference { at: string; one: Json | undefined; other: Json | undefined }
 
 export function differences(one: Json | undefined, other: Json | undefined, at = "", found: Difference[] = []): Difference[] {
-  if (found.length > 500 || JSON.stringify(one) === JSON.stringify(other)) return found;
+  if (found.length > 500 || write(one) === write(other)) return found;
   const keys = (value: Json | undefined): string[] | undefined => (Array.isArray(value) ? value.map((_, index) => String(index)) : isObject(value) ? Object.keys(value) : undefined);
   const [left, right] = [keys(one), keys(other)];
   if (left && right && Array.isArray(one) === Array.isArray(other)) {
     for (const key of new Set([...left, ...right]))
-      differences((one as JsonObject)[key], (other as JsonObject)[key], `${at}/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`, found);
+      differences(own(one as JsonObject, key), own(other as JsonObject, key), `${at}/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`, found);
   } else found.push({ at: at || "/", one, other });
   return found;
 }
@@ -241,7 +242,7 @@ function Differences({ one, other }: { one: Call; other: Call }) {
     <div class="block"><div class="block-bar"><span class="block-kind">{title}</span><span class="muted small">{found.length === 0 ? "the same" : count(found.length, "difference")}</span></div>
       {found.length > 0 && <table class="diff"><thead><tr><th scope="col">Pointer</th><th scope="col">Call {one.key}</th><th scope="col">Call {other.key}</th></tr></thead><tbody>{found.slice(0, 200).map((difference) => <tr key={difference.at}><th scope="row"><code>{visible(difference.at)}</code></th><td class="was">{shown(difference.one)}</td><td class="is">{shown(difference.other)}</td></tr>)}</tbody></table>}</div>
   );
-  const shown = (value: Json | undefined) => (value === undefined ? "missing" : visible(JSON.stringify(value).slice(0, 600)));
+  const shown = (value: Json | undefined) => (value === undefined ? "missing" : visible(write(value).slice(0, 600)));
   return (
     <div class="story-part" data-testid="differences">
       <p class="muted small">Compared with call {one.key} at {clock(one.start)} s. Ids are left out. <button type="button" class="link" onClick={() => (compared.value = null)}>End comparison</button></p>

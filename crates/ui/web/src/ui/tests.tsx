@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, post } from "../lib/api";
 import { isObject } from "../lib/calls";
+import { own } from "../lib/lossless";
 import { openTest, overview, pane, shownTest, testDetails, toast, type TestDetails } from "../lib/store";
 import { count, duration, visible } from "../lib/text";
 import type { JsonObject, TestCase } from "../lib/types";
@@ -42,7 +43,7 @@ export function TestsSide() {
       {shown.length === 0 ? <p class="muted small pad">{tests.cases.length === 0 ? (tests.running ? "Reading the suites…" : "There are no tests.") : "Nothing matches."}</p> : (
         <Rows items={shown} height={44} label="tests" testid="items-tests" current={current} onMove={(index) => { openTest(shown[index]!); pane.value = "main"; }} row={(one) => (
           <div class={`offer test ${one.state.replace(" ", "-")}`} data-state={one.state}>
-            <span class="offer-name"><Icon name={ICONS[one.state] ?? "alert"} size={14} /><span class="clip">{visible(one.name)}</span><span class="visually-hidden">, {one.state}</span></span>
+            <span class="offer-name"><Icon name={own(ICONS, one.state) ?? "alert"} size={14} /><span class="clip">{visible(one.name)}</span><span class="visually-hidden">, {one.state}</span></span>
             <span class="offer-about">{one.transport} {visible(one.suite.split("/").at(-1)!)}{one.durationMs != null ? `, ${duration(one.durationMs * 1000)}` : ""}</span>
           </div>
         )} />

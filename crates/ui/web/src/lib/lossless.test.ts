@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { isObject } from "./calls";
+import { LongNumber, numberOf, own, plain, read, write } from "./lossless";
+import { flaws, initial } from "./schema";
+import type { Json, JsonObject } from "./types";
+
+test.each([
+  '{"id":9007199254740993}', '[-9007199254740993,18446744073709551616]', '0.1000000000000000055511151231257827', "1e400", "-1.5e-400", "123456789012345678901234567890",
+  '{"text":"9007199254740993 \\" 9007199254740993","n":12345678901234567890}', '{"__proto__":{"a":9007199254740993},"constructor":1}',
+])("%s is written as it was read", (text) => {
+  expect(write(read(text))).toBe(text);
+});
+
+test("numbers that JavaScript keeps are numbers", () => {
+  for (const [text, number] of [["9007199254740991", 9007199254740991], ["9007199254740992", 9007199254740992], ["1e21", 1e21], ["1.50", 1.5], ["0.1", 0.1], ["100000000000000000000", 1e20], ["0", 0], ["0.30000000000000004", 0.30000000000000004]] as const) expect(read(text)).toBe(number);
+  expect(numberOf("9007199254740993")).toBeInstanceOf(LongNumber);
+  expect([numberOf("12"), numberOf("1."), numberOf("01"), numberOf("x")]).toEqual([12, undefined, undefined, undefined]);
+});
+
+test("a long number is no object, and JSON stays JSON", () => {
+  expect(isObject(numberOf("9007199254740993"))).toBe(false);
+  expect(write({ a: [numberOf("9007199254740993")!, {}], b: undefined, c: "x" }, 2)).toBe('{\n  "a": [\n    9007199254740993,\n    {}\n  ],\n  "c": "x"\n}');
+  expect(() => read("{9007199254740993}")).toThrow(SyntaxError);
+  expect(() => read("9007199254740993,")).toThrow(SyntaxError);
+});
+
+test("names that all objects have are names like others", () => {
+  const value = read('{"__proto__":1,"constructor":"a"}') as JsonObject;
+  expect([own(value, "__proto__"), own(value, "constructor"), own(value, "toString")]).toEqual([1, "a", undefined]);
+  expect(Object.keys(plain(value) as JsonObject)).toEqual(["__proto__", "constructor"]);
+  const schema = read('{"type":"object","properties":{"constructor":{"type":"string","default":"x"},"__proto__":{"type":"string","default":"y"},"toString":{"type":"integer"},"hasOwnProperty":{"type":"string"}},"required":["toString"]}') as JsonObject;
+  expect(flaws(schema, {})?.map(({ message }) => message)).toEqual(["“toString” is required"]);
+  expect(flaws(schema, { toString: 1 } as Json)).toEqual([]);
+  expect(flaws(schema, { toString: numberOf("9007199254740993")! } as Json)).toEqual([]);
+  expect(flaws(schema, { toString: 1, constructor: 2 } as unknown as Json)).toHaveLength(1);
+  expect(flaws(schema, { toString: 1, hasOwnProperty: "x" } as unknown as Json)).toEqual([]);
+  expect(write(initial(schema, schema))).toBe('{"constructor":"x","__proto__":"y"}');
+});

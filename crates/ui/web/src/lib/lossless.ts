@@ -1,0 +1,99 @@
+// JSON whose numbers stay as they are written. A number that JavaScript would change, such as an identifier beyond 2^53, is kept as its text.
+import type { Json } from "./types";
+
+/** A number that has more digits than a JavaScript number keeps. */
+export class LongNumber {
+  constructor(readonly text: string) {}
+
+  toString(): string {
+    return this.text;
+  }
+
+  /** For code that does not know of such numbers: rounded. */
+  toJSON(): number {
+    return Number(this.text);
+  }
+}
+
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
+/** What may stand in a text that has such a number. */
+const SUSPICIOUS = /\d{16}|\.\d{15}|\d[eE][-+]?\d|\d{8}\.\d{8}/;
+const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/g;
+
+/** Sign, digits and exponent, the same for all ways to write a number. */
+function canonical(text: string): string {
+  const [mantissa, exponent = "0"] = text.toLowerCase().split("e");
+  const [whole, fraction = ""] = mantissa!.replace("-", "").split(".");
+  const all = (whole! + fraction).replace(/^0+/, "");
+  const digits = all.replace(/0+$/, "");
+  return digits === "" ? "0" : `${text.startsWith("-") ? "-" : ""}${digits}e${Number(exponent) - fraction.length + (all.length - digits.length)}`;
+}
+
+const isExact = (text: string) => {
+  const number = Number(text);
+  return Number.isFinite(number) && canonical(text) === canonical(String(number));
+};
+
+/** A number as typed: undefined if it is none. */
+export function numberOf(text: string): Json | undefined {
+  if (!NUMBER.test(text)) return undefined;
+  return isExact(text) ? Number(text) : (new LongNumber(text) as unknown as Json);
+}
+
+/** Stands before such a number while it is a text; nobody else knows it. */
+const MARK = `\ue000${Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join("")} `;
+
+/** Reads JSON.
+ *
+ * @throws SyntaxError if it is none. */
+export function read(text: string): Json {
+  const plainly = JSON.parse(text) as Json;
+  if (!SUSPICIOUS.test(text)) return plainly;
+  let any = false;
+  const marked = text.replace(TOKENS, (token) => {
+    if (token.startsWith('"') || isExact(token)) return token;
+    any = true;
+    return `"${MARK}${token}"`;
+  });
+  if (!any) return plainly;
+  return JSON.parse(marked, (_, value: Json) => (typeof value === "string" && value.startsWith(MARK) ? new LongNumber(value.slice(MARK.length)) : value) as Json) as Json;
+}
+
+function hasLong(value: unknown): boolean {
+  if (value === null || typeof value !== "object") return false;
+  if (value instanceof LongNumber) return true;
+  return Array.isArray(value) ? value.some(hasLong) : Object.values(value).some(hasLong);
+}
+
+/** Writes JSON, with such numbers as they were read. */
+export function write(value: unknown, indent = 0): string {
+  if (!hasLong(value)) return JSON.stringify(value, null, indent);
+  return written(value, indent, "");
+}
+
+function written(value: unknown, indent: number, before: string): string {
+  if (value instanceof LongNumber) return value.text;
+  if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null";
+  const inside = before + " ".repeat(indent);
+  const [begin, end] = Array.isArray(value) ? "[]" : "{}";
+  const parts = Array.isArray(value)
+    ? value.map((one) => written(one, indent, inside))
+    : Object.entries(value).filter(([, one]) => one !== undefined).map(([name, one]) => `${JSON.stringify(name)}:${indent > 0 ? " " : ""}${written(one, indent, inside)}`);
+  if (parts.length === 0) return begin! + end!;
+  return indent === 0 ? begin! + parts.join(",") + end! : `${begin!}\n${parts.map((part) => inside + part).join(",\n")}\n${before}${end!}`;
+}
+
+/** A copy that has ordinary numbers, and no names but its own: for code that looks names up without asking whose they are. */
+export function plain(value: Json): Json {
+  if (value === null || typeof value !== "object") return value;
+  if ((value as unknown) instanceof LongNumber) return Number((value as unknown as LongNumber).text);
+  if (Array.isArray(value)) return value.map(plain);
+  const copy = Object.create(null) as { [key: string]: Json };
+  for (const [name, one] of Object.entries(value)) copy[name] = plain(one);
+  return copy;
+}
+
+/** What stands under this name in the object itself, and never what all objects have, such as `constructor`. */
+export function own<V>(object: { [key: string]: V }, name: string): V | undefined {
+  return Object.hasOwn(object, name) ? object[name] : undefined;
+}
