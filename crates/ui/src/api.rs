@@ -91,6 +91,8 @@ struct Changes {
     env: Option<Vec<(String, String)>>,
     headers: Option<Vec<(String, String)>>,
     roots: Option<Vec<String>>,
+    /// An empty one is that of `mcproof ui`.
+    cwd: Option<String>,
     /// Another command, or another URL.
     target: Option<NewTarget>,
     /// Whether to discard the stored tokens of the server first. Only for this once.
@@ -108,7 +110,7 @@ struct NewTarget {
 
 impl Changes {
     fn apply(self, spec: &mut ServerSpec) {
-        let Self { era, transport, revision, name, env, headers, roots, target, sign_in_anew: _ } = self;
+        let Self { era, transport, revision, name, env, headers, roots, cwd, target, sign_in_anew: _ } = self;
         if let Some(NewTarget { command, url }) = target {
             (spec.command, spec.url, spec.server, spec.config) = (command, url, None, None);
         }
@@ -116,6 +118,7 @@ impl Changes {
         spec.transport = transport.or(spec.transport.take());
         spec.revision = revision.or(spec.revision.take()).filter(|revision| !revision.is_empty());
         spec.name = name.unwrap_or(std::mem::take(&mut spec.name));
+        spec.cwd = cwd.or(spec.cwd.take()).filter(|cwd| !cwd.is_empty());
         spec.roots = roots.unwrap_or(std::mem::take(&mut spec.roots));
         spec.env = env.map_or(std::mem::take(&mut spec.env), |env| merged(env, &spec.env));
         spec.headers = headers.map_or(std::mem::take(&mut spec.headers), |headers| merged(headers, &spec.headers));

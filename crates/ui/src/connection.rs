@@ -17,6 +17,8 @@ use tokio::sync::{Notify, RwLock};
 pub(crate) struct Connection {
     pub(crate) id: u64,
     pub(crate) spec: ServerSpec,
+    /// What a name in a configuration file stood for when the server was started last, without values that may be secret.
+    resolved: Option<ServerSpec>,
     pub(crate) status: Status,
     /// Newest last.
     pub(crate) sessions: Vec<Recorded>,
@@ -127,6 +129,7 @@ impl Connection {
         Self {
             id,
             spec,
+            resolved: None,
             status: Status::Closed,
             sessions: Vec::new(),
             live: None,
@@ -155,6 +158,7 @@ impl Connection {
             "id": self.id,
             "title": self.spec.title(),
             "spec": self.spec.masked(),
+            "resolved": self.resolved,
             "status": status,
             "diagnostic": diagnostic,
             "authorization": self.flow.as_ref().map(Flow::shown),
@@ -188,10 +192,12 @@ pub(crate) async fn open(hub: Arc<Hub>, id: u64, tokens: Tokens) {
         Err(diagnostic) => return hub.fail(id, *diagnostic),
     };
     let tap = hub.new_tap(bounds, secrets);
+    let resolved = spec.server.is_some().then(|| spec.resolved(&target, hub.connector.folder()).map_text(|text| tap.redacted(text)));
     let opened_ms = hub.now_ms();
     let Some(recorded) = hub.change(|state| {
         let recorded = state.new_id();
         let connection = state.connection(id)?;
+        connection.resolved = resolved;
         connection.sessions.push(Recorded::new(recorded, Frames::Live(tap.clone()), opened_ms));
         let surplus = connection.sessions.len().saturating_sub(MAX_SESSIONS);
         connection.sessions.drain(..surplus);

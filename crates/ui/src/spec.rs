@@ -5,7 +5,7 @@ use mcproof_client::{ConnectOptions, TapBounds, Target};
 use mcproof_protocol::{EraChoice, TransportChoice};
 use mcproof_record::Diagnostic;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A server, as typed into the page or on the command line. Exactly one of `server`, `command` and `url` says which one; `url` and `command`
@@ -51,6 +51,32 @@ impl ServerSpec {
         let mask = |pairs: &[(String, String)]| pairs.iter().map(|(name, _)| (name.clone(), String::new())).collect();
         Self { env: mask(&self.env), headers: mask(&self.headers), ..self.clone() }
     }
+
+    /// The same server as its target says it, without the values that may be secret. Its folder is seen from this one.
+    pub(crate) fn resolved(&self, target: &Target, folder: Option<&Path>) -> Self {
+        let mut known = Self { server: None, config: None, ..self.clone() };
+        let launch = match target {
+            Target::Stdio(launch) => Some(launch),
+            Target::Http { endpoint, kind, launch, .. } => {
+                known.url = Some(endpoint.url.to_string());
+                known.headers.clone_from(&endpoint.headers);
+                known.transport = kind.map(|kind| kind.to_string()).or(known.transport);
+                launch.as_ref()
+            }
+        };
+        if let Some(launch) = launch {
+            known.command.clone_from(&launch.command);
+            known.env.clone_from(&launch.env);
+            let inside = |cwd: &Path| folder.and_then(|folder| cwd.strip_prefix(folder).ok()).unwrap_or(cwd).display().to_string();
+            known.cwd = launch.folder.as_deref().map(inside).filter(|cwd| !cwd.is_empty());
+        }
+        known.masked()
+    }
+
+    /// With its command and its address changed in this way.
+    pub(crate) fn map_text(self, change: impl Fn(String) -> String) -> Self {
+        Self { command: self.command.into_iter().map(&change).collect(), url: self.url.map(&change), ..self }
+    }
 }
 
 /// A server that can be connected to.
@@ -85,6 +111,9 @@ pub trait Connector: Send + Sync + 'static {
 
     /// The servers that can be named here.
     fn known(&self) -> Vec<KnownServer>;
+
+    /// Where suites are saved, and where commands start that say nothing else.
+    fn folder(&self) -> Option<&Path>;
 
     /// The suites that a test can be saved to.
     fn suites(&self) -> Vec<String>;

@@ -278,6 +278,10 @@ impl Connector for CommandLine {
         target::names_here().into_iter().map(|(file, name)| KnownServer { name, file }).collect()
     }
 
+    fn folder(&self) -> Option<&Path> {
+        Some(&self.folder)
+    }
+
     fn suites(&self) -> Vec<String> {
         saving::suites(&self.folder)
     }

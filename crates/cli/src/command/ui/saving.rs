@@ -120,6 +120,11 @@ fn appended(file: &str, text: &str, test: &str) -> Result<String, Box<Diagnostic
         )
     };
     let before = tree(file, text)?.to_value();
+    let name = tree(file, test).ok().and_then(|test| test.to_value().get(0)?.get("name").cloned());
+    let tests = before.get("tests").and_then(Value::as_array);
+    if name.is_some() && tests.into_iter().flatten().any(|known| known.get("name") == name.as_ref()) {
+        return Err(refusal(format!("{file} has a test of this name already"), "choose another name: reports tell tests apart by it"));
+    }
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let head = lines.iter().position(|line| line.trim_end().starts_with("tests:")).ok_or_else(odd)?;
     let is_inside = |line: &&str| line.starts_with([' ', '-', '#', '\t', '\r', '\n']);
@@ -230,9 +235,12 @@ mod tests {
     fn a_suite_begins_and_grows() {
         let folder = tempfile::tempdir().unwrap();
         assert!(save(folder.path(), &new("a.mcproof.yaml")).unwrap().is_new);
-        assert!(!save(folder.path(), &new("a.mcproof.yaml")).unwrap().is_new);
+        // A suite with two tests of one name would not run.
+        assert!(save(folder.path(), &new("a.mcproof.yaml")).unwrap_err().message.contains("name already"));
+        let another = NewTest { test: TEST.replace("one more", "another one"), ..new("a.mcproof.yaml") };
+        assert!(!save(folder.path(), &another).unwrap().is_new);
         let text = fs::read_to_string(folder.path().join("a.mcproof.yaml")).unwrap();
-        assert_eq!(text.matches("one more").count(), 2, "{text}");
+        assert_eq!((text.matches("one more").count(), text.matches("another one").count()), (1, 1), "{text}");
         assert_eq!(suites(folder.path()), ["a.mcproof.yaml"]);
     }
 }
