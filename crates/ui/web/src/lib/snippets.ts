@@ -1,7 +1,7 @@
 // A call as text that does the same elsewhere: command line, suite, curl, test libraries.
 import { isObject } from "./calls";
 import { LongNumber, read, write } from "./lossless";
-import type { Connection, Handshake, Json, JsonObject } from "./types";
+import type { Connection, Handshake, Json, JsonObject, Spec } from "./types";
 import type { Step } from "./store";
 
 /** A word of a POSIX shell. */
@@ -34,7 +34,7 @@ export function cli(connection: Connection, method: string, params: JsonObject):
   if (method === "prompts/get")
     return ["mcproof prompt", ...first, word(String(params.name)), ...Object.entries(args).map(([name, value]) => word(`${name}=${String(value)}`)), ...last].join(" ");
   if (method === "resources/read") return ["mcproof read", ...first, word(String(params.uri)), ...last].join(" ");
-  return ["mcproof inspect", ...first, "--method", word(method), ...last].join(" ");
+  return ["mcproof inspect", ...first, "--method", word(method), ...(Object.keys(params).length > 0 ? ["--params", word(write(params))] : []), ...last].join(" ");
 }
 
 /** JSON on one line, as YAML takes it too. In suites `$` begins a variable, which is written twice to stand for itself. */
@@ -46,19 +46,50 @@ function scalar(text: string): string {
   return /^[A-Za-z][\w -]*$/.test(text) && !/^(true|false|null|yes|no|on|off|y|n)$/i.test(text) ? text : flow(text);
 }
 
+/** What stands for a value that may be secret. */
+const REDACTED = "[redacted]";
+const TIMES = [/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i, /^\d{4}-\d\d-\d\dT\d\d:\d\d/] as const;
+
+/** Whether something in it was redacted. */
+export function isRedacted(value: Json | undefined): boolean {
+  return value !== undefined && write(value).includes(REDACTED);
+}
+
 /** What a response must be: its shape, with values that stay the same as they are and the rest by type. */
 export function expectation(payload: Json, depth = 0): Json {
   if (Array.isArray(payload)) return depth > 3 || payload.length > 8 ? { $type: "array" } : payload.map((one) => expectation(one, depth + 1));
   if (isObject(payload)) {
     if (depth > 4) return { $type: "object" };
-    return Object.fromEntries(Object.entries(payload).slice(0, 40).map(([name, value]) => [name.startsWith("$") ? `$${name}` : name, expectation(value, depth + 1)]));
+    const members = Object.entries(payload).filter(([name]) => !name.includes(REDACTED)).slice(0, 40);
+    return Object.fromEntries(members.map(([name, value]) => [name.startsWith("$") ? `$${name}` : name, expectation(value, depth + 1)]));
   }
   if (typeof payload === "string") {
-    if (/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i.test(payload)) return { $uuid: true };
-    if (/^\d{4}-\d\d-\d\dT\d\d:\d\d/.test(payload)) return { $datetime: true };
-    if (payload.length > 300) return { $type: "string" };
+    if (TIMES[0].test(payload)) return { $uuid: true };
+    if (TIMES[1].test(payload)) return { $datetime: true };
+    if (payload.length > 300 || payload.replaceAll(REDACTED, "").trim() === "" && payload !== "" && payload.includes(REDACTED)) return { $type: "string" };
+    // What was redacted is not known here: any text fits in its place.
+    if (payload.includes(REDACTED)) return { $regex: `^${payload.split(REDACTED).map((part) => part.replaceAll(/[.*+?^${}()|[\]\\/#&~-]/g, "\\$&")).join("(?s:.*)")}$` };
   }
   return payload;
+}
+
+/** A raw result that has no payload, or one that is more than a payload, as it must be: kinds of blocks, texts, and that there are bytes. */
+export function resultExpectation(method: string, result: JsonObject): Json | undefined {
+  const bytes = { $len: { $gte: 1 } };
+  const block = (value: Json): Json => {
+    if (!isObject(value)) return expectation(value, 2);
+    const known: [string, Json][] = [];
+    for (const [name, one] of Object.entries(value)) {
+      if (["type", "mimeType", "uri", "name", "text", "role"].includes(name)) known.push([name, expectation(one, 2)]);
+      else if ((name === "data" || name === "blob") && typeof one === "string" && one !== "") known.push([name, bytes]);
+      else if (name === "resource" || name === "content") known.push([name, block(one)]);
+    }
+    return Object.fromEntries(known);
+  };
+  const list = method === "tools/call" ? "content" : method === "resources/read" ? "contents" : method === "prompts/get" ? "messages" : undefined;
+  const blocks = list === undefined ? undefined : result[list];
+  if (!Array.isArray(blocks)) return undefined;
+  return { [list!]: blocks.length > 8 ? { $len: blocks.length } : blocks.map(block) };
 }
 
 export function suiteStep(step: Step, indent = "      "): string {
@@ -69,25 +100,50 @@ export function suiteStep(step: Step, indent = "      "): string {
   else if (method === "resources/read") lines.push(`read: ${flow(String(params.uri))}`);
   else if (method === "prompts/get") lines.push(`prompt: ${scalar(String(params.name))}`, `with: ${flow(args)}`);
   else lines.push(`raw: ${flow({ jsonrpc: "2.0", id: 1, method, params })}`);
+  if (isRedacted(params)) lines.splice(1, 0, "# An argument was redacted: put its value in, such as ${env.NAME}.");
   if (step.task) lines.push("task: true");
   if (step.failed) lines.push("fails: true");
   else if (step.payload !== undefined && method === "tools/call") {
+    if (isRedacted(step.payload)) lines.push("# What was redacted may be any text.");
     const wanted = expectation(step.payload);
-    lines.push(`expect: ${typeof wanted === "string" ? flow({ $text: wanted }) : flow(wanted)}`);
+    lines.push(`expect: ${typeof wanted === "string" ? flow(/^\/.*\/[a-z]*$/s.test(wanted) ? { $exact: wanted } : { $text: wanted }) : flow(wanted)}`);
+  } else if (step.result !== undefined) {
+    if (isRedacted(step.result) || write(step.result).includes("(?s:.*)")) lines.push("# What was redacted may be any text.");
+    lines.push(`result: ${flow(step.result)}`);
   }
   return lines.map((line, index) => indent + (index === 0 ? "- " : "  ") + line).join("\n");
 }
 
-function serverYaml({ spec }: Connection): string {
-  const env = spec.env.length > 0 ? `, env: { ${spec.env.map(([name]) => `${name}: "\${env.${name}}"`).join(", ")} }` : "";
-  const command = JSON.stringify(spec.command.map(word).join(" "));
-  if (spec.url && spec.command.length > 0) return `server:\n  http: { command: ${command}, url: ${JSON.stringify(spec.url)}${env} }`;
-  if (spec.url) {
-    const headers = spec.headers.length > 0 ? `, headers: { ${spec.headers.map(([name]) => `${name}: "\${env.${name.toUpperCase().replaceAll(/\W/g, "_")}}"`).join(", ")} }` : "";
-    return `server:\n  ${spec.transport === "sse" ? "sse" : "http"}: { url: ${JSON.stringify(spec.url)}${headers} }`;
-  }
-  if (spec.command.length > 0) return `server:\n  stdio: { command: ${command}${env} }`;
-  return `# Describe the server here: \`mcproof init ${spec.server ?? ""}\` shows how.\nserver:\n  stdio: { command: "…" }`;
+/** What the server is: for one of a configuration file, what that file says of it. */
+export function serverOf({ spec, resolved }: Connection): Spec {
+  return spec.server && resolved ? resolved : spec;
+}
+
+/** The variable that holds the value of a header. */
+const variable = (header: string) => header.toUpperCase().replaceAll(/\W/g, "_");
+
+const isAbsolute = (path: string) => /^([/\\]|[A-Za-z]:)/.test(path);
+
+/** Where the command runs, seen from the folder of a suite: that of `mcproof ui`, unless another one was named. */
+export function folderFrom(file: string, cwd: string | null): string | undefined {
+  if (cwd && isAbsolute(cwd)) return cwd;
+  const up = file.split("/").filter((part) => part !== "" && part !== ".").slice(1).map(() => "..");
+  const down = (cwd ?? "").split("/").filter((part) => part !== "" && part !== ".");
+  return [...up, ...down].join("/") || undefined;
+}
+
+function serverYaml(connection: Connection, file: string): string {
+  const spec = serverOf(connection);
+  const named = (pairs: [string, string][], from: (name: string) => string) => `{ ${pairs.map(([name]) => `${scalar(name)}: "\${env.${from(name)}}"`).join(", ")} }`;
+  const entries: string[] = [];
+  const folder = folderFrom(file, spec.cwd);
+  if (spec.command.length > 0) entries.push(`command: ${flow(spec.command.map(word).join(" "))}`);
+  if (spec.url) entries.push(`url: ${spec.command.length > 0 ? JSON.stringify(spec.url) : flow(spec.url)}`);
+  if (spec.command.length > 0 && spec.env.length > 0) entries.push(`env: ${named(spec.env, (name) => name)}`);
+  if (spec.command.length > 0 && folder) entries.push(`cwd: ${JSON.stringify(folder)}`);
+  if (spec.url && spec.headers.length > 0) entries.push(`headers: ${named(spec.headers, variable)}`);
+  if (entries.length === 0) return `# Describe the server here: \`mcproof init ${spec.server ?? ""}\` shows how.\nserver:\n  stdio: { command: "…" }`;
+  return `server:\n  ${spec.url ? (spec.transport === "sse" ? "sse" : "http") : "stdio"}: { ${entries.join(", ")} }`;
 }
 
 /** A test as an item of the list `tests:` of a suite. */
@@ -95,24 +151,63 @@ export function suiteTest(steps: Step[], title: string): string {
   return `- name: ${scalar(title)}\n  steps:\n${steps.map((step) => suiteStep(step, "    ")).join("\n")}`;
 }
 
-export function suite(connection: Connection, steps: Step[], title = "what was tried in the inspector"): string {
-  return `${serverYaml(connection)}\n\ntests:\n  - name: ${scalar(title)}\n    steps:\n${steps.map((step) => suiteStep(step)).join("\n")}\n`;
+export const USUAL_NAME = "what was tried in the inspector";
+
+/** The text of a suite that is to stand in this file, seen from the folder of `mcproof ui`. */
+export function suite(connection: Connection, steps: Step[], title = USUAL_NAME, file = "inspector.mcproof.yaml"): string {
+  return `${serverYaml(connection, file)}\n\ntests:\n  - name: ${scalar(title)}\n    steps:\n${steps.map((step) => suiteStep(step)).join("\n")}\n`;
+}
+
+/** The names of the tests in the text of a suite. */
+export function testNames(text: string): string[] {
+  return [...text.matchAll(/^\s*(?:-\s+)?name:[ \t]+(.+?)[ \t]*$/gm)].map(([, written]) => {
+    const quoted = /^"(?:[^"\\]|\\.)*"/.exec(written!)?.[0];
+    if (quoted) {
+      try {
+        return String(JSON.parse(quoted)).replaceAll("$${", () => "${");
+      } catch {
+        return quoted.slice(1, -1);
+      }
+    }
+    const single = /^'((?:[^']|'')*)'/.exec(written!)?.[1];
+    return single !== undefined ? single.replaceAll("''", "'") : written!.replace(/\s+#.*$/, "");
+  });
+}
+
+/** The name, or one like it that no other test has. */
+export function freeName(name: string, taken: string[]): string {
+  if (!taken.includes(name)) return name;
+  for (let number = 2; ; number++) if (!taken.includes(`${name} ${number}`)) return `${name} ${number}`;
 }
 
 export function curl(connection: Connection, handshake: Handshake | null, method: string, params: JsonObject): string | null {
-  if (!connection.spec.url) return null;
+  const spec = serverOf(connection);
+  if (!canCurl(connection, handshake)) return null;
   const version = handshake?.protocolVersion ?? "2025-11-25";
   const modern = handshake?.era === "modern";
   const body = { jsonrpc: "2.0", id: 1, method, params: modern ? { ...params, _meta: { "io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientInfo": { name: "curl", version: "1" }, "io.modelcontextprotocol/clientCapabilities": {} } } : params };
-  const headers = ["content-type: application/json", "accept: application/json, text/event-stream", `mcp-protocol-version: ${version}`];
-  if (modern) {
-    headers.push(`mcp-method: ${method}`);
-    const name = params.name ?? params.uri;
-    if (typeof name === "string") headers.push(`mcp-name: ${name}`);
-  } else headers.push("mcp-session-id: $SESSION");
-  for (const [name] of connection.spec.headers) headers.push(`${name}: $${name.toUpperCase().replaceAll(/\W/g, "_")}`);
   const quoted = (header: string) => (header.includes(": $") ? `"${header}"` : word(header));
-  return `curl -sS ${word(connection.spec.url)} \\\n${headers.map((header) => `  -H ${quoted(header)} \\\n`).join("")}  -d ${word(write(body))}`;
+  const send = (headers: string[], body: JsonObject, flags = "") =>
+    `curl -sS${flags} ${word(spec.url!)} \\\n${headers.map((header) => `  -H ${quoted(header)} \\\n`).join("")}  -d ${word(write(body))}`;
+  const usual = ["content-type: application/json", "accept: application/json, text/event-stream", ...spec.headers.map(([name]) => `${name}: $${variable(name)}`)];
+  if (modern) {
+    const name = params.name ?? params.uri;
+    return send([...usual, `mcp-protocol-version: ${version}`, `mcp-method: ${method}`, ...(typeof name === "string" ? [`mcp-name: ${name}`] : [])], body);
+  }
+  // A server without sessions sends no identifier, and curl leaves out a header without a value.
+  const inside = [...usual, `mcp-protocol-version: ${version}`, "mcp-session-id: $SESSION"];
+  const hello = { jsonrpc: "2.0", id: 0, method: "initialize", params: { protocolVersion: version, capabilities: {}, clientInfo: { name: "curl", version: "1" } } };
+  return `# Begins a session, in which the request is sent then.
+SESSION=$(${send(usual, hello, " -D - -o /dev/null")} |
+  tr -d '\\r' | sed -n 's/^[Mm][Cc][Pp]-[Ss]ession-[Ii][Dd]: *//p')
+${send(inside, { jsonrpc: "2.0", method: "notifications/initialized" })}
+${send(inside, body)}`;
+}
+
+/** Whether one request with curl can do the same. */
+export function canCurl(connection: Connection, handshake: Handshake | null): boolean {
+  const { url, transport, command } = serverOf(connection);
+  return Boolean(url) && command.length === 0 && transport !== "sse" && handshake?.transport !== "sse";
 }
 
 const indent = (value: Json, by: string) => write(value, 2).split("\n").join(`\n${by}`);
@@ -126,53 +221,122 @@ function python(value: Json): string {
   return write(value);
 }
 
+/** A text as Rust writes it, where an escape is not the same as in JSON. */
+function rustText(text: string): string {
+  return JSON.stringify(text).replaceAll(/\\(u([0-9a-f]{4})|b|f|.)/g, (escape, kind: string, code: string | undefined) =>
+    code ? (/^d[89a-f]/.test(code) ? "\\u{fffd}" : `\\u{${code}}`) : kind === "b" ? "\\u{8}" : kind === "f" ? "\\u{c}" : escape);
+}
+
+/** A value as it stands in `json!`. */
+function rustValue(value: Json, by: string): string {
+  const inside = `${by}  `;
+  if (typeof value === "string") return rustText(value);
+  if (Array.isArray(value)) return value.length === 0 ? "[]" : `[\n${value.map((one) => inside + rustValue(one, inside)).join(",\n")}\n${by}]`;
+  if (isObject(value)) {
+    const members = Object.entries(value);
+    return members.length === 0 ? "{}" : `{\n${members.map(([name, one]) => `${inside}${rustText(name)}: ${rustValue(one, inside)}`).join(",\n")}\n${by}}`;
+  }
+  const text = write(value);
+  if (!/^-?\d+$/.test(text)) return /^-?\d+[eE]/.test(text) ? `${text}_f64` : text;
+  const number = BigInt(text);
+  if (number >= -(2n ** 31n) && number < 2n ** 31n) return text;
+  return number >= -(2n ** 63n) && number < 2n ** 63n ? `${text}_i64` : number > 0n && number < 2n ** 64n ? `${text}_u64` : `${text}_f64`;
+}
+
 const identifier = (text: string) => text.replaceAll(/\W+/g, "_").replace(/^(\d)/, "_$1").toLowerCase() || "call";
+
+/** A redacted argument is told, in the comments of a language. */
+const toFill = (step: Step, mark: string) => (isRedacted(step.params) ? `${mark} An argument was redacted: put its value in.\n` : "");
 
 export function pytest(connection: Connection, step: Step): string {
   const args = isObject(step.params.arguments) ? step.params.arguments : {};
-  const server = connection.spec.url ? JSON.stringify(connection.spec.url) : python(connection.spec.command);
-  const check = step.failed ? "    # it failed here" : step.payload !== undefined ? `    result.expect(${python(expectation(step.payload))})` : "    assert not result.is_error";
-  return `import pytest
-
+  const spec = serverOf(connection);
+  const from = (pairs: [string, string][], variable: (name: string) => string) => `{${pairs.map(([name]) => `${JSON.stringify(name)}: os.environ[${JSON.stringify(variable(name))}]`).join(", ")}}`;
+  const parts: string[] = [];
+  if (spec.command.length > 0) parts.push(`"command": ${python(spec.command)}`);
+  if (spec.url) parts.push(`"url": ${JSON.stringify(spec.url)}`);
+  if (spec.command.length > 0 && spec.env.length > 0) parts.push(`"env": ${from(spec.env, (name) => name)}`);
+  if (spec.command.length > 0 && spec.cwd) parts.push(`"cwd": ${JSON.stringify(spec.cwd)}`);
+  if (spec.url && spec.headers.length > 0) parts.push(`"headers": ${from(spec.headers, variable)}`);
+  if (spec.url && spec.transport === "sse") parts.push('"transport": "sse"');
+  const server = parts.length === 0 ? JSON.stringify(spec.server ?? "") : parts.length > 1 ? `{${parts.join(", ")}}` : spec.url ? JSON.stringify(spec.url) : python(spec.command);
+  const name = JSON.stringify(String(step.params.name));
+  const call = `${name}, ${python(args)}`;
+  const body = step.failed
+    ? step.refused ? `    with pytest.raises(Refused):\n        await mcp_client.call(${call})` : `    result = await mcp_client.call(${call})\n    result.expect_error()`
+    : `    result = await mcp_client.call_tool(${call})\n${step.payload !== undefined ? `    result.expect(${python(expectation(step.payload))})` : step.result !== undefined ? `    result.expect_raw(${python(step.result)})` : "    assert not result.is_error"}`;
+  return `${server.includes("os.environ[") ? "import os\n\n" : ""}import pytest
+${step.failed && step.refused ? "from mcproof import Refused\n" : ""}
 @pytest.fixture
 def mcp_server():
     return ${server}
 
-async def test_${identifier(String(step.params.name))}(mcp_client):
-    result = await mcp_client.call_tool(${JSON.stringify(String(step.params.name))}, **${python(args)})
-${check}
+${toFill(step, "#")}async def test_${identifier(String(step.params.name))}(mcp_client):
+${body}
 `;
 }
 
 export function vitest(connection: Connection, step: Step): string {
   const args = isObject(step.params.arguments) ? step.params.arguments : {};
-  const server = connection.spec.url ? JSON.stringify(connection.spec.url) : JSON.stringify(connection.spec.command);
+  const spec = serverOf(connection);
+  const from = (pairs: [string, string][], variable: (name: string) => string) => `{ ${pairs.map(([name]) => `${JSON.stringify(name)}: process.env[${JSON.stringify(variable(name))}]!`).join(", ")} }`;
+  const parts: string[] = [];
+  if (spec.command.length > 0) parts.push(`command: ${JSON.stringify(spec.command)}`);
+  if (spec.url) parts.push(`url: ${JSON.stringify(spec.url)}`);
+  if (spec.command.length > 0 && spec.env.length > 0) parts.push(`env: ${from(spec.env, (name) => name)}`);
+  if (spec.command.length > 0 && spec.cwd) parts.push(`cwd: ${JSON.stringify(spec.cwd)}`);
+  if (spec.url && spec.headers.length > 0) parts.push(`headers: ${from(spec.headers, variable)}`);
+  if (spec.url && spec.transport === "sse") parts.push('transport: "sse"');
+  const server = parts.length === 0 ? JSON.stringify(spec.server ?? "") : parts.length > 1 ? `{ ${parts.join(", ")} }` : JSON.stringify(spec.url ?? spec.command);
+  const call = `client.call(${JSON.stringify(String(step.params.name))}, ${indent(args, "  ")})`;
+  const rounded = write(args) !== JSON.stringify(args) ? "  // JavaScript rounds the long number: pass such identifiers as texts.\n" : "";
+  const body = step.failed
+    ? step.refused ? `  await expect(${call}).rejects.toThrow();` : `  await expect(await ${call}).toBeToolError();`
+    : `  const result = await ${call};\n  ${step.payload !== undefined || step.result === undefined ? `await expect(result).toMatchExpectation(${indent(rounding(expectation(step.payload ?? {})), "  ")});` : `await expect(result.result).toMatchExpectation(${indent(rounding(step.result), "  ")});`}`;
   return `import { testClient } from "mcproof/vitest";
 import { expect, it } from "vitest";
 
-it(${JSON.stringify(String(step.params.name))}, async () => {
+${toFill(step, "//")}it(${JSON.stringify(String(step.params.name))}, async () => {
   await using client = await testClient(${server});
-  const result = await client.call(${JSON.stringify(String(step.params.name))}, ${indent(args, "  ")});
-  await expect(result).toMatchExpectation(${indent(expectation(step.payload ?? {}), "  ")});
+${rounded}${body}
 });
 `;
 }
 
-export function rust(connection: Connection, step: Step): string {
-  const args = isObject(step.params.arguments) ? step.params.arguments : {};
-  const [program, ...rest] = connection.spec.command;
-  const server = connection.spec.url ? `mcproof::Client::connect(${JSON.stringify(connection.spec.url)}).await` : `Program::new(${JSON.stringify([program ?? "server", ...rest])}).over(transport).await`;
-  return `use mcproof::{Client, Failure, Program, Transport};
-use serde_json::json;
-
-async fn server(transport: Transport) -> Result<Client, Failure> {
-    ${server}
+/** With long numbers by their type: JavaScript would round them. */
+function rounding(value: Json): Json {
+  if ((value as unknown) instanceof LongNumber) return { $type: "number" };
+  if (Array.isArray(value)) return value.map(rounding);
+  return isObject(value) ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, rounding(one)])) : value;
 }
 
-#[mcproof::test(server = server, transports = [${connection.spec.url ? "http" : "stdio"}])]
+export function rust(connection: Connection, step: Step): string {
+  const args = isObject(step.params.arguments) ? step.params.arguments : {};
+  const spec = serverOf(connection);
+  const { command, url } = spec;
+  const isSse = spec.transport === "sse";
+  const set = spec.env.map(([name]) => `\n        .env(${rustText(name)}, std::env::var(${rustText(name)}).expect(${rustText(`${name} is set`)}))`).join("");
+  const folder = spec.cwd ? `\n        .folder(${rustText(spec.cwd)})` : "";
+  const listening = url ? `\n        .${isSse ? "sse" : "http"}([] as [&str; 0], ${rustText(url)})` : "";
+  const words = `[${(command.length > 0 ? command : [spec.server ?? "server"]).map(rustText).join(", ")}]`;
+  const own = url && command.length === 0;
+  const body = own ? `Client::${isSse ? "sse" : "http"}(${rustText(url)}).await` : `Program::new(${words})${set}${folder}${listening}${set || folder || listening ? "\n        " : ""}.over(transport).await`;
+  const name = rustText(String(step.params.name));
+  const call = `client.call(${name}, json!(${rustValue(args, "    ")})).await`;
+  const checks = step.failed
+    ? step.refused ? `    assert!(${call}?.rpc_error().is_some());` : `    ${call}?.expect_error("");`
+    : `    let result = ${call}?;\n    ${step.payload === undefined ? (step.result === undefined ? "assert!(!result.is_error());" : `result.expect_result(json!(${rustValue(step.result, "    ")}));`) : `result.expect(json!(${rustValue(expectation(step.payload), "    ")}));`}`;
+  const headers = own && spec.headers.length > 0 ? `    // The server was reached with the headers ${spec.headers.map(([name]) => name).join(", ")}, which have to be added.\n` : "";
+  return `use mcproof::{Client, Failure, ${own ? "" : "Program, "}Transport};
+use serde_json::json;
+
+async fn server(${own ? "_" : ""}transport: Transport) -> Result<Client, Failure> {
+${headers}    ${body}
+}
+
+${toFill(step, "//")}#[mcproof::test(server = server, transports = [${url ? (isSse ? "sse" : "http") : "stdio"}])]
 async fn ${identifier(String(step.params.name))}(client: &Client) -> Result<(), Failure> {
-    let result = client.call(${JSON.stringify(String(step.params.name))}, json!(${indent(args, "    ")})).await?;
-    ${step.failed ? "// It failed here." : `result.expect(json!(${indent(expectation(step.payload ?? {}), "    ")}));`}
+${checks}
     Ok(())
 }
 `;

@@ -96,6 +96,8 @@ export function takeOverview(next: Overview) {
   for (const connection of next.connections) {
     const old = before?.connections.find((old) => old.id === connection.id);
     const id = connection.sessions.at(-1)?.id;
+    // A new session is what the user has asked for.
+    if (connection.id === selected.value && old && old.sessions.at(-1)?.id !== id) earlier.value = null;
     if (connection.status === "open" && id !== undefined && catalogs.value.get(connection.id)?.session !== id) void loadCatalog(connection);
     const isSeen = connection.id === selected.value && view.value === "overview" && !story.value;
     if (old && !isSeen && old.status !== connection.status && (connection.status === "failed" || connection.status === "ended"))
@@ -209,9 +211,15 @@ function recordedNow<T>(of: (session: SessionData) => T): T | undefined {
   frameVersion.value;
   return currentSession.value && of(currentSession.value);
 }
+/** The session that is looked at instead of the newest one of its connection. */
+export const earlier = signal<number | null>(null);
+export const shownSession = computed(() => {
+  const all = connection.value?.sessions ?? [];
+  return all.find((one) => one.id === earlier.value) ?? all.at(-1);
+});
 export const currentSession = computed(() => {
   frameVersion.value;
-  const id = connection.value?.sessions.at(-1)?.id;
+  const id = shownSession.value?.id;
   return id === undefined ? undefined : sessions.get(id);
 });
 
@@ -228,6 +236,7 @@ export function selectNew(id: number) {
 export function select(id: number) {
   awaited = null;
   batch(() => {
+    if (selected.value !== id) earlier.value = null;
     selected.value = id;
     story.value = null;
     brush.value = null;
@@ -468,6 +477,14 @@ const put = <V>(map: { value: Map<string, V> }, key: string, value: V) => {
   map.value = next;
 };
 export const setAsTask = (slot: string, value: boolean) => put(asTask, slot, value);
+/** What is typed as JSON and is not valid yet, by slot. */
+export const draftTexts = signal(new Map<string, string>());
+export function setDraftText(slot: string, text: string | null) {
+  const next = new Map(draftTexts.value);
+  if (text === null) next.delete(slot);
+  else next.set(slot, text);
+  draftTexts.value = next;
+}
 export const setDraft = (slot: string, value: Json) => put(drafts, slot, value);
 
 export async function run(slot: string, id: number, method: string, params: JsonObject, task?: JsonObject): Promise<Run> {
@@ -540,11 +557,19 @@ export async function judge(session: number) {
 
 export interface Step {
   title: string;
+  /** Which server it is of; see `serverKey`. */
+  server?: string;
+  /** What that server is called. */
+  serverTitle?: string;
   method: string;
   params: JsonObject;
   /** The payload that came, for the expectation. */
   payload?: Json;
+  /** What the raw result must be, where there is no payload. */
+  result?: Json;
   failed?: boolean;
+  /** It failed with a JSON-RPC error, and without a result. */
+  refused?: boolean;
   /** It ran as a task. */
   task?: boolean;
 }
@@ -557,4 +582,16 @@ function readSteps(): Step[] {
     return [];
   }
 }
+
+/** What a server is recognized by in saved steps, also after the next start. */
+export function serverKey({ spec }: Connection): string {
+  return write([spec.name, spec.server, spec.config, spec.url, spec.command, spec.cwd, spec.env.map(([name]) => name)]);
+}
+
+/** The steps of the server that is shown; those that say nothing are of an earlier version, and of any server. */
+export const stepsHere = computed(() => {
+  const key = connection.value ? serverKey(connection.value) : undefined;
+  return steps.value.filter((step) => step.server === undefined || step.server === key);
+});
+
 effect(() => keep("mcproof-steps", write(steps.value)));

@@ -88,6 +88,8 @@ export interface Connection {
   id: number;
   title: string;
   spec: Spec;
+  /** What a name in a configuration file stood for when the server was started last; values of variables and headers are empty. */
+  resolved?: Spec | null;
   status: Status;
   diagnostic: Diagnostic | null;
   authorization?: SignIn | null;

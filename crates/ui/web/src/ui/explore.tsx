@@ -153,7 +153,7 @@ function Tool({ tool, slot, id }: { tool: JsonObject; slot: string; id: number }
       </header>
       {part === "schema" ? <Tree value={tool} open={5} /> : (
         <>
-          <SchemaForm schema={schema} value={value} onChange={(next) => setDraft(slot, next)} onValid={setValid} testid="arguments" />
+          <SchemaForm schema={schema} value={value} onChange={(next) => setDraft(slot, next)} onValid={setValid} testid="arguments" slot={slot} />
           {choice !== "never" && (
             <p class="as-task"><label class="inline"><input type="checkbox" data-testid="as-task" checked={wantsTask} disabled={choice === "always"} aria-describedby="as-task-about" onChange={(event) => setAsTask(slot, event.currentTarget.checked)} />Run as a task</label>
               <span class="small muted" id="as-task-about">{choice === "always" ? "The server runs this tool as a task only." : choice === "server" ? "The server decides whether the call becomes one." : "The response comes at once, the result later."}</span></p>
@@ -185,12 +185,15 @@ function Prompt({ prompt, slot, id }: { prompt: JsonObject; slot: string; id: nu
   }, [prompt]);
   const suggest = useMemo(() => completion(id, { type: "ref/prompt", name }), [id, name, handshake.value]);
   const value = drafts.value.get(slot) ?? {};
-  const send = () => void run(slot, id, "prompts/get", { name, arguments: value });
+  const [valid, setValid] = useState(true);
+  const send = () => {
+    if (valid) void run(slot, id, "prompts/get", { name, arguments: value });
+  };
   return (
     <article class="detail" data-testid="prompt" onKeyDown={onEnter(send)}>
       <header class="detail-head"><div class="detail-title"><h1>{visible(name)}</h1>{titleOf(prompt) && <span class="muted">{visible(titleOf(prompt)!)}</span>}</div><About text={prompt.description} /></header>
-      <SchemaForm schema={schema} value={value} onChange={(next) => setDraft(slot, next)} suggest={suggest} testid="arguments" />
-      <Send slot={slot} id={id} text="Get prompt" send={send} method="prompts/get" />
+      <SchemaForm schema={schema} value={value} onChange={(next) => setDraft(slot, next)} onValid={setValid} suggest={suggest} testid="arguments" slot={slot} />
+      <Send slot={slot} id={id} text="Get prompt" disabled={!valid} send={send} method="prompts/get" />
       <RunResult slot={slot} />
     </article>
   );

@@ -3,6 +3,7 @@ import { useEffect, useId, useMemo, useState } from "preact/hooks";
 import { isObject } from "../lib/calls";
 import { numberOf, own, read, write } from "../lib/lossless";
 import { flaws, initial, resolve, typesOf, type Flaw } from "../lib/schema";
+import { draftTexts, setDraftText } from "../lib/store";
 import { visible } from "../lib/text";
 import type { Json, JsonObject } from "../lib/types";
 import { Button, Icon, Tabs } from "./basics";
@@ -22,17 +23,22 @@ interface FieldProps {
 }
 
 /** A value by its schema. `text` is what is typed into the JSON tab while it is not valid. */
-export function SchemaForm({ schema, value, onChange, onValid, suggest, testid }: {
+export function SchemaForm({ schema, value, onChange, onValid, suggest, testid, slot }: {
   schema: JsonObject; value: Json; onChange: (value: Json) => void; onValid?: (valid: boolean) => void; testid: string;
+  /** Where text that is not valid yet is kept while the user looks at something else. */
+  slot?: string;
   suggest?: (argument: string, value: string) => Promise<string[]>;
 }) {
-  const [tab, setTab] = useState<"form" | "json">("form");
-  const [text, setText] = useState<string | null>(null);
+  const [unfinished, setUnfinished] = useState<string | null>(null);
+  const text = slot === undefined ? unfinished : (draftTexts.value.get(slot) ?? null);
+  const setText = (text: string | null) => (slot === undefined ? setUnfinished(text) : text !== (draftTexts.peek().get(slot) ?? null) && setDraftText(slot, text));
+  const [tab, setTab] = useState<"form" | "json">(text === null ? "form" : "json");
   const found = useMemo(() => flaws(schema, value), [schema, value]);
   const root = useMemo(() => resolve(schema, schema), [schema]);
   const broken = text !== null;
   useEffect(() => onValid?.(!broken), [broken]);
-  const properties = isObject(root.properties) ? Object.entries(root.properties) : [];
+  const shape = useMemo(() => shapeOf(root, schema), [root, schema]);
+  const given = isObject(value) ? value : {};
   return (
     <div class="schema-form" data-testid={testid}>
       <div class="form-bar">
@@ -40,14 +46,46 @@ export function SchemaForm({ schema, value, onChange, onValid, suggest, testid }
         <span class="grow" />
         <span class="small form-state" aria-live="polite">{broken ? <span class="bad">not valid JSON</span> : found === undefined ? <span class="muted">schema not usable: not validated</span> : found.length > 0 ? <span class="bad">{found.length === 1 ? "1 problem" : `${found.length} problems`}</span> : <span class="good"><Icon name="check" size={13} /> valid</span>}</span>
       </div>
-      {tab === "json" ? <JsonField value={value} text={text} onText={setText} onChange={(next) => next !== undefined && onChange(next)} label="Arguments as JSON" rows={Math.min(18, Math.max(5, write(value, 2).split("\n").length + 1))} /> : properties.length === 0 && !isObject(root.oneOf) ? (
+      {tab === "json" ? <JsonField value={value} text={text} onText={setText} onChange={(next) => next !== undefined && onChange(next)} label="Arguments as JSON" rows={Math.min(18, Math.max(5, write(value, 2).split("\n").length + 1))} /> : broken ? (
+        <div class="note error" role="alert" data-testid="not-json"><p>What was typed as JSON is not valid, and is kept until it is corrected.</p><div class="actions"><Button onClick={() => setTab("json")}>Correct the JSON</Button><Button kind="quiet" icon="trash" data-testid="discard-json" onClick={() => setText(null)}>Discard it</Button></div></div>
+      ) : branches(shape) ? (
+        <Control schema={shape} root={schema} value={given} onChange={(next) => onChange(next ?? {})} path="" flaws={found ?? []} name="arguments" required suggest={suggest} id={`${testid}-branches`} />
+      ) : !isObject(shape.properties) && !takesMore(shape) && Object.keys(given).length === 0 ? (
         <p class="muted small pad">No arguments.</p>
       ) : (
-        <Members schema={root} root={schema} value={isObject(value) ? value : {}} onChange={onChange} path="" flaws={found ?? []} suggest={suggest} />
+        <Members schema={shape} root={schema} value={given} onChange={onChange} path="" flaws={found ?? []} suggest={suggest} />
       )}
       {found && found.filter((flaw) => tab === "json" || flaw.at === "").slice(0, 6).map((flaw) => <p class="note error" key={flaw.at + flaw.message}>{flaw.at && <code>{flaw.at}</code>} {flaw.message}</p>)}
     </div>
   );
+}
+
+/** What the form shows: the arguments of each alternative together with those of all. */
+export function shapeOf(root: JsonObject, whole: JsonObject): JsonObject {
+  const all = branches(root)?.map((one) => resolve(one, whole));
+  const own = isObject(root.properties) ? root.properties : undefined;
+  const { oneOf: _, anyOf: __, ...rest } = root;
+  if (!all?.some((one) => isObject(one.properties))) return own ? rest : root;
+  const list = (value: Json | undefined) => (Array.isArray(value) ? value : []);
+  const { properties: ___, required, ...beside } = rest;
+  return { ...beside, oneOf: all.map((one) => ({ ...one, type: "object", properties: { ...own, ...(isObject(one.properties) ? one.properties : {}) }, required: [...list(required), ...list(one.required)] })) };
+}
+
+/** Whether an object says what members with other names are like. */
+export function takesMore(schema: JsonObject): boolean {
+  return isObject(schema.patternProperties) || schema.additionalProperties === true || isObject(schema.additionalProperties);
+}
+
+/** What a member of that name is like that is none of `properties`. */
+export function schemaOfMore(schema: JsonObject, name: string): JsonObject {
+  for (const [pattern, one] of Object.entries(isObject(schema.patternProperties) ? schema.patternProperties : {})) {
+    try {
+      if (isObject(one) && new RegExp(pattern, "u").test(name)) return one;
+    } catch {
+      // The validator says so.
+    }
+  }
+  return isObject(schema.additionalProperties) ? schema.additionalProperties : {};
 }
 
 function JsonField({ value, text, onText, onChange, label, rows }: { value: Json | undefined; text: string | null; onText: (text: string | null) => void; onChange: (value: Json | undefined) => void; label: string; rows: number }) {
@@ -88,8 +126,25 @@ function Members({ schema, root, value, onChange, path, flaws, suggest }: { sche
         <Field key={name} name={name} schema={resolve(property, root)} root={root} value={own(value, name)} onChange={(next) => put(name, next)} path={`${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`} flaws={flaws} required={required.includes(name)} suggest={suggest} />
       ))}
       {more.map((name) => (
-        <Field key={name} name={name} schema={{}} root={root} value={own(value, name)} onChange={(next) => put(name, next)} path={`${path}/${name}`} flaws={flaws} required={false} />
+        <Field key={name} name={name} schema={resolve(schemaOfMore(schema, name), root)} root={root} value={own(value, name)} onChange={(next) => put(name, next)} path={`${path}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`} flaws={flaws} required={false} />
       ))}
+      {takesMore(schema) && <OwnName taken={(name) => Object.hasOwn(value, name) || known.has(name)} add={(name) => { const one = resolve(schemaOfMore(schema, name), root); put(name, initial(one, root) ?? emptyOf(one)); }} />}
+    </div>
+  );
+}
+
+/** Adds a member whose name the schema leaves open. */
+function OwnName({ taken, add }: { taken: (name: string) => boolean; add: (name: string) => void }) {
+  const [name, setName] = useState("");
+  const put = () => {
+    if (name === "" || taken(name)) return;
+    add(name);
+    setName("");
+  };
+  return (
+    <div class="with-action">
+      <input type="text" aria-label="Name of another argument" placeholder="name of another argument" autocomplete="off" value={name} data-testid="own-name" onInput={(event) => setName(event.currentTarget.value)} onKeyDown={(event) => { if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) { event.preventDefault(); put(); } }} />
+      <Button kind="quiet" icon="plus" data-testid="add-own-name" disabled={name === "" || taken(name)} onClick={put}>Add</Button>
     </div>
   );
 }
@@ -160,13 +215,13 @@ function Control(props: FieldProps & { id: string }) {
     return (
       <div class="branches">
         <select aria-label={`Kind of ${name}`} value={String(chosen)} onChange={(event) => { const next = Number(event.currentTarget.value); setBranch(next); onChange(initial(simple[next]!, root)); }}>
-          {simple.map((one, index) => <option key={index} value={String(index)}>{visible(String(one.title ?? (typesOf(one).join(" | ") || `option ${index + 1}`)))}</option>)}
+          {simple.map((one, index) => <option key={index} value={String(index)}>{visible(String(one.title ?? (isObject(one.properties) && Object.keys(one.properties).length > 0 ? Object.keys(one.properties).join(", ") : typesOf(one).join(" | ") || `option ${index + 1}`)))}</option>)}
         </select>
         <Control {...props} schema={simple[chosen]!} />
       </div>
     );
   }
-  if (types.includes("object") && isObject(schema.properties)) {
+  if (types.includes("object") && (isObject(schema.properties) || takesMore(schema))) {
     if (value === undefined) return <Button kind="quiet" icon="plus" onClick={() => onChange(initial(schema, root) ?? {})}>Add {name}</Button>;
     return <Members schema={schema} root={root} value={isObject(value) ? value : {}} onChange={onChange} path={path} flaws={flaws} suggest={suggest} />;
   }
@@ -201,13 +256,18 @@ function Control(props: FieldProps & { id: string }) {
       </select>
     );
   if (types.includes("number") || types.includes("integer"))
-    return <input {...common} type="text" inputMode="decimal" autocomplete="off" value={value === undefined ? "" : String(value)} placeholder={schema.default !== undefined ? write(schema.default) : ""} onInput={(event) => {
+    return <input {...common} type="text" inputMode="decimal" autocomplete="off" value={value === undefined || value === null ? "" : String(value)} placeholder={value === null ? "null" : schema.default !== undefined && schema.default !== null ? write(schema.default) : ""} onInput={(event) => {
       const typed = event.currentTarget.value;
-      onChange(typed === "" ? undefined : (numberOf(typed) ?? typed));
+      onChange(typed === "" ? (schema.default === null && !required ? null : undefined) : (numberOf(typed) ?? typed));
     }} />;
   if (types.includes("string")) return <StringControl {...props} common={common} />;
   if (types.includes("null")) return <input {...common} value="null" disabled />;
-  return <JsonField value={value} text={text} onText={setText} onChange={onChange} label={`${name} as JSON`} rows={Math.min(10, Math.max(2, value === undefined ? 2 : write(value, 2).split("\n").length))} />;
+  return (
+    <>
+      <JsonField value={value} text={text} onText={setText} onChange={onChange} label={`${name} as JSON`} rows={Math.min(10, Math.max(2, value === undefined ? 2 : write(value, 2).split("\n").length))} />
+      {text !== null && <p class="field-flaw">This is not valid JSON. Until it is, {value === undefined ? "nothing" : <code>{visible(write(value).slice(0, 60))}</code>} is sent.</p>}
+    </>
+  );
 }
 
 function flawsOf(schema: JsonObject, root: JsonObject, value: Json): number {
@@ -222,13 +282,14 @@ function emptyOf(schema: JsonObject): Json {
 
 const INPUTS: Record<string, string> = { date: "date", time: "time", "date-time": "datetime-local", email: "email", uri: "url", password: "password" };
 
-function StringControl({ schema, value, onChange, name, id, common, suggest }: FieldProps & { id: string; common: Record<string, unknown> }) {
-  const text = value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
+function StringControl({ schema, value, onChange, name, id, common, suggest, required }: FieldProps & { id: string; common: Record<string, unknown> }) {
+  const text = value === undefined || value === null ? "" : typeof value === "string" ? value : write(value);
   const [long, setLong] = useState(text.includes("\n"));
   const [offers, setOffers] = useState<string[]>([]);
   const format = typeof schema.format === "string" ? schema.format : "";
-  const placeholder = schema.default !== undefined ? String(schema.default) : Array.isArray(schema.examples) ? String(schema.examples[0] ?? "") : "";
-  const put = (typed: string) => onChange(typed === "" && value === undefined ? undefined : typed);
+  const placeholder = value === null ? "null" : schema.default !== undefined && schema.default !== null ? String(schema.default) : Array.isArray(schema.examples) ? String(schema.examples[0] ?? "") : "";
+  // An optional field that is emptied is as it was before: what is shown is what is sent.
+  const put = (typed: string) => onChange(typed !== "" || required ? typed : schema.default === null ? null : undefined);
   if (schema.contentEncoding === "base64" || format === "byte" || format === "binary")
     return (
       <div class="file">

@@ -3,14 +3,14 @@ import { useEffect, useState } from "preact/hooks";
 import { get, post } from "../lib/api";
 import { isObject } from "../lib/calls";
 import { read, write } from "../lib/lossless";
-import { suite, suiteTest, word } from "../lib/snippets";
-import { connection, currentSession, edited, frameVersion, go, handshake, isFile, jobOf, overview, selectNew, selected, sessions, startJob, steps, toast, trafficOpen, pane, story, brush } from "../lib/store";
+import { freeName, isRedacted, suite, suiteTest, testNames, USUAL_NAME, word } from "../lib/snippets";
+import { connection, currentSession, edited, frameVersion, go, handshake, isFile, jobOf, overview, selectNew, selected, sessions, startJob, steps, stepsHere, toast, trafficOpen, pane, story, brush } from "../lib/store";
 import { clock, count, download, duration, rawText, visible } from "../lib/text";
 import type { Connection, Diagnostic, Finding, Frame, JsonObject } from "../lib/types";
 import { Authorization, waitsForUser } from "./authorization";
 import { Badge, Button, CopyButton, Empty, Icon, Rows, Said, Tabs, type IconName } from "./basics";
 import { Markdown, Plain, Problem, Tree } from "./result";
-import { stepOfCall } from "./story";
+import { ofServer, stepOfCall } from "./story";
 
 /** The words of a command line, as a POSIX shell would take them; nothing is expanded. */
 export function words(text: string): string[] | null {
@@ -46,13 +46,16 @@ function pairs(text: string, separator: RegExp): [string, string][] {
 
 export function Connect() {
   const before = overview.value?.connections.find((one) => one.id === edited.value);
-  const [target, setTarget] = useState(before ? (before.spec.url ?? before.spec.command.map(word).join(" ")) : (new URLSearchParams(location.search).get("target") ?? ""));
-  const [more, setMore] = useState(false);
-  const [env, setEnv] = useState("");
-  const [headers, setHeaders] = useState("");
-  const [cwd, setCwd] = useState("");
-  const [transport, setTransport] = useState("auto");
-  const [era, setEra] = useState("auto");
+  const written = before ? (before.spec.url ?? before.spec.command.map(word).join(" ")) : "";
+  const [target, setTarget] = useState(before ? written : (new URLSearchParams(location.search).get("target") ?? ""));
+  const spec = before?.spec;
+  // Values are not known here: a line without one keeps it.
+  const [env, setEnv] = useState(spec?.env.map(([name]) => `${name}=`).join("\n") ?? "");
+  const [headers, setHeaders] = useState(spec?.headers.map(([name]) => `${name}:`).join("\n") ?? "");
+  const [cwd, setCwd] = useState(spec?.cwd ?? "");
+  const [transport, setTransport] = useState(spec?.transport ?? "auto");
+  const [era, setEra] = useState(spec?.era ?? "auto");
+  const [more, setMore] = useState(spec !== undefined && (spec.env.length > 0 || spec.headers.length > 0 || Boolean(spec.cwd)));
   const [wrong, setWrong] = useState("");
   const isUrl = /^https?:\/\//i.test(target.trim());
   const command = isUrl ? [] : words(target.trim());
@@ -67,17 +70,21 @@ export function Connect() {
   };
   const submit = (event: Event) => {
     event.preventDefault();
+    const settings = { env: pairs(env, /=/), headers: pairs(headers, /:/), transport, era };
+    const changed = () => ({ env: settings.env, headers: settings.headers, cwd, ...(transport === (spec?.transport ?? "auto") ? {} : { transport }), ...(era === (spec?.era ?? "auto") ? {} : { era }) });
+    // A server of a configuration file stays it until something else is typed.
+    if (before && target.trim() === "" && before.spec.server) return void change(before.id, changed());
     if (target.trim() === "") return;
     if (target.trim().startsWith("{")) return void paste(target);
     if (command === null) return setWrong("A quote is not closed.");
     const url = isUrl ? target.trim() : null;
-    if (before) return void change(before.id, { command, url });
-    void add({ command, url, env: pairs(env, /=/), headers: pairs(headers, /:/), ...(cwd ? { cwd } : {}), transport, era });
+    if (before) return void change(before.id, { ...changed(), ...(target === written ? {} : { target: { command: url && before.spec.url ? before.spec.command : command, url } }) });
+    void add({ command, url, ...settings, ...(cwd ? { cwd } : {}) });
   };
-  const change = async (id: number, target: JsonObject) => {
+  const change = async (id: number, changes: JsonObject) => {
     setWrong("");
     try {
-      await post(`connections/${id}/open`, { target });
+      await post(`connections/${id}/open`, changes);
       go("overview");
     } catch (error) {
       setWrong((error as Error).message);
@@ -115,7 +122,9 @@ export function Connect() {
         {command && command.length > 0 && !isUrl && <p class="small muted">Starts <code>{visible(command[0]!)}</code>{command.length > 1 && <> with {count(command.length - 1, "argument")}</>} on this machine, as you.</p>}
         {address && <p class="note" data-testid="taken-as-command">This is taken as a command. For a URL, write the scheme: <button type="button" class="link" onClick={() => setTarget(address)}>{visible(address)}</button></p>}
         {wrong && <p class="note error" role="alert"><Said text={wrong} /></p>}
-        {!before && <button type="button" class="link" aria-expanded={more} onClick={() => setMore(!more)}>{more ? "Fewer settings" : "Environment, headers, directory, transport, era"}</button>}
+        {before?.spec.server && target === "" && <p class="small muted">It is <code>{visible(before.spec.server)}</code> of the configuration file, as long as nothing else is typed here.</p>}
+        {<button type="button" class="link" aria-expanded={more} data-testid="more-settings" onClick={() => setMore(!more)}>{more ? "Fewer settings" : "Environment, headers, directory, transport, era"}</button>}
+        {more && before && <p class="small muted">Values that were set before are not shown: a line without a value keeps it, and a line that is removed removes it.</p>}
         {more && (
           <div class="more">
             <label>Environment, one NAME=value per line<textarea class="code" rows={3} value={env} onInput={(event) => setEnv(event.currentTarget.value)} /></label>
@@ -143,9 +152,10 @@ export function OverviewPage() {
       <header class="detail-head">
         <div class="detail-title"><h1>{visible(String(info.title ?? info.name ?? at.title))}</h1>{info.version !== undefined && <span class="muted">{visible(String(info.version))}</span>}<StatusBadge connection={at} /></div>
         <p class="uri-line"><code class="uri">{visible([at.spec.url, at.spec.command.join(" ")].filter(Boolean).join("  ←  ") || at.spec.server || at.title)}</code></p>
+        {(at.spec.env.length > 0 || at.spec.headers.length > 0 || at.spec.cwd) && <p class="small muted" data-testid="settings">{[at.spec.env.length > 0 && `environment: ${at.spec.env.map(([name]) => name).join(", ")}`, at.spec.headers.length > 0 && `headers: ${at.spec.headers.map(([name]) => name).join(", ")}`, at.spec.cwd && `directory: ${at.spec.cwd}`].filter(Boolean).map((text) => visible(String(text))).join("; ")}</p>}
         <div class="actions">
           {at.status === "recorded" ? null : at.status === "open" ? <><Button icon="again" data-testid="reconnect" onClick={() => change({})}>Reconnect</Button><Button icon="plug" data-testid="disconnect" onClick={() => void post(`connections/${at.id}/close`)}>Disconnect</Button></> : busy ? <Button icon="stop" onClick={() => void post(`connections/${at.id}/close`)}>Stop</Button> : <Button kind="primary" icon="plug" data-testid="reconnect" onClick={() => change({})}>Connect</Button>}
-          {at.status !== "recorded" && !busy && !(at.spec.url && at.spec.command.length > 0) && <Button icon="wrench" kind="quiet" data-testid="edit-server" onClick={() => { go("connect"); edited.value = at.id; }}>Edit</Button>}
+          {at.status !== "recorded" && !busy && <Button icon="wrench" kind="quiet" data-testid="edit-server" onClick={() => { go("connect"); edited.value = at.id; }}>Edit</Button>}
           <Button icon="trash" kind="quiet" data-testid="remove" onClick={() => void post(`connections/${at.id}/remove`)}>Remove</Button>
         </div>
       </header>
@@ -316,22 +326,26 @@ function FindingCard({ rule, finding, report }: { rule: Report["report"]["rules"
 
 export function Saved() {
   const at = connection.value;
-  const all = steps.value;
+  const all = stepsHere.value;
+  const others = steps.value.filter((step) => !all.includes(step));
   const data = currentSession.value;
   const takeAll = () => {
     const calls = data?.tracker.calls.filter((call) => !call.app && call.kind === "request" && call.direction === "to-server" && ["tools/call", "resources/read", "prompts/get"].includes(call.method) && call.end !== undefined) ?? [];
-    steps.value = [...all, ...calls.map(stepOfCall)];
+    steps.value = [...steps.value, ...calls.map((call) => (at ? ofServer(at, stepOfCall(call)) : stepOfCall(call)))];
     toast(`${count(calls.length, "call")} added`);
   };
+  const forget = () => (steps.value = others);
   const text = at && all.length > 0 ? suite(at, all) : "";
   return (
     <article class="detail" data-testid="saved">
       <header class="detail-head"><div class="detail-title"><h1>Tests</h1><Badge>{count(all.length, "step")}</Badge></div><p class="muted">Calls that were kept, as steps of a suite that <code>mcproof test</code> runs. Values of variables and headers stay out of it.</p>
-        <div class="actions"><Button icon="plus" disabled={!data} onClick={takeAll}>Add all calls of this session</Button>{all.length > 0 && <><Button icon="download" onClick={() => download("session.mcproof.yaml", text, "text/yaml")}>Download suite</Button><Button kind="quiet" icon="trash" onClick={() => (steps.value = [])}>Remove all</Button></>}</div></header>
+        <div class="actions"><Button icon="plus" disabled={!data} onClick={takeAll}>Add all calls of this session</Button>{all.length > 0 && <><Button icon="download" onClick={() => download("session.mcproof.yaml", text, "text/yaml")}>Download suite</Button><Button kind="quiet" icon="trash" onClick={forget}>Remove all</Button></>}</div></header>
+      {others.length > 0 && <p class="note" data-testid="other-steps">{count(others.length, "step")} of other servers {others.length === 1 ? "is" : "are"} kept as well: {[...new Set(others.map((step) => step.serverTitle ?? "unknown"))].map(visible).join(", ")}. A suite has the steps of one server. <button type="button" class="link" onClick={() => (steps.value = steps.value.filter((step) => !others.includes(step)))}>Remove those</button></p>}
       {all.length === 0 ? <Empty icon="flask" title="No steps yet">Call a tool, then choose Keep.</Empty> : (
         <>
-          {all.map((step, index) => <div class="step" key={index}><Badge kind={step.failed ? "error" : "plain"}>{step.method}</Badge><span class="clip">{visible(step.title)}</span><code class="clip muted">{visible(write(step.params.arguments ?? step.params))}</code><span class="grow" /><Button kind="quiet" icon="close" label={`Remove step ${index + 1}`} onClick={() => (steps.value = all.filter((_, at) => at !== index))} /></div>)}
-          {at && !isFile && <SaveAs whole={(name) => suite(at, all, name)} test={(name) => suiteTest(all, name)} done={() => (steps.value = [])} />}
+          {all.map((step, index) => <div class="step" key={index}><Badge kind={step.failed ? "error" : "plain"}>{step.method}</Badge><span class="clip">{visible(step.title)}</span><code class="clip muted">{visible(write(step.params.arguments ?? step.params))}</code><span class="grow" /><Button kind="quiet" icon="close" label={`Remove step ${index + 1}`} onClick={() => (steps.value = steps.value.filter((one) => one !== step))} /></div>)}
+          {all.some((step) => isRedacted(step.params) || isRedacted(step.payload) || isRedacted(step.result)) && <p class="note" data-testid="redacted">Something in these steps was redacted. A result may have any text there; an argument has to be put in by hand.</p>}
+          {at && !isFile && <SaveAs whole={(name, file) => suite(at, all, name, file)} test={(name) => suiteTest(all, name)} done={forget} />}
           {at && <section class="block"><div class="block-bar"><span class="block-kind">suite</span><span class="grow" /><CopyButton text={() => text} label="Copy suite" /></div><Plain text={text} /></section>}
         </>
       )}
@@ -340,17 +354,34 @@ export function Saved() {
 }
 
 /** Saves the steps as one test to a suite of the folder where mcproof was started. */
-function SaveAs({ whole, test, done }: { whole: (name: string) => string; test: (name: string) => string; done: () => void }) {
+function SaveAs({ whole, test, done }: { whole: (name: string, file: string) => string; test: (name: string) => string; done: () => void }) {
   const [known, setKnown] = useState<string[]>([]);
   const [file, setFile] = useState("");
-  const [name, setName] = useState("what was tried in the inspector");
+  const [name, setName] = useState(USUAL_NAME);
   const [wrong, setWrong] = useState("");
   useEffect(() => void get<{ suites: string[] }>("suites").then(({ suites }) => { setKnown(suites); setFile((file) => file || suites[0] || "inspector.mcproof.yaml"); }).catch(() => setFile("inspector.mcproof.yaml")), []);
+  const [taken, setTaken] = useState<{ file: string; names: string[] }>({ file: "", names: [] });
+  const chosen = file.trim();
+  useEffect(() => {
+    if (!known.includes(chosen)) return;
+    let current = true;
+    void get<{ text: string }>(`suites/text?file=${encodeURIComponent(chosen)}`).then(({ text }) => {
+      if (!current) return;
+      const names = testNames(text);
+      setTaken({ file: chosen, names });
+      // The name that nobody has typed gives way.
+      setName((name) => (name === USUAL_NAME ? freeName(name, names) : name));
+    }).catch(() => undefined);
+    return () => { current = false; };
+  }, [chosen, known]);
+  const names = taken.file === chosen ? taken.names : [];
+  const isTaken = names.includes(name);
   const save = async (event: Event) => {
     event.preventDefault();
+    if (isTaken) return;
     setWrong("");
     try {
-      const saved = await post<{ file: string; isNew: boolean }>("suites", { file: file.trim(), whole: whole(name), test: test(name) });
+      const saved = await post<{ file: string; isNew: boolean }>("suites", { file: chosen, whole: whole(name, chosen), test: test(name) });
       toast(`${saved.isNew ? "Created" : "Appended to"} ${saved.file}: run \`mcproof test ${saved.file}\``);
       done();
     } catch (error) {
@@ -362,7 +393,8 @@ function SaveAs({ whole, test, done }: { whole: (name: string) => string; test: 
       <label class="stacked">Name of the test<input value={name} required data-testid="save-name" onInput={(event) => setName(event.currentTarget.value)} /></label>
       <label class="stacked"><span>Suite, from the folder of <code>mcproof ui</code></span><input value={file} required list="suites" spellcheck={false} data-testid="save-file" onInput={(event) => setFile(event.currentTarget.value)} /></label>
       <datalist id="suites">{known.map((one) => <option key={one} value={one} />)}</datalist>
-      <Button kind="primary" icon="plus" type="submit" data-testid="save-suite">{known.includes(file.trim()) ? "Append to the suite" : "Create the suite"}</Button>
+      {isTaken && <p class="note error" role="alert" data-testid="name-taken">The suite has a test of this name. <button type="button" class="link" onClick={() => setName(freeName(name, names))}>Name it “{visible(freeName(name, names))}”</button></p>}
+      <Button kind="primary" icon="plus" type="submit" data-testid="save-suite" disabled={isTaken}>{known.includes(chosen) ? "Append to the suite" : "Create the suite"}</Button>
       {wrong && <p class="note error" role="alert" data-testid="save-wrong">{visible(wrong)}</p>}
     </form>
   );

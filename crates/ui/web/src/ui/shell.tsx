@@ -1,13 +1,14 @@
+import { Component, type ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { post } from "../lib/api";
 import { isObject } from "../lib/calls";
 import { initial, resolve } from "../lib/schema";
 import { hasTasks } from "../lib/tasks";
 import {
-  catalog, connection, currentSession, edited, frameVersion, go, handshake, isFile, link, openTest, overview, paletteOpen, pane, select, selected, story, theme, toast, toasts, trafficOpen, trafficWidth, view, steps, testSession, testSessions, type View,
+  catalog, connection, currentSession, edited, frameVersion, go, handshake, isFile, item, link, openTest, overview, paletteOpen, pane, select, selected, story, theme, toast, toasts, trafficOpen, trafficWidth, view, stepsHere, testSession, testSessions, type View,
 } from "../lib/store";
 import { visible } from "../lib/text";
-import type { Ask, Json, JsonObject } from "../lib/types";
+import type { Ask, Connection, Json, JsonObject } from "../lib/types";
 import { waitsForUser } from "./authorization";
 import { Badge, Button, Empty, Icon, Said, type IconName } from "./basics";
 import { Explore, SideList } from "./explore";
@@ -33,7 +34,7 @@ export function App() {
       {none ? <main class="main" id="main" tabIndex={-1}><Connect key={edited.value} /></main> : (
         <>
           {tests ? <nav class="side tests-side" aria-label="Tests"><TestsSide /></nav> : <nav class="side" aria-label="What the server offers"><Nav /><SideList /></nav>}
-          <main class="main" id="main" tabIndex={-1}><Main /></main>
+          <main class="main" id="main" tabIndex={-1}><Guard key={`${view.value} ${item.value[view.value] ?? ""} ${story.value?.key ?? ""} ${selected.value}`}><Main /></Guard></main>
           {trafficOpen.value && <aside class="traffic-pane" aria-label="Traffic"><Grip /><TrafficHeader onClose={() => (trafficOpen.value = false)} /><Traffic /></aside>}
           <PaneSwitch />
         </>
@@ -43,6 +44,19 @@ export function App() {
       <div class="toasts" role="status" aria-live="polite">{toasts.value.map((toast) => <p class={`toast ${toast.kind}`} key={toast.id}><Said text={toast.text} /></p>)}</div>
     </div>
   );
+}
+
+/** A page that cannot be drawn takes no other with it. */
+class Guard extends Component<{ children: ComponentChildren }, { failed?: string }> {
+  state: { failed?: string } = {};
+
+  componentDidCatch(error: unknown) {
+    this.setState({ failed: String((error as Error)?.message ?? error) });
+  }
+
+  render() {
+    return this.state.failed === undefined ? this.props.children : <Empty icon="alert" title="This cannot be shown">{visible(this.state.failed)}. The traffic has what was sent and received.</Empty>;
+  }
 }
 
 function Main() {
@@ -70,7 +84,7 @@ function TopBar() {
         {overview.value!.tests && testSessions.value.length > 1 && testSessions.value.map((one, index) => <button type="button" key={one.id} class="server" aria-pressed={index === testSession.value} onClick={() => { testSession.value = index; story.value = null; }}><span class="clip">{visible(one.title)}</span></button>)}
         {overview.value!.tests ? null : overview.value!.connections.map((one) => (
           <button type="button" key={one.id} class="server" aria-pressed={one.id === selected.value && view.value !== "connect"} data-testid="server" data-status={one.status} onClick={() => select(one.id)}>
-            <span class={`status-dot ${one.status}`} aria-hidden="true" /><span class="clip">{visible(String(one.sessions.at(-1)?.handshake?.serverInfo?.name ?? one.title))}</span><span class="visually-hidden">, {one.status}</span>
+            <span class={`status-dot ${one.status}`} aria-hidden="true" /><span class="clip">{visible(tabName(one))}</span><span class="visually-hidden">, {one.status}</span>
           </button>
         ))}
         {!isFile && !overview.value!.tests && <Button kind="quiet" icon="plus" label="Connect to another server" data-testid="add-server" onClick={() => go("connect")} />}
@@ -81,6 +95,14 @@ function TopBar() {
       <Button kind="quiet" icon={icons[theme.value]} label={`Theme: ${theme.value}`} data-testid="theme" onClick={() => (theme.value = themes[theme.value])} />
     </header>
   );
+}
+
+/** As the user has named it; otherwise as it names itself, with what tells it from others of that name. */
+function tabName(one: Connection): string {
+  if (one.spec.name || one.spec.server) return one.title;
+  const own = (other: Connection) => String(other.sessions.at(-1)?.handshake?.serverInfo?.name ?? other.title);
+  const alike = overview.value!.connections.filter((other) => !other.spec.name && !other.spec.server && own(other) === own(one));
+  return alike.length > 1 && own(one) !== one.title ? `${own(one)}: ${one.title}` : own(one);
 }
 
 function Nav() {
@@ -96,7 +118,7 @@ function Nav() {
     { view: "tasks", text: "Tasks", icon: "list", count: currentSession.value?.tracker.tasks.all.size || undefined, shown: hasTasks(handshake.value) || (currentSession.value?.tracker.tasks.all.size ?? 0) > 0 },
     { view: "logs", text: "Logs", icon: "terminal", count: logs, shown: true },
     { view: "check", text: "Check", icon: "shield", shown: connection.value?.status !== "recorded" },
-    { view: "saved", text: "Tests", icon: "flask", count: steps.value.length || undefined, shown: true },
+    { view: "saved", text: "Tests", icon: "flask", count: stepsHere.value.length || undefined, shown: true },
   ];
   return (
     <div class="nav">

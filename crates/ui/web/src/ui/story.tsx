@@ -2,13 +2,13 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { isFailure, isObject, type Call } from "../lib/calls";
 import { own, read, write } from "../lib/lossless";
-import { cli, curl, payloadOf, pytest, rust, suite, vitest } from "../lib/snippets";
+import { canCurl, cli, curl, payloadOf, pytest, resultExpectation, rust, suite, vitest } from "../lib/snippets";
 import {
-  brush, compared, connection, findings, frameVersion, go, handshake, isFile, judge, newKey, overview, request, run, runs, sessions, setDraft, steps, story, toast, type Step,
+  brush, compared, connection, findings, frameVersion, go, handshake, isFile, judge, newKey, overview, request, run, runs, serverKey, sessions, setDraft, setDraftText, steps, story, toast, type Step,
 } from "../lib/store";
 import type { Task } from "../lib/tasks";
 import { bytesOf, clock, copy, count, duration, rawText, size, visible } from "../lib/text";
-import type { Frame, Json, JsonObject } from "../lib/types";
+import type { Connection, Frame, Json, JsonObject } from "../lib/types";
 import { Badge, Button, CopyButton, Empty, Icon, Menu, Said, Tabs } from "./basics";
 import { Plain, Result, Tree } from "./result";
 import { TaskPanel, TaskStatusBadge } from "./tasks";
@@ -38,7 +38,8 @@ export function paramsOf(call: Call): JsonObject {
 
 export function stepOf(method: string, params: JsonObject, result: JsonObject | undefined, failed: boolean): Step {
   const title = String(params.name ?? params.uri ?? method);
-  return { title, method, params, failed, payload: result && !failed ? payloadOf(result) : undefined };
+  const payload = result && !failed && method === "tools/call" ? payloadOf(result) : undefined;
+  return { title, method, params, failed, ...(failed && !result ? { refused: true } : {}), ...(payload !== undefined ? { payload } : result && !failed ? { result: resultExpectation(method, result) } : {}) };
 }
 
 export function stepOfCall(call: Call): Step {
@@ -57,6 +58,9 @@ export function taskOf(call: Call): Task | undefined {
   return undefined;
 }
 
+/** With the server that it is of. */
+export const ofServer = (at: Connection, step: Step): Step => ({ ...step, server: serverKey(at), serverTitle: at.title });
+
 export function keepMenu(step: Step) {
   const at = connection.value!;
   const put = async (what: string, text: string | null) => {
@@ -66,10 +70,10 @@ export function keepMenu(step: Step) {
   // Only suites have a word for tasks.
   const isTool = step.method === "tools/call" && !step.task;
   return [
-    { text: "Save as test step", icon: "plus" as const, run: () => { steps.value = [...steps.value, step]; toast("Saved: see Tests"); } },
+    { text: "Save as test step", icon: "plus" as const, run: () => { steps.value = [...steps.value, ofServer(at, step)]; toast("Saved: see Tests"); } },
     { text: "Copy as suite", icon: "copy" as const, run: () => void put("suite", suite(at, [step], step.title)) },
     { text: "Copy as command line", icon: "terminal" as const, run: () => void put("command line", cli(at, step.method, step.params)), disabled: step.task },
-    { text: "Copy as curl", icon: "copy" as const, run: () => void put("curl", curl(at, handshake.value, step.method, step.params)), disabled: !at.spec.url || step.task },
+    { text: "Copy as curl", icon: "copy" as const, run: () => void put("curl", curl(at, handshake.value, step.method, step.params)), disabled: !canCurl(at, handshake.value) || step.task },
     { text: "Copy as pytest", icon: "copy" as const, run: () => void put("pytest", pytest(at, step)), disabled: !isTool },
     { text: "Copy as vitest", icon: "copy" as const, run: () => void put("vitest", vitest(at, step)), disabled: !isTool },
     { text: "Copy as Rust", icon: "copy" as const, run: () => void put("Rust", rust(at, step)), disabled: !isTool },
@@ -102,6 +106,7 @@ export function Story() {
     const view = call.method === "tools/call" ? "tools" : call.method === "prompts/get" ? "prompts" : call.method === "resources/read" ? "resources" : undefined;
     if (!view) return;
     const name = String(params.name ?? params.uri);
+    setDraftText(`${owner.id} ${view} ${name}`, null);
     setDraft(`${owner.id} ${view} ${name}`, isObject(params.arguments) ? params.arguments : {});
     go(view, name);
   };

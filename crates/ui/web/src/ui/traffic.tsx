@@ -1,9 +1,9 @@
 // What goes over the wire, as a timeline and a list, with one filter for both.
-import { useComputed } from "@preact/signals";
+import { batch, useComputed } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isFailure, type Call } from "../lib/calls";
 import { FilterError, parse, type Filter } from "../lib/filter";
-import { brush, compared, connection, currentSession, filterText, frameVersion, go, handshake, story, systemDark, tell, theme, type SessionData } from "../lib/store";
+import { brush, compared, connection, currentSession, earlier, filterText, frameVersion, go, handshake, story, systemDark, tell, theme, type SessionData } from "../lib/store";
 import { isOver, type Task } from "../lib/tasks";
 import { clock, count, duration, visible } from "../lib/text";
 import { Button, Empty, Icon, Rows } from "./basics";
@@ -46,11 +46,33 @@ export function Traffic() {
         </div>
         {mistake && <p class="mistake" id="filter-mistake" role="alert"><code>{" ".repeat(Math.min(mistake.column, 60))}{"^".repeat(Math.min(mistake.length, 40))}</code>{mistake.message}{mistake.hint && <span class="muted">; {mistake.hint}</span>}</p>}
       </div>
+      <Sessions />
       {session && <Timeline session={session} calls={calls} version={version} />}
       <div class="traffic-count small muted"><span aria-live="polite">{count(calls.length, "call")}{(filter || span) && session ? ` of ${session.tracker.calls.length}` : ""}</span>{dropped > 0 && <span>{count(dropped, "earlier frame")} not kept</span>}<span class="grow" />{span && <button type="button" class="link" onClick={() => (brush.value = null)}>clear time range</button>}{compared.value && <button type="button" class="link" onClick={() => (compared.value = null)}>end comparison</button>}</div>
       {!session || session.tracker.calls.length === 0 ? <Empty icon="activity" title="No traffic yet">Requests, notifications and HTTP exchanges appear here as they happen.</Empty> : (
         <Rows items={calls} height={28} label="Calls" testid="calls" current={current} follow={!filter} onMove={(index) => tell(calls[index]!)} row={(call) => <CallRow call={call} />} />
       )}
+    </div>
+  );
+}
+
+/** Which session of the server is shown, where there were several. */
+function Sessions() {
+  const all = connection.value?.sessions ?? [];
+  const newest = all.at(-1);
+  if (!newest || all.length < 2) return null;
+  const shown = currentSession.value?.id ?? newest.id;
+  const choose = (id: number) => batch(() => {
+    earlier.value = id === newest.id ? null : id;
+    brush.value = null;
+    story.value = null;
+  });
+  return (
+    <div class="traffic-count small">
+      <label class="inline">Session<select data-testid="sessions" value={String(shown)} onChange={(event) => choose(Number(event.currentTarget.value))}>
+        {all.map((one, index) => <option key={one.id} value={String(one.id)} selected={one.id === shown}>{one === newest ? "newest" : `${index + 1} of ${all.length}`}, begun {new Date(one.openedMs).toLocaleTimeString("en-GB")}</option>)}
+      </select></label>
+      {shown !== newest.id && <button type="button" class="link" onClick={() => choose(newest.id)}>show the newest</button>}
     </div>
   );
 }
