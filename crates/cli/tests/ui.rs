@@ -128,6 +128,54 @@ fn a_mistyped_server_is_mended_on_the_page() {
     assert_eq!(page.complaints(), Vec::<&Value>::new());
 }
 
+/// Answers with the arguments that it got; its tool has a property that is called as what all JavaScript objects have.
+const ECHO: &str = r#"
+import sys, json
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    method, answer = message.get("method"), {"jsonrpc": "2.0", "id": message["id"]}
+    if method == "initialize":
+        answer["result"] = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "echo", "version": "1"}}
+    elif method == "tools/list":
+        properties = {"id": {"type": "integer"}, "constructor": {"type": "string"}}
+        answer["result"] = {"tools": [{"name": "echo", "inputSchema": {"type": "object", "properties": properties, "required": ["id"]}}]}
+    elif method == "tools/call":
+        arguments = message["params"].get("arguments", {})
+        answer["result"] = {"content": [{"type": "text", "text": json.dumps(arguments)}], "structuredContent": arguments}
+    else:
+        answer["error"] = {"code": -32601, "message": "no"}
+    print(json.dumps(answer), flush=True)
+"#;
+
+#[test]
+fn arguments_are_sent_as_they_are_typed() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = folder.path().join("echo.py");
+    std::fs::write(&server, ECHO).unwrap();
+    let inspector = Inspector::start(&["--", "python3", server.to_str().unwrap()]);
+    let mut page = Page::new();
+    page.look(1440, 900, "light");
+    page.visit(&inspector.url);
+    wait_for(&mut page, "document.querySelector('[data-testid=overview]')?.dataset.status === 'open'");
+    open_tool(&mut page, "echo");
+    fill(&mut page, "[data-testid=input-id]", "9007199254740993");
+    fill(&mut page, "[data-testid=input-constructor]", "x");
+    click(&mut page, "send");
+    wait_for(&mut page, "document.querySelector('[data-testid=structured]')?.innerText.includes('9007199254740993')");
+    // The session before stays to be looked at.
+    click(&mut page, "nav-overview");
+    click(&mut page, "reconnect");
+    wait_for(&mut page, "document.querySelectorAll('[data-testid=sessions] option').length === 2");
+    page.evaluate(
+        "const sessions = document.querySelector('[data-testid=sessions]'); sessions.selectedIndex = 0; \
+         sessions.dispatchEvent(new Event('change', { bubbles: true }))",
+    );
+    wait_for(&mut page, "document.querySelector('[data-testid=calls]')?.innerText.includes('tools/call')");
+    assert_eq!(page.complaints(), Vec::<&Value>::new());
+}
+
 #[test]
 fn strangers_are_refused() {
     let inspector = Inspector::start(&[]);

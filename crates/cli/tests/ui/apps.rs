@@ -232,6 +232,16 @@ fn a_call_is_saved_as_a_test_that_passes() {
         click(&mut page, "save-suite");
         wait_for(&mut page, "!document.querySelector('[data-testid=save-as]')");
     }
+    // A second test of a name is refused before it is written: the suite would not run any more.
+    open_tool(&mut page, "check_inventory");
+    click(&mut page, "send");
+    wait_for(&mut page, "document.querySelector('[data-testid=result]')");
+    click(&mut page, "keep");
+    page.click("[role=menuitem]");
+    click(&mut page, "nav-saved");
+    wait_for(&mut page, "document.querySelector('[data-testid=save-file]').value === 'kept.mcproof.yaml'");
+    fill(&mut page, "[data-testid=save-name]", "stock of PROD-123");
+    wait_for(&mut page, "document.querySelector('[data-testid=name-taken]')?.innerText.includes('stock of PROD-123 2')");
     let folder = inspector.folder.path();
     assert!(!folder.parent().unwrap().join("outside.mcproof.yaml").exists());
     let output = Command::new(MCPROOF).args(["test", "kept.mcproof.yaml", "--json"]).current_dir(folder).output().unwrap();

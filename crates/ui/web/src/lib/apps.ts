@@ -243,7 +243,8 @@ export class AppBridge {
   private post(message: JsonObject) {
     this.host.passed(message, "to-app");
     // The frame between can only be one of that origin; the app in it may have none.
-    this.frame.contentWindow?.postMessage(message, this.origin);
+    // An app is JavaScript: its numbers are.
+    this.frame.contentWindow?.postMessage(JSON.parse(JSON.stringify(message)), this.origin);
   }
 
   /** Hosts send nothing before the app is initialized. */

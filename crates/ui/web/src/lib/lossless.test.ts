@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { isObject } from "./calls";
-import { LongNumber, numberOf, own, plain, read, write } from "./lossless";
+import { beyond64, LongNumber, numberOf, own, plain, read, write } from "./lossless";
 import { flaws, initial } from "./schema";
 import type { Json, JsonObject } from "./types";
 
@@ -22,6 +22,11 @@ test("a long number is no object, and JSON stays JSON", () => {
   expect(write({ a: [numberOf("9007199254740993")!, {}], b: undefined, c: "x" }, 2)).toBe('{\n  "a": [\n    9007199254740993,\n    {}\n  ],\n  "c": "x"\n}');
   expect(() => read("{9007199254740993}")).toThrow(SyntaxError);
   expect(() => read("9007199254740993,")).toThrow(SyntaxError);
+});
+
+test("numbers beyond 64 bits are told", () => {
+  expect(beyond64(read('{"a":[9007199254740993,18446744073709551615,-9223372036854775808],"b":1}'))).toEqual([]);
+  expect(beyond64(read('{"a":[18446744073709551616],"b":{"c":-9223372036854775809},"d":0.1000000000000000055511151231257827}'))).toEqual(["18446744073709551616", "-9223372036854775809", "0.1000000000000000055511151231257827"]);
 });
 
 test("names that all objects have are names like others", () => {

@@ -83,6 +83,16 @@ function written(value: unknown, indent: number, before: string): string {
   return indent === 0 ? begin! + parts.join(",") + end! : `${begin!}\n${parts.map((part) => inside + part).join(",\n")}\n${before}${end!}`;
 }
 
+/** The numbers in it that do not pass through mcproof as they are: it has integers of 64 bits. */
+export function beyond64(value: Json | undefined): string[] {
+  if ((value as unknown) instanceof LongNumber) {
+    const { text } = value as unknown as LongNumber;
+    return /^-?\d+$/.test(text) && BigInt(text) >= -(2n ** 63n) && BigInt(text) < 2n ** 64n ? [] : [text];
+  }
+  if (value === null || typeof value !== "object") return [];
+  return (Array.isArray(value) ? value : Object.values(value)).flatMap(beyond64);
+}
+
 /** A copy that has ordinary numbers, and no names but its own: for code that looks names up without asking whose they are. */
 export function plain(value: Json): Json {
   if (value === null || typeof value !== "object") return value;

@@ -1,7 +1,7 @@
 // A form made from a JSON Schema, beside the same value as JSON.
 import { useEffect, useId, useMemo, useState } from "preact/hooks";
 import { isObject } from "../lib/calls";
-import { numberOf, own, read, write } from "../lib/lossless";
+import { beyond64, numberOf, own, read, write } from "../lib/lossless";
 import { flaws, initial, resolve, typesOf, type Flaw } from "../lib/schema";
 import { draftTexts, setDraftText } from "../lib/store";
 import { visible } from "../lib/text";
@@ -36,7 +36,9 @@ export function SchemaForm({ schema, value, onChange, onValid, suggest, testid, 
   const found = useMemo(() => flaws(schema, value), [schema, value]);
   const root = useMemo(() => resolve(schema, schema), [schema]);
   const broken = text !== null;
-  useEffect(() => onValid?.(!broken), [broken]);
+  const rounded = useMemo(() => beyond64(value)[0], [value]);
+  const unusable = broken || rounded !== undefined;
+  useEffect(() => onValid?.(!unusable), [unusable]);
   const shape = useMemo(() => shapeOf(root, schema), [root, schema]);
   const given = isObject(value) ? value : {};
   return (
@@ -55,6 +57,7 @@ export function SchemaForm({ schema, value, onChange, onValid, suggest, testid, 
       ) : (
         <Members schema={shape} root={schema} value={given} onChange={onChange} path="" flaws={found ?? []} suggest={suggest} />
       )}
+      {rounded !== undefined && <p class="note error" role="alert" data-testid="too-long"><code>{visible(rounded.slice(0, 80))}</code> would be rounded on its way: mcproof sends integers of 64 bits, and decimal numbers of 15 to 17 digits.</p>}
       {found && found.filter((flaw) => tab === "json" || flaw.at === "").slice(0, 6).map((flaw) => <p class="note error" key={flaw.at + flaw.message}>{flaw.at && <code>{flaw.at}</code>} {flaw.message}</p>)}
     </div>
   );

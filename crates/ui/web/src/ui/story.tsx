@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { isFailure, isObject, type Call } from "../lib/calls";
 import { own, read, write } from "../lib/lossless";
-import { canCurl, cli, curl, payloadOf, pytest, resultExpectation, rust, suite, vitest } from "../lib/snippets";
+import { canCurl, cli, curl, isRedacted, payloadOf, pytest, resultExpectation, rust, suite, vitest } from "../lib/snippets";
 import {
   brush, compared, connection, findings, frameVersion, go, handshake, isFile, judge, newKey, overview, request, run, runs, serverKey, sessions, setDraft, setDraftText, steps, story, toast, type Step,
 } from "../lib/store";
@@ -65,7 +65,7 @@ export function keepMenu(step: Step) {
   const at = connection.value!;
   const put = async (what: string, text: string | null) => {
     if (text === null) return toast("That needs a server at a URL", "error");
-    toast((await copy(text)) ? `Copied as ${what}` : "The browser does not allow copying");
+    toast((await copy(text)) ? `Copied as ${what}${isRedacted(step.params) ? ": an argument was redacted, put its value in" : ""}` : "The browser does not allow copying");
   };
   // Only suites have a word for tasks.
   const isTool = step.method === "tools/call" && !step.task;
