@@ -120,8 +120,9 @@ impl Changes {
         spec.name = name.unwrap_or(std::mem::take(&mut spec.name));
         spec.cwd = cwd.or(spec.cwd.take()).filter(|cwd| !cwd.is_empty());
         spec.roots = roots.unwrap_or(std::mem::take(&mut spec.roots));
-        spec.env = env.map_or(std::mem::take(&mut spec.env), |env| merged(env, &spec.env));
-        spec.headers = headers.map_or(std::mem::take(&mut spec.headers), |headers| merged(headers, &spec.headers));
+        let (known_env, known_headers) = (std::mem::take(&mut spec.env), std::mem::take(&mut spec.headers));
+        spec.env = env.map_or_else(|| known_env.clone(), |env| merged(env, &known_env));
+        spec.headers = headers.map_or_else(|| known_headers.clone(), |headers| merged(headers, &known_headers));
     }
 }
 
@@ -296,4 +297,27 @@ async fn answer(State(hub): Shared, Path(id): Path<u64>, Json(answer): Json<Answ
 
 fn internal() -> Refused {
     Refused(StatusCode::INTERNAL_SERVER_ERROR, "internal error in mcproof".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_the_page_does_not_know_is_kept() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let before =
+            ServerSpec { env: vec![pair("STAGE", "one"), pair("OLD", "x")], headers: vec![pair("X-Key", "k")], ..ServerSpec::default() };
+        let changed = |changes: Changes| {
+            let mut spec = before.clone();
+            changes.apply(&mut spec);
+            spec
+        };
+        let spec =
+            changed(Changes { env: Some(vec![pair("STAGE", ""), pair("NEW", "n")]), cwd: Some("sub".to_owned()), ..Changes::default() });
+        assert_eq!(spec.env, [pair("STAGE", "one"), pair("NEW", "n")]);
+        assert_eq!((spec.headers, spec.cwd), (before.headers.clone(), Some("sub".to_owned())));
+        let spec = changed(Changes { headers: Some(vec![pair("X-Key", "")]), cwd: Some(String::new()), ..Changes::default() });
+        assert_eq!((spec.env, spec.headers, spec.cwd), (before.env.clone(), before.headers.clone(), None));
+    }
 }
