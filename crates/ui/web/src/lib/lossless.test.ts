@@ -29,6 +29,12 @@ test("numbers beyond 64 bits are told", () => {
   expect(beyond64(read('{"a":[18446744073709551616],"b":{"c":-9223372036854775809},"d":0.1000000000000000055511151231257827}'))).toEqual(["18446744073709551616", "-9223372036854775809", "0.1000000000000000055511151231257827"]);
 });
 
+test("a schema may have long numbers, too", () => {
+  const schema = read('{"type":"object","properties":{"c":{"const":9007199254740993},"e":{"enum":[9007199254740993]},"m":{"type":"integer","minimum":9007199254740993}}}') as JsonObject;
+  expect(flaws(schema, read('{"c":9007199254740993,"e":9007199254740993,"m":9007199254740995}'))).toEqual([]);
+  expect(flaws(schema, read('{"m":1}'))).toHaveLength(1);
+});
+
 test("names that all objects have are names like others", () => {
   const value = read('{"__proto__":1,"constructor":"a"}') as JsonObject;
   expect([own(value, "__proto__"), own(value, "constructor"), own(value, "toString")]).toEqual([1, "a", undefined]);

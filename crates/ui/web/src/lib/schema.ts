@@ -69,7 +69,7 @@ function validator(schema: JsonObject): Validator | null {
     const named = typeof schema.$schema === "string" ? schema.$schema : "";
     const draft: SchemaDraft = named.includes("draft-04") ? "4" : /draft-0[67]/.test(named) ? "7" : named.includes("2019-09") ? "2019-09" : "2020-12";
     try {
-      known = new Validator(schema as Schema, draft, false);
+      known = new Validator(plain(schema) as Schema, draft, false);
     } catch {
       known = null;
     }

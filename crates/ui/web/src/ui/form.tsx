@@ -52,7 +52,7 @@ export function SchemaForm({ schema, value, onChange, onValid, suggest, testid, 
         <div class="note error" role="alert" data-testid="not-json"><p>What was typed as JSON is not valid, and is kept until it is corrected.</p><div class="actions"><Button onClick={() => setTab("json")}>Correct the JSON</Button><Button kind="quiet" icon="trash" data-testid="discard-json" onClick={() => setText(null)}>Discard it</Button></div></div>
       ) : branches(shape) ? (
         <Control schema={shape} root={schema} value={given} onChange={(next) => onChange(next ?? {})} path="" flaws={found ?? []} name="arguments" required suggest={suggest} id={`${testid}-branches`} />
-      ) : !isObject(shape.properties) && !takesMore(shape) && Object.keys(given).length === 0 ? (
+      ) : Object.keys(isObject(shape.properties) ? shape.properties : {}).length === 0 && !takesMore(shape) && Object.keys(given).length === 0 ? (
         <p class="muted small pad">No arguments.</p>
       ) : (
         <Members schema={shape} root={schema} value={given} onChange={onChange} path="" flaws={found ?? []} suggest={suggest} />

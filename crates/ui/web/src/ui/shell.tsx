@@ -34,7 +34,7 @@ export function App() {
       {none ? <main class="main" id="main" tabIndex={-1}><Connect key={edited.value} /></main> : (
         <>
           {tests ? <nav class="side tests-side" aria-label="Tests"><TestsSide /></nav> : <nav class="side" aria-label="What the server offers"><Nav /><SideList /></nav>}
-          <main class="main" id="main" tabIndex={-1}><Guard key={`${view.value} ${item.value[view.value] ?? ""} ${story.value?.key ?? ""} ${selected.value}`}><Main /></Guard></main>
+          <main class="main" id="main" tabIndex={-1}><Guard at={`${view.value} ${item.value[view.value] ?? ""} ${story.value?.key ?? ""} ${selected.value}`}><Main /></Guard></main>
           {trafficOpen.value && <aside class="traffic-pane" aria-label="Traffic"><Grip /><TrafficHeader onClose={() => (trafficOpen.value = false)} /><Traffic /></aside>}
           <PaneSwitch />
         </>
@@ -47,11 +47,15 @@ export function App() {
 }
 
 /** A page that cannot be drawn takes no other with it. */
-class Guard extends Component<{ children: ComponentChildren }, { failed?: string }> {
+class Guard extends Component<{ at: string; children: ComponentChildren }, { failed?: string }> {
   state: { failed?: string } = {};
 
   componentDidCatch(error: unknown) {
     this.setState({ failed: String((error as Error)?.message ?? error) });
+  }
+
+  componentDidUpdate(before: { at: string }) {
+    if (before.at !== this.props.at && this.state.failed !== undefined) this.setState({ failed: undefined });
   }
 
   render() {
