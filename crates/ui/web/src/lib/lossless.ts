@@ -16,8 +16,8 @@ export class LongNumber {
 }
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?$/;
-/** What may stand in a text that has such a number. */
-const SUSPICIOUS = /\d{16}|\.\d{15}|\d[eE][-+]?\d|\d{8}\.\d{8}/;
+/** What may be such a number: one of 15 digits or fewer is none, unless it has an exponent. */
+const SUSPICIOUS = /(?:^|[[:,\s])-?(?:\d[\d.]{15}|\d[\d.]*[eE][-+\d])/;
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/g;
 
 /** Sign, digits and exponent, the same for all ways to write a number. */
