@@ -422,8 +422,9 @@ fn read_targets(reader: &mut Reader<'_>, draft: &ConfigDraft) -> BTreeMap<String
 
 /// A report is known by its token alone: of two jobs with the same one, the other would be missing for ever, or never.
 fn check_tokens(reader: &mut Reader<'_>, draft: &ConfigDraft, targets: &BTreeMap<String, TargetSpec>) {
+    let Some(Kind::Map(entries)) = draft.targets.as_ref().map(|node| &node.kind) else { return };
     let mut owners: Vec<(&Secret, &str)> = Vec::new();
-    for entry in entries(reader, draft.targets.as_ref(), Shape::Objects(&TARGET)) {
+    for entry in entries {
         let Some(TargetKind::Push { token, .. }) = targets.get(&entry.key.text).map(|target| &target.kind) else { continue };
         match owners.iter().find(|(known, _)| *known == token) {
             Some((_, owner)) => {

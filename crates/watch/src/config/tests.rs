@@ -140,18 +140,18 @@ fn what_is_odd_is_a_warning() {
         &format!("{told}routes: [{{ tags: prd, channels: w }}, {{ channels: w, group_by: 'team-*' }}]\n"),
         &[
             "3:18 `prd` warning unknown-tag: no target of this file has the tag `prd` | did you mean `prod`?",
-            "3:59 `'team-*' ` warning unknown-tag: no target of this file has a tag that matches `team-*` | only targets that are added through the API could have it",
+            "3:63 `'team-*' ` warning unknown-tag: no target of this file has a tag that matches `team-*` | only targets that are added through the API could have it",
         ],
     );
     check(
         &format!("{told}maintenance: [{{ name: m, tags: [prod, test], cron: '0 3 29 2 *', lasts: 1h }}]\n"),
         &[
-            "3:42 `test` warning unknown-tag: no target of this file has the tag `test` | only targets that are added through the API could have it",
+            "3:39 `test` warning unknown-tag: no target of this file has the tag `test` | only targets that are added through the API could have it",
         ],
     );
     check(
         &format!("{told}status: {{ pages: [{{ path: /status/p, tags: pord }}] }}\n"),
-        &["3:46 `pord` warning unknown-tag: no target of this file has the tag `pord` | did you mean `prod`?"],
+        &["3:44 `pord` warning unknown-tag: no target of this file has the tag `pord` | did you mean `prod`?"],
     );
     check(&format!("{told}routes: [{{ tags: prod, channels: w }}, {{ channels: w }}]\n"), &[]);
     check(
@@ -194,7 +194,7 @@ fn what_could_never_be_told_is_a_mistake() {
         check(
             &jobs("env:BACKUP_TOKEN", other),
             &[&format!(
-                "4:33 `'{other}' ` error same-token: this token is that of `a` already | use a token of its own for each job; generate one with `openssl rand -hex 32`"
+                "4:35 `'{other}' ` error same-token: this token is that of `a` already | use a token of its own for each job; generate one with `openssl rand -hex 32`"
             )],
         );
     }
@@ -290,10 +290,10 @@ fn servers_that_are_disabled_in_an_imported_file_are_left_out() {
         render(&warnings),
         [
             format!(
-                "1:9 `s.json` note server-disabled: the server `off` of `s.json` has `enabled: false`, so it is not monitored | {hint}"
+                "1:9 `s.json` note server-disabled: the server `old` of `s.json` has `disabled: true`, so it is not monitored | {hint}"
             ),
             format!(
-                "1:9 `s.json` note server-disabled: the server `old` of `s.json` has `disabled: true`, so it is not monitored | {hint}"
+                "1:9 `s.json` note server-disabled: the server `off` of `s.json` has `enabled: false`, so it is not monitored | {hint}"
             ),
         ]
     );
