@@ -33,7 +33,9 @@ fn filled_binding(reader: &mut Reader<'_>, entry: &Entry) -> Node {
         ("url", Kind::Text(_)) => filled_url(reader, entry),
         ("headers" | "env", Kind::Map(entries)) => with_entries(&entry.value, entries, |inner| {
             warn_of_secret(reader, inner);
-            filled_value(reader, &inner.value)
+            // Of databases in a file, `file:dev.db` is the address itself.
+            let is_address = entry.key.text == "env" && !is_secret(&inner.key.text, "of-any-value") && is_file(&inner.value);
+            if is_address { inner.value.clone() } else { filled_value(reader, &inner.value) }
         }),
         ("auth", Kind::Map(entries)) => with_entries(&entry.value, entries, |inner| filled_auth(reader, inner)),
         ("proxy", _) => filled_value(reader, &entry.value),
@@ -83,6 +85,10 @@ fn filled_value(reader: &mut Reader<'_>, node: &Node) -> Node {
         Err(_) => Kind::Broken,
     };
     Node { kind, span: node.span }
+}
+
+fn is_file(node: &Node) -> bool {
+    matches!(&node.kind, Kind::Text(text) if text.starts_with("file:"))
 }
 
 /// A header or a variable that is named as a secret, and holds what may be one.

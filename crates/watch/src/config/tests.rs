@@ -174,6 +174,8 @@ fn what_is_odd_is_a_warning() {
     check("database: postgres://ann:pass@db/watch\n", &[&format!("1:1 `database` {literal}")]);
     check("database: postgres:///watch\n", &[]);
     let silent = "channels: { w: { webhook: 'https://x/' } }\n";
+    // The address of a database, and not what is in it.
+    check(&format!("{silent}targets: {{ a: {{ stdio: {{ command: x, env: {{ DATABASE_URL: 'file:dev.db' }} }} }} }}\n"), &[]);
     check(
         &format!("{silent}targets: {{ a: {{ stdio: x, tags: storage }}, b: {{ stdio: x, depends_on: 'tag:storge' }} }}\n"),
         &["2:71 `'tag:storge' ` warning unknown-tag: no target of this file has the tag `storge` | did you mean `tag:storage`?"],
