@@ -436,7 +436,8 @@ fn mixed_up<'v>(request: &Value, result: &Value, mut others: impl Iterator<Item 
         let other = other.or_else(|| of_another().map(|_| methods::PING))?;
         return result.get(key).is_none().then(|| format!("the answer to `{other}`"));
     }
-    if let (true, Some((other, _))) = (method == methods::PING, LISTS.iter().find(|(_, key)| result.get(key).is_some())) {
+    let is_no_list = matches!(method, methods::PING | methods::SERVER_DISCOVER);
+    if let (true, Some((other, _))) = (is_no_list, LISTS.iter().find(|(_, key)| result.get(key).is_some())) {
         return Some(format!("the answer to `{other}`"));
     }
     let text = result.to_string();

@@ -21,7 +21,8 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, questions: &Questions) {
         return;
     }
     let declared = LISTS.into_iter().filter(|(capability, _)| explorer.declares(capability)).map(|(_, method)| method);
-    let asked: Vec<&str> = declared.chain([explorer.any_method()]).take(2).collect();
+    let other = if explorer.is_modern() { methods::SERVER_DISCOVER } else { methods::PING };
+    let asked: Vec<&str> = declared.chain([other]).take(2).collect();
     if asked.len() < 2 {
         return;
     }
