@@ -12,7 +12,7 @@ use crate::moment::Moment;
 use crate::push::Judgment;
 use crate::state::{Observation, Policy, ProcessFacts, Verdict};
 use crate::store::{Finished, Lease, ProbeEvidence, SeenContract};
-use health::Ailment;
+use health::HealthProblem;
 use mcproof_analysis::diagnosis::Audience;
 use mcproof_analysis::wording::shortened;
 use mcproof_client::{
@@ -315,7 +315,7 @@ impl Prober {
         let (verdict, layer) = match asked {
             Ok(answer) if answer.head.status == 200 => match health::ailment(&answer.body) {
                 None => (Verdict::Up, None),
-                Some(Ailment { message, hint }) => {
+                Some(HealthProblem { message, hint }) => {
                     report.blame(Diagnostic::error("monitor-unwell", message).hint(hint), ProbeVerdict::Unhealthy);
                     (Verdict::Down, Some("status".to_owned()))
                 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Why a monitor is not well, and what to do about it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Ailment {
+pub(super) struct HealthProblem {
     pub(super) message: String,
     pub(super) hint: &'static str,
 }
@@ -63,13 +63,13 @@ const THERE: &str = "look at that monitor: it responds, and says that it is not 
 
 /// Why the body of a response says that its sender is not well, if it does. `/healthz` of a monitor of ours says `ok`; others say nothing, or
 /// that in JSON.
-pub(super) fn ailment(body: &[u8]) -> Option<Ailment> {
+pub(super) fn ailment(body: &[u8]) -> Option<HealthProblem> {
     let text = String::from_utf8_lossy(body);
     let text = text.trim_start_matches('\u{feff}').trim();
     if is_page(text) {
-        return Some(Ailment { message: "the response is an HTML page, not the state of a monitor".to_owned(), hint: ADDRESS });
+        return Some(HealthProblem { message: "the response is an HTML page, not the state of a monitor".to_owned(), hint: ADDRESS });
     }
-    let told = |what: String| Some(Ailment { message: shortened(&what, 200), hint: THERE });
+    let told = |what: String| Some(HealthProblem { message: shortened(&what, 200), hint: THERE });
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(members)) => {
             for key in STATES {
