@@ -52,7 +52,7 @@ async fn send_at_once(explorer: &mut Explorer<'_>, requests: Vec<(&str, Value)>)
     }
 }
 
-/// The one argument that a tool needs, if it may be any text or any number, and which of them.
+/// The one argument that a tool needs, if it may be any text, or any number that names something, and which of them.
 fn only_argument(tool: &Value) -> Option<(&str, &str)> {
     let schema = tool.get("inputSchema")?;
     let [needed] = schema.get("required")?.as_array()?.as_slice() else { return None };
@@ -61,10 +61,15 @@ fn only_argument(tool: &Value) -> Option<(&str, &str)> {
     let kind = property.get("type")?.as_str()?;
     let bounds: &[&str] = match kind {
         "string" => &["enum", "const", "format", "pattern", "maxLength"],
-        "integer" | "number" => &["enum", "const", "multipleOf", "maximum", "exclusiveMaximum"],
+        "integer" | "number" if is_identifier(needed) => &["enum", "const", "multipleOf", "maximum", "exclusiveMaximum"],
         _ => return None,
     };
     bounds.iter().all(|key| property.get(key).is_none()).then_some((needed, kind))
+}
+
+/// Whether a number of this name only tells things apart. Any other one may be how long something takes, or how much of it is made.
+fn is_identifier(name: &str) -> bool {
+    name.eq_ignore_ascii_case("id") || ["_id", "-id", "Id", "ID"].iter().any(|end| name.ends_with(end))
 }
 
 #[cfg(test)]
@@ -83,8 +88,9 @@ mod tests {
         check(json!({ "a": text }), json!([]), None);
         check(json!({ "a": { "type": "string", "enum": ["x"] } }), json!(["a"]), None);
         check(json!({ "a": { "type": "string", "format": "uri" } }), json!(["a"]), None);
-        check(json!({ "a": { "type": "integer", "minimum": 1 } }), json!(["a"]), Some("a"));
-        check(json!({ "a": { "type": "integer", "maximum": 10 } }), json!(["a"]), None);
+        check(json!({ "userId": { "type": "integer", "minimum": 1 } }), json!(["userId"]), Some("userId"));
+        check(json!({ "id": { "type": "integer", "maximum": 10 } }), json!(["id"]), None);
+        check(json!({ "seconds": { "type": "integer" } }), json!(["seconds"]), None);
         check(json!({ "a": { "type": "boolean" } }), json!(["a"]), None);
     }
 }
