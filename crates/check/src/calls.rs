@@ -36,6 +36,8 @@ const LONGEST_PATIENCE: Duration = Duration::from_secs(12);
 const MOST_WAITED_FOR: usize = 6;
 /// Tools that require input and get it.
 const MOST_ASKING: usize = 4;
+/// Until the first of several calls goes out, on a machine that is busy.
+const MOMENT: Duration = Duration::from_millis(200);
 /// For what calls have left to do.
 const REST: Duration = Duration::from_millis(1200);
 /// For all calls of a kind together.
@@ -395,8 +397,8 @@ async fn call_again(explorer: &mut Explorer<'_>, quick: &[&Callable]) -> bool {
             return true;
         }
         let calls: Vec<ParallelRequest> = silent.iter().map(|tool| tool.call("call-again", tool.arguments.clone())).collect();
-        let outcomes = explorer.request_in_parallel(&calls, patience, Instant::now() + patience).await;
-        // What was not sent for want of time tells nothing.
+        // A moment more, so that what goes out at once has all of its time. What goes out later has less, and tells nothing.
+        let outcomes = explorer.request_in_parallel(&calls, patience, Instant::now() + patience + MOMENT).await;
         let is_silent = |outcome: &ParallelOutcome| outcome.response.is_none() && outcome.took >= patience;
         silent = silent.into_iter().zip(&outcomes).filter(|(_, outcome)| is_silent(outcome)).map(|(tool, _)| tool).collect();
         silent.truncate(MOST_WAITED_FOR);
