@@ -141,7 +141,7 @@ fn calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap>
                     request.method() == Some(methods::TOOLS_CALL) && request.value.pointer("/params/name") == Some(&json!(tool));
                 is_of_tool
                     && answer.is_some_and(|answer| {
-                        answer.value.pointer("/result/content").is_some() && answer.value.pointer("/result/isError").is_none()
+                        answer.value.pointer("/result/content").is_some() && answer.value.pointer("/result/isError") != Some(&json!(true))
                     })
             })
     };
