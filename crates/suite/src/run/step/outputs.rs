@@ -176,7 +176,8 @@ fn listed_arguments(schema: &Value) -> Option<Vec<String>> {
     let members = schema.as_object()?;
     let is_plain = |(name, value): (&String, &Value)| match name.as_str() {
         "properties" => true,
-        "additionalProperties" => value.is_boolean(),
+        // Who writes that others are allowed expects some.
+        "additionalProperties" => value.as_bool() == Some(false),
         name => PLAIN.contains(&name),
     };
     if !members.iter().all(is_plain) {
