@@ -172,7 +172,10 @@ pub fn misspelled_keyword(schema: &Value) -> Option<(String, &'static str)> {
         };
         let unset = || DECIDING.into_iter().filter(|keyword| !members.contains_key(*keyword));
         let unknown = members.keys().filter(|name| is_unknown(name));
-        let mut near = unknown.filter_map(|name| Some((name.clone(), did_you_mean(name, unset())?)));
+        // Nobody abbreviates a keyword: `unit` is a name of its own, and not short for `uniqueItems`.
+        let is_whole = |name: &str, keyword: &str| keyword.len() < 2 * name.len();
+        let mut near =
+            unknown.filter_map(|name| Some((name.clone(), did_you_mean(name, unset().filter(|keyword| is_whole(name, keyword)))?)));
         near.next().or_else(|| {
             members.iter().find_map(|(keyword, value)| {
                 let named = match (keyword.as_str(), value) {
@@ -452,7 +455,10 @@ mod tests {
         // Names of members, values, and what others put into schemas.
         check(json!({ "properties": { "requird": {}, "typ": true }, "required": ["requird"] }), None);
         check(json!({ "enum": [{ "requird": 1 }], "default": { "propertis": 1 } }), None);
-        check(json!({ "example": 1, "nullable": true, "x-requird": 1, "$id": "a", "id": "b", "errorMessage": "no", "order": 1 }), None);
+        check(
+            json!({ "example": 1, "nullable": true, "unit": "ms", "x-requird": 1, "$id": "a", "id": "b", "errorMessage": "no", "order": 1 }),
+            None,
+        );
     }
 
     #[test]
