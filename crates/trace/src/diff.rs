@@ -325,8 +325,11 @@ fn differences(old: &Compared, new: &Compared) -> (Vec<PointerDifference>, usize
     };
     let shown = |status: Option<CallStatus>| status.map(|status| status.name().to_owned());
     beside("status", shown(old.status), shown(new.status));
-    let shown = |status: Option<u16>| status.map(|status| status.to_string());
-    beside("HTTP status", shown(old.http_status), shown(new.http_status));
+    // A message over stdio has none, and is the same message.
+    if old.kind == EventKind::Http || old.http_status.is_some() && new.http_status.is_some() {
+        let shown = |status: Option<u16>| status.map(|status| status.to_string());
+        beside("HTTP status", shown(old.http_status), shown(new.http_status));
+    }
     let shown = |names: &BTreeSet<String>| (!names.is_empty()).then(|| names.iter().map(String::as_str).collect::<Vec<_>>().join(", "));
     beside("repeated names", shown(&old.repeated), shown(&new.repeated));
     let mut more = 0;
