@@ -92,7 +92,12 @@ pub(super) fn changed(value: &Value, key: &str, saved: &[&Value]) -> Value {
                 if changed == inner { value.clone() } else { json!(changed.to_string()) }
             }
             _ if is_fleeting(text) && form(text).is_some() && !holds(text, saved) => {
-                json!(text.replace(|symbol: char| symbol.is_ascii_digit(), "7"))
+                let other_digit = |symbol: char| match symbol {
+                    '7' => '8',
+                    '0'..='9' => '7',
+                    symbol => symbol,
+                };
+                json!(text.chars().map(other_digit).collect::<String>())
             }
             _ if is_fleeting(text) || holds(text, saved) => other(value),
             _ => value.clone(),
