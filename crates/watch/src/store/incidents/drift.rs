@@ -50,7 +50,9 @@ pub(super) async fn weigh(
             "if this is intended, acknowledge it; announce the next deployment to avoid the alert"
         };
         let detail = Detail { layer: Some("contract".into()), message: told(changes), hint: Some(hint.into()), ..Detail::default() };
-        let severity = if drift.is_unstable { Severity::Notify } else { weight.severity() };
+        // Texts that change by themselves are no attack, unless they say what only an attacker writes.
+        let is_harmless = drift.is_unstable && changes.iter().all(|change| change.suspicion.is_none());
+        let severity = if is_harmless { Severity::Notify } else { weight.severity() };
         opened.push(Effect::Open { class, severity, title, detail, since: context.now });
     }
     Ok(opened)
