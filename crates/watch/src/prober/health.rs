@@ -12,7 +12,7 @@ pub(super) struct HealthProblem {
 }
 
 /// What programs call themselves that are well.
-const WELL: [&str; 21] = [
+const WELL: [&str; 26] = [
     "ok",
     "okay",
     "healthy",
@@ -33,6 +33,11 @@ const WELL: [&str; 21] = [
     "active",
     "normal",
     "good",
+    "online",
+    "serving",
+    "started",
+    "true",
+    "yes",
     "warn",
 ];
 /// What a text begins with that is no word of somebody who is well.
@@ -130,6 +135,8 @@ mod tests {
             (r#"{"status":200}"#, None),
             (r#"{"status":"warn"}"#, None),
             (r#"{"ok":true}"#, None),
+            (r#"{"health":"true","reason":""}"#, None),
+            (r#"{"status":"SERVING"}"#, None),
             ("[]", None),
             (r#"{"status":"down"}"#, Some("the response says `status`: down")),
             (r#"{"status":"DEGRADED"}"#, Some("the response says `status`: DEGRADED")),
