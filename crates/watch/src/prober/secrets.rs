@@ -42,7 +42,9 @@ pub(super) fn of(target: &Target, variables: &BTreeMap<String, String>) -> Vec<S
 fn of_words<'a>(words: impl Iterator<Item = &'a str>, found: &mut Vec<String>) {
     let words: Vec<&str> = words.collect();
     for (at, word) in words.iter().enumerate() {
-        if word.contains(char::is_whitespace) && !is_header(word) {
+        // `--header=Authorization: Bearer abc`
+        let flagged = word.split_once('=').filter(|(flag, _)| flag.starts_with('-')).map_or(*word, |(_, value)| value);
+        if word.contains(char::is_whitespace) && !is_header(flagged) {
             // A script, or a command line in a word.
             let inner = word.split_whitespace().map(|part| part.trim_matches(['\'', '"', ';']));
             let inner: Vec<&str> = inner.filter(|part| !part.contains(char::is_whitespace)).collect();
@@ -143,6 +145,7 @@ mod tests {
             (&["pg", "postgresql://app:s3cret@db/shop"], &["postgresql://app:s3cret@db/shop", "s3cret"]),
             (&["remote", "--header", "Authorization: Bearer abc-42"], &["Bearer abc-42", "abc-42"]),
             (&["remote", "--header", "X-Api-Key:abc-42"], &["abc-42"]),
+            (&["remote", "--header=Authorization: Bearer abc-42"], &["Bearer abc-42", "abc-42"]),
             (&["remote", "https://a/mcp?token=abc-42&page=2"], &["abc-42"]),
             (&["sh", "-c", "exec server --password 'hunter22' --port 80"], &["hunter22"]),
             (&["server", "--max-tokens", "4096", "--key", "/etc/key.pem", "--token-file", "--verbose"], &[]),
