@@ -29,6 +29,8 @@ impl Store {
             ("DELETE FROM notice_update WHERE notice IN (SELECT id FROM notice WHERE resolved < $1)", old),
             ("DELETE FROM notice WHERE resolved < $1", old),
             ("DELETE FROM taken_call WHERE at < $1", now - DAY * 2),
+            // Of processes that were killed.
+            ("DELETE FROM monitor_process WHERE seen < $1", now - DAY),
         ] {
             sqlx::query(statement).bind(until.0).execute(&self.writer).await?;
         }

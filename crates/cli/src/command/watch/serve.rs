@@ -82,13 +82,13 @@ pub(super) fn run(path: &Path, arguments: &Arguments, config: Config, seen: Seen
         let hung_up = if arguments.once { None } else { ReloadRequests::new() };
         let house = open(config, log, arguments.once).await?;
         if arguments.once {
-            tokio::select! {
-                exit = house.once() => exit,
-                exit = interrupts.next() => {
-                    house.monitor.give_back().await.map_err(|failure| of_store(&failure))?;
-                    Ok(exit)
-                }
-            }
+            let exit = tokio::select! {
+                exit = house.once() => exit?,
+                exit = interrupts.next() => exit,
+            };
+            // What cannot be taken out of the database is forgotten in time.
+            let _ = timeout(LAST_WORDS, house.monitor.give_back()).await;
+            Ok(exit)
         } else {
             house.stay(path, arguments, seen, listener, interrupts, hung_up).await
         }
