@@ -50,7 +50,7 @@ impl Presence {
     }
 
     /// It is there now; since when without a gap?
-    fn seen(&self, now: Moment) -> Moment {
+    pub(crate) fn seen(&self, now: Moment) -> Moment {
         let mut span = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if now + TOLERANCE < span.last || now > span.last + LONGEST_ABSENCE {
             span.since = now;
@@ -59,7 +59,7 @@ impl Presence {
         span.since
     }
 
-    fn begin(&self, now: Moment) {
+    pub(crate) fn begin(&self, now: Moment) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Span { since: now, last: now };
     }
 }

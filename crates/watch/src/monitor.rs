@@ -7,7 +7,7 @@ use crate::clock::Clock;
 use crate::config::{Config, TargetSpec};
 use crate::moment::Moment;
 use crate::prober::Prober;
-use crate::store::{Store, StoreFailure, Synced};
+use crate::store::{LONGEST_SILENCE, Store, StoreFailure, Synced};
 use crate::worker::{Plan, Worker, WorkerHealth};
 use mcproof_client::{Guardian, Network};
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,6 +62,8 @@ pub struct Monitor {
     pub worker_health: WorkerHealth,
     plan: Arc<watch::Sender<Arc<Plan>>>,
     given: Arc<Mutex<Given>>,
+    /// Since when it has looked what other processes have in their files.
+    presence: Presence,
     others: Arc<watch::Sender<BTreeSet<String>>>,
     unreadable: Arc<watch::Sender<BTreeSet<String>>>,
 }
@@ -121,6 +123,7 @@ impl Monitor {
             worker_health,
             plan: Arc::new(plan),
             given: Arc::default(),
+            presence: Presence::new(now),
             others: Arc::default(),
             unreadable: Arc::default(),
         };
@@ -155,11 +158,22 @@ impl Monitor {
     /// What this process monitors goes on, whatever others that share the database have in their files; and what none of those that run
     /// has in its file ends.
     async fn keep_targets(&self, now: Moment) -> Result<(), StoreFailure> {
+        let kept = self.keep_targets_since(self.presence.seen(now), now).await;
+        if kept.is_err() {
+            // Meanwhile the others could not say either that they run.
+            self.presence.begin(now);
+        }
+        kept
+    }
+
+    /// `since` it has looked without a gap: who slept, or had no database, gives the others time to say that they run.
+    async fn keep_targets_since(&self, since: Moment, now: Moment) -> Result<(), StoreFailure> {
         let config = Arc::clone(&self.plan.borrow().config);
         let names: Vec<&str> = config.targets.keys().map(String::as_str).collect();
         self.store.hold_targets(&self.worker.name, &names, now).await?;
         let (monitored, held) = self.store.monitored_and_held(now).await?;
-        if monitored != held {
+        let is_own_missing = config.targets.keys().any(|name| !monitored.contains(name));
+        if is_own_missing || monitored != held && now.since(since) > LONGEST_SILENCE {
             let specs: Vec<&TargetSpec> = config.targets.values().collect();
             self.store.sync_targets(&specs, &self.worker.region, now).await?;
         }

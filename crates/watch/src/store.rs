@@ -32,6 +32,7 @@ pub use chores::BLIND_AFTER;
 pub use commit::{Committed, Finished};
 pub use contracts::SeenContract;
 pub(crate) use copy::Reading;
+pub(crate) use processes::LONGEST_SILENCE;
 pub use results::{ProbeEvidence, evidence_id};
 pub use schedule::{Lease, Source, Synced};
 

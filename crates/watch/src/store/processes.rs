@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// A process that said nothing for so long is gone.
-const LIVE: Duration = Duration::from_secs(30);
+pub(crate) const LONGEST_SILENCE: Duration = Duration::from_secs(30);
 /// Names in one statement.
 const MOST_LEFT_ALONE: usize = 1_000;
 
@@ -64,7 +64,7 @@ pub(super) async fn held(connection: &mut AnyConnection, now: Moment) -> Result<
     for row in sqlx::query(statement).fetch_all(connection).await? {
         let (seen, targets): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
         // A clock that was set back has left behind what has not come yet.
-        if Moment(seen) + LIVE >= now && Moment(seen) <= now + LIVE {
+        if Moment(seen) + LONGEST_SILENCE >= now && Moment(seen) <= now + LONGEST_SILENCE {
             held.extend(serde_json::from_str::<Vec<String>>(&targets).unwrap_or_default());
         }
     }
