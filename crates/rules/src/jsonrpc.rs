@@ -433,7 +433,8 @@ fn mixed_up<'v>(request: &Value, result: &Value, mut others: impl Iterator<Item 
         let mut of_another =
             || others.find(|other| other["method"] == methods::PING && result.as_object().is_some_and(serde_json::Map::is_empty));
         let other = LISTS.iter().find(|(_, other)| result.get(other).is_some()).map(|(other, _)| *other);
-        let other = other.or_else(|| of_another().map(|_| methods::PING))?;
+        let is_discovered = result.get("supportedVersions").is_some();
+        let other = other.or_else(|| is_discovered.then_some(methods::SERVER_DISCOVER)).or_else(|| of_another().map(|_| methods::PING))?;
         return result.get(key).is_none().then(|| format!("the answer to `{other}`"));
     }
     let is_no_list = matches!(method, methods::PING | methods::SERVER_DISCOVER);

@@ -205,7 +205,8 @@ fn failure_at_end(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     }
     let called = conversations.iter().enumerate().filter(|(_, one)| one.probes(CALL_AS_HOST).next().is_some());
     let mut failed = called.filter_map(|(take, one)| Some((take, exit_at_end(one).filter(|code| *code != 0)?, last_words(one))));
-    let (take, code, words) = failed.next()?;
+    // Without a word it may be its way to end.
+    let (take, code, words) = failed.find(|(_, _, words)| !words.is_empty())?;
     let message =
         format!("the process ended with code {code} after tools were called and its stdin was closed, and with 0 without calls{words}");
     let hint = "something that a call began fails after its response; it ends the session of a client that stays";

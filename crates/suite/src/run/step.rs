@@ -20,7 +20,7 @@ use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 use mcproof_analysis::diagnosis;
 use mcproof_client::{Answers, AskedLog, Deadline};
-use mcproof_record::{Diagnostic, Exchange};
+use mcproof_record::{Diagnostic, Exchange, Severity};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -78,8 +78,11 @@ pub(super) async fn run_step(step: &Step, sessions: &mut Sessions<'_>, scope: &m
         scope.extend(saved);
     }
     if run.diagnostics.is_empty() {
-        run.diagnostics.extend(client_answers::misspelled(step, &answers, &asked.all()));
-        run.warnings.extend(client_answers::unused(step, &asked.all()));
+        let asked = asked.all();
+        let misspelled = client_answers::misspelled(step, &answers, &asked).into_iter();
+        let (errors, warnings): (Vec<_>, Vec<_>) = misspelled.partition(|diagnostic| diagnostic.severity == Severity::Error);
+        run.diagnostics.extend(errors);
+        run.warnings.extend(warnings.into_iter().chain(client_answers::unused(step, &asked)));
     }
     run
 }

@@ -166,11 +166,11 @@ async fn ailment(state: &State) -> Option<String> {
         Ok(targets) => targets,
         Err(failure) => return Some(unanswered(&failure.to_string())),
     };
-    // At the start nothing has been heard of anywhere.
+    // At the start what is due has waited for us.
     if state.now() > state.inner.started + GRACE {
-        match state.store.silent_regions(state.now()).await {
-            Ok(silent) if silent.is_empty() => {}
-            Ok(silent) => return Some(format!("no recent results from {}", silent.join(", "))),
+        match state.store.unprobed_regions(state.now()).await {
+            Ok(unprobed) if unprobed.is_empty() => {}
+            Ok(unprobed) => return Some(format!("nobody probes from {}", unprobed.join(", "))),
             Err(failure) => return Some(unanswered(&failure.to_string())),
         }
     }

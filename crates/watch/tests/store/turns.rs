@@ -21,6 +21,38 @@ pub(crate) async fn a_turn_is_leased_to_one_worker_only(address: String) {
     assert!(store.lease("elsewhere", "worker", now, 50).await.unwrap().is_empty());
 }
 
+/// Another file than that of a process that runs takes nothing away, until that process has ended.
+pub(crate) async fn a_target_is_monitored_as_long_as_a_process_names_it(address: String) {
+    let (both, one) = ([target("cart"), target("shop")], [target("shop")]);
+    let store = store_of(&address, &both).await;
+    let names = async |now: Moment| {
+        let (monitored, held) = store.monitored_and_held(now).await.unwrap();
+        [monitored, held].map(|names| names.into_iter().collect::<Vec<_>>().join(" "))
+    };
+    store.hold_targets("first", &["cart", "shop"], START).await.unwrap();
+    store.hold_targets("second", &["shop"], START).await.unwrap();
+    assert_eq!(sync(&store, &one, START).await, (0, 0, 0));
+    assert_eq!(names(START).await, ["cart shop", "cart shop"]);
+    // The second one leaves the turns of the other alone.
+    store.leave_alone(&BTreeSet::from(["cart".to_owned()]));
+    let leased = lease(&store, "here", FIRST).await;
+    assert_eq!(leased.iter().map(|lease| lease.target.as_str()).collect::<Vec<_>>(), ["shop"]);
+    assert!(store.next_due("here", FIRST).await.unwrap() > Some(FIRST), "the turn of `cart` is no reason to look again");
+    store.leave_alone(&BTreeSet::new());
+    assert_eq!(lease(&store, "here", FIRST).await.len(), 1);
+    // Killed, or ended.
+    let later = START + Duration::from_secs(31);
+    store.hold_targets("second", &["shop"], later).await.unwrap();
+    assert_eq!(names(later).await, ["cart shop", "shop"]);
+    store.hold_targets("first", &["cart", "shop"], later).await.unwrap();
+    store.let_go("first").await.unwrap();
+    assert_eq!(sync(&store, &one, later).await, (0, 0, 1));
+    assert_eq!(names(later).await, ["shop", "shop"]);
+    // A clock that was ahead has left this behind.
+    store.hold_targets("third", &["cart"], later + MINUTE).await.unwrap();
+    assert_eq!(names(later).await[1], "shop");
+}
+
 pub(crate) async fn a_lease_that_ended_is_taken_over_and_its_result_is_dropped(address: String) {
     let store = store_of(&address, &[target("one")]).await;
     let (first, second) = taken_over(&store).await;

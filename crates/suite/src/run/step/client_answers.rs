@@ -6,7 +6,8 @@ use mcproof_client::{Answers, Asked, Elicitation};
 use mcproof_protocol::methods;
 use mcproof_record::Diagnostic;
 
-/// A value for a field that no form has, where a form has one with almost this name and got no value for it.
+/// A value for a field that no form has, where a form has one with almost this name and got no value for it. Answers of a test or of the
+/// suite may be for other forms: they are only a warning.
 pub(super) fn misspelled(step: &Step, answers: &Answers, asked: &[Asked]) -> Option<Diagnostic> {
     let Some(Elicitation::Accept(values)) = &answers.elicitation else { return None };
     let fields = || asked.iter().flat_map(|asked| &asked.fields).map(String::as_str);
@@ -15,7 +16,9 @@ pub(super) fn misspelled(step: &Step, answers: &Answers, asked: &[Asked]) -> Opt
     let (name, near) = meant.next()?;
     let message = format!("the form of the server has no field `{name}`: did you mean `{near}`?");
     let hint = "the value under `answers: { elicitation: … }` was sent and is nothing that the server asked for";
-    Some(Diagnostic::error("unknown-field", message).hint(hint).at(step.place.clone()))
+    let is_own = step.answers.as_ref().is_some_and(|answers| answers.elicitation.is_some());
+    let new = if is_own { Diagnostic::error } else { Diagnostic::warning };
+    Some(new("unknown-field", message).hint(hint).at(step.place.clone()))
 }
 
 /// Answers of this very step that nothing asked for.

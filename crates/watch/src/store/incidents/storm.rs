@@ -67,9 +67,11 @@ pub(super) async fn of(
     let since = if class == Class::Blind { context.now } else { failure.since.min(context.now) };
     let places = [Place::Host(&subject.host), Place::Region(region)];
     for place in places {
-        let Some(OpenStorm { id: storm, opened, is_acknowledged: false }) = open_storm(transaction, &place.subject()).await? else {
+        let Some(OpenStorm { id: storm, opened, acknowledged }) = open_storm(transaction, &place.subject()).await? else { continue };
+        // Who has acknowledged a storm knows of what had begun then.
+        if acknowledged.is_some_and(|acknowledged| since > acknowledged) {
             continue;
-        };
+        }
         let wave = failing(transaction, context, place, states, opened).await?;
         let is_part = since <= opened + subject.every.max(WITHIN);
         if is_part && is_storm(transaction, context, place, &wave, working_since).await? {
@@ -81,8 +83,8 @@ pub(super) async fn of(
         let mut wave = failing(transaction, context, place, states, began).await?;
         let open = open_storm(transaction, &place.subject()).await?;
         let is_earlier = |opened: Moment| since > opened + subject.every.max(WITHIN);
-        // Who has acknowledged a storm knows of what was a part of it then.
-        let older = open.as_ref().filter(|storm| storm.is_acknowledged || is_earlier(storm.opened)).map(|storm| storm.id.as_str());
+        let is_known = |storm: &OpenStorm| storm.acknowledged.is_some_and(|acknowledged| since > acknowledged);
+        let older = open.as_ref().filter(|storm| is_known(storm) || is_earlier(storm.opened)).map(|storm| storm.id.as_str());
         let parts = match older {
             Some(older) => parts(transaction, context, older).await?,
             None => Vec::new(),
@@ -370,13 +372,13 @@ impl<'a> Place<'a> {
 struct OpenStorm {
     id: String,
     opened: Moment,
-    is_acknowledged: bool,
+    acknowledged: Option<Moment>,
 }
 
 async fn open_storm(transaction: &mut Transaction<'_, Any>, subject: &str) -> Result<Option<OpenStorm>, sqlx::Error> {
     let query = sqlx::query_as("SELECT id, opened, acknowledged FROM incident WHERE subject = $1 AND class = 'storm' AND resolved IS NULL");
     let open: Option<(String, i64, Option<i64>)> = query.bind(subject).fetch_optional(&mut **transaction).await?;
-    Ok(open.map(|(id, opened, acknowledged)| OpenStorm { id, opened: Moment(opened), is_acknowledged: acknowledged.is_some() }))
+    Ok(open.map(|(id, opened, acknowledged)| OpenStorm { id, opened: Moment(opened), acknowledged: acknowledged.map(Moment) }))
 }
 
 /// Those that fail, that nobody expects to, and that did not begin long before `began`.
