@@ -432,6 +432,24 @@ mod tests {
     }
 
     #[test]
+    fn clients_that_use_the_same_id_get_their_own_responses() {
+        let post = |(method, result): (&str, &str)| {
+            let request = format!(r#"{{"jsonrpc":"2.0","id":"http same 1","method":"{method}"}}"#);
+            format!("> POST /mcp\n> {request}\n< 200\n< {{\"jsonrpc\":\"2.0\",\"id\":\"http same 1\",\"result\":{result}}}\n")
+        };
+        let check_both = |both: [(&str, &str); 2], expected: &str| {
+            let text = format!("@ same-id\n{}", both.map(post).concat());
+            check("concurrent-responses-match-requests", HTTP, 0, &text, expected);
+        };
+        let (tools, prompts) = (r#"{"tools":[]}"#, r#"{"prompts":[]}"#);
+        check_both([("tools/list", tools), ("ping", "{}")], "pass");
+        check_both([("tools/list", tools), ("prompts/list", prompts)], "pass");
+        check_both([("tools/list", tools), ("ping", tools)], "broken");
+        check_both([("tools/list", "{}"), ("ping", "{}")], "broken");
+        check_both([("tools/list", prompts), ("prompts/list", prompts)], "broken");
+    }
+
+    #[test]
     fn a_second_session_may_be_refused_and_what_lacks_one_after_that() {
         let handshake = |id: u32, head: &str| {
             let request = format!("> POST /mcp\n> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"initialize\",\"params\":{{}}}}\n");
