@@ -234,7 +234,7 @@ impl Store {
     pub async fn silent_regions(&self, now: Moment) -> Result<Vec<String>, StoreFailure> {
         let is_silent =
             |region: &Region| region.is_late || region.heard.is_none_or(|heard| now.since(heard) > region.shortest * BLIND_AFTER + GRACE);
-        let regions = self.regions(now).await?;
+        let regions = self.heard_regions(now).await?;
         Ok(regions.into_iter().filter(|(_, region)| is_silent(region)).map(|(name, _)| name).collect())
     }
 
@@ -244,11 +244,11 @@ impl Store {
     /// # Errors
     /// The database does not respond.
     pub async fn unprobed_regions(&self, now: Moment) -> Result<Vec<String>, StoreFailure> {
-        let regions = self.regions(now).await?;
+        let regions = self.heard_regions(now).await?;
         Ok(regions.into_iter().filter(|(_, region)| region.is_late).map(|(name, _)| name).collect())
     }
 
-    async fn regions(&self, now: Moment) -> Result<BTreeMap<String, Region>, StoreFailure> {
+    async fn heard_regions(&self, now: Moment) -> Result<BTreeMap<String, Region>, StoreFailure> {
         let statement = "SELECT schedule.region, schedule.due, target.every, target.state FROM schedule \
              JOIN target ON target.name = schedule.target WHERE target.removed IS NULL";
         let turns: Vec<(String, i64, i64, String)> = sqlx::query_as(statement).fetch_all(&self.pool).await?;
