@@ -26,7 +26,11 @@ pub(super) async fn explore(check_options: &CheckOptions, found: DetectedServer)
     let mut conversations = if found.kind == Transport::Sse { streams::explore(check_options).await } else { Vec::new() };
     let eras = [(found.is_legacy, EraChoice::Legacy), (found.is_modern, EraChoice::Modern)];
     for (_, era) in eras.into_iter().filter(|(is_spoken, _)| *is_spoken) {
-        conversations.push(talk_in(check_options, found, era).await);
+        let talked = talk_in(check_options, found, era).await;
+        if found.kind == Transport::Http && talked.opened == Opened::Yes {
+            conversations.extend(same_ids::explore(check_options, era, &talked).await);
+        }
+        conversations.push(talked);
     }
     // A server that died is not to die once more.
     if found.kind == Transport::Http && found.is_legacy && conversations.iter().all(|take| take.opened == Opened::Yes) {
@@ -51,7 +55,6 @@ async fn talk_in(check_options: &CheckOptions, found: DetectedServer, era: EraCh
     authorization::take(&mut explorer, &questions).await;
     resumption::take(&mut explorer, &questions).await;
     sessions::take(&mut explorer, &questions).await;
-    same_ids::take(&mut explorer, &questions).await;
     abort::take(&mut explorer).await;
     explorer.end().await
 }

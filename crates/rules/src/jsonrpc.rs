@@ -404,20 +404,17 @@ fn concurrent_answers_match(conversation: &ConversationView<'_>) -> Judgment {
     }
 }
 
-/// Responses to requests that have the same id and come from several clients: how many there are, and which are those of another.
+/// Responses to requests that have the same id as those of another client: how many there are, and which are for the other one.
 fn of_same_id(conversation: &ConversationView<'_>, pairing: &Pairing<'_>) -> (usize, Vec<Violation>) {
     let (mut seen, mut violations) = (0, Vec::new());
     for probed in conversation.conversation.probes.iter().filter(|probed| probed.probe == "same-id") {
-        let sent: Vec<_> = pairing.within(probed.first, probed.end).collect();
-        for (index, request) in &sent {
+        let other = json!({ "method": probed.subject });
+        for (_, request) in pairing.within(probed.first, probed.end) {
             let replies = pairing.replies.iter().filter(|reply| reply.exchange.is_some() && reply.exchange == request.exchange);
-            let results = replies.filter_map(|reply| Some((reply.frame, reply.value.get("result")?)));
-            let others = || sent.iter().filter(|(other, _)| other != index).map(|(_, other)| other.value);
-            for (frame, result) in results {
+            for (frame, result) in replies.filter_map(|reply| Some((reply.frame, reply.value.get("result")?))) {
                 seen += 1;
-                if let Some(mixed) = mixed_up(request.value, result, others()) {
-                    let message =
-                        format!("of concurrent requests of several clients, with the same id, `{}` got {mixed}", request.method());
+                if let Some(mixed) = mixed_up(request.value, result, std::iter::once(&other)) {
+                    let message = format!("while another client used the same id, `{}` got {mixed}", request.method());
                     violations.push(Violation::new(message, [request.frame, frame]));
                 }
             }

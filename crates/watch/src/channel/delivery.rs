@@ -312,9 +312,11 @@ fn of_smtp(error: &lettre::transport::smtp::Error, maybe_taken: bool) -> Deliver
 }
 
 fn told_by(error: &lettre::transport::smtp::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
+    let (told, source) = (error.to_string(), std::error::Error::source(error).map(ToString::to_string));
+    match source {
+        // Some errors say it themselves.
+        Some(source) if !told.ends_with(&source) => format!("{told}: {source}"),
+        _ => told,
     }
 }
 
