@@ -173,7 +173,7 @@ pub fn misspelled_keyword(schema: &Value) -> Option<(String, &'static str)> {
         let unset = || DECIDING.into_iter().filter(|keyword| !members.contains_key(*keyword));
         let unknown = members.keys().filter(|name| is_unknown(name));
         // Nobody abbreviates a keyword: `unit` is a name of its own, and not short for `uniqueItems`.
-        let is_whole = |name: &str, keyword: &str| keyword.len() < 2 * name.len();
+        let is_whole = |name: &str, keyword: &str| keyword.len().abs_diff(name.len()) <= 2;
         let mut near =
             unknown.filter_map(|name| Some((name.clone(), did_you_mean(name, unset().filter(|keyword| is_whole(name, keyword)))?)));
         near.next().or_else(|| {

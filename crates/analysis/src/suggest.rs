@@ -61,11 +61,10 @@ pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// `cmd` for `command`: the first letter, then some of the others in their order, half of them at the most unless it is short.
+/// `cmd` for `command`: the first letter, then some of the others in their order.
 fn abbreviates(typed: &str, candidate: &str) -> bool {
-    const SHORT: usize = 4;
     let mut letters = candidate.chars();
-    (3..=SHORT.max(candidate.chars().count() / 2)).contains(&typed.chars().count())
+    typed.chars().count() > 2
         && typed.chars().next() == candidate.chars().next()
         && typed.chars().all(|letter| letters.any(|other| other == letter))
 }
