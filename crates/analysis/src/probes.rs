@@ -41,8 +41,6 @@ pub const INPUT_ROUNDS: usize = 4;
 pub const UNANSWERED_CALL: &str = "call-unanswered";
 /// A tool that answered at once, and never again: a mark for the judges, with its name.
 pub const SILENT_AGAIN: &str = "call-silent-again";
-/// A call as a model makes it, among no others.
-pub const CALL_AS_HOST: &str = "call-as-host";
 
 /// What the fixtures of the conformance suite are filled in with.
 pub mod fixtures {

@@ -5,7 +5,7 @@ use super::listing::whole;
 use super::{CheckOptions, Permission, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::fixtures::SAMPLED;
-use mcproof_analysis::probes::{CALL_AS_HOST, CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, SILENT_AGAIN, UNANSWERED_CALL};
+use mcproof_analysis::probes::{CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, SILENT_AGAIN, UNANSWERED_CALL};
 use mcproof_analysis::{ConversationView, named};
 use mcproof_client::{Answers, ConnectOptions, Elicitation, Sampling};
 use mcproof_protocol::{EraChoice, Transport, meta, methods};
@@ -166,7 +166,7 @@ pub(super) async fn open(check_options: &CheckOptions, era: EraChoice) -> Option
 /// A host that can be asked: for what its user says, for what a model says, and for its roots. Some tools ask only then.
 pub(super) async fn explore_as_host(check_options: &CheckOptions, era: EraChoice, tools: &Tools) -> Option<Conversation> {
     let readers = tools.0.iter().filter(|tool| tool.reads_only());
-    let calls: Vec<ParallelRequest> = readers.map(|tool| tool.call(CALL_AS_HOST, tool.arguments.clone())).collect();
+    let calls: Vec<ParallelRequest> = readers.map(|tool| tool.call("call-as-host", tool.arguments.clone())).collect();
     if calls.is_empty() {
         return None;
     }

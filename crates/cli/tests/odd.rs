@@ -382,7 +382,6 @@ fn a_check_sees_what_calls_leave_behind() {
     };
     check("answers-once", 1, "`echo` responded at once, and then to no further call");
     check("fails-later", 1, "server-stays-alive");
-    check("fails-at-end", 1, "the process ended with code 1 after tools were called");
 }
 
 /// Two traces of calls that say the same are still different where the server did anything else.

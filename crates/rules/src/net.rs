@@ -7,7 +7,7 @@ use super::lifecycle::{NOT_ALL_KEPT, last_words};
 use super::{ConversationView, Strictness};
 use crate::sdk;
 use mcproof_analysis::diagnosis::remedy_for_silence;
-use mcproof_analysis::probes::{CALL_AS_HOST, EXPLORED_IN_PART, LEFT_OUT, SILENT_AGAIN, UNANSWERED_CALL};
+use mcproof_analysis::probes::{EXPLORED_IN_PART, LEFT_OUT, SILENT_AGAIN, UNANSWERED_CALL};
 use mcproof_analysis::{AttemptOutcome, MOST_NOTIFICATIONS, TooMuch, named};
 use mcproof_protocol::{Era, error_code, methods};
 use mcproof_record::{
@@ -86,7 +86,6 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
         gaps.extend(calls_answered_once(conversations));
         gaps.extend(calls_that_all_fail(conversations));
         gaps.extend(unexplained_end(conversations, results));
-        gaps.extend(failure_at_end(conversations));
         gaps.extend(out_of_time(conversations, results));
     }
     gaps
@@ -185,32 +184,6 @@ fn unexplained_end(conversations: &[ConversationView<'_>], results: &[RuleResult
     let message = format!("{how} during the check, and no request before it explains why");
     let hint = "read its stderr; it may fail after a number of requests, or after some time";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(index) })
-}
-
-/// A process that fails once it is left alone, after ordinary calls and only then: what a call began has failed. A client that stays loses
-/// its session by that.
-fn failure_at_end(conversations: &[ConversationView<'_>]) -> Option<Gap> {
-    let exit_at_end = |one: &ConversationView<'_>| {
-        let mut frames = one.frames().iter().skip_while(|frame| !matches!(&frame.body, FrameBody::Closed { pipe } if pipe == "stdin"));
-        frames.find_map(|frame| match frame.body {
-            FrameBody::Signalled { .. } => Some(None),
-            FrameBody::Exited { code, .. } => Some(code),
-            _ => None,
-        })?
-    };
-    let has_calls = |one: &ConversationView<'_>| one.from_client().any(|message| message.method() == Some(methods::TOOLS_CALL));
-    let ends_well = |one: &ConversationView<'_>| !has_calls(one) && exit_at_end(one) == Some(0);
-    if !conversations.iter().any(ends_well) {
-        return None;
-    }
-    let called = conversations.iter().enumerate().filter(|(_, one)| one.probes(CALL_AS_HOST).next().is_some());
-    let mut failed = called.filter_map(|(take, one)| Some((take, exit_at_end(one).filter(|code| *code != 0)?, last_words(one))));
-    // Without a word it may be its way to end.
-    let (take, code, words) = failed.find(|(_, _, words)| !words.is_empty())?;
-    let message =
-        format!("the process ended with code {code} after tools were called and its stdin was closed, and with 0 without calls{words}");
-    let hint = "something that a call began fails after its response; it ends the session of a client that stays";
-    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(take) })
 }
 
 /// That no tool got as far as a result, so that rules about results had nothing to judge.
