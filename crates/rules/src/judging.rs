@@ -438,7 +438,7 @@ mod tests {
             format!("> POST /mcp\n> {request}\n< 200\n< {{\"jsonrpc\":\"2.0\",\"id\":\"mcproof-same-1\",\"result\":{result}}}\n")
         };
         let check_one = |other: &str, asked: (&str, &str), expected: &str| {
-            let text = format!("@ same-id {other}\n{}", post(asked));
+            let text = format!("@ same-id {other}\n{}", post(asked)).repeat(2);
             check("concurrent-responses-match-requests", HTTP, 0, &text, expected);
         };
         let (tools, prompts) = (r#"{"tools":[]}"#, r#"{"prompts":[]}"#);
