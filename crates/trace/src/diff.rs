@@ -174,10 +174,8 @@ fn compared(trace: Trace, filter: Option<&Filter>) -> Result<Vec<Compared>, Trac
     let mut stream = CallStream::new(trace);
     while let Some(item) = stream.next() {
         match item? {
-            Item::Call(call) => {
-                if filter.is_none_or(|filter| filter.matches(&call, stream.session(call.session))) {
-                    calls.push(of_call(&call));
-                }
+            Item::Call(call) if filter.is_none_or(|filter| filter.matches(&call, stream.session(call.session))) => {
+                calls.push(of_call(&call));
             }
             Item::Frame(frame) if filter.is_none() => others.extend(of_frame(&frame, &mut ending)),
             _ => {}

@@ -64,8 +64,8 @@ pub(super) fn of_call(first: &Value, second: &Value, known: &Known<'_>) -> (&'st
     if kinds_one != kinds_two {
         result.insert("content".into(), json!({ "$type": "array" }));
     } else {
-        let said = blocks(first).iter().zip(&blocks(second)).map(|(first, second)| (said(first), said(second))).collect::<Vec<_>>();
-        let block = |(mut kind, (first, second)): (Value, (Map<String, Value>, Map<String, Value>))| {
+        let said = blocks(first).iter().zip(&blocks(second)).map(|(first, second)| [said(first), said(second)]).collect::<Vec<_>>();
+        let block = |(mut kind, [first, second]): (Value, [Map<String, Value>; 2])| {
             if let (Some(kind), false) = (kind.as_object_mut(), first.is_empty()) {
                 kind.extend(of_values(&json!(first), &json!(second), known).as_object().cloned().unwrap_or_default());
             }

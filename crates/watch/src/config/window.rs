@@ -90,8 +90,11 @@ pub(super) struct WindowDraft {
     lasts: Option<(Duration, Span)>,
 }
 
+/// A window, where it stands, and the tags that it names.
+type ReadWindow = (Window, Span, Vec<(String, Node)>);
+
 /// The window, where its targets are named, and its tags.
-pub(super) fn read_window(reader: &mut Reader<'_>, node: &Node) -> Option<(Window, Span, Vec<(String, Node)>)> {
+pub(super) fn read_window(reader: &mut Reader<'_>, node: &Node) -> Option<ReadWindow> {
     let mut draft = WindowDraft::default();
     if !WINDOW.read(reader, node, &mut draft) {
         return None;
