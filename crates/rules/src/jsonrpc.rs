@@ -426,17 +426,21 @@ fn of_same_id(conversation: &ConversationView<'_>, pairing: &Pairing<'_>) -> (us
 /// What belongs to another request, if it is in a result and what belongs to this one is not.
 fn mixed_up<'v>(request: &Value, result: &Value, mut others: impl Iterator<Item = &'v Value>) -> Option<String> {
     let method = request["method"].as_str()?;
-    if let Some((_, key)) = LISTS.iter().find(|(known, _)| *known == method) {
-        let mut of_another =
-            || others.find(|other| other["method"] == methods::PING && result.as_object().is_some_and(serde_json::Map::is_empty));
-        let other = LISTS.iter().find(|(_, other)| result.get(other).is_some()).map(|(other, _)| *other);
-        let is_discovered = result.get("supportedVersions").is_some();
-        let other = other.or_else(|| is_discovered.then_some(methods::SERVER_DISCOVER)).or_else(|| of_another().map(|_| methods::PING))?;
-        return result.get(key).is_none().then(|| format!("the answer to `{other}`"));
+    let key = LISTS.iter().find(|(known, _)| *known == method).map(|(_, key)| *key);
+    if key.is_some_and(|key| result.get(key).is_some()) {
+        return None;
     }
-    let is_no_list = matches!(method, methods::PING | methods::SERVER_DISCOVER);
-    if let (true, Some((other, _))) = (is_no_list, LISTS.iter().find(|(_, key)| result.get(key).is_some())) {
-        return Some(format!("the answer to `{other}`"));
+    // What tells itself for which method it is.
+    let of_list = LISTS.iter().find(|(_, key)| result.get(key).is_some()).map(|(other, _)| *other);
+    let is_of_ping = |other: &Value| other["method"] == methods::PING && result.as_object().is_some_and(serde_json::Map::is_empty);
+    let other = match (key, method) {
+        (Some(_), _) if of_list.is_none() && result.get("supportedVersions").is_some() => Some(methods::SERVER_DISCOVER),
+        (Some(_), _) => of_list.or_else(|| others.any(is_of_ping).then_some(methods::PING)),
+        (None, methods::PING | methods::SERVER_DISCOVER) => of_list,
+        _ => None,
+    };
+    if key.is_some() || other.is_some() {
+        return other.map(|other| format!("the answer to `{other}`"));
     }
     let text = result.to_string();
     let subjects = |request: &Value| -> Vec<String> {

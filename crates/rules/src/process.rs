@@ -78,7 +78,7 @@ fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
     let counts = |probe| conversation.probes(probe).filter_map(|attempt| Some((counted(attempt.subject())?, attempt.probed.first)));
     let counted: Vec<_> = counts("holding").collect();
     let (Some((first, begun)), true) = (counted.first(), counted.len() > GROWTH_ROUNDS) else {
-        return Judgment::NotTried("no tool was called repeatedly: this needs a server started by mcproof, and a tool with `readOnlyHint: true` and `openWorldHint: false` that returns a result within 300 ms, 32 of them within 2 s".into());
+        return Judgment::NotTried("no tool was called repeatedly: this needs a server started by mcproof, and a tool with `readOnlyHint: true` and `openWorldHint: false` that returns a result within 300 ms, and 32 results within 2 s".into());
     };
     let grows = |kind: usize| counted.windows(2).all(|pair| pair[1].0[kind] >= pair[0].0[kind] + GROWTH_CALLS);
     let Some((last, ended)) = counts(AT_REST).next() else {

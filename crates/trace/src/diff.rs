@@ -128,13 +128,21 @@ struct Compared {
     repeated: BTreeSet<String>,
 }
 
-/// Compares two traces, of which both are read into memory as far as they are compared. With a filter, only calls that match are.
-///
-/// # Errors
-/// If one of them cannot be read to its end: whether it is the second one, and why.
-pub fn diff(old: Trace, new: Trace, filter: Option<&Filter>) -> Result<TraceDiff, (bool, TraceError)> {
-    let old = compared(old, filter).map_err(|error| (false, error))?;
-    let new = compared(new, filter).map_err(|error| (true, error))?;
+/// What is compared of a trace.
+pub struct ComparedTrace(Vec<Compared>);
+
+impl ComparedTrace {
+    /// Reads it into memory, as far as it is compared. With a filter, only calls that match are.
+    ///
+    /// # Errors
+    /// If it cannot be read to its end.
+    pub fn read(trace: Trace, filter: Option<&Filter>) -> Result<Self, TraceError> {
+        compared(trace, filter).map(Self)
+    }
+}
+
+/// Compares two traces.
+pub fn diff(ComparedTrace(old): &ComparedTrace, ComparedTrace(new): &ComparedTrace) -> TraceDiff {
     let mut matched = vec![None; old.len()];
     // What cannot be told apart by what it says is matched by its place among its kind.
     for name in [exact_name, loose_name] {
@@ -164,7 +172,7 @@ pub fn diff(old: Trace, new: Trace, filter: Option<&Filter>) -> Result<TraceDiff
     let added: Vec<&Compared> = new.iter().enumerate().filter(|(index, _)| !taken.contains(index)).map(|(_, event)| event).collect();
     result.removed = removed.iter().map(|event| one_sided(event, &added)).collect();
     result.added = added.iter().map(|event| one_sided(event, &removed)).collect();
-    Ok(result)
+    result
 }
 
 fn compared(trace: Trace, filter: Option<&Filter>) -> Result<Vec<Compared>, TraceError> {

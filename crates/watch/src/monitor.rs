@@ -144,8 +144,7 @@ impl Monitor {
     pub async fn reload(&self, config: Config, now: Moment) -> Result<Synced, StoreFailure> {
         let mut given = self.given.lock().await;
         let specs: Vec<&TargetSpec> = config.targets.values().collect();
-        let names: Vec<&str> = config.targets.keys().map(String::as_str).collect();
-        self.store.hold_targets(&self.worker.name, &names, now).await?;
+        self.hold(&config, now).await?;
         let synced = self.store.sync_targets(&specs, &self.worker.region, now).await?;
         let specs = config.targets.values().map(|spec| (spec.name.clone(), Arc::new(spec.clone()))).collect();
         // The key, or what they may be, may be another one now.
@@ -169,8 +168,7 @@ impl Monitor {
     /// `since` it has looked without a gap: who slept, or had no database, gives the others time to say that they run.
     async fn keep_targets_since(&self, since: Moment, now: Moment) -> Result<(), StoreFailure> {
         let config = Arc::clone(&self.plan.borrow().config);
-        let names: Vec<&str> = config.targets.keys().map(String::as_str).collect();
-        self.store.hold_targets(&self.worker.name, &names, now).await?;
+        self.hold(&config, now).await?;
         let (monitored, held) = self.store.monitored_and_held(now).await?;
         let is_own_missing = config.targets.keys().any(|name| !monitored.contains(name));
         if is_own_missing || monitored != held && now.since(since) > LONGEST_SILENCE {
@@ -179,13 +177,14 @@ impl Monitor {
         }
         let others: BTreeSet<String> = held.into_iter().filter(|name| !config.targets.contains_key(name)).collect();
         self.store.leave_alone(&others);
-        self.others.send_if_modified(|known| {
-            *known != others && {
-                *known = others;
-                true
-            }
-        });
+        tell(&self.others, others);
         Ok(())
+    }
+
+    /// Says to the other processes that this one runs, and what it has in its file.
+    async fn hold(&self, config: &Config, now: Moment) -> Result<(), StoreFailure> {
+        let names: Vec<&str> = config.targets.keys().map(String::as_str).collect();
+        self.store.hold_targets(&self.worker.name, &names, now).await
     }
 
     /// Targets that only the files of other processes name, which share the database.
@@ -222,12 +221,7 @@ impl Monitor {
             }
         }
         let unreadable: BTreeSet<String> = unreadable.into_iter().collect();
-        self.unreadable.send_if_modified(|known| {
-            *known != unreadable && {
-                *known = unreadable;
-                true
-            }
-        });
+        tell(&self.unreadable, unreadable);
         let mut targets: Targets = given.iter().map(|(name, (_, spec))| (name.clone(), Arc::clone(spec))).collect();
         targets.extend(configured);
         self.worker.prober.forget_others(&targets);
@@ -300,6 +294,11 @@ impl Monitor {
         self.chores.pass(clock.now()).await?;
         Ok(())
     }
+}
+
+/// Tells whoever follows, if it is something new.
+fn tell(followers: &watch::Sender<BTreeSet<String>>, names: BTreeSet<String>) {
+    followers.send_if_modified(|known| std::mem::replace(known, names.clone()) != names);
 }
 
 /// Runs passes until `stop` resolves: the next one when the last one said, or when there is a knock.

@@ -15,20 +15,28 @@ const ENDINGS: [&str; 4] = ["_ms", "Ms", "_at", "At"];
 /// Seconds since 2001 and above: a moment, or an id.
 const LARGE: f64 = 1e9;
 
+/// A hash, or an id that is written like one.
+const HEX: &str = r"\b[0-9a-f]*[a-f][0-9a-f]*\d[0-9a-f]{8,}\b";
+/// Where files of one machine are.
+const PLACES: &str = r"/tmp/|/home/|/root/|/Users/|/var/|[A-Z]:\\";
+
 static FORMS: LazyLock<Regex> = LazyLock::new(|| {
-    let forms = [
+    any_of(&[
         r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-",
         r"\d{4}-\d{2}-\d{2}",
         r"\d{1,2}:\d{2}(:\d{2})?\b",
-        r"\b[0-9a-f]*[a-f][0-9a-f]*\d[0-9a-f]{8,}\b",
+        HEX,
         r"\d{8,}",
         r"\d\.\d{3,}",
-        r"(/tmp/|/home/|/root/|/Users/|/var/|[A-Z]:\\)",
+        PLACES,
         r"(127\.0\.0\.1|localhost):\d+",
         r"\b\d+(\.\d+)? ?(ms|µs|s|sec|seconds|milliseconds|bytes|KB|KiB|MB|MiB)\b",
-    ];
-    Regex::new(&forms.join("|")).expect("the forms are patterns")
+    ])
 });
+
+fn any_of(patterns: &[&str]) -> Regex {
+    Regex::new(&patterns.join("|")).expect("all of them are patterns")
+}
 
 /// Letters that a form has at least, so that it tells one text from another.
 const FEWEST_LETTERS: usize = 3;
@@ -37,18 +45,17 @@ const FEWEST_LETTERS: usize = 3;
 /// by its name.
 pub(super) fn form(text: &str) -> Option<String> {
     static PARTS: LazyLock<Regex> = LazyLock::new(|| {
-        let parts = [
+        any_of(&[
             r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}",
             r"\d{4}-\d{2}-\d{2}([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?(Z|UTC|[+-]\d{2}:?\d{2}))?)?",
-            r"\b[0-9a-f]*[a-f][0-9a-f]*\d[0-9a-f]{8,}\b",
+            HEX,
             r"\d+([.,]\d+)? ?(ms|µs|s|secs?|seconds?|milliseconds?|mins?|minutes?|hours?|days?|weeks?|months?|years?|bytes|[KMGkmg]i?B)\b",
             r"\d+([.,:]\d+)*",
-        ];
-        Regex::new(&parts.join("|")).expect("the parts are patterns")
+        ])
     });
     static NAMED: LazyLock<Regex> = LazyLock::new(|| {
         let names = r"(?i)\b(mon|tues?|wed(nes)?|thu(rs)?|fri|sat(ur)?|sun)(day)?\b|\b(jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]*\b";
-        Regex::new(&format!(r"{names}|/tmp/|/home/|/root/|/Users/|/var/|[A-Z]:\\|\b(am|pm)\b")).expect("the names are a pattern")
+        any_of(&[names, PLACES, r"\b(am|pm)\b"])
     });
     if NAMED.is_match(text) {
         return None;

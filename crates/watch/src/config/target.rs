@@ -99,8 +99,7 @@ pub(super) static TARGET: Object<TargetDraft> = Object {
             let url = referred(reader, node, &written)?.unwrap_or(written);
             let parsed = check_url(reader, node, &url)?;
             if !parsed.username().is_empty() || parsed.password().is_some() {
-                let diagnostic = Diagnostic::error("bad-url", "this URL has a user name or a password, which would not be sent");
-                reader.report(diagnostic.hint("remove them: `/healthz` requires no login"), node.span);
+                reader.report(unsent_credentials().hint("remove them: `/healthz` requires no login"), node.span);
                 return Err(Fault::Reported);
             }
             if parsed.path() == "/" {
@@ -327,10 +326,13 @@ pub(super) fn check_credentials(reader: &mut Reader<'_>, server: &Server, span: 
     if !urls.filter_map(authority).any(|authority| authority.contains('@')) {
         return Some(());
     }
-    let diagnostic = Diagnostic::error("bad-url", "this URL has a user name or a password, which would not be sent");
     let hint = "remove them, and add `headers: { Authorization: \"Basic ${env.NAME}\" }`, where NAME holds `USER:PASSWORD` in Base64";
-    reader.report(diagnostic.hint(hint), span);
+    reader.report(unsent_credentials().hint(hint), span);
     None
+}
+
+fn unsent_credentials() -> Diagnostic {
+    Diagnostic::error("bad-url", "this URL has a user name or a password, which would not be sent")
 }
 
 /// A suite that would not be run is no promise that anybody should rely on.

@@ -169,10 +169,8 @@ impl Store {
              RETURNING target, slot, attempt, due, epoch, lease_until"
         );
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind(worker).bind(region).bind(limit);
-        for name in &*left_alone {
-            query = query.bind(name.clone());
-        }
+        let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).bind(worker).bind(region).bind(limit);
+        let query = left_alone.iter().cloned().fold(query, |query, name| query.bind(name));
         let rows = query.fetch_all(&self.writer).await?;
         rows.iter()
             .map(|row| {
@@ -200,10 +198,8 @@ impl Store {
         );
         let mut next: Option<i64> = None;
         for statement in [free, leased] {
-            let mut query = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(region).bind(now.0);
-            for name in &*left_alone {
-                query = query.bind(name.clone());
-            }
+            let query = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(region).bind(now.0);
+            let query = left_alone.iter().cloned().fold(query, |query, name| query.bind(name));
             let found: Option<i64> = query.fetch_optional(&self.pool).await?;
             next = next.into_iter().chain(found).min();
         }
@@ -218,10 +214,8 @@ impl Store {
         let left_alone = self.left_alone();
         let others = processes::without("target", left_alone.len(), 2);
         let statement = format!("SELECT due FROM schedule WHERE region = $1 AND attempt > 0{others} ORDER BY due LIMIT 1");
-        let mut query = sqlx::query_scalar::<_, i64>(sqlx::AssertSqlSafe(statement)).bind(region);
-        for name in &*left_alone {
-            query = query.bind(name.clone());
-        }
+        let query = sqlx::query_scalar::<_, i64>(sqlx::AssertSqlSafe(statement)).bind(region);
+        let query = left_alone.iter().cloned().fold(query, |query, name| query.bind(name));
         Ok(query.fetch_optional(&self.pool).await?.map(Moment))
     }
 

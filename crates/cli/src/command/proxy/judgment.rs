@@ -138,7 +138,8 @@ impl Client {
         let served = calls.iter().filter(is_served).map(title).collect();
         let facts = tracker.facts(SessionKey(1));
         let is_modern = facts.and_then(|facts| facts.era()) == Some("modern");
-        let missing = calls.iter().filter_map(|call| without_response(call, &frames, is_modern)).collect();
+        let moments = Moments::of(&frames, is_modern);
+        let missing = calls.iter().filter_map(|call| moments.without_response(call)).collect();
         // A client may leave whenever it wants.
         frames.retain(|frame| !matches!(&frame.body, FrameBody::HttpEnd { error: Some(error), .. } if error == CLIENT_LEFT));
         let is_sse = frames.iter().any(|frame| matches!(&frame.body, FrameBody::SseEvent { event: Some(name), .. } if name == "endpoint"));
@@ -165,34 +166,51 @@ impl Client {
     }
 }
 
-/// What is said of a request without a response, unless the client left at once, or canceled it, or a fault came before.
-fn without_response(call: &Call, frames: &[Frame], is_modern: bool) -> Option<String> {
-    // A subscription has its response when it ends.
-    if call.status != CallStatus::NoResponse || call.method == "subscriptions/listen" {
-        return None;
+/// What decides how long a client has waited.
+struct Moments<'a> {
+    /// In the order of their ids.
+    frames: &'a [Frame],
+    is_modern: bool,
+    fault: Option<FrameId>,
+    /// When the client closed the stdin of the server.
+    left: Option<Duration>,
+    ended: Option<Duration>,
+}
+
+impl<'a> Moments<'a> {
+    fn of(frames: &'a [Frame], is_modern: bool) -> Self {
+        let time_of = |is_it: fn(&FrameBody) -> bool| frames.iter().find(|frame| is_it(&frame.body)).map(|frame| frame.at);
+        let left = time_of(|body| matches!(body, FrameBody::Closed { pipe } if pipe == "stdin"));
+        let ended = time_of(|body| matches!(body, FrameBody::Exited { .. }));
+        Self { frames, is_modern, fault: first_fault(frames), left, ended }
     }
-    let at = |id: FrameId| frames.iter().find(|frame| frame.id == id).map(|frame| frame.at);
-    let time_of = |is_it: &dyn Fn(&FrameBody) -> bool| frames.iter().find(|frame| is_it(&frame.body)).map(|frame| frame.at);
-    if first_fault(frames).is_some_and(|fault| call.frames.first().is_none_or(|first| *first > fault)) {
-        return None;
+
+    /// What is said of a request without a response, unless the client left at once, or canceled it, or a fault came before.
+    fn without_response(&self, call: &Call) -> Option<String> {
+        // A subscription has its response when it ends.
+        if call.status != CallStatus::NoResponse || call.method == "subscriptions/listen" {
+            return None;
+        }
+        if self.fault.is_some_and(|fault| call.frames.first().is_none_or(|first| *first > fault)) {
+            return None;
+        }
+        let has_left = call.message.as_deref() == Some(CLIENT_LEFT);
+        if has_left && self.is_modern {
+            // Since 2026-07-28 this is how a request is canceled over HTTP.
+            return None;
+        }
+        let left = if has_left { call.frames.last().and_then(|id| self.time_of(*id)) } else { self.left };
+        let has_ended = self.ended.is_some_and(|ended| left.is_none_or(|left| ended < left));
+        let until = [call.end, left, self.ended].into_iter().flatten().min()?;
+        let waited = until.saturating_sub(call.start);
+        let is_missing = has_ended || waited >= PATIENCE;
+        let why = if has_ended { ", because the server ended" } else { "" };
+        is_missing.then(|| format!("{} has no response after {:.1} s{why}", title(call), waited.as_secs_f64()))
     }
-    let has_left = call.message.as_deref() == Some(CLIENT_LEFT);
-    if has_left && is_modern {
-        // Since 2026-07-28 this is how a request is canceled over HTTP.
-        return None;
+
+    fn time_of(&self, id: FrameId) -> Option<Duration> {
+        self.frames.binary_search_by_key(&id, |frame| frame.id).ok().map(|at| self.frames[at].at)
     }
-    let left = if has_left {
-        call.frames.last().and_then(|id| at(*id))
-    } else {
-        time_of(&|body| matches!(body, FrameBody::Closed { pipe } if pipe == "stdin"))
-    };
-    let ended = time_of(&|body| matches!(body, FrameBody::Exited { .. }));
-    let has_ended = ended.is_some_and(|ended| left.is_none_or(|left| ended < left));
-    let until = [call.end, left, ended].into_iter().flatten().min()?;
-    let waited = until.saturating_sub(call.start);
-    let is_missing = has_ended || waited >= PATIENCE;
-    let why = if has_ended { ", because the server ended" } else { "" };
-    is_missing.then(|| format!("{} has no response after {:.1} s{why}", title(call), waited.as_secs_f64()))
 }
 
 fn title(call: &Call) -> String {

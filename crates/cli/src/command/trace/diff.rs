@@ -5,14 +5,14 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
 use mcproof_report::escape_line;
-use mcproof_trace::diff::{OneSided, TraceDiff, diff};
+use mcproof_trace::diff::{ComparedTrace, OneSided, TraceDiff, diff};
 use std::path::PathBuf;
 
 /// Compare two traces: exit code 1 if they differ
 ///
 /// Requests are matched by method, name and arguments, the nth of one trace with the nth of the other; notifications by what they say. Lines
-/// of the server that are no messages, responses to nothing, and a server that ended by itself or failed are compared as well. Ids and
-/// times are no difference. With a filter, only what matches is compared; see `mcproof trace --help`.
+/// from the server that are not messages, responses without a request, and a server that exited by itself or failed are compared as well.
+/// Ids and times are ignored. With a filter, only calls that match it are compared; see `mcproof trace --help`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   mcproof trace diff before.mcptrace after.mcptrace
@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     old: PathBuf,
     /// The trace that is compared
     new: PathBuf,
-    /// What to compare, unless everything
+    /// Compare only the calls that match this filter
     #[arg(allow_hyphen_values = true)]
     filter: Option<String>,
     /// Print the differences as JSON
@@ -33,8 +33,8 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let wanted = arguments.filter.as_deref().map(filter).transpose()?;
-    let found = diff(open(&arguments.old)?, open(&arguments.new)?, wanted.as_ref());
-    let found = found.map_err(|(is_new, error)| unreadable(if is_new { &arguments.new } else { &arguments.old }, &error))?;
+    let read = |path: &PathBuf| ComparedTrace::read(open(path)?, wanted.as_ref()).map_err(|error| unreadable(path, &error));
+    let found = diff(&read(&arguments.old)?, &read(&arguments.new)?);
     if arguments.json {
         let text = serde_json::to_string_pretty(&found).expect("a comparison has text keys only");
         output::json(&format!("{text}\n"))?;

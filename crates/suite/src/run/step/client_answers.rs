@@ -15,7 +15,7 @@ pub(super) fn misspelled(step: &Step, answers: &Answers, asked: &[Asked]) -> Opt
     let mut meant = unknown.filter_map(|name| Some((name, did_you_mean(name, fields().filter(|field| !values.contains_key(*field)))?)));
     let (name, near) = meant.next()?;
     let message = format!("the form of the server has no field `{name}`: did you mean `{near}`?");
-    let hint = "the value under `answers: { elicitation: … }` was sent and is nothing that the server asked for";
+    let hint = "the value in `answers: { elicitation: … }` was sent, but the server did not ask for it";
     let is_own = step.answers.as_ref().is_some_and(|answers| answers.elicitation.is_some());
     let new = if is_own { Diagnostic::error } else { Diagnostic::warning };
     Some(new("unknown-field", message).hint(hint).at(step.place.clone()))
@@ -32,7 +32,7 @@ pub(super) fn unused(step: &Step, asked: &[Asked]) -> Vec<Diagnostic> {
     let unused = written.into_iter().filter(|(_, is_written, method)| *is_written && asked.iter().all(|asked| asked.method != *method));
     let tell = |(name, _, method): (&str, bool, &str)| {
         let message = format!("the answer for `{name}` was not used: the server sent no `{method}` during this step");
-        let hint = "`answers` of a test or of the suite are for whatever the server may ask";
+        let hint = "remove it, or move it to the `answers` of the test if the server asks only sometimes";
         Diagnostic::warning("unused-answer", message).hint(hint).at(step.place.clone())
     };
     unused.map(tell).collect()
