@@ -17,6 +17,8 @@ pub const PARALLEL_TOKEN: &str = "mcproof-flock-";
 pub const AT_ONCE: &str = "mcproof-at-once-";
 /// The numbers of the same purpose: no two are neighbors, so that a server that counts on from one does not name another.
 pub const AT_ONCE_NUMBERS: [u64; 5] = [731_001, 736_207, 742_513, 749_821, 757_033];
+/// A request that has the id of another client's: its subject is what that one asks meanwhile, as JSON.
+pub const SAME_ID: &str = "same-id";
 /// Of the last count, after a rest.
 pub const AT_REST: &str = "at-rest";
 /// Calls between two counts.

@@ -52,6 +52,11 @@ async fn send_at_once(explorer: &mut Explorer<'_>, requests: Vec<(&str, Value)>)
     }
 }
 
+/// The one argument that a tool needs, if it may be any text.
+pub(super) fn only_text(tool: &Value) -> Option<&str> {
+    only_argument(tool).filter(|(_, kind)| *kind == "string").map(|(name, _)| name)
+}
+
 /// The one argument that a tool needs, if it may be any text, or any number that names something, and which of them.
 fn only_argument(tool: &Value) -> Option<(&str, &str)> {
     let schema = tool.get("inputSchema")?;

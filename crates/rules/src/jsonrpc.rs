@@ -2,10 +2,10 @@
 //! Source: basic, messages; JSON-RPC 2.0.
 
 use super::ConversationView;
-use super::answers::{Meaning, Pairing, ServerMessage, first_abuse, gathered, messages, shown};
+use super::answers::{Meaning, Pairing, Request, ServerMessage, first_abuse, gathered, messages, shown};
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use mcproof_analysis::probes::{AT_ONCE, AT_ONCE_NUMBERS, LEGAL_FORM};
-use mcproof_analysis::{Attempt, AttemptOutcome, WireMessage};
+use mcproof_analysis::probes::{AT_ONCE, AT_ONCE_NUMBERS, LEGAL_FORM, SAME_ID};
+use mcproof_analysis::{Attempt, AttemptOutcome, HttpExchange, WireMessage};
 use mcproof_protocol::{Revision, error_code, methods};
 use mcproof_record::{FrameId, ProbeOutcome, Probed};
 use serde_json::{Value, json};
@@ -406,21 +406,43 @@ fn concurrent_answers_match(conversation: &ConversationView<'_>) -> Judgment {
 
 /// Responses to requests that have the same id as those of another client: how many there are, and which are for the other one.
 fn of_same_id(conversation: &ConversationView<'_>, pairing: &Pairing<'_>) -> (usize, Vec<Violation>) {
-    let (mut seen, mut violations) = (0, Vec::new());
-    for probed in conversation.conversation.probes.iter().filter(|probed| probed.probe == "same-id") {
-        let other = json!({ "method": probed.subject });
+    let (mut seen, mut violations, mut unanswered) = (0, Vec::new(), Vec::new());
+    for probed in conversation.conversation.probes.iter().filter(|probed| probed.probe == SAME_ID) {
+        let Some(other) = probed.subject.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok()) else { continue };
         for (_, request) in pairing.within(probed.first, probed.end) {
-            let replies = pairing.replies.iter().filter(|reply| reply.exchange.is_some() && reply.exchange == request.exchange);
-            for (frame, result) in replies.filter_map(|reply| Some((reply.frame, reply.value.get("result")?))) {
+            let replies = || pairing.replies.iter().filter(|reply| reply.exchange.is_some() && reply.exchange == request.exchange);
+            for (frame, result) in replies().filter_map(|reply| Some((reply.frame, reply.value.get("result")?))) {
                 seen += 1;
                 if let Some(mixed) = mixed_up(request.value, result, std::iter::once(&other)) {
                     let message = format!("while another client used the same id, `{}` got {mixed}", request.method());
                     violations.push(Violation::new(message, [request.frame, frame]));
                 }
             }
+            let exchange = request.exchange.and_then(|exchange| conversation.exchanges.get(&exchange));
+            if replies().next().is_none() && !exchange.and_then(HttpExchange::status).is_some_and(|status| status >= 400) {
+                unanswered.push(request);
+            }
         }
     }
+    violations.extend(unanswered_for_their_ids(pairing, &unanswered));
     (seen, violations)
+}
+
+/// Requests whose responses the other client may have got: each time, although the same requests are answered before and after that.
+fn unanswered_for_their_ids(pairing: &Pairing<'_>, unanswered: &[&Request<'_>]) -> Option<Violation> {
+    let first = unanswered.first()?;
+    let is_same = |request: &Request<'_>| {
+        request.value["method"] == first.value["method"] && request.value["params"]["name"] == first.value["params"]["name"]
+    };
+    let [_, .., last] = unanswered.iter().filter(|request| is_same(request)).collect::<Vec<_>>()[..] else { return None };
+    let mut answered = pairing.requests.iter().enumerate().filter(|(index, request)| {
+        is_same(request) && pairing.answer_to(*index).is_some_and(|reply| matches!(reply.meaning, Meaning::Response { .. }))
+    });
+    let is_answered_around = answered.any(|(_, request)| request.frame < first.frame) && answered.any(|(_, request)| request.frame > last.frame);
+    is_answered_around.then(|| {
+        let message = format!("while another client used the same id, `{}` got no response", first.method());
+        Violation::new(message, [first.frame, last.frame])
+    })
 }
 
 /// What belongs to another request, if it is in a result and what belongs to this one is not.
@@ -435,8 +457,10 @@ fn mixed_up<'v>(request: &Value, result: &Value, mut others: impl Iterator<Item 
     let is_of_ping = |other: &Value| other["method"] == methods::PING && result.as_object().is_some_and(serde_json::Map::is_empty);
     let other = match (key, method) {
         (Some(_), _) if of_list.is_none() && result.get("supportedVersions").is_some() => Some(methods::SERVER_DISCOVER),
+        (Some(_), _) if result.get("content").is_some() => others.any(|other| other["method"] == methods::TOOLS_CALL).then_some(methods::TOOLS_CALL),
         (Some(_), _) => of_list.or_else(|| others.any(is_of_ping).then_some(methods::PING)),
         (None, methods::PING | methods::SERVER_DISCOVER) => of_list,
+        (None, methods::TOOLS_CALL) if result.get("content").is_none() => of_list,
         _ => None,
     };
     if key.is_some() || other.is_some() {

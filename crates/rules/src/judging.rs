@@ -433,13 +433,18 @@ mod tests {
 
     #[test]
     fn clients_that_use_the_same_id_get_their_own_responses() {
-        let post = |(method, result): (&str, &str)| {
-            let request = format!(r#"{{"jsonrpc":"2.0","id":"mcproof-same-1","method":"{method}"}}"#);
-            format!("> POST /mcp\n> {request}\n< 200\n< {{\"jsonrpc\":\"2.0\",\"id\":\"mcproof-same-1\",\"result\":{result}}}\n")
+        let post = |id: &str, method: &str, params: &str, result: Option<&str>| {
+            let request = format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"{method}","params":{params}}}"#);
+            let result = result.map(|result| format!("< {{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"result\":{result}}}\n"));
+            format!("> POST /mcp\n> {request}\n< 200\n{}", result.unwrap_or_default())
         };
-        let check_one = |other: &str, asked: (&str, &str), expected: &str| {
-            let text = format!("@ same-id {other}\n{}", post(asked)).repeat(2);
-            check("concurrent-responses-match-requests", HTTP, 0, &text, expected);
+        let same = |other: &str, method: &str, params: &str, result: Option<&str>| {
+            let asked = |round: u8| format!("@ same-id {other}\n{}", post(&format!("mcproof-same-{round}"), method, params, result));
+            asked(1) + &asked(2)
+        };
+        let check_text = |text: &str, expected: &str| check("concurrent-responses-match-requests", HTTP, 0, text, expected);
+        let check_one = |other: &str, (method, result): (&str, &str), expected: &str| {
+            check_text(&same(&format!(r#"{{"method":"{other}"}}"#), method, "{}", Some(result)), expected);
         };
         let (tools, prompts) = (r#"{"tools":[]}"#, r#"{"prompts":[]}"#);
         check_one("ping", ("tools/list", tools), "pass");
@@ -448,6 +453,20 @@ mod tests {
         check_one("ping", ("tools/list", "{}"), "broken");
         check_one("server/discover", ("tools/list", r#"{"supportedVersions":[]}"#), "broken");
         check_one("prompts/list", ("tools/list", prompts), "broken");
+        check_one("tools/call", ("tools/list", r#"{"content":[]}"#), "broken");
+
+        let params = |text: &str| format!(r#"{{"name":"echo","arguments":{{"text":"mcproof-at-once-{text}"}}}}"#);
+        let other = format!(r#"{{"method":"tools/call","params":{}}}"#, params("two"));
+        let called = |result: Option<&str>| same(&other, "tools/call", &params("one"), result);
+        let said = |text: &str| format!(r#"{{"content":[{{"type":"text","text":"mcproof-at-once-{text}"}}]}}"#);
+        check_text(&called(Some(&said("one"))), "pass");
+        check_text(&called(Some(&said("two"))), "broken");
+        check_text(&called(Some(tools)), "broken");
+        // Silence tells something only of a tool that responds before and after that.
+        let alone = |id: &str| format!("@ id-of-its-own\n{}", post(id, "tools/call", &params("one"), Some(&said("one"))));
+        check_text(&(alone("1") + &called(None) + &alone("2")), "broken");
+        check_text(&(alone("1") + &called(None)), "untestable");
+        check_text(&(called(None) + &alone("2")), "untestable");
     }
 
     #[test]

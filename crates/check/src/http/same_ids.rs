@@ -2,7 +2,10 @@
 //! them apart. Each is a conversation of its own.
 
 use super::super::CheckOptions;
+use super::super::calls::{self, Callable, Tools};
+use super::super::concurrent_requests::only_text;
 use super::super::explorer::Explorer;
+use mcproof_analysis::probes::{AT_ONCE, SAME_ID};
 use mcproof_client::Session;
 use mcproof_protocol::{EraChoice, methods};
 use mcproof_record::{Conversation, FrameBody};
@@ -11,33 +14,82 @@ use std::time::Duration;
 
 /// Requests that meet in the server only by chance meet in one of so many rounds.
 const ROUNDS: usize = 4;
+/// Of calls, which last long enough to meet. A response that is missing once may be late.
+const CALL_ROUNDS: usize = 2;
+/// Tools that are called.
+const MOST_TOOLS: usize = 2;
 /// How long a response is waited for, of which the other client may have got it.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// What the first client asks, as far as it is declared.
 const LISTS: [(&str, &str); 3] =
     [("tools", methods::TOOLS_LIST), ("prompts", methods::PROMPTS_LIST), ("resources", methods::RESOURCES_LIST)];
 
+/// A method with its params.
+type Asked = (&'static str, Value);
+
 /// Nothing, if the server has sessions, by which it tells clients apart, or no lists.
 pub(super) async fn explore(check_options: &CheckOptions, era: EraChoice, talked: &Conversation) -> Vec<Conversation> {
     if has_session(talked) {
         return Vec::new();
     }
-    let Ok(mut first) = Explorer::open_in(check_options, "first of two clients", era).await else { return Vec::new() };
-    let Ok(mut second) = Explorer::open_in(check_options, "second of two clients", era).await else {
+    let Ok(first) = Explorer::open_in(check_options, "first of two clients", era).await else { return Vec::new() };
+    let Ok(second) = Explorer::open_in(check_options, "second of two clients", era).await else {
         first.end().await;
         return Vec::new();
     };
-    let list = LISTS.into_iter().find(|(capability, _)| first.declares(capability)).map(|(_, method)| method);
-    let other = if first.is_modern() { methods::SERVER_DISCOVER } else { methods::PING };
-    for round in 1..=ROUNDS {
-        let Some(list) = list else { break };
-        let id = format!("mcproof-same-{round}");
-        let both = tokio::join!(ask(&mut first, &id, list, other), ask(&mut second, &id, other, list));
-        if both != (true, true) {
-            break;
+    let mut clients = [first, second];
+    let list = LISTS.into_iter().find(|(capability, _)| clients[0].declares(capability)).map(|(_, method)| (method, json!({})));
+    let other = if clients[0].is_modern() { methods::SERVER_DISCOVER } else { methods::PING };
+    if let Some(list) = list {
+        for round in 1..=ROUNDS {
+            if ask_both(&mut clients, &format!("mcproof-same-{round}"), [&list, &(other, json!({}))]).await != [true, true] {
+                break;
+            }
+        }
+        for tool in tools(talked, &check_options.calls) {
+            call(&mut clients, &tool, &list).await;
         }
     }
+    let [first, second] = clients;
     vec![first.end().await, second.end().await]
+}
+
+/// Those whose results tell whose they are come first.
+fn tools(talked: &Conversation, permission: &super::super::Permission) -> Vec<Callable> {
+    let mut tools = Tools::in_takes(std::slice::from_ref(talked), permission).0;
+    tools.sort_by_key(|tool| only_text(&tool.tool).is_none());
+    tools.truncate(MOST_TOOLS);
+    tools
+}
+
+/// Both clients call a tool; or one does, where its result does not tell whose it is, and the other asks for a list. Calls with ids of
+/// their own, before and after that, tell whether the tool responds at all.
+async fn call(clients: &mut [Explorer<'_>; 2], tool: &Callable, list: &Asked) {
+    let call = |arguments: Value| (methods::TOOLS_CALL, json!({ "name": tool.name, "arguments": arguments }));
+    let alone = call(tool.arguments.clone());
+    for explorer in clients.iter_mut() {
+        if explorer.is_modern() {
+            // The session learns which arguments go into headers.
+            calls::list(explorer).await;
+        }
+        if !ask_alone(explorer, &alone).await {
+            return;
+        }
+    }
+    let pair = match only_text(&tool.tool) {
+        Some(argument) => ["one", "two"].map(|who| {
+            let mut arguments = tool.arguments.clone();
+            arguments[argument] = json!(format!("{AT_ONCE}{who}"));
+            call(arguments)
+        }),
+        None => [alone.clone(), list.clone()],
+    };
+    for round in 1..=CALL_ROUNDS {
+        ask_both(clients, &format!("mcproof-same-{}-{round}", tool.name), [&pair[0], &pair[1]]).await;
+    }
+    for explorer in clients {
+        ask_alone(explorer, &alone).await;
+    }
 }
 
 fn has_session(talked: &Conversation) -> bool {
@@ -48,9 +100,24 @@ fn has_session(talked: &Conversation) -> bool {
     })
 }
 
+/// Whether there was a response.
+async fn ask_alone(explorer: &mut Explorer<'_>, (method, params): &Asked) -> bool {
+    let params = params.as_object().cloned();
+    let work = async |session: &Session, most: Duration| session.request(method, params, PATIENCE.min(most)).await.is_ok();
+    explorer.together("id-of-its-own", work).await
+}
+
+/// Which of the two had a response.
+async fn ask_both(clients: &mut [Explorer<'_>; 2], id: &str, asked: [&Asked; 2]) -> [bool; 2] {
+    let [first, second] = clients;
+    let (one, two) = tokio::join!(ask(first, id, asked[0], asked[1]), ask(second, id, asked[1], asked[0]));
+    [one, two]
+}
+
 /// Whether there was a response. `other` is what the other client asks meanwhile.
-async fn ask(explorer: &mut Explorer<'_>, id: &str, method: &str, other: &str) -> bool {
-    let Value::Object(message) = explorer.build_request(json!(id), method, json!({})) else { return false };
+async fn ask(explorer: &mut Explorer<'_>, id: &str, (method, params): &Asked, other: &Asked) -> bool {
+    let Value::Object(message) = explorer.build_request(json!(id), method, params.clone()) else { return false };
+    let other = json!({ "method": other.0, "params": other.1 }).to_string();
     let work = async |session: &Session, most: Duration| session.send_message(&message, PATIENCE.min(most)).await.is_ok();
-    explorer.together_on("same-id", Some(other), work).await
+    explorer.together_on(SAME_ID, Some(&other), work).await
 }
