@@ -383,7 +383,7 @@ fn concurrent_answers_match(conversation: &ConversationView<'_>) -> Judgment {
     let rounds = conversation.conversation.probes.iter().filter(is_tried);
     let attempt: Vec<_> = rounds.flat_map(|probed| pairing.within(probed.first, probed.end)).collect();
     let (mut seen, mut violations) = of_same_id(conversation, &pairing);
-    if attempt.is_empty() && seen == 0 {
+    if attempt.is_empty() && seen == 0 && violations.is_empty() {
         return Judgment::Untestable("no concurrent requests were sent".into());
     }
     for (index, request) in &attempt {

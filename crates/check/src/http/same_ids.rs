@@ -11,6 +11,7 @@ use mcproof_protocol::{EraChoice, methods};
 use mcproof_record::{Conversation, FrameBody};
 use serde_json::{Value, json};
 use std::time::Duration;
+use tokio::time::{Instant, sleep};
 
 /// Requests that meet in the server only by chance meet in one of so many rounds.
 const ROUNDS: usize = 4;
@@ -42,7 +43,8 @@ pub(super) async fn explore(check_options: &CheckOptions, era: EraChoice, talked
     let other = if clients[0].is_modern() { methods::SERVER_DISCOVER } else { methods::PING };
     if let Some(list) = list {
         for round in 1..=ROUNDS {
-            if ask_both(&mut clients, &format!("mcproof-same-{round}"), [&list, &(other, json!({}))]).await != [true, true] {
+            let id = format!("mcproof-same-{round}");
+            if ask_both(&mut clients, &id, [&list, &(other, json!({}))], Duration::ZERO).await != [true, true] {
                 break;
             }
         }
@@ -67,14 +69,17 @@ fn tools(talked: &Conversation, permission: &super::super::Permission) -> Vec<Ca
 async fn call(clients: &mut [Explorer<'_>; 2], tool: &Callable, list: &Asked) {
     let call = |arguments: Value| (methods::TOOLS_CALL, json!({ "name": tool.name, "arguments": arguments }));
     let alone = call(tool.arguments.clone());
+    let mut took = Duration::ZERO;
     for explorer in clients.iter_mut() {
         if explorer.is_modern() {
             // The session learns which arguments go into headers.
             calls::list(explorer).await;
         }
+        let began = Instant::now();
         if !ask_alone(explorer, &alone).await {
             return;
         }
+        took = began.elapsed();
     }
     let pair = match only_text(&tool.tool) {
         Some(argument) => ["one", "two"].map(|who| {
@@ -85,7 +90,8 @@ async fn call(clients: &mut [Explorer<'_>; 2], tool: &Callable, list: &Asked) {
         None => [alone.clone(), list.clone()],
     };
     for round in 1..=CALL_ROUNDS {
-        ask_both(clients, &format!("mcproof-same-{}-{round}", tool.name), [&pair[0], &pair[1]]).await;
+        // The other request comes in the midst of the call.
+        ask_both(clients, &format!("mcproof-same-{}-{round}", tool.name), [&pair[0], &pair[1]], took / 2).await;
     }
     for explorer in clients {
         ask_alone(explorer, &alone).await;
@@ -107,10 +113,14 @@ async fn ask_alone(explorer: &mut Explorer<'_>, (method, params): &Asked) -> boo
     explorer.together("id-of-its-own", work).await
 }
 
-/// Which of the two had a response.
-async fn ask_both(clients: &mut [Explorer<'_>; 2], id: &str, asked: [&Asked; 2]) -> [bool; 2] {
+/// Which of the two had a response. The second one asks after `later`.
+async fn ask_both(clients: &mut [Explorer<'_>; 2], id: &str, asked: [&Asked; 2], later: Duration) -> [bool; 2] {
     let [first, second] = clients;
-    let (one, two) = tokio::join!(ask(first, id, asked[0], asked[1]), ask(second, id, asked[1], asked[0]));
+    let asking_later = async {
+        sleep(later).await;
+        ask(second, id, asked[1], asked[0]).await
+    };
+    let (one, two) = tokio::join!(ask(first, id, asked[0], asked[1]), asking_later);
     [one, two]
 }
 

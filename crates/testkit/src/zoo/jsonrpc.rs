@@ -393,6 +393,22 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "results-by-id",
+        "keeps what it echoes by the id of the request, which another client may use as well",
+        "concurrent-responses-match-requests",
+        HTTP,
+        MODERN,
+        Deviation::Outgoing(|received, mut message| {
+            if received.calls("echo") && message["result"]["content"].is_array() {
+                let id = message["id"].to_string();
+                received.server.memory()[&id] = message["result"]["content"].clone();
+                sleep(Duration::from_millis(150));
+                message["result"]["content"] = received.server.memory()[&id].clone();
+            }
+            vec![message]
+        }),
+    ),
+    broken_server(
         "cross-talk",
         "echoes, to each of several calls at once, the text of the last one",
         "concurrent-responses-match-requests",

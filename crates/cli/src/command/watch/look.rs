@@ -110,7 +110,8 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
     with_store(&arguments.config, &arguments.kept, async |store, now| {
         let targets = store.targets().await.map_err(|failure| of_store(&failure))?;
         let open = store.incidents(Which::Open, None, MOST).await.map_err(|failure| of_store(&failure))?;
-        let seen: Vec<Seen<'_>> = targets.iter().map(|target| Seen::of(target, &open, now)).collect();
+        let inconclusive = store.inconclusive().await.map_err(|failure| of_store(&failure))?;
+        let seen: Vec<Seen<'_>> = targets.iter().map(|target| Seen::of(target, &open, &inconclusive, now)).collect();
         let works = seen.iter().all(Seen::works);
         if arguments.json {
             let targets: Vec<Value> = seen.iter().map(Seen::json).collect();
@@ -169,17 +170,19 @@ struct Seen<'a> {
     target: &'a TargetRow,
     /// What matters most of what is open.
     incident: Option<&'a IncidentRow>,
+    /// Why the last probe says nothing about it.
+    inconclusive: Option<&'a str>,
     is_stale: bool,
 }
 
 impl<'a> Seen<'a> {
-    fn of(target: &'a TargetRow, open: &'a [IncidentRow], now: Moment) -> Self {
+    fn of(target: &'a TargetRow, open: &'a [IncidentRow], inconclusive: &'a BTreeMap<String, String>, now: Moment) -> Self {
         let every = Duration::from_millis(target.every.unsigned_abs());
         let newest = target.last_result.max(target.since);
         // What is still to come was written by a clock that has been set back since.
         let is_stale = newest > now + every || now.since(newest) > every * BLIND_AFTER + GRACE;
         let incident = open.iter().filter(|incident| incident.subject == target.name).max_by_key(|incident| incident.severity);
-        Self { target, incident, is_stale }
+        Self { target, incident, inconclusive: inconclusive.get(&target.name).map(String::as_str), is_stale }
     }
 
     fn works(&self) -> bool {
@@ -200,6 +203,7 @@ impl<'a> Seen<'a> {
                     let because = incident.detail.because_of.as_ref().map(|cause| format!(" (because of {})", escape(cause)));
                     format!("{} {}: {}{}", incident.severity, incident.class, escape(&incident.title), because.unwrap_or_default())
                 })
+                .or_else(|| Some(format!("none; the last probe was inconclusive: {}", escape(self.inconclusive?))))
                 .unwrap_or_default(),
         ]
     }
@@ -214,6 +218,7 @@ impl<'a> Seen<'a> {
             "last_result": (target.last_result > Moment::default()).then(|| target.last_result.to_string()),
             "stale": self.is_stale,
             "works": self.works(),
+            "inconclusive": self.inconclusive,
             "incident": self.incident.map(incident),
         })
     }

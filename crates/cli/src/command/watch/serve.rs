@@ -145,11 +145,13 @@ impl Services {
             exit = Exit::NothingSelected;
         }
         let open = store.incidents(Which::Open, None, MOST_INCIDENTS).await.map_err(|failure| of_store(&failure))?;
+        let inconclusive = store.inconclusive().await.map_err(|failure| of_store(&failure))?;
         for TargetRow { name, availability, surface, last_result, .. } in targets {
             // What came of an earlier run says nothing about this one.
             let is_unknown = is_ours(&name) && last_result < start;
             let incident = open.iter().filter(|incident| incident.subject == name).max_by_key(|incident| incident.severity);
             let why = match incident {
+                _ if is_unknown && inconclusive.contains_key(&name) => format!("  inconclusive: {}", escape(&inconclusive[&name])),
                 _ if is_unknown => "  (no result: a problem of this machine, or another process is probing it)".to_owned(),
                 Some(incident) => format!("  {}", escape(&incident.title)),
                 None => String::new(),

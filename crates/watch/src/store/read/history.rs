@@ -162,6 +162,26 @@ impl Store {
         Ok(rows.into_iter().map(|row| (row.0.clone(), ResultRow::from(row))).collect())
     }
 
+    /// Why nothing is known of a target: what its last probe says, where that was inconclusive.
+    ///
+    /// # Errors
+    /// The database does not respond.
+    pub async fn inconclusive(&self) -> Result<BTreeMap<String, String>, StoreFailure> {
+        let mut reasons = BTreeMap::new();
+        let results = self.newest_results().await?.into_iter();
+        for (name, row) in results.filter(|(_, row)| row.verdict == Verdict::Inconclusive) {
+            let report = match &row.evidence {
+                Some(id) => self.evidence(id).await?.map(|evidence| evidence.report),
+                None => None,
+            };
+            // A probe in whose midst the machine was suspended says nothing, whatever it saw.
+            let decided = report.filter(|report| report.reason.as_deref() == Some(&row.reason));
+            let message = decided.and_then(|report| Some(report.diagnostics.into_iter().find(|one| one.code == row.reason)?.message));
+            reasons.insert(name, message.unwrap_or(row.reason));
+        }
+        Ok(reasons)
+    }
+
     /// The results of some targets with slots from `from` on, the oldest first.
     ///
     /// # Errors
