@@ -14,6 +14,7 @@ use mcproof_watch::store::BLIND_AFTER;
 use mcproof_watch::store::read::{IncidentRow, TargetRow, Which};
 use mcproof_watch::store::silences::{Silence, SilenceRow};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
