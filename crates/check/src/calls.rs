@@ -163,8 +163,30 @@ pub(super) async fn open(check_options: &CheckOptions, era: EraChoice) -> Option
     Explorer::open_in(check_options, NAME, era).await.ok()
 }
 
+/// A host that has called all tools that only read, and stays: what a call began may end the process later.
+pub(super) enum Host<'c> {
+    Stays { explorer: Explorer<'c>, since: Instant },
+    Refused(Conversation),
+}
+
+impl Host<'_> {
+    pub(super) async fn end(self) -> Conversation {
+        let (mut explorer, since) = match self {
+            Self::Stays { explorer, since } => (explorer, since),
+            Self::Refused(conversation) => return conversation,
+        };
+        // Another process has met that by its next conversation.
+        let rest = REST.saturating_sub(since.elapsed());
+        if explorer.kind() == Transport::Stdio && explorer.check_options.budget.left() > rest {
+            sleep(rest).await;
+            explorer.send_request("after-calls", None, explorer.any_method(), json!({})).await;
+        }
+        explorer.end().await
+    }
+}
+
 /// A host that can be asked: for what its user says, for what a model says, and for its roots. Some tools ask only then.
-pub(super) async fn explore_as_host(check_options: &CheckOptions, era: EraChoice, tools: &Tools) -> Option<Conversation> {
+pub(super) async fn call_as_host<'c>(check_options: &'c CheckOptions, era: EraChoice, tools: &Tools) -> Option<Host<'c>> {
     let readers = tools.0.iter().filter(|tool| tool.reads_only());
     let calls: Vec<ParallelRequest> = readers.map(|tool| tool.call("call-as-host", tool.arguments.clone())).collect();
     if calls.is_empty() {
@@ -181,7 +203,7 @@ pub(super) async fn explore_as_host(check_options: &CheckOptions, era: EraChoice
     let options = ConnectOptions { era, answers: check_options.options.answers.clone().or(&host), ..check_options.options.clone() };
     let mut explorer = match Explorer::open(check_options, "host", options).await {
         Ok(explorer) => explorer,
-        Err(failed) => return Some(failed.0),
+        Err(failed) => return Some(Host::Refused(failed.0)),
     };
     list(&mut explorer).await;
     let outcomes = explorer.request_in_parallel(&calls, PATIENCE, Instant::now() + BUDGET).await;
@@ -194,12 +216,7 @@ pub(super) async fn explore_as_host(check_options: &CheckOptions, era: EraChoice
     }
     // That it is still there is seen by what is no call.
     explorer.send_request("after-calls", None, explorer.any_method(), json!({})).await;
-    // What a call began may end the process later. Another process has met that by its next conversation.
-    if explorer.kind() == Transport::Stdio && explorer.check_options.budget.left() > REST {
-        sleep(REST).await;
-        explorer.send_request("after-calls", None, explorer.any_method(), json!({})).await;
-    }
-    Some(explorer.end().await)
+    Some(Host::Stays { explorer, since: Instant::now() })
 }
 
 fn requires_input(outcome: &ParallelOutcome) -> bool {

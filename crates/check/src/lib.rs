@@ -240,7 +240,9 @@ async fn explore_in_sequence(check_options: &CheckOptions, found: DetectedServer
         }
         if let (Some(tools), true) = (tools, era == found.era()) {
             conversations.extend(calls::explore_unusual_calls(check_options, era, &tools).await);
-            conversations.extend(calls::explore_as_host(check_options, era, &tools).await);
+            if let Some(host) = calls::call_as_host(check_options, era, &tools).await {
+                conversations.push(host.end().await);
+            }
         }
     }
     if found.is_legacy {
@@ -286,17 +288,16 @@ async fn explore_pipes(check_options: &CheckOptions) -> Explored {
     let conversed = async {
         let HandshakeOutcome { conversations, found, unreachable, .. } = converse(check_options, &eras, &mut None, hand_on).await;
         let tools = Tools::in_takes(&conversations, &check_options.calls);
-        let tested = match found {
+        let (tested, host) = match found {
             Some(found) => {
-                let mut tested = fixtures::explore(check_options, found, &conversations).await;
-                tested.extend(calls::explore_as_host(check_options, found.era(), &tools).await);
-                tested
+                let tested = fixtures::explore(check_options, found, &conversations).await;
+                (tested, calls::call_as_host(check_options, found.era(), &tools).await)
             }
-            None => Vec::new(),
+            None => (Vec::new(), None),
         };
-        (conversations, tested, tools, unreachable)
+        (conversations, tested, host, tools, unreachable)
     };
-    let (called, (mut conversations, tested, tools, unreachable), aside, called_modern) =
+    let (called, (mut conversations, tested, host, tools, unreachable), aside, called_modern) =
         tokio::join!(biased; called, conversed, aside, called_modern);
     let spoken = if unreachable.is_none() { eras.spoken().await } else { None };
     if let Some(SideConversations { strange, observed, odd, abused }) = aside {
@@ -311,6 +312,10 @@ async fn explore_pipes(check_options: &CheckOptions) -> Explored {
     conversations.extend(called);
     if let (Some(era), false) = (spoken, conversations.iter().any(process::was_terminated)) {
         conversations.extend(process::explore(check_options, era).await);
+    }
+    // The longer it stays, the more of what goes wrong later is seen.
+    if let Some(host) = host {
+        conversations.push(host.end().await);
     }
     Explored { conversations, unreachable }
 }
