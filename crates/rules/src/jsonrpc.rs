@@ -404,6 +404,9 @@ fn concurrent_answers_match(conversation: &ConversationView<'_>) -> Judgment {
     }
 }
 
+/// One sentence for both clients, of which one may get nothing and the other one what was not meant for it.
+const OF_OTHER_CLIENT: &str = "while another client used the same id, a request did not get its own response";
+
 /// Responses to requests that have the same id as those of another client: how many there are, and which are for the other one.
 fn of_same_id(conversation: &ConversationView<'_>, pairing: &Pairing<'_>) -> (usize, Vec<Violation>) {
     let (mut seen, mut violations, mut unanswered) = (0, Vec::new(), Vec::new());
@@ -413,9 +416,8 @@ fn of_same_id(conversation: &ConversationView<'_>, pairing: &Pairing<'_>) -> (us
             let replies = || pairing.replies.iter().filter(|reply| reply.exchange.is_some() && reply.exchange == request.exchange);
             for (frame, result) in replies().filter_map(|reply| Some((reply.frame, reply.value.get("result")?))) {
                 seen += 1;
-                if let Some(mixed) = mixed_up(request.value, result, std::iter::once(&other)) {
-                    let message = format!("while another client used the same id, `{}` got {mixed}", request.method());
-                    violations.push(Violation::new(message, [request.frame, frame]));
+                if mixed_up(request.value, result, std::iter::once(&other)).is_some() {
+                    violations.push(Violation::new(OF_OTHER_CLIENT, [request.frame, frame]));
                 }
             }
             let exchange = request.exchange.and_then(|exchange| conversation.exchanges.get(&exchange));
@@ -439,10 +441,7 @@ fn unanswered_for_their_ids(pairing: &Pairing<'_>, unanswered: &[&Request<'_>]) 
         is_same(request) && pairing.answer_to(*index).is_some_and(|reply| matches!(reply.meaning, Meaning::Response { .. }))
     });
     let is_answered_around = answered.any(|(_, request)| request.frame < first.frame) && answered.any(|(_, request)| request.frame > last.frame);
-    is_answered_around.then(|| {
-        let message = format!("while another client used the same id, `{}` got no response", first.method());
-        Violation::new(message, [first.frame, last.frame])
-    })
+    is_answered_around.then(|| Violation::new(OF_OTHER_CLIENT, [first.frame, last.frame]))
 }
 
 /// What belongs to another request, if it is in a result and what belongs to this one is not.
