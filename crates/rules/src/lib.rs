@@ -14,6 +14,7 @@ mod net;
 mod page;
 mod rule_definition;
 mod selection;
+mod served;
 mod slow;
 
 pub(crate) mod apps;

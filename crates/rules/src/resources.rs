@@ -2,6 +2,7 @@
 //! Source: server/resources.
 
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
+use super::served::{Served, served};
 use super::{Attempt, AttemptOutcome, ConversationView};
 use iri_string::template::UriTemplateStr;
 use mcproof_analysis::named;
@@ -143,23 +144,23 @@ fn read_names_uri(conversation: &ConversationView<'_>) -> Judgment {
         return judgment;
     }
     let (mut seen, mut strange) = (0, Vec::new());
-    for attempt in conversation.probes("read").chain(conversation.probes("read-template")) {
-        let AttemptOutcome::Result { value, .. } = attempt.answer else { continue };
-        let contents = value.get("contents").and_then(Value::as_array).into_iter().flatten();
+    for Served { params, result, frames } in served(conversation, methods::RESOURCES_READ, &["read", "read-template"]) {
+        let Some(asked) = params.get("uri").and_then(Value::as_str) else { continue };
+        let contents = result.get("contents").and_then(Value::as_array).into_iter().flatten();
         let uris: Vec<&str> = contents.filter_map(|content| content.get("uri")?.as_str()).collect();
         if uris.is_empty() {
             continue;
         }
         seen += 1;
-        if !uris.iter().any(|uri| is_or_is_below(uri, attempt.subject())) {
-            strange.push((attempt.subject().to_owned(), uris[0].to_owned(), attempt.frames()));
+        if !uris.iter().any(|uri| is_or_is_below(uri, asked)) {
+            strange.push((asked, uris[0], frames));
         }
     }
-    let Some((attempt, got, frames)) = strange.first() else {
+    let Some((asked, got, frames)) = strange.first() else {
         return Judgment::of(Vec::new(), seen, "no resource was read");
     };
     let others = if strange.len() > 1 { format!(", and {} others likewise", strange.len() - 1) } else { String::new() };
-    Judgment::Broken(vec![Violation::new(format!("the contents of `{attempt}` have the URI `{got}`{others}"), frames.iter().copied())])
+    Judgment::Broken(vec![Violation::new(format!("the contents of `{asked}` have the URI `{got}`{others}"), frames.iter().copied())])
 }
 
 fn updates_are_subscribed(conversation: &ConversationView<'_>) -> Judgment {

@@ -4,6 +4,7 @@
 use super::ConversationView;
 use super::answers::{ServerMessage, messages};
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::served::{Served, served};
 use mcproof_analysis::AttemptOutcome;
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::{Era, methods};
@@ -90,20 +91,17 @@ pub(super) const RULES: &[Rule] = &[
 
 fn ping_gets_empty_result(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
+    for Served { result, frames, .. } in served(conversation, methods::PING, &[methods::PING]) {
+        seen += 1;
+        let has_more = |members: &Map<String, Value>| members.keys().find(|name| *name != "_meta").cloned();
+        if let Some(member) = result.as_object().and_then(has_more) {
+            let message = format!("the result of `ping` has the member `{}`; it has to be empty", excerpt(member));
+            violations.push(Violation::new(message, frames));
+        }
+    }
     for attempt in conversation.probes(methods::PING) {
-        match attempt.answer {
-            AttemptOutcome::Result { value, .. } => {
-                seen += 1;
-                let has_more = |members: &Map<String, Value>| members.keys().find(|name| *name != "_meta").cloned();
-                if let Some(member) = value.as_object().and_then(has_more) {
-                    let message = format!("the result of `ping` has the member `{}`; it has to be empty", excerpt(member));
-                    violations.push(Violation::new(message, attempt.frames()));
-                }
-            }
-            AttemptOutcome::Error { .. } | AttemptOutcome::Status { .. } => {
-                violations.push(Violation::new(format!("`ping` got {}", attempt.answer.describe()), attempt.frames()));
-            }
-            AttemptOutcome::Silence | AttemptOutcome::Gone | AttemptOutcome::None => {}
+        if let AttemptOutcome::Error { .. } | AttemptOutcome::Status { .. } = attempt.answer {
+            violations.push(Violation::new(format!("`ping` got {}", attempt.answer.describe()), attempt.frames()));
         }
     }
     Judgment::of(violations, seen, "no `ping` got a response")
