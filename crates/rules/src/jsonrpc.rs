@@ -440,7 +440,8 @@ fn unanswered_for_their_ids(pairing: &Pairing<'_>, unanswered: &[&Request<'_>]) 
     let mut answered = pairing.requests.iter().enumerate().filter(|(index, request)| {
         is_same(request) && pairing.answer_to(*index).is_some_and(|reply| matches!(reply.meaning, Meaning::Response { .. }))
     });
-    let is_answered_around = answered.any(|(_, request)| request.frame < first.frame) && answered.any(|(_, request)| request.frame > last.frame);
+    let is_answered_around =
+        answered.any(|(_, request)| request.frame < first.frame) && answered.any(|(_, request)| request.frame > last.frame);
     is_answered_around.then(|| Violation::new(OF_OTHER_CLIENT, [first.frame, last.frame]))
 }
 
@@ -456,7 +457,9 @@ fn mixed_up<'v>(request: &Value, result: &Value, mut others: impl Iterator<Item 
     let is_of_ping = |other: &Value| other["method"] == methods::PING && result.as_object().is_some_and(serde_json::Map::is_empty);
     let other = match (key, method) {
         (Some(_), _) if of_list.is_none() && result.get("supportedVersions").is_some() => Some(methods::SERVER_DISCOVER),
-        (Some(_), _) if result.get("content").is_some() => others.any(|other| other["method"] == methods::TOOLS_CALL).then_some(methods::TOOLS_CALL),
+        (Some(_), _) if result.get("content").is_some() => {
+            others.any(|other| other["method"] == methods::TOOLS_CALL).then_some(methods::TOOLS_CALL)
+        }
         (Some(_), _) => of_list.or_else(|| others.any(is_of_ping).then_some(methods::PING)),
         (None, methods::PING | methods::SERVER_DISCOVER) => of_list,
         (None, methods::TOOLS_CALL) if result.get("content").is_none() => of_list,

@@ -4,11 +4,9 @@
 use super::calls::is_refused_as_unknown;
 use super::resources::of_listed;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::served::{Served, served};
 use super::{Attempt, AttemptOutcome, ConversationView};
 use mcproof_analysis::named;
-use mcproof_analysis::wording::excerpt;
-use mcproof_protocol::{error_code, methods};
+use mcproof_protocol::error_code;
 use serde_json::Value;
 
 const ERRORS: &[RequirementSource] =
@@ -301,9 +299,10 @@ fn completion_has_at_most_100(conversation: &ConversationView<'_>) -> Judgment {
 
 fn completion_total_is_consistent(conversation: &ConversationView<'_>) -> Judgment {
     let (mut answered, mut seen, mut violations) = (0, 0, Vec::new());
-    for Served { params, result, frames } in served(conversation, methods::COMPLETION_COMPLETE, &["complete"]) {
+    for attempt in conversation.probes("complete") {
+        let AttemptOutcome::Result { value, .. } = attempt.answer else { continue };
         answered += 1;
-        let member = |name: &str| result.get("completion").and_then(|completion| completion.get(name));
+        let member = |name: &str| value.get("completion").and_then(|completion| completion.get(name));
         let Some(count) = member("values").and_then(Value::as_array).map(Vec::len) else { continue };
         let Some(total) = member("total").and_then(Value::as_u64) else { continue };
         seen += 1;
@@ -314,8 +313,7 @@ fn completion_total_is_consistent(conversation: &ConversationView<'_>) -> Judgme
             Some(true) if total == count => format!("all {total} values, but `hasMore` is true"),
             _ => continue,
         };
-        let argument = params.pointer("/argument/name").and_then(Value::as_str).unwrap_or_default();
-        violations.push(Violation::new(format!("the completion of `{}` has {flaw}", excerpt(argument)), frames));
+        violations.push(Violation::new(format!("the completion of `{}` has {flaw}", attempt.subject()), attempt.frames()));
     }
     match (answered, seen, crate::rule_definition::unless_declared(conversation, "completions")) {
         (0, _, Some(judgment)) => judgment,
