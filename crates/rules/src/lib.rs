@@ -16,6 +16,7 @@ mod rule_definition;
 mod selection;
 mod served;
 mod slow;
+mod unanswered;
 
 pub(crate) mod apps;
 mod asking_users;

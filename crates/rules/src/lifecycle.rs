@@ -639,10 +639,7 @@ fn hung_up(conversation: &ConversationView<'_>, pairing: &Pairing<'_>, is_valid:
         return Vec::new();
     }
     let was_closed = |index: usize| {
-        let exchange = pairing.requests[index].exchange.and_then(|id| conversation.exchanges.get(&id));
-        let why = exchange.filter(|exchange| exchange.response.is_none()).and_then(|exchange| exchange.end?.1);
-        // Whoever refuses the connection has no server behind it, which has rules of its own.
-        why.is_some_and(|why| why.starts_with("connection closed") || why.contains("reset"))
+        pairing.requests[index].exchange.and_then(|id| conversation.exchanges.get(&id)).is_some_and(was_hung_up)
     };
     let mut requests = BTreeMap::<(&str, String), Vec<usize>>::new();
     for index in (0..pairing.requests.len()).filter(|index| is_valid(*index)) {
@@ -657,6 +654,13 @@ fn hung_up(conversation: &ConversationView<'_>, pairing: &Pairing<'_>, is_valid:
             Violation::new(message, all.iter().take(3).map(|index| pairing.requests[*index].frame))
         })
         .collect()
+}
+
+/// Whether the server closed the connection before its response began. Whoever refuses the connection has no server behind it, which has
+/// rules of its own.
+pub(super) fn was_hung_up(exchange: &HttpExchange<'_>) -> bool {
+    let why = exchange.end.filter(|_| exchange.response.is_none()).and_then(|(_, why)| why);
+    why.is_some_and(|why| why.starts_with("connection closed") || why.contains("reset"))
 }
 
 fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {

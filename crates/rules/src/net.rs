@@ -4,7 +4,7 @@
 use super::answers::death;
 use super::judging::{self, THROTTLED};
 use super::lifecycle::{NOT_ALL_KEPT, last_words};
-use super::{ConversationView, Strictness};
+use super::{ConversationView, Strictness, unanswered};
 use crate::sdk;
 use mcproof_analysis::diagnosis::remedy_for_silence;
 use mcproof_analysis::probes::{EXPLORED_IN_PART, LEFT_OUT, SILENT_AGAIN, UNANSWERED_CALL};
@@ -87,6 +87,9 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
         gaps.extend(calls_that_all_fail(conversations));
         gaps.extend(unexplained_end(conversations, results));
         gaps.extend(out_of_time(conversations, results));
+        if gaps.is_empty() {
+            gaps.extend(unanswered::gap(conversations));
+        }
     }
     gaps
 }
