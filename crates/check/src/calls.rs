@@ -135,6 +135,12 @@ pub(super) async fn explore(check_options: &CheckOptions, mut explorer: Explorer
     if tools.len() < allowed {
         explorer.record_observation(EXPLORED_IN_PART, &format!("{} of {allowed} tools that may be called were called", tools.len()));
     }
+    let spared = listed.iter().filter(|tool| !check_options.calls.allows(tool)).filter_map(|tool| tool.get("name")?.as_str());
+    let spared: Vec<String> = spared.map(str::to_owned).collect();
+    if !spared.is_empty() {
+        let message = format!("without calls of {}, as `readOnlyHint: true` is missing; `--call NAME` allows them", named(&spared));
+        explorer.record_observation(EXPLORED_IN_PART, &message);
+    }
     let Called { slow: seem_slow, quick, quickest } = call(&mut explorer, &tools).await;
     let goes_on = call_again(&mut explorer, &quick).await;
     if let Some(tool) = quickest.filter(|_| goes_on) {

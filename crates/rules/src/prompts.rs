@@ -134,6 +134,12 @@ fn listed_is_retrievable(conversation: &ConversationView<'_>) -> Judgment {
         let message = format!("`{}` is in `prompts/list`, but is refused as unknown", attempt.subject());
         return Judgment::Broken(vec![Violation::new(message, attempt.frames())]);
     }
+    // It may refuse what is made up, but not break over it.
+    let breaks = |attempt: &Attempt<'_, '_>| attempt.answer.code() == Some(error_code::INTERNAL_ERROR);
+    if let Some(attempt) = conversation.probes("get-prompt-made-up").find(breaks) {
+        let message = format!("getting `{}` with made-up arguments got {}", attempt.subject(), attempt.answer.describe());
+        return Judgment::Broken(vec![Violation::new(message, attempt.frames())]);
+    }
     of_listed(conversation, "get-prompt", "the server lists no prompt without required arguments", |refused, count| {
         let of = if count == 1 { String::new() } else { format!(" of {count} listed prompts") };
         format!("getting {}{of}", named(refused))
