@@ -19,7 +19,8 @@ const LEAST: usize = 2;
 const LEAST_WAIT: Duration = Duration::from_millis(700);
 const TIMES: u32 = 10;
 
-/// A request that is like another one: its method, and its params without `_meta`.
+/// A request that is like another one: its method, and its params without `_meta`. Which text a tool gets makes no difference; a number
+/// may be how long something takes.
 type Kind = (String, String);
 
 struct Lost {
@@ -65,6 +66,8 @@ fn kind(request: &Request<'_>) -> Kind {
     if let Some(members) = params.as_object_mut() {
         members.remove("_meta");
     }
+    let arguments = params.get_mut("arguments").filter(|_| request.method() == methods::TOOLS_CALL).and_then(Value::as_object_mut);
+    arguments.into_iter().flat_map(|arguments| arguments.values_mut()).filter(|value| value.is_string()).for_each(|text| *text = "".into());
     let params = if params.as_object().is_none_or(serde_json::Map::is_empty) { String::new() } else { params.to_string() };
     (request.method().to_owned(), params)
 }
