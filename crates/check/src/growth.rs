@@ -11,6 +11,8 @@ use tokio::time::{Instant, sleep};
 
 /// For all calls together.
 const BUDGET: Duration = Duration::from_secs(2);
+/// For each of the calls that have no other purpose than to be many.
+const PATIENCE: Duration = Duration::from_millis(800);
 /// How long what is let go in time may be kept: connections that wait for the next call, for the most part.
 const REST: Duration = Duration::from_secs(6);
 /// The least moment in which a process that has done its work is gone.
@@ -44,6 +46,19 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, tool: &Callable) {
         }
         sleep(REST).await;
         count(explorer, AT_REST, tool);
+    }
+}
+
+/// Calls the other tools as often, in a process of ours: what each call takes and none gives back is used up at some time, and then calls
+/// get no response.
+pub(super) async fn exhaust<'t>(explorer: &mut Explorer<'_>, tools: impl Iterator<Item = &'t Callable>) {
+    let until = Instant::now() + BUDGET;
+    for tool in tools {
+        if explorer.is_over() || explorer.session().resource_usage().is_none() || Instant::now() >= until {
+            return;
+        }
+        let calls = vec![tool.call("call-often", tool.arguments.clone()); GROWTH_CALLS * (GROWTH_ROUNDS + 1)];
+        explorer.request_in_parallel(&calls, PATIENCE, until).await;
     }
 }
 
