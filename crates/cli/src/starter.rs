@@ -52,6 +52,8 @@ pub(crate) struct StarterSuite {
     pub listed: usize,
     /// Whether a list broke its own rules, so that no test holds it.
     pub has_bad_lists: bool,
+    /// Listed prompts and resources that no test gets, each with the reason.
+    pub refused: Vec<String>,
 }
 
 /// Writes the suite. `schema` is the file of the JSON Schema, beside it.
@@ -68,6 +70,7 @@ pub(crate) fn write(interviewed: &Explored, reaching: &ServerSection, surroundin
         called: count(|case| case.kind == cases::Kind::Called),
         listed: count(|case| case.kind == cases::Kind::Listed),
         has_bad_lists: interviewed.has_bad_lists(),
+        refused: interviewed.refused(),
     }
 }
 

@@ -61,6 +61,25 @@ impl Explored {
         &self.handshake
     }
 
+    /// Prompts and resources that are listed, but were not to be had, each with the reason.
+    pub(super) fn refused(&self) -> Vec<String> {
+        let refused = self.asked.iter().filter_map(|asked| {
+            let what = match &asked.subject {
+                Subject::Prompt(name) => format!("prompt `{name}`"),
+                Subject::Resource(uri) => format!("resource `{uri}`"),
+                _ => return None,
+            };
+            let why = match (&asked.first, &asked.second) {
+                (Outcome::Result(_), Outcome::Result(_)) => return None,
+                (Outcome::Rpc(error), _) | (_, Outcome::Rpc(error)) => error.to_string(),
+                (Outcome::Asks, _) | (_, Outcome::Asks) => "it asks the client for input, which `answers` gives".to_owned(),
+                _ => "no usable response in time".to_owned(),
+            };
+            Some(format!("{what}: {why}"))
+        });
+        refused.collect()
+    }
+
     pub(super) fn has_bad_lists(&self) -> bool {
         [&self.tools, &self.prompts, &self.resources, &self.templates].iter().any(|list| matches!(list, List::Bad))
     }
