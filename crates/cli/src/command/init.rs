@@ -19,7 +19,7 @@ use mcproof_client::redaction::Redactor;
 use mcproof_client::{Handshake, Launch, Target};
 use mcproof_contract as contract;
 use mcproof_record::{ContractLock, Diagnostic};
-use mcproof_report::{diagnostic, escape_line};
+use mcproof_report::{diagnostic, escape};
 use mcproof_suite::schema::suite_schema;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -138,7 +138,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         if arguments.dir == here || arguments.dir == Path::new(".") { String::new() } else { format!(" {}", arguments.dir.display()) };
     output::talk(&format!("next: run `mcproof test{folder}`\n"));
     for what in &suite.refused {
-        output::talk(&format!("without a test of {}\n", escape_line(what)));
+        output::talk(&format!("without a test of {}\n", escape(what)));
     }
     if suite.has_bad_lists {
         output::talk(
