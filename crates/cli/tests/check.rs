@@ -322,7 +322,7 @@ fn a_server_at_another_path_is_found_there_and_not_judged() {
 fn a_mistake_of_a_natural_server_is_told_once_and_is_never_green() {
     let folder = tempfile::tempdir().unwrap();
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");
-    let rows: [(&str, &[&str], usize); 9] = [
+    let rows: [(&str, &[&str], usize); 10] = [
         ("nothing", &["0 failures"], 0),
         ("choices-are-not-checked", &["mcproof-no-such-value", "call-out-of-range-argument-is-refused"], 0),
         ("find-never-responds", &["inconclusive: no call of `find` got a response"], 1),
@@ -332,6 +332,7 @@ fn a_mistake_of_a_natural_server_is_told_once_and_is_never_green() {
             &["inconclusive: no call of", "`read_0`, ", "the time for calls was up before `read_6` and `read_7` responded"],
             1,
         ),
+        ("uses-up-a-pool", &["inconclusive: ", "got no response, although others like them got one within"], 1),
         ("every-call-breaks", &["inconclusive: each call of `add` and `find` got the error -32603"], 1),
         ("limits-its-rate", &["the server limits how many requests it takes in a time", "0 failures"], 0),
         ("nulls", &["`title` of tool `find` is null", "`outputSchema` of tool `find` is null", "in 2 items"], 2),
@@ -364,6 +365,10 @@ fn a_server_that_is_gone_later_or_now_and_then_is_one_finding() {
             assert!(stdout.contains(part), "{mistake}: {part:?} is not in\n{stdout}");
         }
     }
+    let arguments = ["check", "http://127.0.0.1:${port}/mcp", "--", "python3", server.to_str().unwrap(), "resets-calls", "${port}"];
+    let (code, stdout, stderr) = said(mcproof(folder.path(), &arguments));
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    assert!(stdout.contains("(`tools/call find`) had their connection closed without a response, although others like them"), "{stdout}");
 }
 
 #[test]

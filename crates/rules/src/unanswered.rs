@@ -1,11 +1,11 @@
-//! Ordinary requests of a client that sends several at a time, which were given up or lost, although the server has answered the very same
-//! request. One of them alone says nothing: a tool may take as long as it likes, and a network loses a connection.
+//! Ordinary requests that were given up or lost, although the server has answered the very same request at other times. One of them alone
+//! says nothing: a tool may take as long as it likes, and a network loses a connection.
 
 use super::ConversationView;
 use super::answers::{Pairing, Request, first_abuse};
 use super::lifecycle::was_hung_up;
 use mcproof_analysis::named;
-use mcproof_analysis::probes::PARALLEL_TOKEN;
+use mcproof_analysis::probes::POSTED;
 use mcproof_protocol::methods;
 use mcproof_record::duration::readable;
 use mcproof_record::{Gap, GapKind};
@@ -39,7 +39,7 @@ pub(super) fn gap(conversations: &[ConversationView<'_>]) -> Option<Gap> {
             if let Some(took) = pairing.answer_to(position).and_then(|answer| conversation.elapsed(request.frame, answer.frame)) {
                 let known = slowest.entry(kind(request)).or_default();
                 *known = (*known).max(took);
-            } else if is_given_up_in_time(request) && let Some(waited) = fate(conversation, request) {
+            } else if is_ordinary(request) && let Some(waited) = fate(conversation, request) {
                 lost.push((kind(request), Lost { conversation: index, subject: subject(request), waited }));
             }
         }
@@ -81,9 +81,9 @@ fn subject(request: &Request<'_>) -> String {
     name.and_then(Value::as_str).map_or_else(|| request.method().to_owned(), |name| format!("{} {name}", request.method()))
 }
 
-fn is_given_up_in_time(request: &Request<'_>) -> bool {
-    let token = request.value.pointer("/params/_meta/progressToken").and_then(Value::as_str);
-    token.is_some_and(|token| token.starts_with(PARALLEL_TOKEN))
+/// Nobody waited for the response to what was posted as it stands, or has an id of another client.
+fn is_ordinary(request: &Request<'_>) -> bool {
+    request.id().as_str().is_none_or(|id| !id.starts_with(POSTED) && !id.starts_with("mcproof-"))
 }
 
 /// How long an unanswered request was waited for, or `Some(None)` if its connection was closed; none if nothing tells.

@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -28,6 +29,7 @@ if mistake == "nulls":
 if mistake == "eight-never-respond":
     tools += [tools[0] | {"name": f"read_{number}"} for number in range(8)]
 served = 0
+taken = 0
 
 
 def answer(method, params):
@@ -56,6 +58,12 @@ def answer(method, params):
             return {"result": {"content": [{"type": "text", "text": "`count` is from 1 to 9"}], "isError": True}}
         if mistake == params["name"] + "-never-responds":
             return None
+        if mistake == "uses-up-a-pool":
+            # A connection is taken for each call, and never given back.
+            global taken
+            taken += 1
+            if taken > 5:
+                return None
         if mistake == "every-call-breaks":
             return {"error": {"code": -32603, "message": "NOTES_FILE is not set"}}
         return {"result": {"content": [{"type": "text", "text": "No notes."}]}}
@@ -75,12 +83,18 @@ def respond(message):
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     served = 0
+    calls = 0
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         Handler.served += 1
         if mistake == "is-gone-later" and Handler.served > 10:
             return self.reply(200, "<h1>We will be back soon</h1>", "text/html")
+        if mistake == "resets-calls" and b'"tools/call"' in body:
+            Handler.calls += 1
+            if Handler.calls % 4 == 0:
+                self.close_connection = True
+                return self.connection.shutdown(socket.SHUT_RDWR)
         if mistake == "fails-now-and-then" and Handler.served % 7 == 0:
             return self.reply(500, "Internal Server Error", "text/plain")
         if mistake == "is-behind-a-limit" and Handler.served % 7 == 0:
