@@ -27,6 +27,9 @@ pub(super) const SENDING: &[RequirementSource] = &[
 
 const PRACTICE: &[RequirementSource] = &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Portability, source: "" }];
 
+/// What a status means where the specification leaves open which one it is.
+const STATUS_CODES: &str = "https://www.rfc-editor.org/rfc/rfc9110#section-15";
+
 const VERSION_HEADER: &str = "basic/transports#protocol-version-header";
 const WITH_VERSION_HEADER: super::Revisions = Revision::V2025_06_18..=Revision::V2025_11_25;
 
@@ -170,15 +173,11 @@ pub(super) const RULES: &[Rule] = &[
         ..Rule::DEFAULT
     },
     Rule {
-        id: "http-malformed-body-is-4xx",
+        id: "http-malformed-body-is-refused",
         area: Area::Http,
-        requirement: "a body that is not valid JSON gets a status from 400 to 499",
+        requirement: "a body that is not valid JSON gets an HTTP error status",
         sources: &[
-            RequirementSource {
-                revisions: Revision::V2024_11_05..=Revision::V2024_11_05,
-                level: RequirementLevel::Must,
-                source: "basic/transports#http-with-sse",
-            },
+            RequirementSource { revisions: revisions::FIRST, level: RequirementLevel::Should, source: STATUS_CODES },
             RequirementSource {
                 revisions: revisions::SESSIONS,
                 level: RequirementLevel::Must,
@@ -191,8 +190,19 @@ pub(super) const RULES: &[Rule] = &[
             },
         ],
         on: AppliesTo::Web,
+        judge: Judge::Each(malformed_body_is_refused),
+        why: "a success status means that the message was accepted, so the client waits for a response that never comes",
+        remedy: "catch the parse error, and respond with 400 and the error -32700",
+        ..Rule::DEFAULT
+    },
+    Rule {
+        id: "http-malformed-body-is-4xx",
+        area: Area::Http,
+        requirement: "a body that is not valid JSON is refused with a status from 400 to 499, not with 5xx",
+        sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: STATUS_CODES }],
+        on: AppliesTo::Web,
         judge: Judge::Each(malformed_body_is_4xx),
-        why: "a success status means that the message was accepted; 5xx triggers alarms and retries for an error of the client",
+        why: "5xx triggers alarms, and retries by clients and proxies, for an error of the client",
         remedy: "catch the parse error, and respond with 400 and the error -32700",
         sdks: &[("TypeScript", "an error handler after `express.json()` that answers with 400")],
         ..Rule::DEFAULT
@@ -577,20 +587,40 @@ fn version_header_is_optional(conversation: &ConversationView<'_>) -> Judgment {
     }
 }
 
-fn malformed_body_is_4xx(conversation: &ConversationView<'_>) -> Judgment {
-    let Some(attempt) = conversation.probe("malformed-body") else { return Judgment::NotTried("none was sent".into()) };
-    let Some(status) = attempt.status() else { return Judgment::Untestable("a malformed body got no response".into()) };
+/// The status that a body got that is not valid JSON, or what is to be said instead.
+fn malformed_body<'a, 'c>(conversation: &'c ConversationView<'a>) -> Result<(Attempt<'a, 'c>, u16), Judgment> {
+    let Some(attempt) = conversation.probe("malformed-body") else { return Err(Judgment::NotTried("none was sent".into())) };
+    let Some(status) = attempt.status() else { return Err(Judgment::Untestable("a malformed body got no response".into())) };
     let is_told_on_the_stream = conversation.is_over("sse")
         && is_success(status)
         && conversation.from_server().any(|wire_message| {
             let is_late_error = wire_message.value.get("error").is_some() && wire_message.value.get("id").is_none_or(Value::is_null);
             is_late_error && wire_message.frame.id >= attempt.probed.first && wire_message.exchange != attempt.http.map(|http| http.id)
         });
-    match status {
-        400..500 => Judgment::Pass,
-        _ if is_told_on_the_stream => Judgment::Pass,
-        _ if is_without_stream(conversation, status) => Judgment::Untestable(NO_STREAM.into()),
-        _ => one(format!("a body that is not valid JSON got status {status}"), &attempt),
+    if is_told_on_the_stream {
+        return Err(Judgment::Pass);
+    }
+    if is_without_stream(conversation, status) {
+        return Err(Judgment::Untestable(NO_STREAM.into()));
+    }
+    Ok((attempt, status))
+}
+
+/// The specification names 400 as an example: any status of an error will do.
+fn malformed_body_is_refused(conversation: &ConversationView<'_>) -> Judgment {
+    match malformed_body(conversation) {
+        Err(judgment) => judgment,
+        Ok((_, 400..)) => Judgment::Pass,
+        Ok((attempt, status)) => one(format!("a body that is not valid JSON got status {status}"), &attempt),
+    }
+}
+
+fn malformed_body_is_4xx(conversation: &ConversationView<'_>) -> Judgment {
+    match malformed_body(conversation) {
+        Err(judgment) => judgment,
+        Ok((_, 400..500)) => Judgment::Pass,
+        Ok((attempt, status @ 500..)) => one(format!("a body that is not valid JSON got status {status}"), &attempt),
+        Ok((_, status)) => Judgment::Untestable(format!("it got status {status}: see http-malformed-body-is-refused")),
     }
 }
 

@@ -788,6 +788,23 @@ mod tests {
     }
 
     #[test]
+    fn a_malformed_body_needs_an_error_status_of_which_one_of_4xx_is_better() {
+        let posted = |status: u16| format!("@ malformed-body\n> POST /mcp\n> {{\"jsonrpc\":\n< {status}");
+        let (law, practice) = ("http-malformed-body-is-refused", "http-malformed-body-is-4xx");
+        for status in [200, 202, 302] {
+            assert_eq!(severity(law, HTTP, &posted(status)), Some(Severity::Error), "{status}");
+            check(practice, HTTP, 0, &posted(status), "untestable");
+        }
+        check(law, HTTP, 0, &posted(500), "pass");
+        assert_eq!(severity(practice, HTTP, &posted(500)), Some(Severity::Warning));
+        for rule in [law, practice] {
+            check(rule, HTTP, 0, &posted(400), "pass");
+        }
+        // The page of HTTP+SSE names no status.
+        assert_eq!(severity(law, ("sse", "2024-11-05"), &posted(200)), Some(Severity::Warning));
+    }
+
+    #[test]
     fn a_late_response_to_a_canceled_call_counts_if_it_repeats() {
         let called = |id: u32, arguments: &str, late: u32| {
             format!(

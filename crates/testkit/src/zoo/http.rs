@@ -380,7 +380,7 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
     broken_server(
         "malformed-body-gets-200",
         "answers a body that is no JSON with 200",
-        "http-malformed-body-is-4xx",
+        "http-malformed-body-is-refused",
         WEB,
         BOTH,
         Deviation::Response(|request, response| {
