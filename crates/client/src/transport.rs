@@ -32,7 +32,7 @@ pub use faults::{
     PlannedFault, Refusal, Schedule, Subject, admit,
 };
 pub use http::Endpoint;
-pub use http::OPEN_CHUNK;
+pub use http::{OPEN_CHUNK, RESET_AT_CLOSE};
 pub use http_call::{HttpCall, HttpCallResponse};
 pub use limits::{Bound, Broken, JsonLimits, Limits};
 pub use lines::{Line, LineReader};
@@ -151,9 +151,22 @@ pub struct HttpHead {
     pub status: u16,
     /// Names in lower case, in the order of the wire.
     pub headers: Vec<(String, String)>,
+    /// Whether the response is HTTP/1.0, where a connection ends with its response unless that says `keep-alive`.
+    pub is_http_1_0: bool,
 }
 
 impl HttpHead {
+    /// Whether the end of the connection is what ends the body (RFC 9112, 6.3).
+    pub(crate) fn ends_with_connection(&self) -> bool {
+        self.is_http_1_0 && self.header("content-length").is_none() && self.header("transfer-encoding").is_none()
+    }
+
+    /// Whether a second request on the connection is in vain, as everybody knows who reads this (RFC 9112, 9.3).
+    pub(crate) fn is_last_on_connection(&self) -> bool {
+        let is_kept = self.header("connection").is_some_and(|value| value.to_ascii_lowercase().contains("keep-alive"));
+        self.is_http_1_0 && !is_kept
+    }
+
     /// The first header of that (lower-case) name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

@@ -9,7 +9,7 @@ use super::{AttemptOutcome, ConversationView, HttpExchange, WireMessage};
 use mcproof_analysis::probes::UNKNOWN_STREAM;
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
-use mcproof_client::transport::OPEN_CHUNK;
+use mcproof_client::transport::{OPEN_CHUNK, RESET_AT_CLOSE};
 use mcproof_protocol::{Revision, methods};
 use mcproof_record::FrameId;
 use serde_json::Value;
@@ -126,6 +126,9 @@ pub(super) const RULES: &[Rule] = &[
 /// How long a body that has begun may take to end.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// A request of so many bytes is still being sent when a server refuses it by its head.
+const LARGE: usize = 64 << 10;
+
 /// How long the response to a POST may take that nothing has to be worked out for.
 const SILENCE: Duration = Duration::from_secs(2);
 
@@ -236,8 +239,11 @@ fn waited(conversation: &ConversationView<'_>, from: FrameId, to: FrameId) -> Op
 fn problem_of_body(conversation: &ConversationView<'_>, exchange: &HttpExchange<'_>) -> Option<String> {
     let is_events = exchange.media_type().as_deref() == Some("text/event-stream");
     let is_ours = conversation.is_within(exchange.request.id, &["abort"]);
-    // Whoever refuses a body that is too large may close the connection while it is still sent (RFC 9110, 15.5.14).
-    let may_close = exchange.status() == Some(413);
+    // Whoever refuses a body that is too large may close the connection while it is still sent (RFC 9110, 15.5.14), which resets it
+    // (RFC 9112, 9.6). Nor is there a length where the end of the connection is the end of the body.
+    let is_refused_early = exchange.request_body.len() >= LARGE && exchange.status().is_some_and(|status| status >= 400);
+    let has_no_length = matches!(exchange.end, Some((_, Some(RESET_AT_CLOSE))));
+    let may_close = exchange.status() == Some(413) || is_refused_early || has_no_length;
     if let Some((_, Some(reason))) = exchange.end {
         return (!is_ours && !may_close).then(|| match reason {
             OPEN_CHUNK => format!("{OPEN_CHUNK} (CRLF)"),
@@ -299,6 +305,9 @@ fn connection_is_kept(conversation: &ConversationView<'_>) -> Judgment {
         [first, second] => {
             let frames = first.heads().into_iter().chain([second.request.id]).chain(second.end.map(|(frame, _)| frame.id));
             Judgment::Broken(vec![Violation::new("a connection was closed after a response without `Connection: close`", frames)])
+        }
+        [first] if matches!(first.end, Some((_, None))) => {
+            Judgment::NotApplicable("the responses are HTTP/1.0, which ends the connection after each of them".into())
         }
         _ => Judgment::Untestable("the first request on the connection failed".into()),
     }
@@ -447,6 +456,33 @@ mod tests {
             let judged = body_is_framed_well(&ConversationView::new(&example::read(&text, "http", "2025-11-25")));
             assert_eq!(matches!(judged, Judgment::Broken(_)), is_broken, "{text}");
         }
+    }
+
+    #[test]
+    fn who_refuses_a_large_request_early_resets_its_connection() {
+        let check = |size: usize, status: u16, reason: &str, is_broken: bool| {
+            let text = format!("> POST /mcp\n> {{\"a\":\"{}\"}}\n< {status} content-length: 90\n! broken {reason}", "x".repeat(size));
+            let judged = body_is_framed_well(&ConversationView::new(&example::read(&text, "http", "2025-11-25")));
+            assert_eq!(matches!(judged, Judgment::Broken(_)), is_broken, "{size} {status} {reason}");
+        };
+        check(4 << 20, 400, "reset", false);
+        check(4 << 20, 500, "reset", false);
+        check(4 << 20, 200, "reset", true);
+        check(9, 400, "reset", true);
+        check(9, 200, RESET_AT_CLOSE, false);
+    }
+
+    #[test]
+    fn a_connection_of_http_1_0_is_not_expected_to_stay() {
+        let check = |rest: &str, expected: &str| {
+            let text = format!("@ kept-connection\n> POST /mcp\n< 202\n{rest}");
+            let judged = connection_is_kept(&ConversationView::new(&example::read(&text, "http", "2025-11-25")));
+            assert!(format!("{judged:?}").starts_with(expected), "{rest} {judged:?}");
+        };
+        // No second request was sent.
+        check("! ended", "NotApplicable");
+        check("! broken reset", "Untestable");
+        check("! ended\n> POST /mcp\n! broken server closed the connection", "Broken");
     }
 
     #[test]

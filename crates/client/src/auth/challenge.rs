@@ -103,7 +103,7 @@ mod tests {
 
     fn check(values: &[&str], metadata: Option<&str>, scopes: Option<&[&str]>, error: Option<&str>) {
         let headers = values.iter().map(|value| ("www-authenticate".to_owned(), (*value).to_owned())).collect();
-        let found = Challenge::of(&HttpHead { exchange: ExchangeId(0), frame: FrameId(0), status: 401, headers });
+        let found = Challenge::of(&HttpHead { exchange: ExchangeId(0), frame: FrameId(0), status: 401, headers, is_http_1_0: false });
         let owned = |text: &str| text.to_owned();
         let scopes = scopes.map(|scopes| scopes.iter().map(|scope| owned(scope)).collect());
         let expected = (metadata.map(owned), scopes, error.map(owned));
@@ -129,7 +129,7 @@ mod tests {
     fn what_the_server_says_is_wrong_is_part_of_the_message() {
         let check = |value: &str, expected: &str| {
             let headers = vec![("www-authenticate".to_owned(), value.to_owned())];
-            let head = HttpHead { exchange: ExchangeId(1), frame: FrameId(1), status: 401, headers };
+            let head = HttpHead { exchange: ExchangeId(1), frame: FrameId(1), status: 401, headers, is_http_1_0: false };
             assert_eq!(reason_of(&head), expected, "{value}");
         };
         check("Bearer", "");

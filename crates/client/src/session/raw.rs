@@ -157,13 +157,14 @@ impl Session {
         self.exchange(question, spelling, Way::Any, deadline).await
     }
 
-    /// Sends a request on a new connection, and if that succeeds a second one on the same connection. Returns what came of the
-    /// last one that was sent; `None` if the server is not reached over HTTP.
+    /// Sends a request on a new connection, and if that succeeds a second one on the same connection, unless HTTP/1.0 ended it.
+    /// Returns what came of the last one that was sent; `None` if the server is not reached over HTTP.
     ///
     /// # Errors
     /// No response came, or the connection was closed after the first one.
     pub async fn ask_in_row(&self, questions: [&RawHttpRequest; 2], deadline: Duration) -> Option<Result<RawHttpResponse, CallFailure>> {
         match self.exchange(questions[0], HeaderCase::Lower, Way::New, deadline).await? {
+            Ok(first) if first.head.is_last_on_connection() => Some(Ok(first)),
             Ok(_) => self.exchange(questions[1], HeaderCase::Lower, Way::Kept, deadline).await,
             failed => Some(failed),
         }

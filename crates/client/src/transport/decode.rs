@@ -225,7 +225,7 @@ mod tests {
 
     fn decoder(coding: &str) -> Box<Decoder> {
         let headers = vec![("content-encoding".to_owned(), coding.to_owned())];
-        match Coding::of(&HttpHead { exchange: ExchangeId(0), frame: FrameId(0), status: 200, headers }) {
+        match Coding::of(&HttpHead { exchange: ExchangeId(0), frame: FrameId(0), status: 200, headers, is_http_1_0: false }) {
             Coding::Compressed(decoder) => decoder,
             _ => panic!("`{coding}` is known"),
         }

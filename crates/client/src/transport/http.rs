@@ -16,7 +16,7 @@ use crate::session::{Headers, RawHttpRequest, Reads};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, Version};
 use mcproof_protocol::methods;
 use mcproof_record::{Direction, ExchangeId, FrameBody, FrameId, Raw};
 use std::cell::Cell;
@@ -258,7 +258,7 @@ impl Exchanger {
         let status = refusal.status;
         let frame = self.tap.record(Direction::FromServer, FrameBody::HttpResponse { exchange, status, headers: headers.clone() });
         self.tap.excuse_frame(frame);
-        let head = Arc::new(HttpHead { exchange, frame, status, headers });
+        let head = Arc::new(HttpHead { exchange, frame, status, headers, is_http_1_0: false });
         OpenExchange { head, body: Reading::Made(Some(Bytes::from_static(b"an injected fault"))), lease: None, progress }
     }
 
@@ -268,7 +268,7 @@ impl Exchanger {
         let headers: Vec<_> = parts.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
         let status = parts.status.as_u16();
         let frame = self.tap.record(Direction::FromServer, FrameBody::HttpResponse { exchange, status, headers: headers.clone() });
-        (Arc::new(HttpHead { exchange, frame, status, headers }), body)
+        (Arc::new(HttpHead { exchange, frame, status, headers, is_http_1_0: parts.version == Version::HTTP_10 }), body)
     }
 
     /// Reads the whole body and undoes its content-encoding. Returns what came before it broke, and why it did.
@@ -283,7 +283,8 @@ impl Exchanger {
             let data = match data {
                 Ok(data) => data,
                 Err(error) => {
-                    broken = Some(error);
+                    let is_plain = matches!(body, Reading::Plain(_)) && error.bound.is_none();
+                    broken = Some(if is_plain && head.ends_with_connection() { RESET_AT_CLOSE.to_owned().into() } else { error });
                     break;
                 }
             };
@@ -518,6 +519,9 @@ impl Drop for Parsing {
 
 /// Why a stream counts as broken that was given up after a chunk without its line end.
 pub const OPEN_CHUNK: &str = "the last chunk has no line end";
+
+/// Why a body counts as broken that has no length, and whose connection did not end in order.
+pub const RESET_AT_CLOSE: &str = "the connection whose end is the end of this HTTP/1.0 body was reset";
 
 /// How long an event may stand open before that is told.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -269,7 +269,7 @@ impl HttpRelay {
         parts.headers.remove(CONTENT_LENGTH);
         let headers = super::bodies::named(&parts.headers);
         let frame = record.head(parts.status.as_u16(), &parts.headers);
-        let head = HttpHead { exchange, frame, status: parts.status.as_u16(), headers };
+        let head = HttpHead { exchange, frame, status: parts.status.as_u16(), headers, is_http_1_0: false };
         let most = self.limits.body.max(self.limits.event).saturating_add(1);
         let body = DisturbedBody::new(body, &head, subject, faults, &self.tap, most);
         let stream = ResponseStream::disturbed(body, record, rewriter, Lent::new(&self.pool, lease));
