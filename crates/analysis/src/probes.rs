@@ -27,6 +27,8 @@ pub const GROWTH_CALLS: usize = 8;
 pub const GROWTH_ROUNDS: usize = 3;
 /// What was looked at only in part: a mark for the report, with a sentence.
 pub const EXPLORED_IN_PART: &str = "sampled";
+/// A tool that was to be called and that no list has: a mark for the report, with its name.
+pub const UNKNOWN_CALL: &str = "call-unlisted";
 /// A request in a form that not every client sends: a mark for the judges, with the form.
 pub const LEGAL_FORM: &str = "legal-form";
 /// What `tasks/get` was asked with another task in `_meta`.

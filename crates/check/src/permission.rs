@@ -1,5 +1,8 @@
 //! Which tools a check may call. Safe by default: only what says of itself that it changes nothing.
 
+use mcproof_analysis::probes::{EXPLORED_IN_PART, UNKNOWN_CALL};
+use mcproof_analysis::{ConversationView, named};
+use mcproof_record::{Conversation, FrameId, ProbeOutcome, Probed};
 use serde_json::Value;
 use std::str::FromStr;
 
@@ -38,6 +41,58 @@ impl Permission {
             Self::Named(named) | Self::All { named } => named.iter().any(|known| known == name),
         }
     }
+
+    /// Whether it allows all but the destructive ones.
+    pub(super) fn is_all(&self) -> bool {
+        matches!(self, Self::All { .. })
+    }
+
+    /// What was named and is none of these.
+    fn unknown(&self, tools: &[Value]) -> Vec<String> {
+        let named: &[String] = match self {
+            Self::ReadOnly => &[],
+            Self::Named(named) | Self::All { named } => named,
+        };
+        let is_listed = |name: &str| tools.iter().any(|tool| tool.get("name").and_then(Value::as_str) == Some(name));
+        named.iter().filter(|name| !is_listed(name)).cloned().collect()
+    }
+
+    /// What `all` leaves out, in a sentence: most servers annotate nothing, and so all of their tools.
+    fn left_out_of_all(&self, tools: &[Value]) -> Option<String> {
+        let left_out = tools.iter().filter(|tool| self.is_all() && !self.allows(tool)).filter_map(|tool| tool.get("name")?.as_str());
+        let left_out: Vec<String> = left_out.map(str::to_owned).collect();
+        let why = "a tool counts as destructive unless it has `destructiveHint: false` or `readOnlyHint: true`";
+        (!left_out.is_empty()).then(|| format!("`--call all` leaves out {}: {why}; `--call all,NAME` allows it", named(&left_out)))
+    }
+
+    /// Leaves marks of what was named and is not listed, and of what `all` leaves out, in the last conversation that has a list of tools.
+    pub(super) fn mark(&self, conversations: &mut [Conversation]) {
+        if *self == Self::ReadOnly {
+            return;
+        }
+        let (mut tools, mut place) = (Vec::<Value>::new(), 0);
+        for (index, conversation) in conversations.iter().enumerate() {
+            let listed: Vec<Value> = ConversationView::new(conversation).tools().into_iter().map(|(tool, _)| tool.clone()).collect();
+            if !listed.is_empty() {
+                place = index;
+            }
+            let is_new = |tool: &Value| !tools.iter().any(|known| known.get("name") == tool.get("name"));
+            let new: Vec<Value> = listed.into_iter().filter(is_new).collect();
+            tools.extend(new);
+            // Another era may list other tools.
+            if !tools.is_empty() && self.unknown(&tools).is_empty() {
+                break;
+            }
+        }
+        let Some(conversation) = conversations.get_mut(place) else { return };
+        let at = conversation.transcript.frames.last().map_or(FrameId(0), |frame| frame.id);
+        let mark = |probe: &str, subject: String| {
+            let outcome = ProbeOutcome::Done;
+            Probed { probe: probe.into(), subject: Some(subject), first: at, end: at, outcome }
+        };
+        conversation.probes.extend(self.unknown(&tools).into_iter().map(|name| mark(UNKNOWN_CALL, name)));
+        conversation.probes.extend(self.left_out_of_all(&tools).map(|sentence| mark(EXPLORED_IN_PART, sentence)));
+    }
 }
 
 impl FromStr for Permission {
@@ -74,5 +129,26 @@ mod tests {
         check("all", json!({ "destructiveHint": false }), true);
         check("all", json!({ "destructiveHint": true }), false);
         check("all,t", json!({ "destructiveHint": true }), true);
+    }
+
+    #[test]
+    fn names_that_no_tool_has_and_what_all_leaves_out_are_told() {
+        let tools = [
+            json!({ "name": "echo", "annotations": { "readOnlyHint": true } }),
+            json!({ "name": "add", "annotations": { "destructiveHint": false } }),
+            json!({ "name": "drop" }),
+        ];
+        let check = |permission: &str, unknown: &[&str], left_out: Option<&str>| {
+            let permission: Permission = permission.parse().unwrap();
+            assert_eq!(permission.unknown(&tools), unknown, "{permission:?}");
+            let told = permission.left_out_of_all(&tools);
+            assert_eq!(told.as_deref().and_then(|told| told.split_once(':')).map(|(start, _)| start), left_out, "{permission:?}");
+        };
+        check("echo", &[], None);
+        check("ech,drop", &["ech"], None);
+        check("all", &[], Some("`--call all` leaves out `drop`"));
+        check("all,drop", &[], None);
+        check("all,dorp", &["dorp"], Some("`--call all` leaves out `drop`"));
+        assert!(Permission::ReadOnly.unknown(&tools).is_empty());
     }
 }

@@ -366,7 +366,7 @@ fn nothing_called(all: &[&ConversationView<'_>], what: &str) -> Judgment {
     match (has_tools, has_called) {
         (false, _) => Judgment::NotApplicable("the server lists no tools".into()),
         (true, false) if may_call => Judgment::Untestable("no arguments were found that the schema of a read-only tool accepts".into()),
-        (true, false) => Judgment::Untestable("no tool may be called: none has `readOnlyHint: true`; `--call NAME` allows others".into()),
+        (true, false) => Judgment::Untestable("no tool may be called: none has `readOnlyHint: true` or is named in `--call`".into()),
         (true, true) => Judgment::NotApplicable(format!("no tool that may be called {what}")),
     }
 }

@@ -7,8 +7,8 @@ use super::lifecycle::{NOT_ALL_KEPT, last_words};
 use super::{ConversationView, Strictness, unanswered};
 use crate::sdk;
 use mcproof_analysis::diagnosis::remedy_for_silence;
-use mcproof_analysis::probes::{EXPLORED_IN_PART, LEFT_OUT, SILENT_AGAIN, UNANSWERED_CALL};
-use mcproof_analysis::{AttemptOutcome, MOST_NOTIFICATIONS, TooMuch, named};
+use mcproof_analysis::probes::{EXPLORED_IN_PART, LEFT_OUT, SILENT_AGAIN, UNANSWERED_CALL, UNKNOWN_CALL};
+use mcproof_analysis::{AttemptOutcome, MOST_NOTIFICATIONS, TooMuch, did_you_mean, named};
 use mcproof_protocol::{Era, error_code, methods};
 use mcproof_record::{
     CheckReport, Conversation, FORMAT_VERSION, Finding, Frame, FrameBody, FrameId, Gap, GapKind, Judged, Opened, ProbeOutcome, RuleResult,
@@ -82,6 +82,7 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
     }
     if gaps.is_empty() {
         gaps.extend(unread_message(conversations));
+        gaps.extend(calls_of_unlisted_tools(conversations));
         gaps.extend(calls_without_response(conversations));
         gaps.extend(calls_answered_once(conversations));
         gaps.extend(calls_that_all_fail(conversations));
@@ -123,6 +124,23 @@ fn unread_message(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     };
     let hint = "send less at a time: paginate lists, and link to large results as resources";
     Some(Gap { kind: GapKind::NotJudged, message: message.into(), hint: hint.into(), conversation: Some(take) })
+}
+
+/// Tools that were to be called and are not there: whoever mistyped one takes it for tested.
+fn calls_of_unlisted_tools(conversations: &[ConversationView<'_>]) -> Option<Gap> {
+    let marks = || conversations.iter().enumerate().flat_map(|(take, one)| one.probes(UNKNOWN_CALL).map(move |attempt| (take, attempt)));
+    let (take, _) = marks().next()?;
+    let names: Vec<String> = marks().map(|(_, attempt)| attempt.subject().to_owned()).collect::<BTreeSet<_>>().into_iter().collect();
+    let tools: Vec<(&Value, FrameId)> = conversations.iter().flat_map(|one| one.tools()).collect();
+    let listed: BTreeSet<&str> = tools.iter().filter_map(|(tool, _)| tool.get("name")?.as_str()).collect();
+    let near: BTreeSet<&str> = names.iter().filter_map(|name| did_you_mean(name, listed.iter().copied())).collect();
+    let near: Vec<String> = near.into_iter().map(str::to_owned).collect();
+    let message = format!("{} cannot be called: the server lists no such tool", named(&names));
+    let hint = match near.is_empty() {
+        true => "`mcproof tools` lists the names".to_owned(),
+        false => format!("did you mean {}?", named(&near)),
+    };
+    Some(Gap { kind: GapKind::NotJudged, message, hint, conversation: Some(take) })
 }
 
 /// Tools whose calls got no response in time. The specification does not limit how long a tool may take.
@@ -488,5 +506,18 @@ mod tests {
         };
         check(10, &[]);
         check(1_000_000, &["a message of the server holds too many JSON values to be judged"]);
+    }
+
+    #[test]
+    fn a_tool_that_is_to_be_called_and_is_not_listed_is_told_with_its_neighbor() {
+        let check = |name: &str, expected: &str| {
+            let listed = r#"> {"jsonrpc":"2.0","id":1,"method":"tools/list"}
+                < {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"echo"},{"name":"add"}]}}"#;
+            let take = example::read(&format!("{listed}\n@ {UNKNOWN_CALL} {name}\n! closed stdin"), "stdio", "2025-11-25");
+            let gap = calls_of_unlisted_tools(&[ConversationView::new(&take)]).unwrap();
+            assert_eq!(format!("{} {}", gap.message, gap.hint), expected);
+        };
+        check("ech", "`ech` cannot be called: the server lists no such tool did you mean `echo`?");
+        check("nosuchtool", "`nosuchtool` cannot be called: the server lists no such tool `mcproof tools` lists the names");
     }
 }
