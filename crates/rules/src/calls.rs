@@ -281,7 +281,7 @@ fn fault_of_server(conversation: &ConversationView<'_>, attempt: &Attempt<'_, '_
         })
     };
     attempt.answer.code().filter(|code| match *code {
-        INTERNAL_ERROR => !quotes_an_argument(attempt),
+        INTERNAL_ERROR => !error_message(attempt).is_some_and(|message| quotes_an_argument(attempt, message)),
         INVALID_PARAMS => takes_nothing() || reports_in_results(),
         _ => false,
     })
@@ -294,9 +294,9 @@ fn error_message<'c>(attempt: &Attempt<'_, 'c>) -> Option<&'c str> {
     }
 }
 
-/// Whether an error quotes a text of the arguments: then it is about that text, whatever its code says.
-fn quotes_an_argument(attempt: &Attempt<'_, '_>) -> bool {
-    let (Some(message), Some(request)) = (error_message(attempt), attempt.request) else { return false };
+/// Whether what a call got quotes a text of the arguments: then it is about that text, whatever its code says.
+pub(super) fn quotes_an_argument(attempt: &Attempt<'_, '_>, message: &str) -> bool {
+    let Some(request) = attempt.request else { return false };
     let arguments = request.param("/arguments").and_then(Value::as_object).into_iter().flat_map(Map::values);
     arguments.filter_map(Value::as_str).any(|text| text.len() >= LEAST_QUOTED && message.contains(text))
 }

@@ -6,6 +6,7 @@
 
 mod alike;
 mod answers;
+mod broken_tools;
 mod catalogue;
 mod causes;
 mod examples;

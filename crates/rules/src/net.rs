@@ -4,7 +4,7 @@
 use super::answers::death;
 use super::judging::{self, THROTTLED};
 use super::lifecycle::{NOT_ALL_KEPT, last_words};
-use super::{ConversationView, Strictness, unanswered};
+use super::{ConversationView, Strictness, broken_tools, unanswered};
 use crate::sdk;
 use mcproof_analysis::diagnosis::remedy_for_silence;
 use mcproof_analysis::probes::{EXPLORED_IN_PART, LEFT_OUT, SILENT_AGAIN, UNANSWERED_CALL, UNKNOWN_CALL};
@@ -40,18 +40,19 @@ const LISTS: [(&str, &str, &str); 3] = [
 
 /// Judges recorded conversations by rules, and reports what was not seen. `strictness`: which severities the findings get.
 pub fn report(target: String, rules: &[&'static super::Rule], recorded: Vec<Conversation>, strictness: Strictness) -> CheckReport {
-    let (mut results, gaps, floods) = {
+    let (mut results, gaps, in_part) = {
         let conversations = ConversationView::all(&recorded);
         let results = judging::judge_read(rules, &conversations, strictness);
-        let (gaps, floods) = (gaps(&conversations, &results), floods(&conversations));
-        (results, gaps, floods)
+        let (gaps, mut in_part) = (gaps(&conversations, &results), floods(&conversations));
+        in_part.extend(broken_tools::in_part(&conversations));
+        (results, gaps, in_part)
     };
     sdk::explain(&mut results, &recorded, strictness);
     if gaps.iter().any(|gap| gap.kind == GapKind::NoConversation) {
         give_one_reason(&mut results);
     }
     let marks = recorded.iter().flat_map(|take| &take.probes).filter(|probed| probed.probe == EXPLORED_IN_PART);
-    let sampled: BTreeSet<String> = marks.filter_map(|probed| probed.subject.clone()).chain(floods).chain(not_kept(&recorded)).collect();
+    let sampled: BTreeSet<String> = marks.filter_map(|probed| probed.subject.clone()).chain(in_part).chain(not_kept(&recorded)).collect();
     CheckReport { version: FORMAT_VERSION, target, gaps, sampled: sampled.into_iter().collect(), rules: results, conversations: recorded }
 }
 
@@ -86,6 +87,7 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
         gaps.extend(calls_without_response(conversations));
         gaps.extend(calls_answered_once(conversations));
         gaps.extend(calls_that_all_fail(conversations));
+        gaps.extend(broken_tools::gap(conversations));
         gaps.extend(unexplained_end(conversations, results));
         gaps.extend(out_of_time(conversations, results));
         if gaps.is_empty() {
