@@ -386,8 +386,13 @@ pub fn of_list_failure(failure: &ListFailure, method: &str, scene: &Scene) -> Di
         ListFailure::Rpc { .. } => "rpc-error",
         ListFailure::NoArray { .. } => "invalid-result",
         ListFailure::RepeatedCursor { .. } | ListFailure::TooManyPages { .. } | ListFailure::TooSlow { .. } => "endless-pages",
+        ListFailure::TooLarge { .. } => "list-too-large",
     };
-    finish(Diagnostic::error(code, failure.to_string()), None, &scene.transcript)
+    let hint = match failure {
+        ListFailure::TooLarge { bound, .. } => scene.audience.bound(*bound),
+        _ => None,
+    };
+    finish(Diagnostic::error(code, failure.to_string()), hint, &scene.transcript)
 }
 
 /// A list of more pages that does not end in time may have no end.

@@ -110,6 +110,21 @@ fn each_bound_has_a_verdict_a_flag_and_a_key() {
 }
 
 #[test]
+fn the_pages_of_a_list_have_room_for_four_messages() {
+    // Answers every request with a page that leads to the next one.
+    let script = r#"i=0; while read -r x; do case $x in *'"id":'*) i=$((i+1)); printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"a","version":"1"},"tools":[{"name":"%0900d"}],"nextCursor":"%s"}}\n' $i 1 $i;; esac; done"#;
+    let folder = tempfile::tempdir().unwrap();
+    let check = |flag: &str, value: &str, expected: &str| {
+        let found = run(folder.path(), &["tools", "--era", "legacy", flag, value, "--", "sh", "-c", script]);
+        let told = String::from_utf8_lossy(&found.stderr).into_owned();
+        let hint = format!("raise {flag} if the server is expected to send that much");
+        assert!(found.status.code() == Some(1) && told.contains(expected) && told.contains(&hint), "{:?}: {told}", found.status);
+    };
+    check("--max-line", "1500", "more than 6000 bytes in the pages of tools/list: 7 pages received");
+    check("--max-values", "20", "more than 80 JSON values in the pages of tools/list: 41 pages received");
+}
+
+#[test]
 fn bounds_that_are_none_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let check = |flag: &str, value: &str, expected: &str| {

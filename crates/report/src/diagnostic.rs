@@ -35,6 +35,7 @@ const GENERAL: &[&str] = &[
     "invalid-result",
     "json-too-deep",
     "json-too-many-values",
+    "list-too-large",
     "listens-elsewhere",
     "no-answer",
     "no-answer-in-response",

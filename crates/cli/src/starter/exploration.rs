@@ -196,6 +196,7 @@ pub(crate) async fn interview(
                     ListFailure::NoArray { .. }
                     | ListFailure::RepeatedCursor { .. }
                     | ListFailure::TooManyPages { .. }
+                    | ListFailure::TooLarge { .. }
                     | ListFailure::TooSlow { .. },
                 ) if method != methods::TOOLS_LIST => List::Bad,
                 Err(failure) => return Err((method, failure)),

@@ -5,7 +5,7 @@ use super::notifications::{Notification, Notifications};
 use super::{CallFailure, ConnectOptions, Deadline, Reading, Reply};
 use crate::Tap;
 use crate::jsonrpc::{self, Malformed, Message, RequestId, RpcError};
-use crate::transport::{Closed, HttpHead, Inbox, JsonLimits, Limits, Unanswered, ViolationKind};
+use crate::transport::{Closed, HttpHead, Inbox, Limits, Unanswered, ViolationKind};
 use mcproof_protocol::methods;
 use mcproof_record::{Direction, ExchangeId, FrameId, Json};
 use serde_json::Value;
@@ -47,7 +47,7 @@ pub(super) struct Dispatcher {
     requests: mpsc::UnboundedSender<(ServerRequest, BacklogSlot)>,
     backlog: RequestBacklog,
     tap: Tap,
-    limits: JsonLimits,
+    limits: Limits,
     reading: Reading,
     /// See [`super::ConnectOptions::misled`].
     misled: Option<Duration>,
@@ -228,7 +228,7 @@ impl Dispatcher {
         let (requests, queue) = mpsc::unbounded_channel();
         let (notifications, backlog) = (Notifications::new(), RequestBacklog::default());
         let (state, strayed) = (Mutex::default(), Notify::new());
-        let ConnectOptions { reading, misled, limits: Limits { json: limits, .. }, .. } = *options;
+        let ConnectOptions { reading, misled, limits, .. } = *options;
         (Arc::new(Self { notifications, state, requests, backlog, tap: tap.clone(), limits, reading, misled, strayed }), queue)
     }
 
@@ -313,7 +313,7 @@ impl Dispatcher {
         // Whoever decodes a body as the Fetch standard has it drops the mark.
         let bytes = if head.is_some() { bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes) } else { bytes };
         let mut is_any = false;
-        for (id, answer) in jsonrpc::tolerant_responses(bytes, self.limits) {
+        for (id, answer) in jsonrpc::tolerant_responses(bytes, self.limits.json) {
             let pending = self.state().pending.remove(&id);
             if let Some(pending) = pending {
                 pending.take(answer, false, frame, head);
@@ -409,6 +409,10 @@ impl Dispatcher {
         is_taken
     }
 
+    pub(super) fn limits(&self) -> Limits {
+        self.limits
+    }
+
     pub(super) fn closed_because(&self) -> Option<Closed> {
         self.state().closed.clone()
     }
@@ -457,7 +461,7 @@ impl Inbox for Dispatcher {
 
     fn lost(&self, frame: FrameId, kind: ViolationKind, content: &[u8], request: Option<&RequestId>) {
         // What the rest of its stream brings may still be a response to a request that this does not name.
-        if let Ok(Message::Response { id, .. }) = jsonrpc::parse_within(content, self.limits)
+        if let Ok(Message::Response { id, .. }) = jsonrpc::parse_within(content, self.limits.json)
             && let Some(pending) = id.as_ref().or(request).and_then(|id| self.state().pending.remove(id))
         {
             let _ = pending.answer.send(Err(CallFailure::Lost(kind.clone().shortened())));
@@ -470,7 +474,7 @@ impl Inbox for Dispatcher {
         state.open_line = None;
         self.has_ended(&mut state);
         drop(state);
-        match jsonrpc::parse_within(bytes, self.limits) {
+        match jsonrpc::parse_within(bytes, self.limits.json) {
             // A refused request may be explained in any form; the status says it all (2025-11-25, transports, sending
             // messages: the body of an error status may, not must, be a JSON-RPC error).
             Err(_) if head.is_some_and(|head| head.status >= 400) => {}

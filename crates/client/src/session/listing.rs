@@ -2,6 +2,7 @@
 
 use super::{CallFailure, Reply, Session};
 use crate::jsonrpc::RpcError;
+use crate::transport::Bound;
 use mcproof_protocol::{Era, Transport, methods};
 use mcproof_record::FrameId;
 use mcproof_record::duration::readable;
@@ -35,6 +36,8 @@ pub enum ListFailure {
     RepeatedCursor { method: String, cursor: String, frame: FrameId },
     #[error("{method} has more than {MAX_PAGES} pages")]
     TooManyPages { method: String, frame: FrameId },
+    #[error("more than {most} {} in the pages of {method}: {pages} {} received", if *.bound == Bound::Values { "JSON values" } else { "bytes" }, if *.pages == 1 { "page" } else { "pages" })]
+    TooLarge { method: String, pages: usize, most: usize, bound: Bound, frame: FrameId },
     #[error("{method} did not end within {}: {pages} {} received", readable(*.after), if *.pages == 1 { "page" } else { "pages" })]
     TooSlow { method: String, pages: usize, after: Duration, frame: FrameId },
 }
@@ -46,7 +49,7 @@ impl Session {
     /// All items of `tools/list` and its like: `key` names the array in each page.
     ///
     /// # Errors
-    /// A page did not come, was an error or no list, or the pages do not end.
+    /// A page did not come, was an error or no list, or the pages do not end or are too large together.
     pub async fn list(&self, method: &str, key: &str, deadline: Duration) -> Result<Listed, ListFailure> {
         let mut listed = self.pages(method, key, &Map::new(), deadline).await?;
         listed.rejected = self.learn(method, &mut listed.items);
@@ -61,6 +64,7 @@ impl Session {
         let started = Instant::now();
         let (mut items, mut seen) = (Vec::new(), HashSet::new());
         let (mut params, mut last) = (params.clone(), None);
+        let mut room = self.dispatcher.limits().of_a_list(self.handshake.transport);
         for pages in 1..=MAX_PAGES {
             let left = deadline.saturating_sub(started.elapsed());
             let sent = (!params.is_empty()).then(|| params.clone());
@@ -76,7 +80,11 @@ impl Session {
             let named = || method.to_owned();
             let mut result = answer.map_err(|error| ListFailure::Rpc { method: named(), error, frame })?;
             match result.get_mut(key).map(Value::take) {
-                Some(Value::Array(page)) => items.extend(page),
+                Some(Value::Array(page)) => {
+                    let taken = page.iter().try_for_each(|item| room.take(item));
+                    taken.map_err(|(bound, most)| ListFailure::TooLarge { method: named(), pages, most, bound, frame })?;
+                    items.extend(page);
+                }
                 _ => return Err(ListFailure::NoArray { method: named(), key: key.to_owned(), frame }),
             }
             // An empty cursor is a valid one in 2026-07-28; only its absence (or null) ends the list.

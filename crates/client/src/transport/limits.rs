@@ -1,5 +1,7 @@
 //! Bounds on what a peer may send, and the news that one was hit. Knows no wire.
 
+use mcproof_protocol::Transport;
+use serde_json::Value;
 use std::fmt;
 
 /// Bounds on what a peer may send.
@@ -44,6 +46,80 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// How many times as much as one message the pages of a list may hold together.
+    const MESSAGES_OF_A_LIST: usize = 4;
+
+    /// What all pages of a list may hold together, on this transport.
+    pub(crate) fn of_a_list(&self, transport: Transport) -> ListRoom {
+        let (bound, message) = match transport {
+            Transport::InMemory | Transport::Stdio => (Bound::Line, self.line),
+            Transport::Http if self.body >= self.event => (Bound::Body, self.body),
+            Transport::Http | Transport::Sse => (Bound::Event, self.event),
+        };
+        let most = |of_one: usize| of_one.saturating_mul(Self::MESSAGES_OF_A_LIST);
+        ListRoom { bound, bytes: Room::of(most(message)), values: Room::of(most(self.json.values)) }
+    }
+}
+
+/// What the pages of one list may hold together, and how much of it they have taken: each page keeps within the [`Limits`] of a message,
+/// and there may be thousands of them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListRoom {
+    /// Which limit bounds the bytes.
+    bound: Bound,
+    bytes: Room,
+    values: Room,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    most: usize,
+    taken: usize,
+}
+
+impl Room {
+    fn of(most: usize) -> Self {
+        Self { most, taken: 0 }
+    }
+
+    fn take(&mut self, more: usize) {
+        self.taken = self.taken.saturating_add(more);
+    }
+
+    fn overfull(self) -> Option<usize> {
+        (self.taken > self.most).then_some(self.most)
+    }
+}
+
+impl ListRoom {
+    /// Takes the room of an item.
+    ///
+    /// # Errors
+    /// The limit that was hit, and how many bytes of text or values all pages may have.
+    pub(crate) fn take(&mut self, item: &Value) -> Result<(), (Bound, usize)> {
+        self.count(item);
+        let values = self.values.overfull().map(|most| (Bound::Values, most));
+        values.or_else(|| self.bytes.overfull().map(|most| (self.bound, most))).map_or(Ok(()), Err)
+    }
+
+    /// No deeper than a message may be nested.
+    fn count(&mut self, value: &Value) {
+        self.values.take(1);
+        match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => self.bytes.take(1),
+            Value::String(text) => self.bytes.take(text.len()),
+            Value::Array(items) => items.iter().for_each(|item| self.count(item)),
+            Value::Object(object) => {
+                for (key, value) in object {
+                    self.bytes.take(key.len());
+                    self.count(value);
+                }
+            }
+        }
+    }
+}
+
 /// Which of the [`Limits`] was hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
@@ -77,5 +153,27 @@ impl From<String> for Broken {
 impl fmt::Display for Broken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_list_has_room_for_four_messages() {
+        let limits = Limits { line: 10, body: 20, event: 30, json: JsonLimits { values: 3, ..JsonLimits::default() }, ..Limits::default() };
+        let check = |transport: Transport, items: &[Value], expected: Result<(), (Bound, usize)>| {
+            let mut room = limits.of_a_list(transport);
+            assert_eq!(items.iter().try_for_each(|item| room.take(item)), expected, "{transport}: {items:?}");
+        };
+        let of = |length: usize| Value::String("x".repeat(length));
+        check(Transport::Stdio, &[of(20), json!({ "key": "x".repeat(17) })], Ok(()));
+        check(Transport::Stdio, &[of(20), json!({ "key": "x".repeat(18) })], Err((Bound::Line, 40)));
+        check(Transport::Sse, &[of(100), of(21)], Err((Bound::Event, 120)));
+        check(Transport::Http, &[of(100), of(20)], Ok(()));
+        check(Transport::Stdio, &[json!([1, 2, 3, 4, 5]), json!([1, 2, 3, 4, 5])], Ok(()));
+        check(Transport::Stdio, &[json!([1, 2, 3, 4, 5]), json!([1, 2, 3, 4, 5, 6])], Err((Bound::Values, 12)));
     }
 }
