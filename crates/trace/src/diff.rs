@@ -5,7 +5,7 @@ use crate::calls::{Call, CallKey, CallKind, CallStatus, messages};
 use crate::filter::Filter;
 use crate::line::TracedFrame;
 use crate::manifest::SessionKey;
-use crate::reader::{Trace, TraceError};
+use crate::reader::{Trace, TraceError, TraceRoom};
 use crate::stream::{CallStream, Item};
 use mcproof_record::{Direction, FrameBody, Raw, RepeatedNames};
 use serde::Serialize;
@@ -135,7 +135,7 @@ impl ComparedTrace {
     /// Reads it into memory, as far as it is compared. With a filter, only calls that match are.
     ///
     /// # Errors
-    /// If it cannot be read to its end.
+    /// If it cannot be read to its end, or is too large.
     pub fn read(trace: Trace, filter: Option<&Filter>) -> Result<Self, TraceError> {
         compared(trace, filter).map(Self)
     }
@@ -179,7 +179,7 @@ fn compared(trace: Trace, filter: Option<&Filter>) -> Result<Vec<Compared>, Trac
     let (mut calls, mut others) = (Vec::new(), Vec::new());
     // Sessions whose server was asked to end.
     let mut ending = BTreeSet::new();
-    let mut stream = CallStream::new(trace);
+    let mut stream = CallStream::new(trace.within(TraceRoom::default()));
     while let Some(item) = stream.next() {
         match item? {
             Item::Call(call) if filter.is_none_or(|filter| filter.matches(&call, stream.session(call.session))) => {

@@ -15,7 +15,7 @@ mod writer;
 
 pub use line::{Attachment, End, Mark, MarkBody, Omitted, TraceLine, TracedFrame};
 pub use manifest::{Manifest, SessionInfo, SessionKey, TRACE_FORMAT};
-pub use reader::{Ending, Trace, TraceError};
+pub use reader::{Ending, Trace, TraceError, TraceRoom};
 #[cfg(feature = "schema")]
 pub use schema::trace_schema;
 pub use stream::{CallStream, Item};

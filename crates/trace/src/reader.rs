@@ -20,6 +20,25 @@ pub struct Trace {
     ending: Ending,
     /// A line that was read before it was asked for.
     ahead: Option<TraceLine>,
+    /// Lines that were read.
+    count: u64,
+    /// What may be read, where there is a bound.
+    room: Option<TraceRoom>,
+}
+
+/// How much of a trace is read by whoever keeps all of it in memory: a small file can unpack to far more than its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceRoom {
+    /// A line of a few bytes takes more room than its text.
+    pub lines: u64,
+    /// Of all lines and attachments, after they were unpacked.
+    pub bytes: u64,
+}
+
+impl Default for TraceRoom {
+    fn default() -> Self {
+        Self { lines: 500_000, bytes: 512 << 20 }
+    }
 }
 
 /// How a trace ends.
@@ -43,6 +62,8 @@ pub enum TraceError {
     TooNew { found: u64 },
     #[error("damaged: {0}")]
     Damaged(String),
+    #[error("it unpacks to more than {most} {unit}, the most that is read into memory")]
+    TooLarge { most: u64, unit: &'static str },
 }
 
 enum Source {
@@ -87,6 +108,13 @@ impl Trace {
         Self::from_zip(file)
     }
 
+    /// For whoever keeps what is read: more than this is [`TraceError::TooLarge`].
+    #[must_use]
+    pub fn within(mut self, room: TraceRoom) -> Self {
+        self.room = Some(room);
+        self
+    }
+
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -123,13 +151,13 @@ impl Trace {
             None => Self::started(Source::Lines(Box::new(lines.with_first(first)))),
             Some(kind) => {
                 let (manifest, lines) = older::read(kind, &first, lines)?;
-                Ok(Self { manifest, source: Source::Older(lines.into_iter()), ending: Ending::Unread, ahead: None })
+                Ok(Self { manifest, source: Source::Older(lines.into_iter()), ending: Ending::Unread, ahead: None, count: 0, room: None })
             }
         }
     }
 
     fn started(source: Source) -> Result<Self, TraceError> {
-        let mut trace = Self { manifest: Manifest::default(), source, ending: Ending::Unread, ahead: None };
+        let mut trace = Self { manifest: Manifest::default(), source, ending: Ending::Unread, ahead: None, count: 0, room: None };
         match trace.advance()? {
             Some(TraceLine::Trace(manifest)) if manifest.format <= TRACE_FORMAT => trace.manifest = manifest,
             Some(TraceLine::Trace(manifest)) => return Err(TraceError::TooNew { found: u64::from(manifest.format) }),
@@ -152,12 +180,32 @@ impl Trace {
                 return Ok(line);
             }
         };
+        self.check_room()?;
         match (&line, self.ending) {
             (Some(TraceLine::End(_)), _) => self.ending = Ending::Complete,
             (None, Ending::Unread) => self.ending = Ending::CutOff,
             _ => {}
         }
         Ok(line)
+    }
+
+    /// After a line was read.
+    fn check_room(&mut self) -> Result<(), TraceError> {
+        let unpacked = match &self.source {
+            Source::Lines(lines) => lines.unpacked(),
+            Source::Container(container) => container.unpacked(),
+            // It was read as a whole, within a bound of its own.
+            Source::Older(_) => return Ok(()),
+        };
+        self.count += 1;
+        let Some(TraceRoom { lines, bytes }) = self.room else { return Ok(()) };
+        if self.count > lines {
+            return Err(TraceError::TooLarge { most: lines, unit: "lines" });
+        }
+        if unpacked > bytes {
+            return Err(TraceError::TooLarge { most: bytes, unit: "bytes" });
+        }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 
 use mcproof_record::{Direction, Frame, FrameBody, FrameId};
 use mcproof_trace::{
-    CallStream, Ending, Item, Manifest, Mark, MarkBody, SessionInfo, SessionKey, Trace, TraceLimits, TraceLine, TraceWriter,
+    CallStream, Ending, Item, Manifest, Mark, MarkBody, SessionInfo, SessionKey, Trace, TraceLimits, TraceLine, TraceRoom, TraceWriter,
 };
 use std::fs;
 use std::io::Cursor;
@@ -135,6 +135,26 @@ fn what_exceeds_the_limit_is_counted() {
     let omitted: u64 =
         Trace::open(&path).unwrap().map(|line| if let TraceLine::Omitted(omitted) = line.unwrap() { omitted.frames } else { 0 }).sum();
     assert_eq!(omitted, end.omitted);
+}
+
+/// Equal lines are packed to next to nothing.
+#[test]
+fn what_is_kept_in_memory_is_bounded_by_what_it_unpacks_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mcptrace");
+    let writer = TraceWriter::create(&path, Manifest::default()).unwrap();
+    let session = writer.begin_session(info());
+    (0..2000).for_each(|_| writer.frame(session, &frame(1, &"x".repeat(1000))));
+    writer.finish().unwrap();
+    assert!(fs::metadata(&path).unwrap().len() < 100_000);
+    let check = |lines: u64, bytes: u64, expected: Option<&str>| {
+        let read = Trace::open(&path).unwrap().within(TraceRoom { lines, bytes });
+        let refused = read.filter_map(Result::err).next().map(|error| error.to_string());
+        assert_eq!(refused.as_deref(), expected);
+    };
+    check(3000, 10 << 20, None);
+    check(1000, 10 << 20, Some("it unpacks to more than 1000 lines, the most that is read into memory"));
+    check(3000, 1 << 20, Some("it unpacks to more than 1048576 bytes, the most that is read into memory"));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use mcproof_record::{
 };
 use mcproof_report::{Repeat, diagnostic, escape};
 use mcproof_rules::{self as rules, Strictness, UnknownRule, hosts};
-use mcproof_trace::{Trace, TraceLine};
+use mcproof_trace::{Trace, TraceLine, TraceRoom};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read as _;
@@ -276,7 +276,7 @@ fn read_report(path: &Path) -> Result<CheckReport, Failure> {
     }
     let mut sessions: BTreeMap<u32, Transcript> = BTreeMap::new();
     let mut report: Option<CheckReport> = None;
-    for line in Trace::open(path).map_err(|error| cannot(error.to_string()))? {
+    for line in Trace::open(path).map_err(|error| cannot(error.to_string()))?.within(TraceRoom::default()) {
         match line.map_err(|error| cannot(error.to_string()))? {
             TraceLine::Session(session) => drop(sessions.entry(session.key.0).or_default()),
             TraceLine::Frame(frame) => sessions.entry(frame.session.0).or_default().frames.push(frame.into_frame()),

@@ -12,7 +12,7 @@ use crate::{output, settings};
 use clap::{Args as _, FromArgMatches as _};
 use mcproof_client::Guardian;
 use mcproof_record::{Diagnostic, Transcript};
-use mcproof_trace::{Trace, TraceLine};
+use mcproof_trace::{Trace, TraceLine, TraceRoom};
 use mcproof_ui::{
     Access, Connector, Inspector, KnownServer, NewTest, Options, Prepared, SavedTest, ServerSpec, SignIn, SuiteChange, TestRunner, Token,
 };
@@ -212,7 +212,7 @@ fn is_trace(path: &Path) -> bool {
 /// The sessions of a trace, each with its name.
 fn read(path: &Path) -> Result<Vec<(String, Transcript)>, Failure> {
     let cannot = |error: mcproof_trace::TraceError| Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()));
-    let mut trace = Trace::open(path).map_err(cannot)?;
+    let mut trace = Trace::open(path).map_err(cannot)?.within(TraceRoom::default());
     let mut sessions: BTreeMap<u32, (String, Transcript)> = BTreeMap::new();
     let file = PathBuf::from(path.file_name().unwrap_or(path.as_os_str()));
     for line in &mut trace {

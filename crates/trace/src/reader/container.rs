@@ -24,6 +24,8 @@ pub(super) struct Container {
     file: File,
     entries: std::vec::IntoIter<Entry>,
     lines: Option<Lines>,
+    /// Bytes of the entries that were read to their end, after they were unpacked.
+    unpacked: u64,
 }
 
 struct Entry {
@@ -47,7 +49,7 @@ impl Container {
         if !entries.iter().any(|entry| entry.name.starts_with("frames/")) {
             return Err(TraceError::NotATrace("a zip without frames".into()));
         }
-        Ok(Self { file, entries: entries.into_iter(), lines: None })
+        Ok(Self { file, entries: entries.into_iter(), lines: None, unpacked: 0 })
     }
 
     /// What was known at the end, if the trace was completed.
@@ -58,6 +60,11 @@ impl Container {
         serde_json::from_slice(&text).ok()
     }
 
+    /// Bytes that were read, after they were unpacked.
+    pub(super) fn unpacked(&self) -> u64 {
+        self.unpacked + self.lines.as_ref().map_or(0, Lines::unpacked)
+    }
+
     pub(super) fn next_line(&mut self) -> Result<Option<TraceLine>, TraceError> {
         loop {
             if let Some(lines) = &mut self.lines {
@@ -65,6 +72,7 @@ impl Container {
                     return Ok(Some(line));
                 }
                 let was_cut_off = lines.is_cut_off();
+                self.unpacked += lines.unpacked();
                 self.lines = None;
                 if was_cut_off {
                     return Ok(None);
@@ -81,6 +89,7 @@ impl Container {
             } else if let Some(name) = entry.name.strip_prefix("attachments/").filter(|name| !name.is_empty() && !name.ends_with('/')) {
                 let mut bytes = Vec::new();
                 self.content(&entry.content)?.take(LARGEST_ATTACHMENT).read_to_end(&mut bytes)?;
+                self.unpacked += bytes.len() as u64;
                 return Ok(Some(TraceLine::Attachment(Attachment { name: name.to_owned(), bytes: bytes.into() })));
             }
         }

@@ -11,12 +11,13 @@ pub(super) struct Lines {
     reader: BufReader<Box<dyn Read + Send>>,
     first: Option<Vec<u8>>,
     number: u64,
+    unpacked: u64,
     cut_off: bool,
 }
 
 impl Lines {
     pub(super) fn new(reader: Box<dyn Read + Send>) -> Self {
-        Self { reader: BufReader::with_capacity(1 << 16, reader), first: None, number: 0, cut_off: false }
+        Self { reader: BufReader::with_capacity(1 << 16, reader), first: None, number: 0, unpacked: 0, cut_off: false }
     }
 
     /// The same, beginning with a line that was read.
@@ -28,6 +29,11 @@ impl Lines {
     /// Whether the last thing that was read ended in the middle.
     pub(super) fn is_cut_off(&self) -> bool {
         self.cut_off
+    }
+
+    /// Bytes that were read, after they were unpacked.
+    pub(super) fn unpacked(&self) -> u64 {
+        self.unpacked
     }
 
     pub(super) fn next_line(&mut self) -> Result<Option<TraceLine>, TraceError> {
@@ -68,6 +74,7 @@ impl Lines {
             return Err(TraceError::Damaged(format!("line {} is longer than {LONGEST_LINE} bytes", self.number + 1)));
         }
         self.number += 1;
+        self.unpacked += text.len() as u64;
         Ok(Some(text).filter(|text| !text.is_empty()))
     }
 

@@ -8,8 +8,8 @@ use mcproof_record::{CasePlan, CheckReport, Event, FORMAT_VERSION, Frame, FrameB
 use serde_json::Value;
 use std::time::Duration;
 
-/// A document is read as a whole, as it was written.
-const LARGEST_DOCUMENT: u64 = 2 << 30;
+/// Documents and events are read as a whole.
+const LARGEST_DOCUMENT: u64 = 512 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Older {
@@ -122,6 +122,9 @@ impl Gathered {
                 Err(error) => return Err(TraceError::NotATrace(error.to_string())),
             }
             next = rest.next_text()?;
+            if rest.unpacked() > LARGEST_DOCUMENT {
+                return Err(TraceError::TooLarge { most: LARGEST_DOCUMENT, unit: "bytes" });
+            }
         }
         Ok(())
     }

@@ -1,13 +1,14 @@
 //! What a mock answers from: the file, and what it is. Knows files, no servers.
 
 use super::written::{self, WrittenAnswers};
+use crate::command::trace;
 use crate::failure::Failure;
 use crate::faults::told;
 use crate::{contracts, settings};
 use mcproof_record::Transcript;
 use mcproof_relay::mock::{Answers, ContractAnswers, Ignored, RecordedAnswers, Recording, Repetition};
 use mcproof_suite::Environment;
-use mcproof_trace::{Trace, TraceLine};
+use mcproof_trace::{Trace, TraceError, TraceLine, TraceRoom};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -65,12 +66,15 @@ fn lock_text(path: &Path) -> Result<Option<String>, Failure> {
 
 /// The sessions of a trace.
 fn transcripts(path: &Path) -> Result<Vec<Transcript>, Failure> {
-    let cannot = |error: mcproof_trace::TraceError| {
-        Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()))
-            .hint("a mock takes a trace (`--trace FILE` of other commands) or a lock (`mcproof lock`)")
+    let cannot = |error: TraceError| {
+        let failure = Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()));
+        match error {
+            TraceError::TooLarge { .. } => failure.hint(trace::CUT),
+            _ => failure.hint("a mock takes a trace (`--trace FILE` of other commands) or a lock (`mcproof lock`)"),
+        }
     };
     let mut sessions: BTreeMap<u32, Transcript> = BTreeMap::new();
-    for line in Trace::open(path).map_err(cannot)? {
+    for line in Trace::open(path).map_err(cannot)?.within(TraceRoom::default()) {
         if let TraceLine::Frame(frame) = line.map_err(cannot)? {
             sessions.entry(frame.session.0).or_default().frames.push(frame.into_frame());
         }

@@ -10,7 +10,7 @@ use mcproof_client::inherited_secrets;
 use mcproof_client::redaction::REDACTED;
 use mcproof_client::redaction::Redactor;
 use mcproof_record::FrameBody;
-use mcproof_trace::{CallStream, Item, SessionKey};
+use mcproof_trace::{CallStream, Item, SessionKey, TraceRoom};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -48,7 +48,7 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
 }
 
 fn read(file: &Path) -> Result<Vec<RecordedSession>, Failure> {
-    let mut stream = CallStream::new(open(file)?);
+    let mut stream = CallStream::new(open(file)?.within(TraceRoom::default()));
     let mut sessions: BTreeMap<SessionKey, RecordedSession> = BTreeMap::new();
     let mut size = 0;
     for item in stream.by_ref() {
