@@ -3,6 +3,10 @@
 use crate::failure::Failure;
 use mcproof_system::pipes;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether a write to stdout has failed because nobody reads it any more.
+static ABANDONED: AtomicBool = AtomicBool::new(false);
 
 /// Text for a person, on stdout. Colours in it are dropped where they are not wanted.
 pub(crate) fn show(text: &str) -> Result<(), Failure> {
@@ -29,6 +33,28 @@ pub(crate) fn data_at_once(bytes: &mut Vec<u8>) {
 /// Whether stdout is a pipe, or a socket used as one.
 pub(crate) fn stdout_is_pipe() -> bool {
     pipes::is_pipe(&io::stdout())
+}
+
+/// Whether a write to stdout has shown that nobody reads it any more.
+pub(crate) fn is_abandoned() -> bool {
+    ABANDONED.load(Ordering::Relaxed)
+}
+
+/// Looks whether anybody reads stdout, for a loop over many items of which few may be printed.
+#[derive(Default)]
+pub(crate) struct ReaderWatch {
+    items: u32,
+}
+
+impl ReaderWatch {
+    /// Items between two looks at the pipe, each of which is a call of the system.
+    const LOOK_AFTER: u32 = 512;
+
+    /// Called for each item: whether the loop works for nobody.
+    pub(crate) fn has_gone(&mut self) -> bool {
+        self.items = self.items.wrapping_add(1);
+        is_abandoned() || (self.items.is_multiple_of(Self::LOOK_AFTER) && pipes::stdout_is_abandoned())
+    }
 }
 
 /// Prints a message to stderr. Does nothing if stderr is closed.
@@ -61,6 +87,10 @@ pub(crate) fn written(outcome: io::Result<()>) -> Result<(), Failure> {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(Failure::bad_input("cannot-write", format!("cannot write to stdout: {error}")))
         }
-        _ => Ok(()),
+        Err(_) => {
+            ABANDONED.store(true, Ordering::Relaxed);
+            Ok(())
+        }
+        Ok(()) => Ok(()),
     }
 }

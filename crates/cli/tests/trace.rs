@@ -164,6 +164,42 @@ fn a_command_that_is_killed_leaves_a_trace() {
     check(folder.path(), &["trace", "show", "killed.mcptrace"], 0, &["the trace is cut off"]);
 }
 
+/// A trace without an end, and a reader such as `head` that has seen enough of it.
+#[test]
+fn a_closed_pipe_ends_what_is_printed() {
+    for (arguments, first) in [
+        (&["trace", "show", "-"][..], true),
+        (&["trace", "show", "-", "--frames"], true),
+        (&["trace", "export", "-", "--jsonl"], true),
+        (&["trace", "grep", "tool:none", "-"], false),
+    ] {
+        let mut command = Command::new(MCPROOF);
+        let mut mcproof = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut stdin = mcproof.stdin.take().unwrap();
+        let writer = std::thread::spawn(move || {
+            for id in 1.. {
+                for (half, direction, message) in [
+                    (0, "to-server", json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })),
+                    (1, "from-server", json!({ "jsonrpc": "2.0", "id": id, "result": {} })),
+                ] {
+                    let body = json!({ "kind": "line", "bytes": message.to_string() });
+                    let frame = json!({ "session": 1, "id": id * 2 + half, "at_us": id, "direction": direction, "body": body });
+                    if writeln!(stdin, "{}", json!({ "frame": frame })).is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        let mut stdout = BufReader::new(mcproof.stdout.take().unwrap());
+        if first {
+            assert!(stdout.read_line(&mut String::new()).unwrap() > 0, "{arguments:?}");
+        }
+        drop(stdout);
+        assert_eq!(mcproof.wait().unwrap().code(), Some(if first { 0 } else { 1 }), "{arguments:?}");
+        writer.join().unwrap();
+    }
+}
+
 #[test]
 fn secrets_go_before_and_afterwards() {
     let folder = tempfile::tempdir().unwrap();

@@ -148,8 +148,8 @@ fn what_is_kept_in_memory_is_bounded_by_what_it_unpacks_to() {
     writer.finish().unwrap();
     assert!(fs::metadata(&path).unwrap().len() < 100_000);
     let check = |lines: u64, bytes: u64, expected: Option<&str>| {
-        let read = Trace::open(&path).unwrap().within(TraceRoom { lines, bytes });
-        let refused = read.filter_map(Result::err).next().map(|error| error.to_string());
+        let mut read = Trace::open(&path).unwrap().within(TraceRoom { lines, bytes });
+        let refused = read.find_map(Result::err).map(|error| error.to_string());
         assert_eq!(refused.as_deref(), expected);
     };
     check(3000, 10 << 20, None);

@@ -146,6 +146,13 @@ pub fn is_abandoned(output: &File, ended: &PipeReader) -> bool {
     }
 }
 
+/// Whether stdout is a pipe that nobody reads any more.
+pub fn stdout_is_abandoned() -> bool {
+    let stdout = io::stdout();
+    // Only the other end is asked about, which some systems answer wrongly for what is no pipe.
+    is_pipe(&stdout) && is_ready(stdout.as_fd(), PollFlags::empty())
+}
+
 /// Takes from the front of data what a pipe on stdout takes without waiting for whoever reads it.
 pub fn write_at_once(bytes: &mut Vec<u8>) {
     let stdout = io::stdout();

@@ -139,6 +139,11 @@ fn state_of(pipe: RawHandle) -> Option<u32> {
     (outcome >= 0).then_some(about.NamedPipeState)
 }
 
+/// Whether stdout is a pipe that nobody reads any more.
+pub fn stdout_is_abandoned() -> bool {
+    state_of(io::stdout().as_raw_handle()) == Some(CLOSING)
+}
+
 /// Takes nothing: whether a pipe takes more without waiting is not known here, so that all is written by whoever waits for its reader.
 pub fn write_at_once(_bytes: &mut Vec<u8>) {}
 

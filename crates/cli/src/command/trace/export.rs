@@ -116,7 +116,7 @@ struct Stdout;
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = output::data(bytes).map_err(|failure| io::Error::other(failure.diagnostic.message.clone()));
-        written.map(|()| bytes.len())
+        written.and_then(|()| if output::is_abandoned() { Err(ErrorKind::BrokenPipe.into()) } else { Ok(bytes.len()) })
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -34,11 +34,14 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let wanted = filter(&arguments.filter)?;
     let style = settings::style();
-    let mut found = 0_u64;
+    let (mut found, mut reader) = (0_u64, output::ReaderWatch::default());
     for path in &arguments.files {
         let name = if arguments.files.len() > 1 { format!("{}: ", path.display()) } else { String::new() };
         let mut stream = CallStream::new(open(path)?);
         while let Some(item) = stream.next() {
+            if reader.has_gone() {
+                return Ok(if found > 0 { Exit::Passed } else { Exit::Failed });
+            }
             let Item::Call(call) = item.map_err(|error| unreadable(path, &error))? else { continue };
             if !wanted.matches(&call, stream.session(call.session)) {
                 continue;

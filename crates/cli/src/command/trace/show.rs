@@ -48,8 +48,11 @@ fn all(arguments: &Arguments) -> Result<Exit, Failure> {
     let chosen = arguments.filter.as_deref().map_or_else(|| Ok(Filter::parse("").expect("an empty filter is one")), filter)?;
     let style = settings::style();
     let (mut stream, mut order, mut tree) = (CallStream::new(open(&arguments.file)?), InOrder::new(), Tree::new(&style));
-    let (mut damage, mut omitted) = (None, 0);
+    let (mut damage, mut omitted, mut reader) = (None, 0, output::ReaderWatch::default());
     while let Some(item) = stream.next() {
+        if reader.has_gone() {
+            return Ok(Exit::Passed);
+        }
         match item {
             Ok(Item::Call(call)) => {
                 let key = call.key;
@@ -92,9 +95,12 @@ fn print(call: &Call, stream: &CallStream, tree: &mut Tree<'_>, as_json: bool) -
 
 fn frames(path: &Path) -> Result<Exit, Failure> {
     let style = settings::style();
-    let mut session = None;
+    let (mut session, mut reader) = (None, output::ReaderWatch::default());
     let mut stream = CallStream::new(open(path)?);
     while let Some(item) = stream.next() {
+        if reader.has_gone() {
+            return Ok(Exit::Passed);
+        }
         let Item::Frame(frame) = item.map_err(|error| unreadable(path, &error))? else { continue };
         if session != Some(frame.session) {
             let gap = if session.is_none() { "" } else { "\n" };
