@@ -169,9 +169,9 @@ fn a_command_that_is_killed_leaves_a_trace() {
 fn a_closed_pipe_ends_what_is_printed() {
     for (arguments, first) in [
         (&["trace", "show", "-"][..], true),
-        (&["trace", "show", "-", "--frames"], true),
-        (&["trace", "export", "-", "--jsonl"], true),
-        (&["trace", "grep", "tool:none", "-"], false),
+        (&["trace", "show", "-", "--frames"][..], true),
+        (&["trace", "export", "-", "--jsonl"][..], true),
+        (&["trace", "grep", "tool:none", "-"][..], false),
     ] {
         let mut command = Command::new(MCPROOF);
         let mut mcproof = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
