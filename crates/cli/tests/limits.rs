@@ -124,6 +124,18 @@ fn the_pages_of_a_list_have_room_for_four_messages() {
     check("--max-values", "20", "more than 80 JSON values in the pages of tools/list: 41 pages received");
 }
 
+/// What is not read any further ends by itself: that follows from the limit.
+#[test]
+fn a_limit_is_named_and_not_the_end_that_follows_from_it() {
+    let folder = tempfile::tempdir().unwrap();
+    // `head` is the server itself, and ends at the closed pipe.
+    let found = run(folder.path(), &["tools", "--max-line", "1000", "--", "sh", "-c", "exec head -c 1000000000 /dev/zero"]);
+    let told = String::from_utf8_lossy(&found.stderr).into_owned();
+    let first = told.lines().next().unwrap_or_default();
+    assert!(first.contains("server sent more than 1000 bytes without a line end"), "{told}");
+    assert!(told.contains("raise --max-line"), "{told}");
+}
+
 #[test]
 fn bounds_that_are_none_are_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 use super::{CallFailure, Fault};
 use crate::auth::reason_of;
 use crate::jsonrpc::RpcError;
-use crate::transport::{AddressFailure, Exit, HttpHead, SseFailure, StartFailure};
+use crate::transport::{AddressFailure, Closed, Exit, HttpHead, SseFailure, StartFailure, Unanswered};
 use mcproof_record::duration::readable;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -67,6 +67,19 @@ impl ConnectFailure {
         match self {
             Self::Unauthorized { head, .. } => Some(&**head).filter(|head| is_refusal(head)),
             _ => None,
+        }
+    }
+
+    /// Whether a limit on what a peer may send was hit: a process that ends after that does so because it is not read any further.
+    pub(super) fn is_of_limit(&self) -> bool {
+        let Self::Unanswered { failure, .. } = self else { return false };
+        match failure {
+            CallFailure::Closed(Closed::TooLong { .. }) => true,
+            CallFailure::Closed(Closed::StreamBroken(broken))
+            | CallFailure::Unanswered(Unanswered::Unreachable(broken) | Unanswered::Response { broken: Some(broken), .. }) => {
+                broken.bound.is_some()
+            }
+            _ => false,
         }
     }
 }

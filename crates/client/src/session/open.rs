@@ -696,6 +696,8 @@ impl<'a> Opening<'a> {
         };
         attempt.discard(self.options.patience).await;
         match (exit, failure) {
+            // It broke a limit, was not read any further, and ended for that reason.
+            (Some(_), failure) if failure.is_of_limit() => failure,
             (Some(exit), ConnectFailure::Unanswered { method, failure: CallFailure::Closed(_) | CallFailure::TimedOut { .. }, .. }) => {
                 ConnectFailure::Exited { exit, stage: format!("responding to `{method}`") }
             }
@@ -721,6 +723,7 @@ impl<'a> Opening<'a> {
         let other = spawned.other.clone();
         spawned.discard(self.options.patience).await;
         match (exit, other) {
+            (Some(_), _) if failure.is_of_limit() => failure,
             (Some(exit), _) => ConnectFailure::Exited { exit, stage: stage.to_owned() },
             (None, Some((url, owner))) => ConnectFailure::OtherListens { url, owner, failure: Box::new(failure) },
             (None, None) => failure,
