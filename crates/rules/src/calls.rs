@@ -287,7 +287,7 @@ fn fault_of_server(conversation: &ConversationView<'_>, attempt: &Attempt<'_, '_
     })
 }
 
-fn error_message<'c>(attempt: &Attempt<'_, 'c>) -> Option<&'c str> {
+pub(super) fn error_message<'c>(attempt: &Attempt<'_, 'c>) -> Option<&'c str> {
     match &attempt.answer {
         AttemptOutcome::Error { error, .. } => error.get("message")?.as_str(),
         _ => None,

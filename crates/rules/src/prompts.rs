@@ -1,7 +1,7 @@
 //! Prompts, and the completion of arguments.
 //! Source: server/prompts, server/utilities/completion.
 
-use super::calls::is_refused_as_unknown;
+use super::calls::{error_message, is_refused_as_unknown, quotes_an_argument};
 use super::resources::of_listed;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView};
@@ -134,8 +134,11 @@ fn listed_is_retrievable(conversation: &ConversationView<'_>) -> Judgment {
         let message = format!("`{}` is in `prompts/list`, but is refused as unknown", attempt.subject());
         return Judgment::Broken(vec![Violation::new(message, attempt.frames())]);
     }
-    // It may refuse what is made up, but not break over it.
-    let breaks = |attempt: &Attempt<'_, '_>| attempt.answer.code() == Some(error_code::INTERNAL_ERROR);
+    // It may refuse what is made up, whatever the code, but not break over it.
+    let breaks = |attempt: &Attempt<'_, '_>| {
+        let is_refusal = error_message(attempt).is_some_and(|message| quotes_an_argument(attempt, message));
+        attempt.answer.code() == Some(error_code::INTERNAL_ERROR) && !is_refusal
+    };
     if let Some(attempt) = conversation.probes("get-prompt-made-up").find(breaks) {
         let message = format!("getting `{}` with made-up arguments got {}", attempt.subject(), attempt.answer.describe());
         return Judgment::Broken(vec![Violation::new(message, attempt.frames())]);
