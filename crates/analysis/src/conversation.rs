@@ -589,13 +589,14 @@ impl<'a> ConversationView<'a> {
     /// Whether one of these frames belongs to a request without a session, refused because the server would not have a second session beside
     /// the first one.
     pub fn rests_on_second_session(&self, frames: &[FrameId]) -> bool {
-        const BUSY: [u16; 4] = [400, 409, 429, 503];
+        // Busy, or broken: what follows without a session is the same.
+        let refuses = |status: u16| matches!(status, 400 | 409 | 429 | 500..);
         let handshakes = || self.from_client().filter(|wire_message| wire_message.method() == Some(methods::INITIALIZE));
         let exchange_of = |wire_message: &WireMessage<'_>| wire_message.exchange.and_then(|id| self.exchanges.get(&id));
         let was_given =
             |wire_message: &WireMessage<'_>| exchange_of(wire_message).is_some_and(|exchange| exchange.header("mcp-session-id").is_some());
         let is_refused = |wire_message: &&WireMessage<'_>| {
-            exchange_of(wire_message).and_then(HttpExchange::status).is_some_and(|status| BUSY.contains(&status))
+            exchange_of(wire_message).and_then(HttpExchange::status).is_some_and(refuses)
         };
         let Some(refused) = handshakes().skip(1).find(is_refused) else { return false };
         let is_bare = |exchange: &HttpExchange<'_>| {

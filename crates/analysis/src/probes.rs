@@ -35,6 +35,10 @@ pub const LEGAL_FORM: &str = "legal-form";
 pub const MISLED: &str = "with another task in `_meta`";
 /// In `_meta`, which task a message belongs to.
 pub const RELATED: &str = "io.modelcontextprotocol/related-task";
+/// A request in one of two sessions, the DELETE of the other one, and a request like the first.
+pub const BEFORE_OTHER_ENDS: &str = "before-other-session-ends";
+pub const OTHER_ENDS: &str = "other-session-ends";
+pub const AFTER_OTHER_ENDED: &str = "after-other-session-ended";
 /// Of a message to an endpoint that no stream has.
 pub const UNKNOWN_STREAM: &str = "unknown-stream";
 /// A call with the input that the result before required, as a user who declines gives it.

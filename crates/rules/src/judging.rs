@@ -179,7 +179,7 @@ fn unless_refused<'c, 'a: 'c>(judgment: Judgment, rule: &Rule, of: impl Fn(&Viol
     let Judgment::Broken(violations) = judgment else { return judgment };
     let reason = |violation: &Violation| match of(violation) {
         one if one.is_throttled(&violation.frames) => Some(THROTTLED),
-        one if rule.id != sessions::SIDE_BY_SIDE && one.rests_on_expiry(&violation.frames) => Some(EXPIRED),
+        one if !sessions::OF_ENDINGS.contains(&rule.id) && one.rests_on_expiry(&violation.frames) => Some(EXPIRED),
         one if one.rests_on_unreadable_session(&violation.frames) => Some(UNREADABLE),
         one if one.rests_on_second_session(&violation.frames) => Some(TURNED_AWAY),
         one if one.rests_on_gap(&violation.frames) => Some(NOT_ALL_KEPT),
@@ -477,9 +477,11 @@ mod tests {
         };
         let first = handshake(1, "200 mcp-session-id: a");
         let busy = handshake(2, "503").replace(r#""result":{}"#, r#""error":{"code":-32000,"message":"busy"}"#);
+        let broken = busy.replace("< 503", "< 500");
         let bare = format!("@ legal-form no `params`\n{}", ping(3, None, 400));
         let served = format!("@ ping\n{}", ping(4, Some("a"), 200));
         check("valid-request-is-served", HTTP, 0, &format!("{first}{served}{busy}{bare}"), "untestable");
+        check("valid-request-is-served", HTTP, 0, &format!("{first}{served}{broken}{bare}"), "untestable");
         check("valid-request-is-served", HTTP, 0, &format!("{first}{served}{bare}"), "broken");
     }
 

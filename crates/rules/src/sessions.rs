@@ -5,6 +5,7 @@ use super::http::{evidence, is_success, told, varied};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{AttemptOutcome, ConversationView, HttpExchange};
 use mcproof_analysis::Attempt;
+use mcproof_analysis::probes::{AFTER_OTHER_ENDED, BEFORE_OTHER_ENDS, OTHER_ENDS};
 use mcproof_analysis::wording::excerpt;
 use mcproof_record::FrameId;
 use std::collections::BTreeSet;
@@ -17,8 +18,11 @@ const SEVERAL_CLIENTS: &[RequirementSource] =
 const SHOULD: &[RequirementSource] =
     &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Should, source: SOURCE }];
 
-/// The one rule that is about sessions that end by themselves.
-pub(super) const SIDE_BY_SIDE: &str = "sessions-exist-side-by-side";
+/// The rules that are about sessions that end by themselves, or because of others.
+pub(super) const OF_ENDINGS: [&str; 2] = [SIDE_BY_SIDE, SPARES_OTHERS];
+const SIDE_BY_SIDE: &str = "sessions-exist-side-by-side";
+const SPARES_OTHERS: &str = "session-end-spares-others";
+const SECOND_CLIENT: &str = "second-client-is-not-5xx";
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -100,6 +104,33 @@ pub(super) const RULES: &[Rule] = &[
         why: "a second window of the same host is a second client: it is refused, or disconnects the first",
         remedy: "keep one transport for each session, in a map by session id, instead of one in a variable",
         sdks: &[("TypeScript", "a `StreamableHTTPServerTransport` and a `Server` of their own for each `initialize`")],
+        ..Rule::DEFAULT
+    },
+    Rule {
+        id: SECOND_CLIENT,
+        area: Area::Sessions,
+        requirement: "the `initialize` of a second client does not get 5xx, unless the server says with 503 that it is busy",
+        sources: &[RequirementSource {
+            revisions: revisions::SESSIONS,
+            level: RequirementLevel::Must,
+            source: "basic/lifecycle#initialization",
+        }],
+        on: AppliesTo::Http,
+        judge: Judge::Each(second_client_is_not_5xx),
+        why: "the server works for the first client only: every other one fails until the first has ended its session",
+        remedy: "create a server and a transport for each `initialize`, and keep them in a map by session id",
+        sdks: &[("TypeScript", "a `McpServer` connects to one transport only: create both in the handler of `initialize`")],
+        ..Rule::DEFAULT
+    },
+    Rule {
+        id: SPARES_OTHERS,
+        area: Area::Sessions,
+        requirement: "the DELETE of one session does not end another one",
+        sources: &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Security, source: "" }],
+        on: AppliesTo::Http,
+        judge: Judge::Each(end_spares_others),
+        why: "each client that disconnects ends the work of all others, and anyone can do so at any time",
+        remedy: "on DELETE, close and forget only the session that `Mcp-Session-Id` names",
         ..Rule::DEFAULT
     },
     Rule {
@@ -262,18 +293,67 @@ fn ended_gets_404(conversation: &ConversationView<'_>) -> Judgment {
     }
 }
 
-/// A server may end any session at any time: what happens each time that another one begins is no chance.
-fn exist_side_by_side(conversation: &ConversationView<'_>) -> Judgment {
+/// That every other client than the first was refused, while the first was served.
+fn second_client_is_refused(conversation: &ConversationView<'_>) -> Option<(u16, Violation)> {
     let opened: Vec<_> = conversation.probes("session").filter(|attempt| attempt.status().is_some()).collect();
-    let Some(first) = opened.first() else { return without_sessions(conversation) };
+    let first = opened.first()?;
     let is_refused = |attempt: &Attempt<'_, '_>| attempt.status().is_some_and(|status| status >= 400 && ![401, 403].contains(&status));
     let is_served_later = conversation
         .exchanges
         .values()
         .any(|exchange| exchange.method == "POST" && exchange.request.id > first.probed.first && exchange.status().is_some_and(is_success));
-    if opened.iter().all(is_refused) && is_served_later {
-        let message = format!("a second client was refused with {}", told(first));
-        return Judgment::Broken(vec![Violation::new(message, evidence(first))]);
+    let violation = Violation::new(format!("a second client was refused with {}", told(first)), evidence(first));
+    (opened.iter().all(is_refused) && is_served_later).then_some((first.status()?, violation))
+}
+
+fn is_defect(status: u16) -> bool {
+    status >= 500 && status != 503
+}
+
+fn second_client_is_not_5xx(conversation: &ConversationView<'_>) -> Judgment {
+    match second_client_is_refused(conversation) {
+        Some((status, violation)) if is_defect(status) => Judgment::Broken(vec![violation]),
+        Some(_) => Judgment::Pass,
+        None if conversation.probe("session").is_some_and(|attempt| attempt.status().is_some_and(is_success)) => Judgment::Pass,
+        None => without_sessions(conversation),
+    }
+}
+
+/// A server may end any session at any time: what happens each time that another one was ended, a moment after a request in it was served,
+/// is no chance.
+fn end_spares_others(conversation: &ConversationView<'_>) -> Judgment {
+    let has_succeeded = |attempt: &Attempt<'_, '_>| attempt.status().is_some_and(is_success);
+    let rounds = conversation.probes(BEFORE_OTHER_ENDS).zip(conversation.probes(OTHER_ENDS)).zip(conversation.probes(AFTER_OTHER_ENDED));
+    let rounds: Vec<_> = rounds
+        .filter(|((before, end), after)| has_succeeded(before) && has_succeeded(end) && after.status().is_some())
+        .map(|((_, end), after)| (end, after))
+        .collect();
+    let is_gone = |after: &Attempt<'_, '_>| after.status().is_some_and(|status| matches!(status, 400 | 404 | 410));
+    match rounds.first() {
+        None if conversation.probe(OTHER_ENDS).is_some() => {
+            Judgment::Untestable("no session was served beside the one that was ended".into())
+        }
+        None => without_sessions(conversation),
+        Some((end, after)) if rounds.iter().all(|(_, after)| is_gone(after)) => {
+            let message = format!("the DELETE of one session ended another: a request in that then got {}", told(after));
+            Judgment::Broken(vec![Violation::new(message, evidence(end).into_iter().chain(evidence(after)))])
+        }
+        Some(_) => Judgment::Pass,
+    }
+}
+
+/// A server may end any session at any time: what happens each time that another one begins is no chance.
+fn exist_side_by_side(conversation: &ConversationView<'_>) -> Judgment {
+    let opened: Vec<_> = conversation.probes("session").filter(|attempt| attempt.status().is_some()).collect();
+    if opened.is_empty() {
+        return without_sessions(conversation);
+    }
+    match second_client_is_refused(conversation) {
+        Some((status, _)) if is_defect(status) => {
+            return Judgment::Untestable(format!("a second client was refused with status {status}: see {SECOND_CLIENT}"));
+        }
+        Some((_, violation)) => return Judgment::Broken(vec![violation]),
+        None => {}
     }
     let beside: Vec<_> = conversation.probes("session-beside-others").collect();
     let ended: Vec<_> = beside.iter().filter(|attempt| attempt.status().is_some_and(|status| (400..500).contains(&status))).collect();

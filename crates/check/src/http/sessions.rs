@@ -2,13 +2,18 @@
 
 use super::super::explorer::Explorer;
 use super::request_variants::{Questions, RequestVariants as _};
+use mcproof_analysis::probes::{AFTER_OTHER_ENDED, BEFORE_OTHER_ENDS, OTHER_ENDS};
 use mcproof_protocol::Transport;
+use serde_json::json;
 
 /// An id as servers give them out, and none did.
 const ANONYMOUS: &str = "6b1d0a52-93c7-4d0e-8f43-2f0c9b7e51aa";
 
 /// Sessions besides those that there are, so that their ids can be compared.
 const MORE: usize = 2;
+
+/// Pairs of sessions of which one is ended, until the other has outlived that.
+const PAIRS: usize = 2;
 
 pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions) {
     let Some(first) = http_requests.session() else { return };
@@ -27,8 +32,8 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     explorer.http("no-session", None, &http_request).await;
     let http_request = http_requests.plain(explorer).with("mcp-session-id", ANONYMOUS);
     explorer.http("unknown-session", None, &http_request).await;
-    let deleted = explorer.http("delete", None, &http_requests.bare("DELETE")).await;
-    if deleted.is_some_and(|answer| (200..300).contains(&answer.head.status)) {
+    let deleted = explorer.http("delete", None, &http_requests.bare("DELETE")).await.map(|answer| answer.head.status);
+    if deleted.is_some_and(|status| (200..300).contains(&status)) {
         let http_request = http_requests.plain(explorer);
         explorer.http("deleted-session", None, &http_request).await;
     }
@@ -36,4 +41,43 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
         let http_request = http_requests.bare("DELETE").with("mcp-session-id", id);
         explorer.http("tidy-up", None, &http_request).await;
     }
+    // The session that was ended first may have been gone, because another client's was ended.
+    if deleted.is_some_and(|status| status != 405) {
+        for _ in 0..PAIRS {
+            if end_one_of_two(explorer, http_requests).await {
+                break;
+            }
+        }
+    }
+}
+
+/// Ends one of two sessions, and asks something in the other before and after that. `false` if that is worth another try.
+async fn end_one_of_two(explorer: &mut Explorer<'_>, http_requests: &Questions) -> bool {
+    let mut pair = Vec::new();
+    for _ in 0..2 {
+        let http_request = http_requests.initialize(explorer);
+        let opened = explorer.http("session-of-pair", None, &http_request).await;
+        pair.extend(opened.and_then(|answer| answer.head.header("mcp-session-id").map(str::to_owned)));
+    }
+    let mut is_told = true;
+    if let [ended, other] = &pair[..]
+        && ended != other
+    {
+        let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        let http_request = http_requests.post(initialized.to_string()).with("mcp-session-id", other);
+        explorer.http("session-initialized", None, &http_request).await;
+        let http_request = http_requests.plain(explorer).with("mcp-session-id", other);
+        explorer.http(BEFORE_OTHER_ENDS, None, &http_request).await;
+        let http_request = http_requests.bare("DELETE").with("mcp-session-id", ended);
+        explorer.http(OTHER_ENDS, None, &http_request).await;
+        let http_request = http_requests.plain(explorer).with("mcp-session-id", other);
+        let after = explorer.http(AFTER_OTHER_ENDED, None, &http_request).await;
+        is_told = after.is_none_or(|answer| answer.head.status < 400);
+        pair.remove(0);
+    }
+    for id in &pair {
+        let http_request = http_requests.bare("DELETE").with("mcp-session-id", id);
+        explorer.http("tidy-up", None, &http_request).await;
+    }
+    is_told
 }

@@ -24,6 +24,8 @@ pub(crate) enum InternalDeviation {
     ContentTypeUnchecked,
     /// Cursors are valid only in the process that issued them.
     CursorsOfOneProcess,
+    /// A DELETE ends the sessions of all clients.
+    EndsAllSessions,
     HostUnchecked,
     ListensEverywhere,
     MethodHeaderUnchecked,

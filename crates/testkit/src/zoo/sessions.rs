@@ -162,6 +162,29 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Internal(InternalDeviation::NewSessionsEndOthers),
     ),
     broken_server(
+        "delete-ends-all-sessions",
+        "ends the sessions of all clients when one of them is deleted",
+        "session-end-spares-others",
+        HTTP,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::EndsAllSessions),
+    ),
+    broken_server(
+        "second-client-gets-500",
+        "fails with 500 at the handshake of another client as long as there is a session",
+        "second-client-is-not-5xx",
+        HTTP,
+        LEGACY,
+        Deviation::Rejects(|request| {
+            static SESSION: AtomicBool = AtomicBool::new(false);
+            if request.method == "DELETE" {
+                SESSION.store(false, Ordering::Relaxed);
+            }
+            let begins = request.method == "POST" && request.body.windows(12).any(|window| window == b"\"initialize\"");
+            (begins && SESSION.swap(true, Ordering::Relaxed)).then(|| Response::text(500, "already connected to a transport"))
+        }),
+    ),
+    broken_server(
         "second-client-refused",
         "keeps one session in a variable, and takes no other client as long as that is there",
         "sessions-exist-side-by-side",

@@ -156,6 +156,9 @@ impl Server {
         if self.deviates(InternalDeviation::SessionsOutliveTheirEnd) {
             return;
         }
+        if self.deviates(InternalDeviation::EndsAllSessions) {
+            self.sessions().values().for_each(|session| session.end());
+        }
         // It is kept, so that an ended session is told from one that never was.
         if let Some(session) = self.sessions().get(id) {
             session.end();
