@@ -558,13 +558,15 @@ impl<'a> ConversationView<'a> {
     fn is_past_expiry(&self, exchange: &HttpExchange<'_>) -> bool {
         const LEAST: usize = 3;
         let Some(session) = exchange.request_header("mcp-session-id").filter(|_| exchange.status() == Some(404)) else { return false };
+        // What was sent before the refusal came may have been served before it.
+        let refused_at = exchange.response.map_or(exchange.request.id, |response| response.frame.id);
         let in_session = || self.exchanges.values().filter(|other| other.request_header("mcp-session-id") == Some(session));
         let served =
             in_session().any(|other| other.method == "POST" && other.request.id < exchange.request.id && other.status() != Some(404));
         let refused = in_session().filter(|other| other.method == "POST" && other.status() == Some(404)).count();
         let mut others = in_session().filter(|other| other.method != "POST" || other.status() != Some(404));
         let is_over = others.all(|other| match other.method {
-            "POST" => other.request.id < exchange.request.id,
+            "POST" => other.request.id < refused_at,
             "DELETE" => other.request.id > exchange.request.id,
             _ => true,
         });

@@ -8,7 +8,7 @@ use super::follows;
 use super::http_messages::NO_ANSWERS_TO_GET;
 use super::jsonrpc::RESPONSES;
 use super::lifecycle::reason_of;
-use super::lost_sessions::{flickering, refusal};
+use super::lost_sessions::{flickering, refusal, short_lived};
 use super::rule_definition::{Area, Judge, Judgment, Rule, Violation};
 use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
 use mcproof_analysis::probes::PARALLEL_TOKEN;
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// The rule that tells it.
-const GOES_ON: &str = "requests-continue-to-be-served";
+pub(super) const GOES_ON: &str = "requests-continue-to-be-served";
 
 /// The rule that tells how a process ended.
 const STAYS_ALIVE: &str = "server-stays-alive";
@@ -175,6 +175,7 @@ fn outage(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
     lasting(conversations, &all)
         .or_else(|| refusal(conversations, &all))
         .or_else(|| flickering(conversations))
+        .or_else(|| short_lived(conversations))
         .or_else(|| now_and_then(&all))
 }
 

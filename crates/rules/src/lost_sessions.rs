@@ -58,17 +58,56 @@ fn names_request(exchange: &HttpExchange<'_>) -> bool {
     error.is_some_and(|error| matches!(code(&error), Some(METHOD_NOT_FOUND | INVALID_PARAMS)))
 }
 
-/// A session that is served, then not known, and then served again: a load balancer without affinity, or several processes with a
-/// memory of their own.
-pub(super) fn flickering(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
+/// The sessions that were issued in one conversation only: what several clients share may be ended by any of them.
+fn issued<'c>(conversations: &[&'c ConversationView<'_>]) -> BTreeMap<&'c str, usize> {
     let mut issued: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     for (position, conversation) in conversations.iter().enumerate() {
         for id in conversation.exchanges.values().filter_map(|exchange| exchange.header("mcp-session-id")) {
             issued.entry(id).or_default().insert(position);
         }
     }
-    // What several clients share may be ended by any of them.
-    issued.retain(|_, positions| positions.len() == 1);
+    let of_one = issued.into_iter().filter(|(_, positions)| positions.len() == 1);
+    of_one.filter_map(|(id, positions)| Some((id, positions.into_iter().next()?))).collect()
+}
+
+/// Sessions that are not known any more after so many requests, always as many: no time was up, and nobody has ended them.
+pub(super) fn short_lived(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
+    /// So many sessions do not end after the same number of requests by chance.
+    const LEAST_SESSIONS: usize = 3;
+    /// What is lost at once is told otherwise.
+    const LEAST_SERVED: usize = 3;
+    /// Requests that were given up have no status, and the server may have counted them.
+    const GIVEN_UP: usize = 2;
+    let (mut lost, mut most) = (Vec::<(usize, usize, Vec<&HttpExchange<'_>>)>::new(), 0);
+    for (id, position) in issued(conversations) {
+        let is_of_session = |exchange: &&HttpExchange<'_>| exchange.request_header("mcp-session-id") == Some(id);
+        let in_session: Vec<&HttpExchange<'_>> =
+            conversations[position].exchanges.values().filter(is_of_session).filter(|exchange| exchange.status().is_some()).collect();
+        let is_refused = |exchange: &HttpExchange<'_>| exchange.status() == Some(404) && !names_request(exchange);
+        let is_ended = in_session.iter().any(|exchange| exchange.method == "DELETE" && !is_refused(exchange));
+        let served = in_session.iter().filter(|exchange| !is_refused(exchange)).count();
+        let refused: Vec<_> = in_session.into_iter().filter(|exchange| exchange.method == "POST" && is_refused(exchange)).collect();
+        most = most.max(served);
+        if !is_ended && refused.len() > 1 {
+            lost.push((position, served, refused));
+        }
+    }
+    let alike: Vec<_> = lost.iter().filter(|(_, served, _)| *served == most).collect();
+    let is_count = lost.iter().all(|(_, served, _)| served + GIVEN_UP >= most);
+    if alike.len() < LEAST_SESSIONS || most < LEAST_SERVED || !is_count {
+        return None;
+    }
+    let (conversation, _, refused) = alike.first()?;
+    let message = format!("each of {} sessions was lost after {most} requests: the next ones got status 404", alike.len());
+    let frames = refused.iter().take(2).flat_map(|exchange| exchange.heads()).collect();
+    let conversation = *conversation;
+    Some(ServerFailure { failure: Failure::Status(404), was_up: true, message, conversation, frames, scope: Scope::Sessions })
+}
+
+/// A session that is served, then not known, and then served again: a load balancer without affinity, or several processes with a
+/// memory of their own.
+pub(super) fn flickering(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
+    let issued = issued(conversations);
     conversations.iter().enumerate().find_map(|(position, conversation)| {
         let session =
             |exchange: &HttpExchange<'_>| exchange.request_header("mcp-session-id").filter(|id| issued.contains_key(id)).map(str::to_owned);
@@ -78,8 +117,10 @@ pub(super) fn flickering(conversations: &[&ConversationView<'_>]) -> Option<Serv
             let (exchange, session, status) = &in_session[at];
             let of_same = |(_, other, _): &&(_, String, _)| other == session;
             let is_ended = in_session[..at].iter().filter(of_same).any(|(earlier, ..)| earlier.method == "DELETE");
-            let is_served_later =
-                in_session[at + 1..].iter().filter(of_same).any(|(later, _, status)| later.method == "POST" && *status < 300);
+            // What was sent before the refusal came may have been served before it.
+            let refused = exchange.response.map(|response| response.frame.id);
+            let is_later = |later: &HttpExchange<'_>| later.method == "POST" && Some(later.request.id) > refused;
+            let is_served_later = in_session[at + 1..].iter().filter(of_same).any(|(later, _, status)| is_later(later) && *status < 300);
             exchange.method == "POST" && *status == 404 && !names_request(exchange) && !is_ended && is_served_later
         };
         let lost: Vec<usize> = (0..in_session.len()).filter(|at| is_lost(*at)).collect();
@@ -95,4 +136,61 @@ pub(super) fn flickering(conversations: &[&ConversationView<'_>]) -> Option<Serv
         let frames = in_session[*lost.first()?..].iter().take(2).flat_map(|(exchange, ..)| exchange.heads()).collect();
         Some(ServerFailure { failure: Failure::Status(404), was_up: true, message, conversation: position, frames, scope: Scope::Sessions })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcproof_analysis::example;
+    use mcproof_record::{FrameBody, FrameId};
+
+    /// A session in which so many requests are served, and two are not.
+    fn session(id: &str, served: usize) -> String {
+        let ping = |at: usize, status: u16| {
+            let request = format!(r#"{{"jsonrpc":"2.0","id":"{id}{at}","method":"ping"}}"#);
+            format!("> POST /mcp mcp-session-id: {id}\n> {request}\n< {status}\n! ended\n")
+        };
+        let pings = (0..served).map(|at| ping(at, 200)).chain((served..served + 2).map(|at| ping(at, 404)));
+        format!("> POST /mcp\n< 200 mcp-session-id: {id}\n! ended\n{}", pings.collect::<String>())
+    }
+
+    #[test]
+    fn sessions_that_end_after_a_number_of_requests_are_told_and_those_that_may_have_expired_are_not() {
+        let check = |served: &[(&str, usize)], expected: Option<&str>| {
+            let text: String = served.iter().map(|(id, served)| session(id, *served)).collect();
+            let take = example::read(&text, "http", "2025-11-25");
+            let told = short_lived(&[&ConversationView::new(&take)]).map(|failure| failure.message);
+            assert_eq!(told.as_deref(), expected, "{served:?}");
+        };
+        let told = "each of 3 sessions was lost after 6 requests: the next ones got status 404";
+        check(&[("a", 6), ("b", 6), ("c", 6)], Some(told));
+        check(&[("a", 6), ("b", 5), ("c", 6), ("d", 6)], Some(told));
+        check(&[("a", 6), ("b", 6)], None);
+        check(&[("a", 6), ("b", 6), ("c", 6), ("d", 9)], None);
+        check(&[("a", 1), ("b", 1), ("c", 1)], None);
+    }
+
+    #[test]
+    fn what_was_sent_before_a_refusal_came_was_not_served_after_it() {
+        let post = |id: u32| format!("> POST /mcp mcp-session-id: a\n> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n");
+        let refused = |id: u32| format!("{}< 404\n! ended\n", post(id));
+        let served = |id: u32| format!("{}< 200\n! ended\n", post(id));
+        let first = format!("> POST /mcp\n< 200 mcp-session-id: a\n! ended\n{}", served(1));
+        let flickers = |text: String| {
+            let mut take = example::read(&text, "http", "2025-11-25");
+            // The last request was sent before any of the others had its response.
+            let sent = take.transcript.frames.iter().position(|frame| is_post_of(&frame.body, 9)).unwrap();
+            let (early, at) = (take.transcript.frames.remove(sent), 5);
+            take.transcript.frames.insert(at, early);
+            (0..).zip(&mut take.transcript.frames).for_each(|(id, frame)| frame.id = FrameId(id));
+            flickering(&[&ConversationView::new(&take)]).is_some()
+        };
+        let late = [first, refused(2), refused(3), refused(4), served(9)].concat();
+        assert!(flickering(&[&ConversationView::new(&example::read(&late, "http", "2025-11-25"))]).is_some());
+        assert!(!flickers(late));
+    }
+
+    fn is_post_of(body: &FrameBody, id: u32) -> bool {
+        matches!(body, FrameBody::HttpRequest { body, .. } if body.to_text().contains(&format!("\"id\":{id}")))
+    }
 }

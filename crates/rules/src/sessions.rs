@@ -1,6 +1,7 @@
 //! Sessions of Streamable HTTP: their ids, and requests without an id, with an unknown one, or with that of an ended session.
 //! Source: 2025-03-26 to 2025-11-25, basic/transports, session management.
 
+use super::causes::GOES_ON;
 use super::http::{evidence, is_success, told, varied};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{AttemptOutcome, ConversationView, HttpExchange};
@@ -19,7 +20,7 @@ const SHOULD: &[RequirementSource] =
     &[RequirementSource { revisions: revisions::SESSIONS, level: RequirementLevel::Should, source: SOURCE }];
 
 /// The rules that are about sessions that end by themselves, or because of others.
-pub(super) const OF_ENDINGS: [&str; 2] = [SIDE_BY_SIDE, SPARES_OTHERS];
+pub(super) const OF_ENDINGS: [&str; 3] = [SIDE_BY_SIDE, SPARES_OTHERS, GOES_ON];
 const SIDE_BY_SIDE: &str = "sessions-exist-side-by-side";
 const SPARES_OTHERS: &str = "session-end-spares-others";
 const SECOND_CLIENT: &str = "second-client-is-not-5xx";

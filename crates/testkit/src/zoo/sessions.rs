@@ -6,7 +6,9 @@ use super::internal_deviation::InternalDeviation;
 use super::server::{Part, Response, Server};
 use super::{BrokenServer, HTTP, LEGACY, SSE, broken_server};
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use uuid::Uuid;
 
 pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
@@ -151,6 +153,22 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
             let count = REQUESTS.fetch_add(1, Ordering::Relaxed);
             let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32001, "message": "Session not found" } });
             (count % 3 == 2).then(|| Response::json(404, &error))
+        }),
+    ),
+    broken_server(
+        "session-is-lost-after-ten-requests",
+        "forgets each session after ten requests",
+        "requests-continue-to-be-served",
+        HTTP,
+        LEGACY,
+        Deviation::Rejects(|request| {
+            static REQUESTS: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
+            let session = request.header("mcp-session-id")?;
+            let mut requests = REQUESTS.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = requests.entry(session.to_owned()).or_default();
+            *count += 1;
+            let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32001, "message": "Session not found" } });
+            (*count > 10).then(|| Response::json(404, &error))
         }),
     ),
     broken_server(
