@@ -597,9 +597,7 @@ impl<'a> ConversationView<'a> {
         let exchange_of = |wire_message: &WireMessage<'_>| wire_message.exchange.and_then(|id| self.exchanges.get(&id));
         let was_given =
             |wire_message: &WireMessage<'_>| exchange_of(wire_message).is_some_and(|exchange| exchange.header("mcp-session-id").is_some());
-        let is_refused = |wire_message: &&WireMessage<'_>| {
-            exchange_of(wire_message).and_then(HttpExchange::status).is_some_and(refuses)
-        };
+        let is_refused = |wire_message: &&WireMessage<'_>| exchange_of(wire_message).and_then(HttpExchange::status).is_some_and(refuses);
         let Some(refused) = handshakes().skip(1).find(is_refused) else { return false };
         let is_bare = |exchange: &HttpExchange<'_>| {
             exchange.request_header("mcp-session-id").is_none() && exchange.request.id > refused.frame.id && exchange.status() == Some(400)
