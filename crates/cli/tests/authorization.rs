@@ -3,14 +3,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod heard;
+
 use mcproof_testkit::oauth::{self, OauthServers, Wish};
 use nix::pty::openpty;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -220,6 +222,42 @@ fn where_nobody_is_no_browser_opens_and_the_way_out_is_named() {
     assert_eq!(code, Some(3));
     assert!(screen.contains("no user can consent: CI is set"), "{screen}");
     assert_eq!((world.servers.count("POST as/register"), world.servers.count("GET as/authorize")), (0, 0));
+}
+
+/// Wants a token, and never responds to any other request than those of MCP.
+fn stalling() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            thread::spawn(move || {
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                while heard::message(&mut reader).is_some_and(|message| message.get("method").is_some()) {
+                    stream.write_all(b"HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer\r\ncontent-length: 0\r\n\r\n").unwrap();
+                }
+                // Until the client leaves.
+                let _ = reader.read(&mut [0]);
+            });
+        }
+    });
+    url
+}
+
+#[test]
+fn a_request_for_metadata_that_gets_no_response_is_named_in_time() {
+    let url = stalling();
+    let home = tempfile::tempdir().unwrap();
+    let run = |flags: &[&str]| {
+        let mut command = Command::new(MCPROOF);
+        command.env_remove("CI").env("XDG_STATE_HOME", home.path()).args(["tools", &url, "--era", "legacy", "--connect-timeout", "1s"]);
+        command.args(flags).stdin(Stdio::null()).output().unwrap()
+    };
+    let client = ["--auth", "client-credentials", "--client-id", "a", "--client-secret", "b"];
+    check(&run(&client), 3, &["/.well-known/oauth-protected-resource/mcp: no response within 1 s"]);
+    let shorter = run(&[&client[..], &["--auth-timeout", "300ms"]].concat());
+    check(&shorter, 3, &["authorization took longer than 300 ms: no response from http://", "/.well-known/oauth-protected-resource/mcp"]);
+    // Nothing is asked where nobody can consent.
+    check(&run(&["--auth", "code"]), 3, &["no user can consent: stderr is not a terminal"]);
 }
 
 #[test]

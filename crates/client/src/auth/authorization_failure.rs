@@ -55,6 +55,10 @@ pub enum AuthorizationFailure {
     ScopesRefused { scopes: String },
     #[error("the server requires more than {limit} authorizations for one request")]
     TooMany { limit: usize },
-    #[error("authorization took longer than {}", readable(*.after))]
-    TimedOut { after: Duration },
+    #[error("authorization took longer than {}{}", readable(*.after), .awaited.as_ref().map(|url| format!(": no response from {url}")).unwrap_or_default())]
+    TimedOut {
+        after: Duration,
+        /// Whose response was awaited, if it was not the user.
+        awaited: Option<Box<Url>>,
+    },
 }

@@ -17,6 +17,7 @@ use crate::transport::{HttpHead, Limits, Network};
 use mcproof_record::ExchangeId;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::time::timeout;
 use url::Url;
 
@@ -111,6 +112,12 @@ impl Authorizer {
         Self { options: options.clone(), server, fallback, web, bearer: Bearer::new(held), steps: Mutex::default() }
     }
 
+    /// Waits no longer than this for the response to each request of a flow.
+    pub(crate) fn with_patience(mut self, most: Duration) -> Self {
+        self.web.limit_patience(most);
+        self
+    }
+
     pub(crate) fn bearer(&self) -> &Bearer {
         &self.bearer
     }
@@ -147,7 +154,7 @@ impl Authorizer {
         let after = self.options.timeout;
         let refusal = Refusal { exchange: head.exchange, operation, challenge: &challenge, need };
         let obtained = timeout(after, self.obtain(refusal, refused, attempts)).await;
-        let obtained = obtained.unwrap_or(Err(AuthorizationFailure::TimedOut { after }));
+        let obtained = obtained.unwrap_or_else(|_| Err(AuthorizationFailure::TimedOut { after, awaited: self.web.awaited() }));
         if obtained != Ok(Obtained::Shared) {
             self.web.tell(FlowEvent::Ended { failure: obtained.as_ref().err() });
         }
@@ -180,15 +187,22 @@ impl Authorizer {
             return Ok(Obtained::Shared);
         }
         self.web.tell(FlowEvent::Refused { exchange, operation });
+        let is_renewable = need == Need::Token
+            && attempts.last != Some(Obtained::Refreshed)
+            && held.as_ref().is_some_and(|held| held.refresh.is_some());
+        if let Grant::Code { user } = grant
+            && !is_renewable
+        {
+            // Whatever the metadata say, somebody has to consent.
+            user.is_there().map_err(AuthorizationFailure::NoUser)?;
+        }
         // Each time anew: the server may have moved to another authorization server (2026-07-28, client registration,
         // authorization server binding).
         let (server, resource, advertised) = self.discover(challenge, held.as_ref()).await?;
         let same_server = held.as_ref().is_some_and(|held| held.server.issuer == server.issuer);
         if let Some(held) = &held
             && same_server
-            && need == Need::Token
-            && held.refresh.is_some()
-            && attempts.last != Some(Obtained::Refreshed)
+            && is_renewable
         {
             match self.refresh(held.clone()).await {
                 Ok(()) => return Ok(Obtained::Refreshed),

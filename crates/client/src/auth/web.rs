@@ -7,9 +7,12 @@ use crate::Tap;
 use crate::session::Headers;
 use crate::transport::{Endpoint, Exchanger, HttpHead, Limits, Network};
 use hyper::Method;
+use mcproof_record::duration::readable;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::timeout;
 use url::{Url, form_urlencoded};
 
 pub(super) struct Web {
@@ -20,7 +23,14 @@ pub(super) struct Web {
     version: String,
     control: Option<Arc<dyn FlowControl>>,
     exchangers: Mutex<HashMap<String, Arc<Exchanger>>>,
+    /// For each request, from the connection to the end of its response.
+    patience: Duration,
+    /// The request whose response is awaited, or was when the whole flow ran out of time.
+    awaited: Mutex<Option<Url>>,
 }
+
+/// A user may take minutes; a server that does not respond for this long is told.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A response, read to its end.
 pub(super) struct WebResponse {
@@ -33,7 +43,22 @@ pub(super) type Form = Vec<(&'static str, String)>;
 
 impl Web {
     pub(super) fn new(limits: Limits, network: Network, tap: &Tap, version: String, control: Option<Arc<dyn FlowControl>>) -> Self {
-        Self { limits, network, tap: tap.finding(secret_finder::secrets), version, control, exchangers: Mutex::default() }
+        let tap = tap.finding(secret_finder::secrets);
+        Self { limits, network, tap, version, control, exchangers: Mutex::default(), patience: PATIENCE, awaited: Mutex::default() }
+    }
+
+    /// Waits no longer than this for each response.
+    pub(super) fn limit_patience(&mut self, most: Duration) {
+        self.patience = self.patience.min(most);
+    }
+
+    /// The request without a response that a flow was given up at.
+    pub(super) fn awaited(&self) -> Option<Box<Url>> {
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner).clone().map(Box::new)
+    }
+
+    fn set_awaited(&self, url: Option<Url>) {
+        *self.awaited.lock().unwrap_or_else(PoisonError::into_inner) = url;
     }
 
     /// Fetches a metadata document.
@@ -100,7 +125,13 @@ impl Web {
             let approved = control.approve(FlowRequest { step, method: method.as_str(), url }).await;
             approved.map_err(|reason| AuthorizationFailure::Stopped { url: Box::new(plain(url)), reason })?;
         }
-        let exchanged = self.exchange_at_once(method, url, headers, body).await;
+        self.set_awaited(Some(plain(url)));
+        let exchanged = timeout(self.patience, self.exchange_at_once(method, url, headers, body)).await;
+        self.set_awaited(None);
+        let exchanged = exchanged.unwrap_or_else(|_| {
+            let reason = format!("no response within {}", readable(self.patience));
+            Err(AuthorizationFailure::Unreachable { url: Box::new(plain(url)), reason })
+        });
         match &exchanged {
             Ok(response) => self.tell(FlowEvent::Answered { status: response.status() }),
             Err(failure) => self.tell(FlowEvent::Unanswered { reason: &failure.to_string() }),

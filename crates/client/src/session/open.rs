@@ -643,7 +643,8 @@ impl<'a> Opening<'a> {
             EraChoice::Auto => (Fallback::OwnAuthorizationServer, Revision::MODERN),
         };
         let version = self.options.protocol_version.as_deref().unwrap_or(version.as_str());
-        Some(Arc::new(Authorizer::new(options, &endpoint.url, fallback, self.options.limits, self.network(), self.tap, version)))
+        let authorizer = Authorizer::new(options, &endpoint.url, fallback, self.options.limits, self.network(), self.tap, version);
+        Some(Arc::new(authorizer.with_patience(self.budget)))
     }
 
     pub(super) fn attempt(
