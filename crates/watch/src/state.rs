@@ -111,9 +111,10 @@ impl TargetState {
         self.availability.heard_from(region)
     }
 
-    /// A change of the contract was looked at. What does not break anybody is told, and forgotten after a day.
-    pub fn weigh(&mut self, level: ChangeLevel, now: Moment) {
-        self.surface.weigh(level, now);
+    /// A change of the contract was looked at: `step` is how much it matters next to the contract before, `whole` next to the one that
+    /// people agreed to. What does not break anybody is told, and forgotten after a day.
+    pub fn weigh(&mut self, step: ChangeLevel, whole: ChangeLevel, now: Moment) {
+        self.surface.weigh(step, whole, now);
     }
 
     /// The clock was set back: what is remembered of times that have not come yet is forgotten.

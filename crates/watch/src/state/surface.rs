@@ -61,6 +61,9 @@ struct Changed {
     from: String,
     /// Over by itself then; never if missing.
     until: Option<Moment>,
+    /// Something on the way broke what a comparison with `from` does not show: only people end that.
+    #[serde(default)]
+    stays: bool,
 }
 
 /// A deployment that was announced.
@@ -75,6 +78,8 @@ pub struct Announcement {
 pub struct Drift {
     pub old: String,
     pub new: String,
+    /// The contract that people agreed to, if one change of it is open already.
+    pub agreed: Option<String>,
     /// Both are seen by turns.
     pub is_mixed: bool,
     /// It is another one each time.
@@ -156,14 +161,19 @@ impl Tracker {
             self.candidate = None;
             let other = self.recent.iter().rev().find(|hash| **hash != accepted).unwrap_or(seen).clone();
             effects.push(Effect::Baseline { hash: other.clone() });
+            let is_back = self.changed.as_ref().is_some_and(|changed| changed.from == other);
             effects.push(Effect::Drift(Drift {
                 old: accepted,
                 new: other,
+                agreed: None,
                 is_mixed: true,
                 is_unstable: self.is_unstable(),
                 is_announced: false,
             }));
-            self.settle("it comes and goes", &mut effects);
+            // What alternates between two others is still not what people agreed to.
+            if is_back {
+                self.settle("it comes and goes", &mut effects);
+            }
             return effects;
         }
         if self.is_mixed {
@@ -185,17 +195,21 @@ impl Tracker {
                 self.settle("the contract is back to what it was", &mut effects);
                 return effects;
             }
+            let mut agreed = None;
             if is_expected {
                 // What was seen by turns meanwhile was the deployment.
                 self.recent = VecDeque::from([seen.clone()]);
                 self.settle("a deployment announced this contract", &mut effects);
             } else {
-                let from = self.changed.take().map_or_else(|| accepted.clone(), |changed| changed.from);
-                self.changed = Some(Changed { from, until: None });
+                let before = self.changed.take();
+                agreed = before.as_ref().map(|changed| changed.from.clone());
+                let stays = before.is_some_and(|changed| changed.stays);
+                self.changed = Some(Changed { from: agreed.clone().unwrap_or_else(|| accepted.clone()), until: None, stays });
             }
             effects.push(Effect::Drift(Drift {
                 old: accepted,
                 new: seen.clone(),
+                agreed,
                 is_mixed: false,
                 is_unstable: false,
                 is_announced: is_expected,
@@ -208,11 +222,11 @@ impl Tracker {
         effects
     }
 
-    pub(super) fn weigh(&mut self, level: ChangeLevel, now: Moment) {
-        if let Some(changed) = &mut self.changed
-            && level != ChangeLevel::Breaking
-        {
-            changed.until = Some(now + NOTICE);
+    /// `step`: compared with the contract before; `whole`: with the one that people agreed to.
+    pub(super) fn weigh(&mut self, step: ChangeLevel, whole: ChangeLevel, now: Moment) {
+        if let Some(changed) = &mut self.changed {
+            changed.stays |= step == ChangeLevel::Breaking && whole != ChangeLevel::Breaking;
+            changed.until = (whole != ChangeLevel::Breaking && !changed.stays).then_some(now + NOTICE);
         }
     }
 

@@ -417,11 +417,42 @@ fn what_breaks_nobody_is_over_after_a_day() {
     let mut sky = Simulation::new(Policy::default());
     let weather = contracts("aab");
     sky.run(5 * MINUTE, |_| None, &weather);
-    sky.state.weigh(ChangeLevel::Compatible, Moment(5 * MINUTE));
+    sky.state.weigh(ChangeLevel::Compatible, ChangeLevel::Compatible, Moment(5 * MINUTE));
     let mut later = observation("here", 25 * HOUR, 0, 25 * HOUR);
     later.contract = Some("b".into());
     let effects = observe(&mut sky.state, &sky.policy, &later, None, Moment(25 * HOUR));
     assert!(matches!(&effects[..], [Effect::Resolve { class: Class::Contract, .. }]), "{effects:?}");
+}
+
+#[test]
+fn what_broke_on_the_way_does_not_end_by_itself() {
+    use ChangeLevel::{Breaking, Compatible};
+    // Each change next to the one before, and next to what was agreed; whether it is over a day later.
+    let rows: [(&[(ChangeLevel, ChangeLevel)], bool); 4] = [
+        (&[(Breaking, Breaking), (Compatible, Breaking)], false),
+        (&[(Breaking, Breaking), (Compatible, Compatible)], true),
+        (&[(Compatible, Compatible), (Breaking, Compatible), (Compatible, Compatible)], false),
+        (&[(Compatible, Compatible), (Breaking, Breaking)], false),
+    ];
+    for (changes, is_over) in rows {
+        let mut sky = Simulation::new(Policy::default());
+        sky.run(5 * MINUTE, |_| None, &contracts("aab"));
+        for (step, whole) in changes {
+            sky.state.weigh(*step, *whole, Moment(5 * MINUTE));
+        }
+        let mut later = observation("here", 25 * HOUR, 0, 25 * HOUR);
+        later.contract = Some("b".into());
+        let effects = observe(&mut sky.state, &sky.policy, &later, None, Moment(25 * HOUR));
+        assert_eq!(!effects.is_empty(), is_over, "{effects:?}");
+    }
+}
+
+#[test]
+fn a_change_that_alternates_with_a_third_contract_is_not_over() {
+    let mut sky = Simulation::new(Policy::default());
+    sky.run(12 * MINUTE, |_| None, &contracts("aabbbbcbcbcb"));
+    assert!(!sky.heard.iter().any(|heard| heard.ends_with("end contract")), "{:?}", sky.heard);
+    assert!(sky.heard.iter().any(|heard| heard.contains("mixed b>c")), "{:?}", sky.heard);
 }
 
 /// As [`contracts`]; a capital letter is of a server that was too slow to show its era.

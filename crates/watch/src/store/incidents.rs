@@ -131,6 +131,9 @@ async fn write_states(transaction: &mut Transaction<'_, Any>, turns: &[Turn], no
     Ok(())
 }
 
+/// The event of an incident that was told before, and became worse while nobody was to be told.
+const WITHHELD: &str = "withheld";
+
 /// What is to be opened.
 struct Opening<'a> {
     subject: &'a str,
@@ -178,26 +181,27 @@ impl<'a> IncidentContext<'a> {
                 let (class, severity, since) = (*class, *severity, *since);
                 let evidence = turn.evidence.as_deref();
                 let opening = Opening { subject: &turn.target, class, severity, title, detail, since, parent, evidence };
-                if let Some(incident) = self.open(transaction, &opening).await? {
-                    if opening.parent.is_some() {
-                        return Ok(());
+                let Some(incident) = self.open(transaction, &opening).await? else {
+                    return self.reopen(transaction, &opening, subject).await;
+                };
+                if opening.parent.is_some() {
+                    return Ok(());
+                }
+                if self.route(severity, &subject.tags).is_none() {
+                    if let Some((_, opens)) =
+                        self.config.next_route(severity, &subject.tags, self.now).filter(|(_, opens)| *opens > self.now)
+                    {
+                        let text = format!("alerts wait until {opens}, when the hours of a route begin");
+                        self.note(transaction, &incident, "suppressed", &text).await?;
                     }
-                    if self.route(severity, &subject.tags).is_none() {
-                        if let Some((_, opens)) =
-                            self.config.next_route(severity, &subject.tags, self.now).filter(|(_, opens)| *opens > self.now)
-                        {
-                            let text = format!("alerts wait until {opens}, when the hours of a route begin");
-                            self.note(transaction, &incident, "suppressed", &text).await?;
-                        }
-                        return Ok(());
-                    }
-                    if subject.is_quiet {
-                        let text = "no alerts are sent during maintenance, or while it is muted or silenced";
-                        self.note(transaction, &incident, "suppressed", text).await?;
-                    } else {
-                        let unsent = UnsentIncident { id: &incident, target: &turn.target, class, severity, since, opened: self.now };
-                        self.tell(transaction, &unsent, subject).await?;
-                    }
+                    return Ok(());
+                }
+                if subject.is_quiet {
+                    let text = "no alerts are sent during maintenance, or while it is muted or silenced";
+                    self.note(transaction, &incident, "suppressed", text).await?;
+                } else {
+                    let unsent = UnsentIncident { id: &incident, target: &turn.target, class, severity, since, opened: self.now };
+                    self.tell(transaction, &unsent, subject).await?;
                 }
             }
             Effect::Escalate { class, severity, title } => {
@@ -207,24 +211,10 @@ impl<'a> IncidentContext<'a> {
                 if let Some(row) = query.fetch_optional(&mut **transaction).await? {
                     let incident: String = row.try_get("id")?;
                     self.note(transaction, &incident, "escalated", title).await?;
-                    if subject.is_quiet {
-                        return Ok(());
-                    }
-                    // Who was told is told of this as soon as a route is open again.
-                    let Some((route, opens)) = self.config.next_route(*severity, &subject.tags, self.now) else { return Ok(()) };
-                    if route.channels.is_empty() {
-                        return Ok(());
-                    }
-                    if let Some(parent) = row.try_get::<Option<String>, _>("parent")? {
-                        group::changed(transaction, self, &parent, &incident, *severity).await?;
-                    } else if self.was_told(transaction, &incident).await? {
-                        self.send_after(transaction, &incident, "update", &in_json(&route.channels), opens.since(self.now)).await?;
-                    } else {
-                        let (since, opened) = (Moment(row.try_get("since")?), Moment(row.try_get("opened")?));
-                        let unsent =
-                            UnsentIncident { id: &incident, target: &turn.target, class: *class, severity: *severity, since, opened };
-                        self.tell(transaction, &unsent, subject).await?;
-                    }
+                    let (since, opened) = (Moment(row.try_get("since")?), Moment(row.try_get("opened")?));
+                    let raised = UnsentIncident { id: &incident, target: &turn.target, class: *class, severity: *severity, since, opened };
+                    let parent: Option<String> = row.try_get("parent")?;
+                    self.tell_again(transaction, &raised, parent.as_deref(), subject).await?;
                 }
             }
             Effect::Resolve { class, reason } => self.resolve(transaction, &turn.target, *class, reason).await?,
@@ -258,6 +248,63 @@ impl<'a> IncidentContext<'a> {
             None => self.send(transaction, unsent.id, "trigger", &in_json(&route.channels)).await?,
         }
         Ok(true)
+    }
+
+    /// What is open matters more than it did, or is something else: whoever was told of it is told again, once nobody wants it quiet.
+    async fn tell_again(
+        &self,
+        transaction: &mut Transaction<'_, Any>,
+        raised: &UnsentIncident<'_>,
+        parent: Option<&str>,
+        subject: &Subject,
+    ) -> Result<(), sqlx::Error> {
+        let was_told = self.was_told(transaction, raised.id).await?;
+        if subject.is_quiet {
+            // What nobody was told of at all is owed anyway.
+            if was_told || parent.is_some() {
+                let text = "this change is told after the maintenance, or when it is no longer muted or silenced";
+                self.note(transaction, raised.id, WITHHELD, text).await?;
+            }
+            return Ok(());
+        }
+        let told = "UPDATE incident_event SET kind = 'suppressed' WHERE incident = $1 AND kind = $2";
+        sqlx::query(told).bind(raised.id).bind(WITHHELD).execute(&mut **transaction).await?;
+        // Who was told is told of this as soon as a route is open again.
+        let Some((route, opens)) = self.config.next_route(raised.severity, &subject.tags, self.now) else { return Ok(()) };
+        if route.channels.is_empty() {
+            return Ok(());
+        }
+        if let Some(parent) = parent {
+            group::changed(transaction, self, parent, raised.id, raised.severity).await
+        } else if was_told {
+            self.send_after(transaction, raised.id, "update", &in_json(&route.channels), opens.since(self.now)).await
+        } else {
+            self.tell(transaction, raised, subject).await.map(drop)
+        }
+    }
+
+    /// One of its class is open already: that is raised, if this matters more, or is another change of the contract. What was worse before
+    /// stays as severe as it was.
+    async fn reopen(&self, transaction: &mut Transaction<'_, Any>, opening: &Opening<'_>, subject: &Subject) -> Result<(), sqlx::Error> {
+        let statement = "SELECT id, severity, detail, parent, since, opened FROM incident \
+                         WHERE subject = $1 AND class = $2 AND resolved IS NULL";
+        let query = sqlx::query(statement).bind(opening.subject).bind(opening.class.word());
+        let Some(row) = query.fetch_optional(&mut **transaction).await? else { return Ok(()) };
+        let known = Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(opening.severity);
+        let detail = serde_json::to_string(opening.detail).expect("a detail has text keys only");
+        let is_another = opening.class == Class::Contract && row.try_get::<String, _>("detail")? != detail;
+        if opening.severity <= known && !is_another {
+            return Ok(());
+        }
+        let (id, severity): (String, Severity) = (row.try_get("id")?, known.max(opening.severity));
+        let statement = "UPDATE incident SET severity = $1, title = $2, detail = $3, evidence = COALESCE($4, evidence) WHERE id = $5";
+        let query = sqlx::query(statement).bind(severity.word()).bind(opening.title).bind(detail).bind(opening.evidence).bind(&id);
+        query.execute(&mut **transaction).await?;
+        self.note(transaction, &id, if severity > known { "escalated" } else { "changed" }, opening.title).await?;
+        let (since, opened) = (Moment(row.try_get("since")?), Moment(row.try_get("opened")?));
+        let raised = UnsentIncident { id: &id, target: opening.subject, class: opening.class, severity, since, opened };
+        let parent: Option<String> = row.try_get("parent")?;
+        self.tell_again(transaction, &raised, parent.as_deref(), subject).await
     }
 
     /// Nothing if one of its class is open already.
@@ -418,13 +465,31 @@ pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> R
                      AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.incident = incident.id) ORDER BY incident.id";
     let owed = sqlx::query(statement).fetch_all(&mut *transaction).await?;
     let storms = storm::untold(&mut transaction).await?;
-    if owed.is_empty() && storms.is_empty() {
+    let statement = "SELECT incident.id, incident.subject, incident.class, incident.severity, incident.since, incident.opened, \
+                     incident.parent, target.host, target.tags, target.every, target.muted_until \
+                     FROM incident JOIN target ON target.name = incident.subject WHERE incident.resolved IS NULL AND EXISTS \
+                     (SELECT 1 FROM incident_event WHERE incident_event.incident = incident.id AND incident_event.kind = $1) \
+                     ORDER BY incident.id";
+    let withheld = sqlx::query(statement).bind(WITHHELD).fetch_all(&mut *transaction).await?;
+    if owed.is_empty() && storms.is_empty() && withheld.is_empty() {
         return Ok(false);
     }
     context.planned = maintenance::announced(&mut transaction, now).await?;
     let mut is_any = false;
     for storm in &storms {
         is_any |= storm::tell(&mut transaction, &context, storm).await?;
+    }
+    for row in withheld {
+        let name: String = row.try_get("subject")?;
+        let subject = context.read_subject(&name, &row)?;
+        let severity = Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(Severity::Page);
+        let (Some(_), false) = (context.route(severity, &subject.tags), subject.is_quiet) else { continue };
+        let (id, parent): (String, Option<String>) = (row.try_get("id")?, row.try_get("parent")?);
+        let class = Class::of_word(&row.try_get::<String, _>("class")?).unwrap_or(Class::Availability);
+        let (since, opened) = (Moment(row.try_get("since")?), Moment(row.try_get("opened")?));
+        let raised = UnsentIncident { id: &id, target: &name, class, severity, since, opened };
+        context.tell_again(&mut transaction, &raised, parent.as_deref(), &subject).await?;
+        is_any = true;
     }
     for row in owed {
         let name: String = row.try_get("subject")?;

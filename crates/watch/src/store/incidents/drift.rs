@@ -22,13 +22,22 @@ pub(super) async fn weigh(
         turn.effects.iter().filter_map(|effect| if let Effect::Drift(drift) = effect { Some(drift.clone()) } else { None }).collect();
     let mut opened = Vec::new();
     for drift in drifts {
-        let found = compare(transaction, &turn.target, &drift).await?;
-        let weight = Weight::of(found.as_ref());
-        keep(transaction, context, &turn.target, &drift, weight, found.as_ref()).await?;
+        let found = compare(transaction, &turn.target, &drift.old, &drift.new).await?;
+        let step = Weight::of(found.as_ref());
+        keep(transaction, context, &turn.target, &drift, step, found.as_ref()).await?;
         if drift.is_announced {
             continue;
         }
-        turn.state.weigh(weight.level(), context.now);
+        // What a server changes in several steps is told as a whole, unless the last step matters more than the whole shows.
+        let whole = match &drift.agreed {
+            Some(agreed) => compare(transaction, &turn.target, agreed, &drift.new).await?,
+            None => found.clone(),
+        };
+        let of_whole = Weight::of(whole.as_ref());
+        if !drift.is_mixed {
+            turn.state.weigh(step.level(), of_whole.level(), context.now);
+        }
+        let (found, weight) = if step > of_whole { (found, step) } else { (whole, of_whole) };
         let changes = found.as_ref().map_or(&[][..], |found| found.changes.as_slice());
         let target = &turn.target;
         let title = match (drift.is_mixed, weight) {
@@ -112,9 +121,9 @@ impl Weight {
 }
 
 /// Nothing if one of the two is not known any more.
-async fn compare(transaction: &mut Transaction<'_, Any>, target: &str, drift: &Drift) -> Result<Option<ContractDiff>, sqlx::Error> {
-    let old = contracts::load(transaction, target, &drift.old).await?;
-    let new = contracts::load(transaction, target, &drift.new).await?;
+async fn compare(transaction: &mut Transaction<'_, Any>, target: &str, old: &str, new: &str) -> Result<Option<ContractDiff>, sqlx::Error> {
+    let old = contracts::load(transaction, target, old).await?;
+    let new = contracts::load(transaction, target, new).await?;
     let (Some(old), Some(new)) = (old, new) else { return Ok(None) };
     // Which kind of client a contract is for stands in neither: both were seen by the same probe.
     let key = "modern/minimal".to_owned();

@@ -553,6 +553,70 @@ async fn a_changed_contract_is_told_as_loudly_as_it_matters() {
     assert_eq!(quiet.outbox().await, Vec::<String>::new());
 }
 
+/// Each of the contracts is seen twice, the first from minute 1 on.
+async fn after_changes(contracts: &[Contract]) -> World {
+    let mut world = World::new(&[("shop", "a:1")]).await;
+    for (number, contract) in (1..).zip(contracts) {
+        change_contract(&mut world, number, contract).await;
+    }
+    world
+}
+
+async fn change_contract(world: &mut World, number: i64, contract: &Contract) {
+    let hash = format!("h{number}");
+    let contract = Contract { hashes: ContractHashes { full: hash.clone(), ..ContractHashes::default() }, ..contract.clone() };
+    let statement = "INSERT INTO contract (target, hash, first_seen, body) VALUES ('shop', $1, 0, $2)";
+    sqlx::query(statement).bind(&hash).bind(packed::pack(&contract)).execute(&world.store.pool).await.unwrap();
+    for at in [2 * number - 1, 2 * number] {
+        world.see("shop", at * MINUTE, |observation| observation.contract = Some(hash.clone())).await;
+    }
+}
+
+#[tokio::test]
+async fn a_second_change_of_a_contract_is_told_as_loudly_as_both_matter_together() {
+    let before = contract(&[("buy", "Buys."), ("sell", "Sells.")]);
+    let added = contract(&[("buy", "Buys."), ("sell", "Sells."), ("new", "Is new.")]);
+    let poisoned = contract(&[("buy", "Buys gold."), ("sell", "Sells."), ("new", "Is new.")]);
+    let gone = contract(&[("buy", "Buys.")]);
+    let gone_and_added = contract(&[("buy", "Buys."), ("new", "Is new.")]);
+    let (chat, pager) = (r#"trigger shop contract ["chat"]"#, r#"trigger shop contract ["pager","mail"]"#);
+    let (to_chat, to_pager) = (r#"update shop contract ["chat"]"#, r#"update shop contract ["pager","mail"]"#);
+    let other = contract(&[("buy", "Buys."), ("sell", "Sells."), ("new", "Is new."), ("more", "Is more.")]);
+    let rows = [
+        (&added, &poisoned, "security", [chat, to_pager], false),
+        (&added, &gone, "page", [chat, to_pager], false),
+        (&added, &other, "notify", [chat, to_chat], true),
+        // What is still gone does not end by itself, whatever came after it.
+        (&gone, &gone_and_added, "page", [pager, to_pager], false),
+        (&gone, &added, "page", [pager, to_pager], true),
+        // A tool that is new and then says something else: a comparison with the first contract does not show it.
+        (&added, &contract(&[("buy", "Buys."), ("sell", "Sells."), ("new", "Is gold.")]), "security", [chat, to_pager], false),
+    ];
+    for (first, second, severity, told, ends) in rows {
+        let mut world = after_changes(&[before.clone(), first.clone(), second.clone()]).await;
+        assert_eq!(world.texts("SELECT severity FROM incident").await, [severity]);
+        assert_eq!(world.outbox().await, told);
+        world.see("shop", 25 * 60 * MINUTE, |observation| observation.contract = Some("h3".into())).await;
+        let open = world.texts("SELECT id FROM incident WHERE resolved IS NULL").await;
+        assert_eq!(open.is_empty(), ends, "{severity}, {told:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_became_worse_while_it_was_muted_is_told_afterwards() {
+    let before = contract(&[("buy", "Buys."), ("sell", "Sells.")]);
+    let mut world = after_changes(&[before, contract(&[("buy", "Buys."), ("sell", "Sells."), ("new", "Is new.")])]).await;
+    sqlx::query("UPDATE target SET muted_until = 600000").execute(&world.store.pool).await.unwrap();
+    change_contract(&mut world, 3, &contract(&[("buy", "Buys.")])).await;
+    let trigger = r#"trigger shop contract ["chat"]"#;
+    assert_eq!(world.outbox().await, [trigger]);
+    assert_eq!(world.texts("SELECT severity FROM incident").await, ["page"]);
+    assert!(!tell_what_is_owed(&world.store, &world.config, Moment(9 * MINUTE)).await.unwrap());
+    assert!(tell_what_is_owed(&world.store, &world.config, Moment(11 * MINUTE)).await.unwrap());
+    assert!(!tell_what_is_owed(&world.store, &world.config, Moment(12 * MINUTE)).await.unwrap());
+    assert_eq!(world.outbox().await, [trigger, r#"update shop contract ["pager","mail"]"#]);
+}
+
 #[tokio::test]
 async fn who_acknowledges_a_changed_contract_takes_it_as_it_is() {
     let world = after_change(&contract(&[("buy", "Buys.")]), &contract(&[]), None).await;
