@@ -132,4 +132,7 @@ pub struct Detail {
     /// Of a group: the tags by which its route was found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
+    /// It ended because its target is no longer monitored: nobody has seen it work again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unmonitored: bool,
 }

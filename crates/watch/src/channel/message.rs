@@ -154,7 +154,8 @@ impl Message {
     }
 
     fn over(&self) -> String {
-        self.resolved.map_or_else(|| "resolved".to_owned(), |resolved| format!("resolved after {}", span(resolved.since(self.since))))
+        let how = if self.detail.is_unmonitored { "no longer monitored, and not seen to recover," } else { "resolved" };
+        self.resolved.map_or_else(|| how.to_owned(), |resolved| format!("{how} after {}", span(resolved.since(self.since))))
     }
 
     fn who(&self) -> String {
@@ -188,7 +189,8 @@ impl Message {
         }
         fact("since", self.since.to_string());
         if let Some(resolved) = self.resolved {
-            fact("resolved", format!("{resolved}, after {}", span(resolved.since(self.since))));
+            let label = if self.detail.is_unmonitored { "unmonitored" } else { "resolved" };
+            fact(label, format!("{resolved}, after {}", span(resolved.since(self.since))));
         } else if self.kind != Kind::Trigger {
             fact("for", span(self.now.since(self.since)));
         }

@@ -75,6 +75,20 @@ fn message(kind: Kind) -> Message {
     }
 }
 
+#[test]
+fn an_end_without_a_recovery_does_not_say_that_it_is_resolved() {
+    let mut end = message(Kind::Resolve);
+    assert_eq!(end.title(), format!("resolved after {}: shop is down: connection refused", span_of(754)));
+    end.detail.is_unmonitored = true;
+    let how = format!("no longer monitored, and not seen to recover, after {}", span_of(754));
+    assert_eq!(end.title(), format!("{how}: shop is down: connection refused"));
+    assert_eq!(end.headline(), format!("[{how}] shop is down: connection refused"));
+}
+
+fn span_of(seconds: u64) -> String {
+    crate::moment::span(Duration::from_secs(seconds))
+}
+
 /// As it goes over the wire, without what a library invents.
 fn shown(payload: &Payload) -> String {
     match payload {

@@ -343,7 +343,11 @@ impl<'a> IncidentContext<'a> {
                              AND NOT EXISTS (SELECT 1 FROM incident part WHERE part.parent = $2 AND part.resolved IS NULL) RETURNING class";
             let query = sqlx::query_scalar::<_, String>(statement).bind(self.now.0).bind(&parent);
             if let Some(class) = query.fetch_optional(&mut **transaction).await? {
-                let reason = if class == Class::Group.word() { group::LAST } else { "the last of its targets is up again" };
+                let reason = if class == Class::Group.word() {
+                    group::LAST
+                } else {
+                    "none of its targets is left: they are up again, or no longer monitored"
+                };
                 self.ended(transaction, &parent, reason).await?;
             }
         }
@@ -420,15 +424,20 @@ fn in_json(names: &[String]) -> String {
     serde_json::to_string(names).expect("names are text")
 }
 
-/// Ends whatever is open of a target.
-pub(super) async fn end_all(transaction: &mut Transaction<'_, Any>, subject: &str, reason: &str, now: Moment) -> Result<(), sqlx::Error> {
-    let query = sqlx::query_scalar("SELECT class FROM incident WHERE subject = $1 AND resolved IS NULL");
-    let classes: Vec<String> = query.bind(subject).fetch_all(&mut **transaction).await?;
+/// Ends whatever is open of a target that is no longer monitored. That is no recovery, and whoever is told of the end has to know.
+pub(super) async fn end_all(transaction: &mut Transaction<'_, Any>, subject: &str, now: Moment) -> Result<(), sqlx::Error> {
+    let query = sqlx::query_as("SELECT id, class, detail FROM incident WHERE subject = $1 AND resolved IS NULL");
+    let open: Vec<(String, String, String)> = query.bind(subject).fetch_all(&mut **transaction).await?;
     // The end goes the way that the begin has gone, whatever routes there are.
     let config = Config::default();
     let context = IncidentContext::new(&config, now);
-    for class in classes.iter().filter_map(|class| Class::of_word(class)) {
-        context.resolve(transaction, subject, class, reason).await?;
+    for (id, class, detail) in open {
+        let Some(class) = Class::of_word(&class) else { continue };
+        let detail = Detail { is_unmonitored: true, ..serde_json::from_str(&detail).unwrap_or_default() };
+        let query = sqlx::query("UPDATE incident SET detail = $1 WHERE id = $2");
+        let detail = serde_json::to_string(&detail).expect("a detail has text keys only");
+        query.bind(detail).bind(&id).execute(&mut **transaction).await?;
+        context.resolve(transaction, subject, class, "it is no longer monitored").await?;
     }
     Ok(())
 }

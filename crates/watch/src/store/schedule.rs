@@ -461,5 +461,5 @@ async fn remove(transaction: &mut Transaction<'_, Any>, name: &str, now: Moment)
     let forget = "UPDATE target SET removed = $1, state = '{}', availability = 'unknown', surface = 'unknown', since = $1 WHERE name = $2";
     sqlx::query(forget).bind(now.0).bind(name).execute(&mut **transaction).await?;
     sqlx::query("DELETE FROM schedule WHERE target = $1").bind(name).execute(&mut **transaction).await?;
-    Ok(incidents::end_all(transaction, name, "it is no longer monitored", now).await?)
+    Ok(incidents::end_all(transaction, name, now).await?)
 }

@@ -144,6 +144,7 @@ pub(super) fn incidents(arguments: &IncidentsArguments) -> Result<Exit, Failure>
         } else {
             let row = |incident: &IncidentRow| {
                 let state = match (incident.resolved, &incident.acknowledged_by) {
+                    (Some(_), _) if incident.detail.is_unmonitored => "no longer monitored".to_owned(),
                     (Some(resolved), _) => format!("resolved after {}", span(resolved.since(incident.since))),
                     (None, Some(who)) => format!("acknowledged by {}", escape(who)),
                     (None, None) => match &incident.detail.because_of {

@@ -93,7 +93,7 @@ pub(in crate::store) async fn end_removed(transaction: &mut Transaction<'_, Any>
          WHERE incident.resolved IS NULL AND target.removed IS NOT NULL ORDER BY incident.subject";
     let subjects: Vec<String> = sqlx::query_scalar(statement).fetch_all(&mut **transaction).await?;
     for subject in subjects {
-        end_all(transaction, &subject, "it is no longer monitored", now).await?;
+        end_all(transaction, &subject, now).await?;
     }
     Ok(())
 }

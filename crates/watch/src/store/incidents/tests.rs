@@ -148,6 +148,8 @@ async fn what_is_watched_no_more_is_over_and_unknown_when_it_comes_back() {
     let route = r#"["pager","mail"]"#;
     assert_eq!(world.outbox().await, [format!("trigger shop availability {route}"), format!("resolve shop availability {route}")]);
     assert_eq!(world.texts("SELECT availability || ' ' || state FROM target").await, ["unknown {}"]);
+    let details = world.texts("SELECT detail FROM incident").await;
+    assert!(details.iter().all(|detail| detail.contains("\"is_unmonitored\":true")), "{details:?}");
 }
 
 #[tokio::test]
