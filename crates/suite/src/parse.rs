@@ -263,6 +263,7 @@ pub static TIMEOUTS: Object<Timeouts> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 draft.connect = reader.duration(node)?;
+                draft.says_connect = true;
                 Ok(())
             },
         },
@@ -273,6 +274,7 @@ pub static TIMEOUTS: Object<Timeouts> = Object {
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 draft.request = reader.duration(node)?;
+                draft.says_request = true;
                 Ok(())
             },
         },

@@ -49,6 +49,9 @@ pub struct Timeouts {
     pub connect: Duration,
     /// From a request until its response.
     pub request: Duration,
+    /// Whether the suite says `connect`, and `request`: whoever runs it may have other usual times.
+    pub says_connect: bool,
+    pub says_request: bool,
     /// If set, progress is asked for and starts `request` anew, up to this in all.
     pub max: Option<Duration>,
     /// For the calls of some tools, in place of `request`.
@@ -62,7 +65,16 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         let usual = Duration::from_secs(30);
-        Self { connect: usual, request: usual, max: None, tools: BTreeMap::new(), case: None, shutdown: None }
+        Self {
+            connect: usual,
+            request: usual,
+            says_connect: false,
+            says_request: false,
+            max: None,
+            tools: BTreeMap::new(),
+            case: None,
+            shutdown: None,
+        }
     }
 }
 

@@ -38,6 +38,9 @@ fn the_designed_suite_is_read() {
     let suite = read(SHOP).unwrap();
     assert_eq!(suite.file, "s.yaml");
     assert_eq!((suite.timeouts.connect, suite.timeouts.request), (Duration::from_secs(5), Duration::from_secs(10)));
+    assert!(suite.timeouts.says_connect && suite.timeouts.says_request);
+    let silent = crate::plan::Timeouts::default();
+    assert!(!silent.says_connect && !silent.says_request);
     let server = &suite.servers["server"];
     assert_eq!((server.era, server.protocol_version.as_deref()), (EraChoice::Auto, None));
     let transports: Vec<Transport> = server.bindings.iter().map(|binding| binding.transport).collect();

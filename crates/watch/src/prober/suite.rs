@@ -5,7 +5,7 @@ use crate::config::load_read_only;
 use crate::state::Verdict;
 use mcproof_client::{ShutdownTimeouts, Startup, inherited_secrets};
 use mcproof_record::{Diagnostic, Event, Severity, Verdict as CaseVerdict};
-use mcproof_suite::plan::Server;
+use mcproof_suite::plan::{Server, Timeouts};
 use mcproof_suite::run::{CoverageMode, Plan, RunOptions, Selection, Snapshots, Start, Transcripts, plan, run};
 use std::path::Path;
 use std::sync::Arc;
@@ -49,11 +49,12 @@ impl Prober {
                 }
             },
         };
+        let timeouts = suite.timeouts.clone();
         let plan = match plan(&[suite], &Selection::default()) {
             Ok(plan) => plan,
             Err(flaw) => return Some(untold(format!("{} was not run: {}", path.display(), flaw.message))),
         };
-        let found = self.run_plan(prepared, path, &plan, now).await;
+        let found = self.run_plan(prepared, path, (&plan, &timeouts), now).await;
         found.or_else(|| {
             let flaw = flaw?;
             let message = format!("{} was changed and cannot be run: {}; its last version was run", path.display(), flaw.message);
@@ -61,17 +62,25 @@ impl Prober {
         })
     }
 
-    async fn run_plan(&self, prepared: &Prepared, path: &Path, plan: &Plan, now: SystemTime) -> Option<(Verdict, Diagnostic)> {
+    async fn run_plan(
+        &self,
+        prepared: &Prepared,
+        path: &Path,
+        (plan, timeouts): (&Plan, &Timeouts),
+        now: SystemTime,
+    ) -> Option<(Verdict, Diagnostic)> {
+        // What the suite says of its own server goes before what is usual for probes.
+        let unless = |is_said: bool| (!is_said).then_some(prepared.spec.timeout);
         let options = RunOptions {
             jobs: 1,
             fail_fast: None,
             start: Start::Cold,
             era: None,
             protocol_version: None,
-            connect_timeout: Some(prepared.spec.timeout),
+            connect_timeout: unless(timeouts.says_connect),
             // An outage is told, not waited for.
             startup: Startup::Over,
-            request_timeout: Some(prepared.spec.timeout),
+            request_timeout: unless(timeouts.says_request),
             mcproof: self.own_binary.clone(),
             launcher: None,
             patience: ShutdownTimeouts::default(),
