@@ -110,7 +110,7 @@ fn street(town: &Arc<Town>, hour: &Hour, authority: Authority, begin: SystemTime
     street.add("hangs", when(&[(at(3, 0), at(3, 30))], Weather::Hangs), ", timeout: 1s");
     street.add("breaks", when(&[(at(4, 0), at(4, 20))], Weather::Breaks), "");
     // Too short to be confirmed.
-    street.add("blinks", door(|hour| if hour % HOUR < 4_000 { Weather::Breaks } else { Weather::Leads(Shop) }), ", every: 1h");
+    street.add("blinks", door(|hour| if hour % (4 * HOUR) < 4_000 { Weather::Breaks } else { Weather::Leads(Shop) }), ", every: 1h");
     street.add("drifts", when(&[(at(5, 0), at(9, 0))], Weather::Leads(Tracker)), "");
     street.add("deploys", when(&[(at(6, 0), DAY)], Weather::Leads(Tracker)), "");
     let by_turns = |hour: i64| match hour {

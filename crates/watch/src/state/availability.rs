@@ -5,7 +5,7 @@ use super::{Availability, Effect, Observation, Policy, Thresholds, Verdict};
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::{Moment, span};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// Until what came up again is looked at once more.
@@ -16,6 +16,11 @@ const MORE_ATTEMPTS: u32 = 4;
 const ANOTHER_LOOK: Duration = Duration::from_secs(15);
 /// An outage of this length is no flapping.
 const LASTING: Duration = Duration::from_secs(600);
+/// Scheduled probes that are looked back on, and how many of them may fail without being an outage.
+const LOOKED_BACK: usize = 20;
+const TOO_MANY: u32 = 6;
+/// Nothing is calm before so many good probes.
+const CALM_INTERVALS: u32 = 6;
 /// A vote counts for so many intervals.
 const FRESH_INTERVALS: u32 = 2;
 const FRESH_MARGIN: Duration = Duration::from_secs(30);
@@ -29,6 +34,8 @@ pub(super) struct Tracker {
     /// When each of the last outages began that were told or would have been.
     outages: Vec<Moment>,
     flapping: Option<Flapping>,
+    /// When each of the last scheduled probes was made of which nobody was told, and whether it went well.
+    recent: VecDeque<(Moment, bool)>,
     blind_since: Option<Moment>,
     /// The regions of which people were told that they see it down, while most do not.
     partial: Vec<String>,
@@ -153,6 +160,7 @@ impl Tracker {
             self.fail(policy, observation, now, &mut effects);
         }
         self.fold_partial(policy, observation, now, &mut effects);
+        self.fold_recent(policy, observation, now, &mut effects);
         effects
     }
 
@@ -236,16 +244,51 @@ impl Tracker {
         });
     }
 
+    /// What fails again and again, but never so often in a row that it is an outage, is flapping too: one of several instances may be
+    /// broken. An objective says itself how much of that is too much.
+    fn fold_recent(&mut self, policy: &Policy, observation: &Observation, now: Moment, effects: &mut Vec<Effect>) {
+        if self.is_told() || policy.objective.is_some() {
+            self.recent.clear();
+            return;
+        }
+        // What confirms a failure is no further failure, and what one region sees for good is told as that.
+        let is_known = self.votes.get(&observation.region).is_some_and(|vote| vote.is_confirmed(&policy.thresholds));
+        if observation.attempt > 0 || is_known {
+            return;
+        }
+        self.recent.push_back((observation.at, observation.verdict.is_up()));
+        if self.recent.len() > LOOKED_BACK {
+            self.recent.pop_front();
+        }
+        let failed: Vec<Moment> = self.recent.iter().filter(|(_, is_up)| !is_up).map(|(at, _)| *at).collect();
+        let too_many = TOO_MANY.max(policy.thresholds.failures().saturating_mul(2));
+        if observation.verdict.is_up() || u32::try_from(failed.len()).is_ok_and(|count| count < too_many) {
+            return;
+        }
+        let count = format!("{} of the last {} scheduled probes failed", failed.len(), self.recent.len());
+        let message = format!("{count}, the last one with: {}", observation.message);
+        effects.push(Effect::Open {
+            class: Class::Flapping,
+            severity: Severity::Page,
+            title: format!("{} fails again and again: {count}", observation.target),
+            detail: Detail { message, ..detail(observation) },
+            since: failed[0],
+        });
+        self.flapping = Some(Flapping { last_failure: now, failing_since: Some(observation.at) });
+        self.recent.clear();
+    }
+
     /// Meanwhile only what lasts is told: that it is down for good, or that it is calm again.
     fn fold_flapping(&mut self, policy: &Policy, observation: &Observation, now: Moment, effects: &mut Vec<Effect>) {
         let Some(flapping) = &mut self.flapping else { return };
         if observation.verdict.is_up() {
             flapping.failing_since = None;
-            if now.since(flapping.last_failure) >= policy.thresholds.calm {
+            let calm = policy.thresholds.calm.max(policy.every * CALM_INTERVALS);
+            if now.since(flapping.last_failure) >= calm {
                 self.flapping = None;
                 self.outages.clear();
                 self.stage = Stage::Ok;
-                let reason = format!("no failure for {}", span(policy.thresholds.calm));
+                let reason = format!("no failure for {}", span(calm));
                 effects.push(Effect::Resolve { class: Class::Flapping, reason });
             }
             return;
@@ -326,6 +369,7 @@ impl Tracker {
     pub(super) fn set_back(&mut self, now: Moment) {
         self.votes.retain(|_, vote| vote.at <= now);
         self.outages.retain(|began| *began <= now);
+        self.recent.retain(|(at, _)| *at <= now);
         if let Stage::Suspect { since, .. } | Stage::Down { since } | Stage::Recovering { since, .. } = &mut self.stage {
             *since = now.min(*since);
         }

@@ -176,6 +176,31 @@ fn an_outage_is_confirmed_before_it_is_told_and_recovery_takes_two_passes() {
 }
 
 #[test]
+fn what_fails_again_and_again_is_told_though_no_failure_is_confirmed() {
+    // Every so many minutes, for so long; a confirmation always meets an instance that works.
+    let each = |minutes: i64, until: i64| {
+        move |at: i64, observation: &mut Observation| {
+            if at <= until * MINUTE && at % (minutes * MINUTE) == 0 {
+                observation.verdict = Verdict::Down;
+            }
+        }
+    };
+    let patient = Policy { thresholds: Thresholds { confirmations: Thresholds::after(5), ..Thresholds::default() }, ..Policy::default() };
+    let rows: [(Policy, i64, &[&str]); 5] = [
+        (Policy::default(), 2, &["10:00 page flapping", "50:00 end flapping"]),
+        (Policy::default(), 3, &["15:00 page flapping", "48:00 end flapping"]),
+        // Now and then is no pattern.
+        (Policy::default(), 5, &[]),
+        (patient, 2, &["18:00 page flapping", "50:00 end flapping"]),
+        // An objective says how much is too much.
+        (Policy { objective: Some(50.0), ..Policy::default() }, 2, &[]),
+    ];
+    for (policy, minutes, expected) in rows {
+        check(policy, 90 * MINUTE, &each(minutes, 20), expected);
+    }
+}
+
+#[test]
 fn a_single_failure_is_no_outage() {
     let blip = |at: i64, observation: &mut Observation| {
         if at == 2 * MINUTE || at == 2 * MINUTE + 5 * SECOND {
