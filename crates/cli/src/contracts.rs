@@ -109,10 +109,8 @@ pub(crate) fn take(
     let outcome = conversation::run(async {
         let mut interrupts = Interrupts::new()?;
         let visits = visit_all(resolved, visitors, identity, effort, || shared.clone().unwrap_or_else(|| fresh_tap(resolved, watching)));
-        tokio::select! {
-            taken = Status::new(watching).during("reading what the server offers", visits) => taken.map(Ok),
-            exit = interrupts.next() => Ok(Err(exit)),
-        }
+        let reading = Status::new(watching).during("reading what the server offers", visits);
+        interrupts.or_end(&resolved.options.guardian, reading).await.map_or_else(|exit| Ok(Err(exit)), |taken| taken.map(Ok))
     })?;
     if let (Some(recording), Some(tap)) = (recording, shared) {
         recording.finish(&tap)?;

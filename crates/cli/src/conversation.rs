@@ -7,15 +7,17 @@ use crate::output;
 use crate::recording::Recording;
 use crate::settings;
 use crate::target::Resolved;
-use mcproof_client::{Session, ShutdownTimeouts, Tap, open_session};
+use mcproof_client::{Guardian, Session, ShutdownTimeouts, Tap, open_session};
 use mcproof_record::Frame;
 use mcproof_report::frame_line;
 use mcproof_system::EndRequest;
 use mcproof_system::signals::EndRequests;
+use std::pin::pin;
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use std::{io, thread};
+use tokio::time::{sleep, timeout};
 
 /// How much of the wire is shown while it happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +87,39 @@ impl Interrupts {
         SEEN.fetch_add(1, Ordering::Relaxed);
         exit
     }
+
+    /// Goes on with `work` until it is done or the user ends it. Then it stands still, so that nothing is concluded from servers that end, and
+    /// they are given the time to do so.
+    pub(crate) async fn or_end<T>(&mut self, guardian: &Guardian, work: impl Future<Output = T>) -> Result<T, Exit> {
+        let mut work = pin!(work);
+        let exit = tokio::select! {
+            done = &mut work => return Ok(done),
+            exit = self.next() => exit,
+        };
+        self.end_servers(guardian).await;
+        Err(exit)
+    }
+
+    /// Asks the servers to end, and waits shortly until they have, unless the user asks once more. Whoever holds what is left of them kills it.
+    pub(crate) async fn end_servers(&mut self, guardian: &Guardian) {
+        let family = guardian.ask_to_end();
+        let ended = async {
+            while !guardian.is_idle() {
+                sleep(LOOK).await;
+            }
+        };
+        tokio::select! {
+            _ = timeout(ShutdownTimeouts::SHORT.end_of_input + ShutdownTimeouts::SHORT.terminate, ended) => {}
+            _ = self.next() => {}
+        }
+        for descendant in family {
+            descendant.kill_if_alive();
+        }
+    }
 }
+
+/// How often to look whether the servers have ended.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// What the end of the terminal means, by SIGHUP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +150,7 @@ fn end_unseen(hangup: Hangup) {
         loop {
             let seen = SEEN.load(Ordering::Relaxed);
             let exit = signals.next().await;
-            tokio::time::sleep(UNSEEN).await;
+            sleep(UNSEEN).await;
             if SEEN.load(Ordering::Relaxed) == seen {
                 std::process::exit(exit.code().into());
             }
@@ -128,9 +162,10 @@ fn end_unseen(hangup: Hangup) {
 
 async fn converse(resolved: &Resolved, tap: &Tap, work: impl AsyncFnOnce(&Session) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
     let mut interrupts = Interrupts::new()?;
-    let opened = tokio::select! {
-        opened = open_session(&resolved.target, &resolved.options, tap) => opened,
-        exit = interrupts.next() => return Ok(exit),
+    let opening = open_session(&resolved.target, &resolved.options, tap);
+    let opened = match interrupts.or_end(&resolved.options.guardian, opening).await {
+        Ok(opened) => opened,
+        Err(exit) => return Ok(exit),
     };
     let session = opened.map_err(|failure| diagnosis::of_connect_failure(&failure, tap, resolved))?;
     let (outcome, patience) = tokio::select! {

@@ -9,7 +9,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use processes::until;
 use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 /// Starts `mcproof test` on a server that never answers, has two children and ignores SIGTERM; ends mcproof with `signal`
 /// once all of that runs; then counts.
@@ -79,6 +81,40 @@ fn warm_servers_end_as_well() {
     assert_eq!(check("5", "stdio,http", &["--repeat", "2"], 4, Signal::SIGINT).code(), Some(130));
     assert_eq!(check("6", "stdio,http", &["--repeat", "2"], 4, Signal::SIGTERM).code(), Some(143));
     assert_eq!(check("7", "stdio,http", &["--repeat", "2"], 4, Signal::SIGKILL).signal(), Some(9));
+}
+
+/// Whatever a command does when it is asked to end, its server has time to clean up.
+#[test]
+fn a_server_cleans_up_before_it_ends() {
+    let server = |folder: &Path| {
+        let [ready, cleaned] = ["ready", "cleaned"].map(|name| folder.join(name).display().to_string());
+        format!("trap ': > {cleaned}; exit' TERM; : > {ready}; while :; do sleep 0.02; done")
+    };
+    let check = |arguments: &[&str], signal: Signal, code: i32| {
+        let folder = tempfile::tempdir().unwrap();
+        let server = server(folder.path());
+        let suite = format!("server: {{ stdio: {{ command: [sh, -c, \"{server}\"] }} }}\ntests: [{{ name: one, steps: [tools] }}]\n");
+        std::fs::write(folder.path().join("s.mcproof.yaml"), suite).unwrap();
+        let mut mcproof = Command::new(env!("CARGO_BIN_EXE_mcproof"));
+        mcproof.args(arguments).current_dir(folder.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        if arguments[0] != "test" {
+            mcproof.args(["--", "sh", "-c", &server]);
+        }
+        let mut mcproof = mcproof.spawn().unwrap();
+        while !folder.path().join("ready").exists() {
+            assert_eq!(mcproof.try_wait().unwrap(), None, "{arguments:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        kill(Pid::from_raw(i32::try_from(mcproof.id()).unwrap()), signal).unwrap();
+        assert_eq!(mcproof.wait().unwrap().code(), Some(code), "{arguments:?}");
+        assert!(folder.path().join("cleaned").exists(), "{arguments:?} {signal}");
+    };
+    for arguments in [&["test"][..], &["check"], &["probe"], &["tools"], &["lock"], &["doctor"]] {
+        check(arguments, Signal::SIGINT, 130);
+        check(arguments, Signal::SIGTERM, 143);
+    }
+    check(&["test"], Signal::SIGHUP, 143);
+    check(&["check"], Signal::SIGHUP, 143);
 }
 
 /// One child is a daemon: it has lost its parent, and has a group and a session of its own. Its parent has ended before it.

@@ -120,9 +120,18 @@ pub enum Start {
     Cold,
 }
 
+/// The time that servers have to end by themselves after a run was stopped, in which nothing is concluded from what they do: over when this
+/// resolves.
+pub struct Grace<G>(pub G);
+
 /// Runs all cases until they are done or `stop` resolves, and gives what came of them. Each event goes to `sink` as it
 /// happens. Every server that was started has ended when this returns.
-pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()>, sink: &mut dyn FnMut(&Event)) -> Summary {
+pub async fn run<G: Future<Output = ()>>(
+    plan: &Plan,
+    options: RunOptions,
+    stop: impl Future<Output = Grace<G>>,
+    sink: &mut dyn FnMut(&Event),
+) -> Summary {
     let started = Instant::now();
     let collector = (options.coverage == CoverageMode::Servers).then(|| Collector::of(plan.cases.iter().cloned()));
     let mut recorder = Recorder { summary: Summary::default(), collector, sink };
@@ -165,8 +174,9 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
         }
         tokio::select! {
             biased;
-            () = &mut stop => {
-                // Dropping the cases kills their servers at once.
+            Grace(over) = &mut stop => {
+                over.await;
+                // Dropping the cases kills what is left of their servers.
                 running.shutdown().await;
                 ending.shutdown().await;
                 queue.clear().await;
@@ -214,10 +224,14 @@ pub async fn run(plan: &Plan, options: RunOptions, stop: impl Future<Output = ()
         recorder.record(Event::Notice { diagnostic });
     }
     if let Some(collector) = recorder.collector.take() {
+        let mut events = std::pin::pin!(collector.events(&world));
         let covered = tokio::select! {
             biased;
-            () = &mut stop => Vec::new(),
-            covered = collector.events(&world) => covered,
+            Grace(over) = &mut stop => {
+                over.await;
+                Vec::new()
+            }
+            covered = &mut events => covered,
         };
         covered.into_iter().for_each(|event| recorder.record(event));
     }

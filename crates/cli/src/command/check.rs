@@ -200,10 +200,8 @@ impl Arguments {
         };
         let explored = conversation::run(async {
             let mut interrupts = Interrupts::new()?;
-            tokio::select! {
-                explored = Status::new(Watching::Off).during("checking the server", explore(&check_options)) => Ok(Ok(explored)),
-                exit = interrupts.next() => Ok(Err(exit)),
-            }
+            let exploring = Status::new(Watching::Off).during("checking the server", explore(&check_options));
+            Ok::<_, Failure>(interrupts.or_end(&check_options.options.guardian, exploring).await)
         })??;
         match explored {
             Err(exit) => Ok(Err(exit)),

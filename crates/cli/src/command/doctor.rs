@@ -106,10 +106,8 @@ fn connection(arguments: &Arguments) -> Result<Exit, Failure> {
     let tap = Tap::with(resolved.tap, resolved.secrets.clone(), None);
     let examined = conversation::run(async {
         let mut interrupts = Interrupts::new()?;
-        tokio::select! {
-            examination = examine(&resolved.target, &resolved.options, &tap, |program| find(program, &resolved.target)) => Ok(Ok(examination)),
-            exit = interrupts.next() => Ok(Err(exit)),
-        }
+        let examination = examine(&resolved.target, &resolved.options, &tap, |program| find(program, &resolved.target));
+        Ok::<_, Failure>(interrupts.or_end(&resolved.options.guardian, examination).await)
     })??;
     let examination = match examined {
         Ok(examination) => examination,

@@ -71,10 +71,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let fresh_tap = || Tap::with(resolved.tap, resolved.secrets.clone(), Recording::observer(recording.as_ref(), watching));
     let probed = conversation::run(async {
         let mut interrupts = Interrupts::new()?;
-        tokio::select! {
-            probed = arguments.attempt(&plan, fresh_tap) => Ok(Ok(probed)),
-            exit = interrupts.next() => Ok(Err(exit)),
-        }
+        Ok::<_, Failure>(interrupts.or_end(&resolved.options.guardian, arguments.attempt(&plan, fresh_tap)).await)
     })??;
     let (Probed { mut report, failure, .. }, tap) = match probed {
         Ok(probed) => probed,

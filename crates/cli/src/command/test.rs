@@ -29,7 +29,7 @@ use mcproof_record::{Counts, Diagnostic, Event, Summary};
 use mcproof_report::Repeat;
 use mcproof_report::terminal::Detail;
 use mcproof_suite::plan::{Binding, Server};
-use mcproof_suite::run::{self, CoverageMode, FILTER_HELP, Plan, RunOptions, Snapshots, Start, Transcripts};
+use mcproof_suite::run::{self, CoverageMode, FILTER_HELP, Grace, Plan, RunOptions, Snapshots, Start, Transcripts};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -242,7 +242,11 @@ impl Arguments {
         let choice = TraceChoice::unless_given(self.trace.as_ref(), settings::is_ci());
         let mut traces = CaseTraces::open(choice, &options.secrets)?;
         let mut stopped = None;
-        let stop = async { stopped = Some(interrupts.next().await) };
+        let stop = async {
+            let signals = interrupts;
+            stopped = Some(signals.next().await);
+            Grace(signals.end_servers(&given.guardian))
+        };
         let (summary, written) = report(plan, options, stop, reporters, &mut traces).await;
         if let Some(told) = traces.close()? {
             output::talk(&told);
@@ -279,10 +283,10 @@ fn needs_port(binding: &Binding) -> bool {
 }
 
 /// Runs the tests and sends events to the reporters. A failed reporter does not end the run.
-async fn report(
+async fn report<G: Future<Output = ()>>(
     plan: &Plan,
     options: RunOptions,
-    stop: impl Future<Output = ()>,
+    stop: impl Future<Output = Grace<G>>,
     mut reporters: Reporters,
     traces: &mut CaseTraces,
 ) -> (Summary, Written) {

@@ -187,9 +187,8 @@ impl Authorizer {
             return Ok(Obtained::Shared);
         }
         self.web.tell(FlowEvent::Refused { exchange, operation });
-        let is_renewable = need == Need::Token
-            && attempts.last != Some(Obtained::Refreshed)
-            && held.as_ref().is_some_and(|held| held.refresh.is_some());
+        let is_renewable =
+            need == Need::Token && attempts.last != Some(Obtained::Refreshed) && held.as_ref().is_some_and(|held| held.refresh.is_some());
         if let Grant::Code { user } = grant
             && !is_renewable
         {

@@ -14,10 +14,10 @@
 
 mod record;
 
-use crate::ProcessSignal;
 #[cfg(target_os = "linux")]
 use crate::linux::{family, mark, mark::Mark, stdin_processes};
 use crate::system::signals;
+use crate::{Descendant, ProcessSignal, descendants};
 use nix::libc;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{ForkResult, Pid, fork};
@@ -143,6 +143,23 @@ impl Guardian {
         state.groups.insert(group);
         drop(state);
         Ok(Spawned { group: Group { id: group, guardian: self, ended: false }, child, stdin: writer })
+    }
+
+    /// Asks all servers that run to end, as a supervisor does it. Gives what was below them, some of which may have left their groups: once
+    /// they have ended, the system does not tell any more.
+    pub fn ask_to_end(&self) -> Vec<Descendant> {
+        let groups: Vec<i32> = self.state().groups.iter().copied().collect();
+        let family = groups.iter().copied().flat_map(descendants).collect();
+        for group in groups {
+            let _ = killpg(Pid::from_raw(group), signals::of(ProcessSignal::TERMINATE));
+        }
+        family
+    }
+
+    /// Whether all servers have ended, with all that is still in their groups.
+    pub fn is_idle(&self) -> bool {
+        let state = self.state();
+        state.starting == 0 && state.groups.iter().all(|group| killpg(Pid::from_raw(*group), None::<Signal>).is_err())
     }
 
     /// To the guardian, which is started if it is not there.

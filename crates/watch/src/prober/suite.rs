@@ -6,7 +6,7 @@ use crate::state::Verdict;
 use mcproof_client::{ShutdownTimeouts, Startup, inherited_secrets};
 use mcproof_record::{Diagnostic, Event, Severity, Verdict as CaseVerdict};
 use mcproof_suite::plan::{Server, Timeouts};
-use mcproof_suite::run::{CoverageMode, Plan, RunOptions, Selection, Snapshots, Start, Transcripts, plan, run};
+use mcproof_suite::run::{CoverageMode, Grace, Plan, RunOptions, Selection, Snapshots, Start, Transcripts, plan, run};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -97,7 +97,12 @@ impl Prober {
             secrets: inherited_secrets(&*self.variables),
             began: now,
         };
-        let stop = tokio::time::sleep(prepared.spec.suite_time());
+        // A suite that is too slow is ended at once.
+        let most = prepared.spec.suite_time();
+        let stop = async move {
+            tokio::time::sleep(most).await;
+            Grace(std::future::ready(()))
+        };
         let (mut failed, mut has_run) = (None, false);
         let summary = run(plan, options, stop, &mut |event: &Event| {
             if let Event::CaseFinished(outcome) = event {
