@@ -223,6 +223,11 @@ fn once_probes_everything_and_tells_what_is_down() {
     assert_eq!(run(folder.path(), &["watch", "status", "watch.yaml"]).code, Some(0));
     let ran = run(folder.path(), &["watch", "incidents", "watch.yaml"]);
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.lines().last()), (Some(0), "", Some("no open incidents")));
+    // One that stands in the file, and that nobody monitors, is not healthy.
+    let more = "targets: { good: { stdio: 'mcproof demo shop' }, more: { stdio: 'mcproof demo shop' } }\n";
+    std::fs::write(folder.path().join("watch.yaml"), more).unwrap();
+    let ran = run(folder.path(), &["watch", "status", "watch.yaml"]);
+    assert!(ran.code == Some(1) && ran.stderr.contains("not monitored, although") && ran.stderr.contains(": more;"), "{}", ran.stderr);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use super::of_store;
 use super::operations::{DatabaseArgs, with_store};
+use super::reading;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
@@ -28,7 +29,7 @@ const MOST: i64 = 1_000;
   mcproof watch status watch.yaml
   mcproof watch status watch.yaml --database postgres://db/watch --json
 
-Exit codes: 0 all targets work, 1 one does not, or nobody knows, 2 bad input, 4 there are no targets")]
+Exit codes: 0 all targets work, 1 one does not, or nobody knows or monitors it, 2 bad input, 4 there are no targets")]
 pub(crate) struct StatusArguments {
     /// The configuration, a YAML file
     config: PathBuf,
@@ -113,16 +114,23 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
         let open = store.incidents(Which::Open, None, MOST).await.map_err(|failure| of_store(&failure))?;
         let inconclusive = store.inconclusive().await.map_err(|failure| of_store(&failure))?;
         let seen: Vec<Seen<'_>> = targets.iter().map(|target| Seen::of(target, &open, &inconclusive, now)).collect();
-        let works = seen.iter().all(Seen::works);
+        // Nobody may have it in the file that is in use.
+        let mut unmonitored = reading::targets(&arguments.config);
+        unmonitored.retain(|name| !targets.iter().any(|target| target.name == *name));
+        let works = unmonitored.is_empty() && seen.iter().all(Seen::works);
         if arguments.json {
             let targets: Vec<Value> = seen.iter().map(Seen::json).collect();
-            output::show(&format!("{:#}\n", json!({ "works": works, "targets": targets })))?;
+            output::show(&format!("{:#}\n", json!({ "works": works, "targets": targets, "unmonitored": unmonitored })))?;
         } else if !seen.is_empty() {
             let rows = seen.iter().map(|seen| seen.row(now));
             output::show(&table(["target", "state", "surface", "since", "last probe", "open incident"], rows))?;
         }
         if seen.iter().any(|seen| seen.is_stale) {
             output::talk("some targets have no recent result: is the monitor running, and can it write to the database?\n");
+        }
+        if !seen.is_empty() && !unmonitored.is_empty() {
+            let names = escape(&unmonitored.join(", ")).into_owned();
+            output::talk(&format!("not monitored, although they stand in the configuration: {names}; restart or reload the monitor\n"));
         }
         if seen.is_empty() {
             output::talk("there are no targets in this database\n");

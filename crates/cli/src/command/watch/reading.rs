@@ -75,6 +75,12 @@ pub(super) fn dashboard(path: &Path) -> Dashboard {
     }
 }
 
+/// The names of the targets in this configuration, as far as it can be read; nothing is told of its mistakes.
+pub(super) fn targets(path: &Path) -> Vec<String> {
+    let Ok(File { shown, text, folder, environment }) = File::open(path) else { return Vec::new() };
+    load(&shown, &text, &folder, &environment).map_or_else(|_| Vec::new(), |loaded| loaded.config.targets.into_keys().collect())
+}
+
 pub(super) enum Dashboard {
     At { url: String, needs_token: bool },
     None,
