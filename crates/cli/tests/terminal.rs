@@ -2,10 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::WaitStatus;
+use nix::unistd::Pid;
 use rexpect::session::{PtySession, spawn_command};
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE_MILLIS: u64 = 60_000;
@@ -215,7 +218,7 @@ fn a_trace_is_viewed_while_it_is_written() {
         let mut terminal = view();
         shows(&mut terminal, "no_such_tool");
         if end == "SIGTERM" {
-            terminal.process_mut().signal(nix::sys::signal::Signal::SIGTERM).unwrap();
+            terminal.process_mut().signal(Signal::SIGTERM).unwrap();
         } else {
             terminal.send(end).unwrap();
             terminal.flush().unwrap();
@@ -227,4 +230,18 @@ fn a_trace_is_viewed_while_it_is_written() {
     let piped = plain(folder.path(), &["trace", "view", "a.mcptrace"]).output().unwrap();
     let text = String::from_utf8(piped.stderr).unwrap();
     assert!(piped.status.code() == Some(2) && text.contains("mcproof trace show a.mcptrace"), "{text}");
+}
+
+/// A supervisor that ends it has not seen it fail.
+#[test]
+fn the_inspector_ends_well_when_it_is_asked_to() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mcproof = plain(folder.path(), &["ui", "--no-open", "--listen", "127.0.0.1:0"]);
+        let mut running = mcproof.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        // Its address is printed once it listens, and for signals as well.
+        assert!(BufReader::new(running.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap() > 0);
+        kill(Pid::from_raw(running.id().try_into().unwrap()), signal).unwrap();
+        assert_eq!(running.wait().unwrap().code(), Some(0), "{signal}");
+    }
 }

@@ -119,16 +119,17 @@ async fn serve(
     });
     let mut serving = std::pin::pin!(serving);
     let failed = |error: std::io::Error| Failure::bad_input("cannot-listen", format!("the listener failed: {error}"));
-    let exit = tokio::select! {
+    tokio::select! {
         served = &mut serving => return served.map(|()| Exit::Passed).map_err(failed),
-        exit = async { tokio::join!(interrupts.next(), opening).0 } => exit,
-    };
+        _ = async { tokio::join!(interrupts.next(), opening) } => {}
+    }
     drop(stop);
     tokio::select! {
         served = serving => served.map_err(failed)?,
         _ = interrupts.next() => {}
     }
-    Ok(exit)
+    // It runs until it is asked to end: that is no interruption.
+    Ok(Exit::Passed)
 }
 
 /// Opens the page, where there is a user with a browser.
