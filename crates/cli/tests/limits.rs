@@ -183,6 +183,18 @@ fn a_file_that_cannot_be_written_whole_is_not_written() {
     assert!(!stderr.contains("ZipWriter"), "{stderr}");
 }
 
+/// A file can be made there, but not written.
+#[test]
+fn the_doctor_finds_a_folder_that_takes_no_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "trap '' XFSZ; ulimit -f 1; exec \"$0\" doctor";
+    let output = Command::new("/bin/sh").args(["-c", script, MCPROOF]).env("XDG_STATE_HOME", folder.path()).env("PATH", "").output();
+    let output = output.unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    let line = told.lines().find(|line| line.contains("state directory")).unwrap_or_default();
+    assert!(output.status.code() == Some(1) && line.contains("cannot write to") && line.contains("File too large"), "{told}");
+}
+
 #[test]
 fn a_server_that_cannot_be_started_for_want_of_file_descriptors_is_not_blamed() {
     let folder = tempfile::tempdir().unwrap();

@@ -11,6 +11,7 @@ use mcproof_doctor::{Examination, StepId, StepState, examine};
 use mcproof_record::{FrameBody, Transcript};
 use mcproof_report::escape;
 use serde::Serialize;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use url::Url;
@@ -313,9 +314,12 @@ fn temporary_folder() -> Finding {
     writable("temporary directory", &folder, &folder)
 }
 
+/// Bytes that are written for a try: on a full disk, a file can often be made and not written.
+static TRIED: [u8; 64 << 10] = [0; 64 << 10];
+
 fn writable(name: &str, existing: &Path, shown: &Path) -> Finding {
-    match tempfile::tempfile_in(existing) {
-        Ok(_) => Finding::ok(name, shown.display().to_string()),
+    match tempfile::tempfile_in(existing).and_then(|mut file| file.write_all(&TRIED)) {
+        Ok(()) => Finding::ok(name, shown.display().to_string()),
         Err(error) => {
             let reason = error.get_ref().and_then(|inner| inner.source()).map_or_else(|| error.to_string(), ToString::to_string);
             Finding::problem(
