@@ -638,9 +638,8 @@ fn hung_up(conversation: &ConversationView<'_>, pairing: &Pairing<'_>, is_valid:
     if !conversation.is_over("http") || death(conversation).is_some() {
         return Vec::new();
     }
-    let was_closed = |index: usize| {
-        pairing.requests[index].exchange.and_then(|id| conversation.exchanges.get(&id)).is_some_and(was_hung_up)
-    };
+    let was_closed =
+        |index: usize| pairing.requests[index].exchange.and_then(|id| conversation.exchanges.get(&id)).is_some_and(was_hung_up);
     let mut requests = BTreeMap::<(&str, String), Vec<usize>>::new();
     for index in (0..pairing.requests.len()).filter(|index| is_valid(*index)) {
         let request = &pairing.requests[index];

@@ -39,7 +39,9 @@ pub(super) fn gap(conversations: &[ConversationView<'_>]) -> Option<Gap> {
             if let Some(took) = pairing.answer_to(position).and_then(|answer| conversation.elapsed(request.frame, answer.frame)) {
                 let known = slowest.entry(kind(request)).or_default();
                 *known = (*known).max(took);
-            } else if is_ordinary(request) && let Some(waited) = fate(conversation, request) {
+            } else if is_ordinary(request)
+                && let Some(waited) = fate(conversation, request)
+            {
                 lost.push((kind(request), Lost { conversation: index, subject: subject(request), waited }));
             }
         }
@@ -56,8 +58,10 @@ pub(super) fn gap(conversations: &[ConversationView<'_>]) -> Option<Gap> {
         _ if closed == lost.len() => "had their connection closed without a response",
         _ => "got no response, or had their connection closed",
     };
-    let message = format!("{} requests ({}) {how}, although others like them got one within {}", lost.len(), named(&subjects), readable(*took));
-    let hint = "look for what is used up: a connection, a lock or a place in a queue that a handler does not give back; or a worker that crashes";
+    let message =
+        format!("{} requests ({}) {how}, although others like them got one within {}", lost.len(), named(&subjects), readable(*took));
+    let hint =
+        "look for what is used up: a connection, a lock or a place in a queue that a handler does not give back; or a worker that crashes";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(first.conversation) })
 }
 
@@ -95,9 +99,9 @@ fn fate(conversation: &ConversationView<'_>, request: &Request<'_>) -> Option<Op
     if exchange.is_some_and(|exchange| exchange.status().is_some_and(|status| status >= 400)) {
         return None;
     }
-    let canceled = conversation.from_client().find(|message| {
-        message.method() == Some(methods::notifications::CANCELLED) && message.param("/requestId") == Some(request.id())
-    });
+    let canceled = conversation
+        .from_client()
+        .find(|message| message.method() == Some(methods::notifications::CANCELLED) && message.param("/requestId") == Some(request.id()));
     let end = canceled.map(|message| message.frame.id).or_else(|| Some(exchange?.end?.0.id));
     conversation.elapsed(request.frame, end?).map(Some)
 }
