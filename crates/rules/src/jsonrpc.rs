@@ -421,7 +421,7 @@ fn of_same_id(conversation: &ConversationView<'_>, pairing: &Pairing<'_>) -> (us
                 }
             }
             let exchange = request.exchange.and_then(|exchange| conversation.exchanges.get(&exchange));
-            if replies().next().is_none() && !exchange.and_then(HttpExchange::status).is_some_and(|status| status >= 400) {
+            if replies().next().is_none() && exchange.and_then(HttpExchange::status).is_none_or(|status| status < 400) {
                 unanswered.push(request);
             }
         }
