@@ -174,7 +174,7 @@ pub(super) async fn open(check_options: &CheckOptions, era: EraChoice) -> Option
 
 /// A host that has called all tools that only read, and stays: what a call began may end the process later.
 pub(super) enum Host<'c> {
-    Stays { explorer: Explorer<'c>, since: Instant },
+    Stays { explorer: Box<Explorer<'c>>, since: Instant },
     Refused(Conversation),
 }
 
@@ -225,7 +225,7 @@ pub(super) async fn call_as_host<'c>(check_options: &'c CheckOptions, era: EraCh
     }
     // That it is still there is seen by what is no call.
     explorer.send_request("after-calls", None, explorer.any_method(), json!({})).await;
-    Some(Host::Stays { explorer, since: Instant::now() })
+    Some(Host::Stays { explorer: Box::new(explorer), since: Instant::now() })
 }
 
 fn requires_input(outcome: &ParallelOutcome) -> bool {
