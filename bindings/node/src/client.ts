@@ -2,6 +2,8 @@
 import { Drive, type RequestOptions } from "./drive.js";
 import { McproofError, type RpcError } from "./errors.js";
 import { encode, type Expectation } from "./expectation.js";
+import { assertJson } from "./json.js";
+import { assertAnswers, assertCallOptions, assertClientOptions, assertNames } from "./names.js";
 import type {
   Answer,
   Answers,
@@ -83,6 +85,7 @@ export class Client {
   }
 
   private constructor(target: Target, options: ClientOptions) {
+    assertClientOptions(options);
     this.#drive = isServed(target) ? Drive.inside() : Drive.shared();
     const resolved = resolve(target, this.#drive.environment());
     const trace = options.trace ?? Boolean(process.env["MCPROOF_TRACE"]);
@@ -235,7 +238,7 @@ export class Client {
   }
 
   /** Sends a message or bytes as they stand. An error of the server is returned, not thrown. */
-  async raw(message: object | string | Uint8Array, options: { wait?: boolean; timeoutMs?: number } = {}): Promise<Partial<Answer> & { error?: RpcError }> {
+  async raw(message: object | string | Uint8Array, { wait, ...options }: { wait?: boolean; timeoutMs?: number } = {}): Promise<Partial<Answer> & { error?: RpcError }> {
     let sent: Params;
     if (typeof message === "string") {
       sent = { bytes: message };
@@ -244,7 +247,7 @@ export class Client {
     } else {
       sent = { message };
     }
-    const { error, ...answer } = await this.#ask<Partial<RawAnswer> & { error?: RpcError }>("raw", { ...sent, wait: options.wait }, options);
+    const { error, ...answer } = await this.#ask<Partial<RawAnswer> & { error?: RpcError }>("raw", { ...sent, wait }, options);
     const given = answer.frame === undefined ? {} : this.#answer(answer as RawAnswer);
     return error ? { ...given, error } : given;
   }
@@ -258,17 +261,20 @@ export class Client {
 
   /** The next notification of this method, each given once; one that came before is not missed. */
   async waitForNotification(method: string, options: { timeoutMs?: number } = {}): Promise<{ method: string; params: Record<string, unknown>; frame: number }> {
+    assertNames("a wait", options, ["timeoutMs"]);
     return this.#ask("wait", { method, ...(options.timeoutMs === undefined ? {} : { timeout_ms: options.timeoutMs }) });
   }
 
   /** Replaces the responses to requests of the server. */
   async setAnswers(answers: Answers): Promise<void> {
+    assertAnswers(answers);
     await this.#ask("answers", { answers: this.#policies(answers) });
   }
 
   /** Holds a value against an expectation in the language of the suites, with the wire of this session in the difference. */
   async expect(value: unknown, expectation: Expectation): Promise<Verdict> {
-    return this.#ask("expect", { value: value ?? null, expectation: encode(expectation) });
+    assertJson(value, "the value");
+    return this.#ask("expect", { value, expectation: encode(expectation) });
   }
 
   /** The wire, as failures show it and as data. */
@@ -292,6 +298,7 @@ export class Client {
 
   /** Compares with the contract in a lock file. */
   async diff(lock: string, options: { deny?: "breaking" | "any" } = {}): Promise<{ ok: boolean; diff: Record<string, unknown>; text: string }> {
+    assertNames("a comparison", options, ["deny"]);
     return this.#ask("diff", { lock, deny: options.deny });
   }
 
@@ -316,6 +323,7 @@ export class Client {
 
   /** `read` makes of the engine's answer what the caller is to get. */
   #ask<T = unknown>(method: string, params: Params, options: CallOptions = {}, read?: (answer: any) => T): Promise<T> {
+    assertCallOptions(options);
     touch(this);
     const request: Params = { session: this.#session, ...params };
     const { timeoutMs, maxMs, onProgress, meta, signal } = options;
@@ -338,7 +346,8 @@ export class Client {
   }
 
   #answer<Result>(answer: RawAnswer): Answer<Result> {
-    return { result: answer.result as Result, elapsedMs: answer.elapsed_ms, frame: answer.frame, http: answer.http };
+    const { result, elapsed_ms: elapsedMs, frame, http } = answer;
+    return { result: result as Result, elapsedMs, frame, ...(http && { http }) } as Answer<Result>;
   }
 
   /** Notes which frame both the response and the raw result in it are. */

@@ -3,6 +3,7 @@
 import { addon, binary } from "./binary.js";
 import { AddonChannel, ProcessChannel, type Channel, type Reader } from "./channel.js";
 import { fromDrive, McproofError, type RpcError } from "./errors.js";
+import { assertJson } from "./json.js";
 
 type Json = Record<string, unknown>;
 
@@ -136,6 +137,8 @@ export class Drive {
         reject(new McproofError("mcproof drive has ended"));
         return;
       }
+      // What has no form in JSON throws here, before anything waits for a response.
+      const written = json(params, method);
       if (this.#pending.size === 0) {
         this.#channel.hold(true);
       }
@@ -143,7 +146,7 @@ export class Drive {
       const id = this.#last;
       const pending: Pending = { resolve: resolve as (result: unknown) => void, reject, progress: options.progress, read: options.read, done: undefined };
       this.#pending.set(id, pending);
-      this.#write(`"id":${id},"method":"${method}"`, params);
+      this.#write(`"id":${id},"method":"${method}"`, written);
       const { signal } = options;
       if (signal?.aborted) {
         this.notify("cancel", { id, reason: String(signal.reason) });
@@ -156,7 +159,7 @@ export class Drive {
   }
 
   notify(method: string, params: Json): void {
-    this.#write(`"method":"${method}"`, params);
+    this.#write(`"method":"${method}"`, json(params, method));
   }
 
   /** Reports messages of the server of a session. */
@@ -165,8 +168,8 @@ export class Drive {
     return (message) => this.#channel.send(`${start}${JSON.stringify(message)}}}`);
   }
 
-  #write(head: string, params: Json): void {
-    this.#channel.send(`{"jsonrpc":"2.0",${head},"params":${JSON.stringify(params)}}`);
+  #write(head: string, params: string): void {
+    this.#channel.send(`{"jsonrpc":"2.0",${head},"params":${params}}`);
   }
 
   #reply(outcome: { id: unknown; result: unknown } | { id: unknown; error: unknown }): void {
@@ -212,6 +215,7 @@ export class Drive {
         throw new Error("no handler for requests of this session");
       }
       const result = await listener.requested(params["method"] as string, params["params"]);
+      assertJson(result, `the response to ${String(params["method"])}`, { undefinedMembers: true });
       this.#reply({ id, result });
     } catch (error) {
       const { code, message, data } = error as Partial<RpcError>;
@@ -241,4 +245,10 @@ export class Drive {
       this.#channel.finish();
     }
   }
+}
+
+/** Arguments and options leave out what is undefined; anything else that JSON would lose or change is refused. */
+function json(params: Json, method: string): string {
+  assertJson(params, `the request \`${method}\``, { undefinedMembers: true });
+  return JSON.stringify(params);
 }

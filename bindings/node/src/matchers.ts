@@ -4,6 +4,7 @@ import { Client } from "./client.js";
 import { Drive } from "./drive.js";
 import { McproofError } from "./errors.js";
 import { encode, type Expectation } from "./expectation.js";
+import { assertJson, isPromise } from "./json.js";
 import type { CheckOptions, Verdict } from "./options.js";
 import type { WireTarget } from "./target.js";
 import { originOf } from "./witness.js";
@@ -35,14 +36,15 @@ interface Outcome {
 
 type Matchers = { [Name in keyof McproofMatchers]: (received: unknown, ...given: Parameters<McproofMatchers[Name]>) => Promise<Outcome> };
 
-export const matchers: Matchers = {
+const claims: Matchers = {
   async toMatchExpectation(received, expectation) {
-    const actual = isCall(received) ? { result: rawOf(received) } : { value: received ?? null };
+    const actual = isCall(received) ? { result: rawOf(received) } : { value: received };
     return outcome(await judge(received, actual, expectation), "to meet the expectation");
   },
 
-  async toHaveStructuredContent(received, expectation = { $any: true }) {
+  async toHaveStructuredContent(received, ...given) {
     const result = rawOf(received);
+    const expectation = given.length === 0 ? { $any: true } : given[0];
     return outcome(await judge(received, { value: result }, { structuredContent: expectation }), "to have such structured content");
   },
 
@@ -50,19 +52,21 @@ export const matchers: Matchers = {
     return outcome(await judge(received, { result: rawOf(received) }, { $text: text }), "to have this text");
   },
 
-  async toBeToolError(received, text) {
+  async toBeToolError(received, ...given) {
     const result = rawOf(received);
     const refused = await judge(received, { value: result }, { isError: true });
-    if (!refused.ok || text === undefined) {
+    if (given.length === 0) {
       return outcome(refused, "to be a tool's error");
     }
-    return outcome(await judge(received, { result }, { $text: text }), "to be a tool's error with this text");
+    const judged = await judge(received, { result }, { $text: given[0] });
+    return outcome(refused.ok ? judged : refused, "to be a tool's error with this text");
   },
 
-  async toBeRpcError(received, error = { code: { $type: "integer" } }) {
+  async toBeRpcError(received, ...given) {
     if (!(received instanceof McproofError) || !received.error) {
       throw new TypeError("toBeRpcError needs the error of a failed request: `await expect(client.call(…)).rejects.toBeRpcError(…)`");
     }
+    const error = given.length === 0 ? { code: { $type: "integer" } } : given[0];
     const expected = typeof error === "number" ? { code: error } : error;
     return outcome(await judge(received, { value: received.error }, expected), "to be this JSON-RPC error");
   },
@@ -80,13 +84,37 @@ export const matchers: Matchers = {
   },
 
   async toMatchSnapshotFile(received, file, options = {}) {
-    const value = isCall(received) ? rawOf(received) : (received ?? null);
+    const value = isCall(received) ? rawOf(received) : received;
+    assertActual(value);
     const { state, text } = await Drive.inside().request<{ state: string; text?: string }>("snapshot", { file, value, ...options });
     return outcome({ ok: state === "same" || state === "written", text: text ?? `${file} is new and was not reviewed` }, `to be what ${file} has`);
   },
 };
 
-function judge(received: unknown, actual: object, expectation: Expectation): Promise<Verdict> {
+/** Each of them refuses what was not awaited, also under `not`, where it would differ from everything. */
+export const matchers = Object.fromEntries(
+  Object.entries(claims).map(([name, claim]) => [
+    name,
+    async (received: unknown, ...given: unknown[]): Promise<Outcome> => {
+      for (const [what, value] of [["the value", received], ...given.map((each) => ["the argument", each])] as [string, unknown][]) {
+        if (isPromise(value)) {
+          const remedy = what === "the value" ? "await it (`await expect(await client.call(…))`), or use `.resolves` or `.rejects`" : "await it";
+          throw new TypeError(`${what} of ${name} is a promise: ${remedy}`);
+        }
+      }
+      return (claim as (received: unknown, ...given: unknown[]) => Promise<Outcome>)(received, ...given);
+    },
+  ]),
+) as unknown as Matchers;
+
+/** The value that a claim is about: what JSON would lose of it could not be told from what is not there. */
+function assertActual(value: unknown): void {
+  // What another client was handed over in memory may have members that are undefined, which the wire leaves out.
+  assertJson(value, "the value", { undefinedMembers: isCall(value) });
+}
+
+function judge(received: unknown, actual: { value: unknown } | { result: unknown }, expectation: Expectation): Promise<Verdict> {
+  assertActual("value" in actual ? actual.value : actual.result);
   const { engine = Drive.inside(), ...wire } = originOf(received) ?? {};
   return engine.request("expect", { ...actual, expectation: encode(expectation), ...wire });
 }

@@ -1,5 +1,6 @@
 // A server over HTTP that several sessions share.
 import { Drive } from "./drive.js";
+import { assertNames } from "./names.js";
 import { command, type CommandTarget } from "./target.js";
 
 export interface SpawnOptions extends CommandTarget {
@@ -15,9 +16,10 @@ export async function spawn(options: SpawnOptions): Promise<SpawnedServer> {
   count += 1;
   const server = `server${count}`;
   const { timeouts } = options;
+  assertNames("`timeouts` of a spawned server", timeouts, ["connectMs"]);
   const started = await drive.request<{ url: string; port: number; pid: number }>("spawn", {
     server,
-    ...command(options, drive.environment()),
+    ...command(options, drive.environment(), ["timeouts"]),
     timeouts: timeouts && { connect_ms: timeouts.connectMs },
   });
   return new SpawnedServer(drive, server, started, options.transport ?? "auto");

@@ -1,5 +1,6 @@
 // One suite over every transport. Knows the few functions that runners have in common, none of the runners.
 import { Client } from "./client.js";
+import { assertClientOptions } from "./names.js";
 import type { ClientOptions } from "./options.js";
 import type { E2EHandle } from "./servers.js";
 import type { Target, WireTarget } from "./target.js";
@@ -41,6 +42,7 @@ const START_MS = 60_000;
 
 export function describeTransportWith(framework: Framework): DescribeTransport {
   return (name, servers, suite, options = {}) => {
+    assertClientOptions(options, ["isolation"]);
     if (typeof servers === "function") {
       one(framework, name, name, servers, suite, options);
       return;

@@ -1,4 +1,5 @@
 // The ways to name a server, and what they are in the protocol of `drive`. Starts nothing.
+import { assertNames } from "./names.js";
 import type { Connectable, Serve } from "./relay.js";
 import { isConnectable } from "./relay.js";
 import type { SpawnedServer } from "./spawn.js";
@@ -33,6 +34,8 @@ export type WireTarget = string | URL | string[] | CommandTarget | UrlTarget | C
 /** Besides, a server object of this process, or a function that makes one (it is given the transport). */
 export type Target = WireTarget | Connectable | Serve;
 
+const COMMAND: Record<keyof Required<CommandTarget>, true> = { command: true, args: true, env: true, cwd: true, url: true, portFrom: true, transport: true };
+
 export type Resolved = { wire: Record<string, unknown> } | { served: Connectable | Serve };
 
 /** Whether it is a server of this process. */
@@ -65,7 +68,9 @@ export function resolve(target: Target, environment: Record<string, string>): Re
   return { wire: { ...target } };
 }
 
-export function command(target: CommandTarget, environment: Record<string, string>): Record<string, unknown> {
+/** `more` are names of options that a command has where it is started. */
+export function command(target: CommandTarget, environment: Record<string, string>, more: readonly string[] = []): Record<string, unknown> {
+  assertNames("a command", target, [...Object.keys(COMMAND), ...more]);
   const first = typeof target.command === "string" ? [target.command] : target.command;
   return {
     command: [...first, ...(target.args ?? [])],

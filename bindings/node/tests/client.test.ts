@@ -179,6 +179,38 @@ describe("a request that fails", () => {
   });
 });
 
+describe("what is given", () => {
+  it("reaches the server, or is refused: JSON loses nothing in silence", async () => {
+    const client = await start(calculator1());
+    for (const lost of [Number.NaN, new Map(), Promise.resolve(1), () => 1, Symbol("x"), 1n, [undefined]]) {
+      await expect(client.call("add", { a: 1, b: lost })).rejects.toThrow(/`arguments\.b(\[0\])?` of the request `call` is /);
+    }
+    // As everywhere in JavaScript, an argument that is undefined is none.
+    expect((await client.call("divide", { a: 1, b: 2, c: undefined })).text).toBe("0.5");
+  });
+
+  it("has names that are known", async () => {
+    const client = await start(calculator1());
+    const as = <T>(options: object): T => options as T;
+    await expect(testClient(calculator1(), as({ timeout: 1 }))).rejects.toThrow("a client has no option `timeout`; it has `era`");
+    await expect(testClient(calculator1(), as({ timeouts: { request: 1 } }))).rejects.toThrow("no option `request`; it has `connectMs`");
+    await expect(testClient(calculator1(), as({ answers: { elicit: "accept" } }))).rejects.toThrow("no option `elicit`");
+    await expect(testClient(as({ command: "node", arg: ["x"] }))).rejects.toThrow("a command has no option `arg`");
+    await expect(spawn(as({ command: "node", url: "http://127.0.0.1:${port}/", timeout: 1 }))).rejects.toThrow("no option `timeout`");
+    for (const request of [
+      () => client.call("add", { a: 1, b: 2 }, as({ timeout: 500 })),
+      () => client.listTools(as({ timeout: 500 })),
+      () => client.raw("x", as({ timeout: 500 })),
+      () => client.waitForNotification("x", as({ timeout: 500 })),
+      () => client.check(as({ onyl: [] })),
+      () => client.diff("mcproof.lock", as({ denied: "any" })),
+      () => client.transcript(as({ until: 5 })),
+    ]) {
+      await expect((async () => request())()).rejects.toThrow(/`(timeout|onyl|denied|until)`/);
+    }
+  });
+});
+
 describe("the raw wire", () => {
   it("takes a message as it stands, and gives the error as the answer", async () => {
     const client = await start(["node", script("server-stdio")]);

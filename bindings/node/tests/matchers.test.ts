@@ -34,9 +34,93 @@ describe("matchers", () => {
     expect(text).toMatch(/sum/);
     expect(text).toMatch(/wire .*tools\/call/s);
     expect(await message(expect(answer.payload).toMatchExpectation({ sum: 4 }))).toMatch(/wire .*tools\/call/s);
-    expect(await message(expect(answer.payload.total).toMatchExpectation(3))).toContain("null");
+    expect(await message(expect(answer.payload.total).toMatchExpectation(3))).toContain("undefined");
     expect(await message(expect(answer).not.toMatchExpectation({ sum: 3 }))).toContain("expected not to meet");
     expect(await message(expect(answer).toMatchExpectation({ sum: { $regx: "x" } }))).toContain("$regex");
+  });
+
+  const cyclic: Record<string, unknown> = {};
+  cyclic["self"] = { again: cyclic };
+  const lost: [string, unknown, RegExp][] = [
+    ["undefined", undefined, /is undefined/],
+    ["a function", () => 1, /is a function/],
+    ["a symbol", Symbol("x"), /is a symbol/],
+    ["a BigInt", 1n, /is a BigInt/],
+    ["NaN", Number.NaN, /is NaN/],
+    ["Infinity", -Infinity, /is -Infinity/],
+    ["a Map", new Map([["sum", 4]]), /is a Map/],
+    ["a Set", new Set([1]), /is a Set/],
+    ["a typed array", Uint16Array.of(1), /is a Uint16Array/],
+    ["a promise", Promise.resolve(3), /is a promise: await it/],
+    ["a date that is none", new Date(Number.NaN), /is a Date that is null in JSON/],
+    ["an error", new Error("x"), /is an Error/],
+    ["a matcher of the runner", expect.any(Number), /a matcher of the test runner/],
+    ["an instance with private members only", new (class Sum { #sum = 4; read() { return this.#sum; } })(), /an instance of Sum/],
+    ["a hole", [1, , 2], /\[1\]` of .* is undefined/],
+    ["a cycle", cyclic, /inside of itself/],
+    ["a key that is a symbol", { [Symbol("sum")]: 4 }, /the key Symbol\(sum\)/],
+  ];
+  it.each(lost)("%s is refused where it is expected or compared, at any depth and under not", async (_, value, words) => {
+    const answer = await client.call("add", { a: 1, b: 2 });
+    const nested = { items: [{ sum: value }] };
+    const place = /`items\[0\]\.sum/;
+    for (const claim of [
+      () => expect(answer).toMatchExpectation(nested),
+      () => expect(answer).not.toMatchExpectation(nested),
+      () => expect(answer).toHaveStructuredContent(nested),
+      () => expect(nested).toMatchExpectation({}),
+      () => expect(nested).not.toMatchExpectation({ other: 1 }),
+      () => expect(nested).toMatchSnapshotFile("/nowhere/at-all.json", { update: true }),
+      () => client.expect(nested, {}),
+      () => client.expect({}, nested),
+    ]) {
+      const text = await message(claim());
+      () => expect(text).toMatch(words);
+      () => expect(text).toMatch(place);
+    }
+    for (const claim of [
+      () => expect(answer).toMatchExpectation(value),
+      () => expect(answer).not.toMatchExpectation(value),
+      () => expect(answer).not.toHaveStructuredContent(value),
+      () => expect(answer).not.toHaveText(value as string),
+      () => expect(answer).not.toBeToolError(value as string),
+      () => expect(value).not.toMatchExpectation(3),
+      () => client.expect(value, { $any: true }),
+    ]) {
+      expect(await message(claim())).toMatch(/ (is|of \w+ is) (undefined|an? |-?Infinity|NaN|inside)/);
+    }
+  });
+
+  it("values that JSON has a form for are compared by it", async () => {
+    const date = new Date(0);
+    await expect({ at: date, url: new URL("http://a/"), none: Object.create(null), made: new (class { sum = 3; })() }).toMatchExpectation({
+      at: "1970-01-01T00:00:00.000Z",
+      url: "http://a/",
+      none: {},
+      made: { sum: 3 },
+    });
+    await expect({ at: date.toJSON() }).toMatchExpectation({ at: date });
+    await expect({ at: "2000" }).not.toMatchExpectation({ at: date });
+    await expect(await client.request({ method: "tools/list" })).toMatchExpectation({ result: { tools: { $len: { $gt: 0 } } } });
+    // What another client was handed over in memory.
+    await expect({ content: [{ type: "text", text: "3" }], structuredContent: undefined }).toHaveText("3");
+  });
+
+  it("a promise is no value, for any matcher", async () => {
+    for (const claim of [
+      (forgotten: unknown) => expect(forgotten).toMatchExpectation({}),
+      (forgotten: unknown) => expect(forgotten).not.toMatchExpectation({ sum: 3 }),
+      (forgotten: unknown) => expect(forgotten).not.toHaveStructuredContent(),
+      (forgotten: unknown) => expect(forgotten).not.toHaveText("3"),
+      (forgotten: unknown) => expect(forgotten).not.toBeToolError(),
+      (forgotten: unknown) => expect(forgotten).not.toBeRpcError(),
+      (forgotten: unknown) => expect(forgotten).not.toMatchContract("mcproof.lock"),
+      (forgotten: unknown) => expect(forgotten).not.toPassCheck(),
+      (forgotten: unknown) => expect(forgotten).toMatchSnapshotFile("/nowhere/at-all.json", { update: true }),
+    ]) {
+      expect(await message(claim(client.call("add", { a: 1, b: 2 })))).toMatch(/the value of \w+ is a promise: await it/);
+    }
+    await expect(client.call("add", { a: 1, b: 2 })).resolves.toMatchExpectation({ sum: 3 });
   });
 
   it("toHaveStructuredContent asks for it, and for what is in it", async () => {
