@@ -111,6 +111,91 @@ async def test_order(mcp_client):
     result.stdout.fnmatch_lines(["E *exited with code 3*", "E *no DATABASE_URL*"])
 
 
+@pytest.mark.parametrize("plugins", [WITHOUT_ASYNCIO, ("-o", "asyncio_mode=auto")])
+def test_a_server_that_does_not_open_fails_a_test_that_sends_nothing(pytester: pytest.Pytester, plugins: List[str]) -> None:
+    test = """
+@pytest.fixture
+def mcp_server():
+    return ["sh", "-c", "echo no DATABASE_URL >&2; exit 3"]
+
+async def test_start(mcp_client):
+    pass
+
+class TestMore:
+    @pytest.mark.parametrize("n", [1])
+    async def test_start(self, n, mcp_client):
+        pass
+
+def test_plain(mcp_client):
+    pass
+"""
+    result = run(pytester, test, *plugins, head="import pytest\n")
+    result.assert_outcomes(failed=2, errors=1)
+    result.stdout.fnmatch_lines(["E *exited with code 3*"] * 3)
+
+
+@pytest.mark.parametrize("plugins", [WITHOUT_ASYNCIO, ("-o", "asyncio_mode=auto")])
+def test_a_request_that_is_not_awaited_fails_the_test(pytester: pytest.Pytester, plugins: List[str]) -> None:
+    test = """
+async def test_forgotten(mcp_client):
+    mcp_client.call_tool("no such tool")
+
+async def test_kept(mcp_client):
+    kept = mcp_client.ping()
+    await mcp_client.ping()
+
+def test_plain():
+    mcproof.test_client([find_binary(), "demo", "shop"]).open()
+
+@pytest.fixture
+def late(mcp_client):
+    yield
+    mcp_client.list_tools()
+
+async def test_teardown(late, mcp_client):
+    await mcp_client.ping()
+
+async def test_failed(mcp_client):
+    ping = mcp_client.ping()
+    assert False, "its own words"
+
+async def test_sound(mcp_client):
+    import asyncio
+    ping, pings = mcp_client.ping(), [mcp_client.ping() for _ in range(1200)]
+    await asyncio.gather(*pings)
+    await asyncio.wait_for(ping, 30)
+    task = asyncio.create_task(mcp_client.ping())
+    await task
+    async with mcproof.test_client([find_binary(), "demo", "shop"]) as other:
+        await other.ping()
+
+def test_sound_too(mcp_client):
+    mcp_client.ping()
+"""
+    result = run(pytester, test, *plugins, "--disable-warnings", "-W", "ignore", head=DEMO + "import mcproof\n")
+    result.assert_outcomes(failed=4, passed=3, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "`Client.list_tools` was never awaited*",
+            "`Client.call_tool` was never awaited, so that nothing was sent: write `await` (*test_it.py:*)",
+            "`Client.ping` was never awaited*",
+            "`Client.open` was never awaited*",
+            "E *its own words*",
+        ]
+    )
+
+
+def test_transports_are_a_list(pytester: pytest.Pytester) -> None:
+    test = """
+@pytest.mark.mcp(transports="stdio")
+def test_it(mcp_client):
+    mcp_client.ping()
+"""
+    result = run(pytester, test, head=DEMO)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*`transports` of the marker `mcp` is a list: write transports=?'stdio'?*"])
+
+
 def test_a_test_without_a_server_is_told_how_to_name_one(pytester: pytest.Pytester) -> None:
     result = run(pytester, "def test_it(mcp_client): pass", head="")
     result.stdout.fnmatch_lines(["*no server to test: write a fixture `mcp_server`*"])
@@ -137,6 +222,35 @@ async def test_order(mcp_client, mcp_snapshot):
         differs.stdout.fnmatch_lines(["E *quantity*3*4*"])
     finally:
         del os.environ["QUANTITY"]
+
+
+def test_each_case_has_a_snapshot_of_its_own(pytester: pytest.Pytester) -> None:
+    test = """
+CASES = ["+", "*", "a b", "a-b", "a_b", "-a-b", "1", "1-2", "é", "e"]
+
+@pytest.mark.parametrize("op", CASES)
+def test_op(mcp_snapshot, op):
+    mcp_snapshot({"op": op})
+    mcp_snapshot({"second": op})
+
+def test_plain(mcp_snapshot):
+    mcp_snapshot("plain")
+    mcp_snapshot("second")
+
+class TestA:
+    def test_b(self, mcp_snapshot):
+        mcp_snapshot("in a class")
+
+@pytest.mark.parametrize("x", ["test_b"])
+def testA(mcp_snapshot, x):
+    mcp_snapshot("no class")
+"""
+    run(pytester, test, "--mcp-update-snapshots", head=DEMO).assert_outcomes(passed=13)
+    run(pytester, test, head=DEMO).assert_outcomes(passed=13)
+    names = {path.name for path in (pytester.path / "__snapshots__/test_it").iterdir()}
+    assert len(names) == 2 * 10 + 2 + 2
+    readable = ["test_plain.json", "test_plain-2.json", "test_op-a-b.json", "test_op-1.json", "test_op-1~2.json", "test_op-1-2.json", "TestA-test_b.json"]
+    assert names.issuperset(readable)
 
 
 def test_every_worker_of_xdist_has_a_drive_of_its_own(pytester: pytest.Pytester) -> None:

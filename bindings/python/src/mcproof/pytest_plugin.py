@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import hashlib
 import inspect
 import re
 from pathlib import Path
@@ -14,10 +16,11 @@ from typing import Any, Callable, Dict, Generator, Iterator, List, Optional, Seq
 
 import pytest
 
-from . import _client
+from . import _client, _forgotten
 from ._client import Client
 from ._drive import end_all
 from ._errors import McproofError
+from ._federation import FederationClient
 from ._sync import SyncClient
 
 FRAMES_OF_A_FAILURE = 40
@@ -44,18 +47,22 @@ def pytest_configure(config: pytest.Config) -> None:
     _configs.append(config)
     if _remember not in _client.observers:
         _client.observers.append(_remember)
+    _forgotten.follow(Client, FederationClient)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if config in _configs:
         _configs.remove(config)
     if not _configs:
+        _forgotten.unfollow()
         end_all()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker("mcp")
     transports = marker.kwargs.get("transports") if marker else None
+    if isinstance(transports, str):
+        pytest.fail(f"`transports` of the marker `mcp` is a list: write transports=[{transports!r}]", pytrace=False)
     if transports and "mcp_transport" in metafunc.fixturenames:
         metafunc.parametrize("mcp_transport", list(transports), indirect=True)
 
@@ -83,18 +90,49 @@ def mcp_server(request: pytest.FixtureRequest) -> Any:
 def mcp_client(
     request: pytest.FixtureRequest, mcp_server: Any, mcp_transport: Optional[str]
 ) -> Iterator[Union[Client, SyncClient]]:
-    """A client of `mcp_server`: a `Client` for a test that is a coroutine, a `SyncClient` for others. The first request opens it."""
+    """A client of `mcp_server`: a `Client` for a test that is a coroutine, a `SyncClient` for others.
+
+    Its server runs when the test begins. In a coroutine it is opened in the event loop of the test, where server objects have to run.
+    """
     marker = request.node.get_closest_marker("mcp")
     options: Dict[str, Any] = {"transport": mcp_transport}
     if marker is not None:
         options.update({key: value for key, value in marker.kwargs.items() if key not in ("transports", "server")})
     if inspect.iscoroutinefunction(inspect.unwrap(request.function)):
         client = Client(mcp_server, **options)
+        test, request.node.obj = request.node.obj, _opening(request.node.obj, client)
         yield client
+        request.node.obj = test
         client.close_from_outside()
     else:
         with SyncClient(mcp_server, **options) as sync_client:
             yield sync_client
+
+
+def _opening(test: Callable[..., Any], client: Client) -> Callable[..., Any]:
+    """The test, which begins with the opening, whatever runs it: a server that does not start fails a test that sends nothing, too."""
+    if not inspect.iscoroutinefunction(test):
+        return test
+
+    @functools.wraps(test)
+    async def opened(*arguments: Any, **named: Any) -> Any:
+        __tracebackhide__ = True
+        await client.open()
+        return await test(*arguments, **named)
+
+    return opened
+
+
+# Ids whose names of files are their own: classes, a function, and parameters that a file name can hold. The first capital tells what is what.
+_OWN_NAME = re.compile(r"(?:[A-Z]\w*::)*[^\W\dA-Z]\w*(?:\[(?!-)[\w.-]+(?<!-)\])?")
+
+
+def _name_of_snapshot(qualified: str) -> str:
+    """No two ids have the same name: what the readable form of an id loses is in a hash behind it."""
+    name = re.sub(r"[^\w.-]+", "-", qualified).strip("-")
+    if _OWN_NAME.fullmatch(qualified):
+        return name
+    return f"{name}~{hashlib.sha256(qualified.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
 class Snapshots:
@@ -104,7 +142,9 @@ class Snapshots:
         path = Path(str(request.node.path))
         self._folder = path.parent / "__snapshots__" / path.stem
         qualified = request.node.nodeid.split("::", 1)[-1]
-        self._name = re.sub(r"[^\w.-]+", "-", qualified).strip("-")
+        self._name = _name_of_snapshot(qualified)
+        # Behind a parameter, `-2` may be part of the parameter of another case.
+        self._counter = "~" if "[" in qualified else "-"
         self._update = bool(request.config.getoption("--mcp-update-snapshots"))
         self._taken = 0
 
@@ -113,7 +153,7 @@ class Snapshots:
         __tracebackhide__ = True
         self._taken += 1
         if name is None:
-            name = self._name if self._taken == 1 else f"{self._name}-{self._taken}"
+            name = self._name if self._taken == 1 else f"{self._name}{self._counter}{self._taken}"
         self._folder.mkdir(parents=True, exist_ok=True)
         _client.snapshot(value, self._folder / f"{name}.json", redact=redact, update=self._update)
 
@@ -155,10 +195,34 @@ async def _run_and_close(test: Callable[..., Any], arguments: Dict[str, Any]) ->
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     item.stash[_opened] = []
     _current.append(item)
+    _forgotten.begin()
     try:
         return (yield)
     finally:
+        _forgotten.end()
         _current.remove(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    result = yield
+    _fail_if_forgotten()
+    return result
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
+    # A test that failed may have ended before its `await`.
+    _forgotten.taken()
+    result = yield
+    _fail_if_forgotten()
+    return result
+
+
+def _fail_if_forgotten() -> None:
+    forgotten = _forgotten.taken()
+    if forgotten is not None:
+        pytest.fail(forgotten, pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)
