@@ -76,28 +76,35 @@ pub(super) fn short_lived(conversations: &[&ConversationView<'_>]) -> Option<Ser
     const LEAST_SESSIONS: usize = 3;
     /// What is lost at once is told otherwise.
     const LEAST_SERVED: usize = 3;
-    /// Requests that were given up have no status, and the server may have counted them.
-    const GIVEN_UP: usize = 2;
-    let (mut lost, mut most) = (Vec::<(usize, usize, Vec<&HttpExchange<'_>>)>::new(), 0);
+    /// How far counts may differ: what a server refuses before it looks at the session it may not count.
+    const TOLERANCE: usize = 2;
+    struct Lost<'c> {
+        position: usize,
+        served: usize,
+        /// Without a status: the server may have counted them.
+        given_up: usize,
+        refused: Vec<&'c HttpExchange<'c>>,
+    }
+    let (mut lost, mut most) = (Vec::<Lost<'_>>::new(), 0);
     for (id, position) in issued(conversations) {
         let is_of_session = |exchange: &&HttpExchange<'_>| exchange.request_header("mcp-session-id") == Some(id);
-        let in_session: Vec<&HttpExchange<'_>> =
-            conversations[position].exchanges.values().filter(is_of_session).filter(|exchange| exchange.status().is_some()).collect();
+        let (in_session, given_up): (Vec<&HttpExchange<'_>>, Vec<_>) =
+            conversations[position].exchanges.values().filter(is_of_session).partition(|exchange| exchange.status().is_some());
         let is_refused = |exchange: &HttpExchange<'_>| exchange.status() == Some(404) && !names_request(exchange);
         let is_ended = in_session.iter().any(|exchange| exchange.method == "DELETE" && !is_refused(exchange));
         let served = in_session.iter().filter(|exchange| !is_refused(exchange)).count();
         let refused: Vec<_> = in_session.into_iter().filter(|exchange| exchange.method == "POST" && is_refused(exchange)).collect();
         most = most.max(served);
         if !is_ended && refused.len() > 1 {
-            lost.push((position, served, refused));
+            lost.push(Lost { position, served, given_up: given_up.len(), refused });
         }
     }
-    let alike: Vec<_> = lost.iter().filter(|(_, served, _)| *served == most).collect();
-    let is_count = lost.iter().all(|(_, served, _)| served + GIVEN_UP >= most);
+    let alike: Vec<_> = lost.iter().filter(|lost| lost.served == most).collect();
+    let is_count = lost.iter().all(|lost| lost.served + lost.given_up.max(TOLERANCE) >= most);
     if alike.len() < LEAST_SESSIONS || most < LEAST_SERVED || !is_count {
         return None;
     }
-    let (conversation, _, refused) = alike.first()?;
+    let Lost { position: conversation, refused, .. } = alike.first()?;
     let message = format!("each of {} sessions was lost after {most} requests: the next ones got status 404", alike.len());
     let frames = refused.iter().take(2).flat_map(|exchange| exchange.heads()).collect();
     let conversation = *conversation;
