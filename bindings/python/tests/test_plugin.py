@@ -313,3 +313,141 @@ def _until(fact: Callable[[], bool], seconds: float, runner: "Optional[subproces
         assert runner is None or runner.poll() is None, "pytest ended by itself"
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.02)
+
+
+# A server over stdio with one fault for each of its tools.
+FAULTY = '''
+import json, os, sys
+
+def send(ident, **answer):
+    print(json.dumps({"jsonrpc": "2.0", "id": ident, **answer}), flush=True)
+
+for line in sys.stdin:
+    message = json.loads(line)
+    ident, method = message.get("id"), message.get("method")
+    if ident is None:
+        continue
+    if method == "initialize":
+        server = {"name": "faulty", "version": "1"}
+        send(ident, result={"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": server})
+    elif method == "tools/call":
+        tool = message["params"]["name"]
+        result = {"content": [{"type": "text", "text": tool}]}
+        if tool == "noise":
+            print("debug: called", flush=True)
+        if tool == "crash":
+            os._exit(9)
+        send(ident, result=result)
+        if tool == "twice":
+            send(ident, result=result)
+        if tool == "end":
+            os._exit(7)
+    else:
+        send(ident, error={"code": -32601, "message": "no such method"})
+'''
+FAULTY_HEAD = """
+import sys
+import pytest
+import mcproof
+
+@pytest.fixture
+def mcp_server():
+    return [sys.executable, "faulty.py"]
+
+@pytest.fixture(scope="module")
+def shared():
+    with mcproof.sync_test_client([sys.executable, "faulty.py"]) as client:
+        yield client
+"""
+CLEAR = "*WireFault: error: *a line on stdout that is not an MCP message*debug: called*"
+
+
+def run_faulty(pytester: pytest.Pytester, test: str, *arguments: str) -> pytest.RunResult:
+    pytester.makepyfile(faulty=FAULTY)
+    return run(pytester, test, *arguments, head=FAULTY_HEAD)
+
+
+@pytest.mark.parametrize("plugins", [WITHOUT_ASYNCIO, ("-o", "asyncio_mode=auto")])
+def test_a_fault_on_the_wire_fails_the_test(pytester: pytest.Pytester, plugins: List[str]) -> None:
+    test = """
+def test_sound(mcp_client):
+    mcp_client.call_tool("sound")
+
+def test_noise(mcp_client):
+    mcp_client.call_tool("noise")
+
+async def test_noise_in_a_coroutine(mcp_client):
+    await mcp_client.call_tool("noise")
+
+def test_twice(mcp_client):
+    mcp_client.call_tool("twice")
+
+def test_end(mcp_client):
+    mcp_client.call_tool("end")
+
+def test_own_client(mcp_server):
+    with mcproof.sync_test_client(mcp_server) as client:
+        client.call_tool("noise")
+"""
+    result = run_faulty(pytester, test, *plugins)
+    outcomes = result.parseoutcomes()
+    # A coroutine that the plugin runs by itself is closed within the test, and the fault is told there.
+    assert outcomes == {"passed": 1, "failed": 5}, result.stdout.str()
+    result.stdout.fnmatch_lines([CLEAR, "*wire *", "*← debug: called", "*hint *stderr*", "*another response with id*", "*exited with code 7*"])
+
+
+def test_a_fault_in_a_shared_client_fails_the_test_that_it_came_in(pytester: pytest.Pytester) -> None:
+    test = """
+def test_before(shared):
+    shared.call_tool("sound")
+
+def test_noise(shared):
+    shared.call_tool("noise")
+
+def test_after(shared):
+    shared.call_tool("sound")
+
+def test_end(shared):
+    shared.call_tool("end")
+"""
+    result = run_faulty(pytester, test, "-v", *WITHOUT_ASYNCIO)
+    result.assert_outcomes(passed=2, failed=2)
+    result.stdout.fnmatch_lines(["*test_before PASSED*", "*test_noise FAILED*", "*test_after PASSED*", "*test_end FAILED*"])
+
+
+def test_faults_may_be_allowed(pytester: pytest.Pytester) -> None:
+    test = """
+@pytest.mark.mcp(allow_faults=True)
+def test_marked(mcp_client, shared):
+    mcp_client.call_tool("noise")
+    shared.call_tool("twice")
+
+def test_own_client(mcp_server):
+    with mcproof.sync_test_client(mcp_server, allow_faults=True) as client:
+        client.call_tool("end")
+
+def test_shared(shared):
+    shared.call_tool("sound")
+
+def test_expected_crash(mcp_client):
+    with pytest.raises(mcproof.Unanswered):
+        mcp_client.call_tool("crash")
+"""
+    run_faulty(pytester, test, *WITHOUT_ASYNCIO).assert_outcomes(passed=4)
+
+
+@pytest.mark.parametrize("plugins", [WITHOUT_ASYNCIO, ("-o", "asyncio_mode=auto")])
+def test_a_fault_does_not_hide_the_failure_of_the_test(pytester: pytest.Pytester, plugins: List[str]) -> None:
+    test = """
+def test_plain(mcp_client):
+    mcp_client.call_tool("noise")
+    assert 1 == 2
+
+async def test_coroutine(mcp_client):
+    await mcp_client.call_tool("noise")
+    assert 1 == 2
+"""
+    result = run_faulty(pytester, test, *plugins)
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(["E *assert 1 == 2", "*MCP faults*", "*FAILED*assert 1 == 2", "*FAILED*assert 1 == 2"])
+    result.stdout.no_fnmatch_line("*WireFault*")

@@ -25,6 +25,7 @@ from ._errors import (
     RequestCancelled,
     ToolError,
     Unanswered,
+    WireFault,
 )
 from ._federation import FederationClient, create_federation_client
 from ._results import (
@@ -85,6 +86,7 @@ __all__ = [
     "ToolError",
     "Transcript",
     "Unanswered",
+    "WireFault",
     "create_federation_client",
     "create_test_client",
     "end_all",

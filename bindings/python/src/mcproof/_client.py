@@ -12,7 +12,7 @@ from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional, Sequ
 
 from ._client_responses import Elicitation, Roots, Sampling, declare, respond
 from ._drive import Drive, any_drive, drive_of_this_loop, running_loop
-from ._errors import BadInput, ContractBroken, DriveError, ExpectationFailed, Gone, McproofError, Refused, ToolError
+from ._errors import BadInput, ContractBroken, DriveError, ExpectationFailed, Gone, McproofError, Refused, RequestCancelled, ToolError, Unanswered, WireFault
 from ._relay import Endpoint, era_of
 from ._results import (
     Answer,
@@ -42,6 +42,10 @@ OnProgress = Callable[[Progress], Union[None, Awaitable[None]]]
 OnNotification = Callable[[Notification], Union[None, Awaitable[None]]]
 OnLog = Callable[[JsonObject], Union[None, Awaitable[None]]]
 FilePath = Union[str, "os.PathLike[str]"]
+# What a server that is quick to answer needs to say what else it has to say, in milliseconds.
+SETTLING_MS = 500
+# What succeeds without a response of the server.
+SILENT = ("answers", "check", "wait", "notify")
 AnswerT = TypeVar("AnswerT", bound=Answer)
 ItemT = TypeVar("ItemT", bound=Item)
 
@@ -70,6 +74,8 @@ class Client:
                         functions, plain or coroutines; what they raise is raised when the client is closed
     `secrets`           texts that show in no response, transcript or failure, like the credentials in `env`, `headers` and URLs;
                         with `show_secrets`, answers and notifications are as the server sent them
+    `allow_faults`      closing raises no `WireFault` for what no conforming server sends (noise on stdout, a second response),
+                        or for a server that ended unasked; the faults are in `transcript().faults` either way
     """
 
     # Known as `test_client` too, which pytest must not take for a test.
@@ -102,6 +108,7 @@ class Client:
         on_log: Optional[OnLog] = None,
         secrets: Sequence[str] = (),
         show_secrets: bool = False,
+        allow_faults: bool = False,
     ) -> None:
         self._shared = target if isinstance(target, Server) else None
         self._transport = transport
@@ -122,6 +129,12 @@ class Client:
         self._ended: Optional[JsonObject] = None
         self._tasks: "Set[asyncio.Task[Any]]" = set()
         self._callback_error: Optional[BaseException] = None
+        self._allows_faults = allow_faults
+        # How many faults have been told; whether an end has; whether a request got no answer; what is new since the last judgement.
+        self._faults_told = 0
+        self._end_told = False
+        self._unanswered = False
+        self._talked = False
         identity = dict(client_info or {})
         if capabilities is not None:
             identity["capabilities"] = dict(capabilities)  # type: ignore[assignment]
@@ -192,6 +205,7 @@ class Client:
             drive.sessions.pop(self.session, None)
             raise
         self._opened = opened
+        self._talked = True
         return opened
 
     async def aclose(self) -> ClosedServer:
@@ -205,8 +219,12 @@ class Client:
                 await self._opening
         closed: JsonObject = {}
         drive = self._drive
+        fault: Optional[WireFault] = None
         if drive is not None and drive.alive and self.session in drive.sessions:
             try:
+                if self._is_to_settle():
+                    with contextlib.suppress(McproofError):
+                        await drive.request("ping", self._settling())
                 closed = await drive.request("close", {"session": self.session})
             except Gone:
                 pass
@@ -218,6 +236,10 @@ class Client:
             await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._callback_error is not None:
             raise self._callback_error
+        if drive is not None:
+            fault = self._judge_faults(drive, self._closed.faults)
+        if fault is not None:
+            raise fault
         return self._closed
 
     def close_from_outside(self) -> None:
@@ -230,16 +252,76 @@ class Client:
             # Its tasks are gone with the loop, the server object among them.
             if self._server is not None:
                 drive.notify("relay/closed", {"session": self.session, "reason": "the event loop of the test was closed"})
+            closed: JsonObject = {}
             with contextlib.suppress(McproofError):
-                drive.request_now("close", {"session": self.session, "patience": "short"})
+                closed = drive.request_now("close", {"session": self.session, "patience": "short"})
             drive.sessions.pop(self.session, None)
-            self._closed = ClosedServer({})
+            self._closed = ClosedServer(closed)
+            fault = self._judge_faults(drive, self._closed.faults)
+            if fault is not None:
+                raise fault
         elif loop is running_loop():
             self._track(self.aclose())
         elif loop.is_running():
             asyncio.run_coroutine_threadsafe(self.aclose(), loop).result(60)
         else:
             loop.run_until_complete(self.aclose())
+
+    def new_fault(self) -> Optional[WireFault]:
+        """What is wrong on the wire and has not been told yet; None if nothing is, or if this client allows it. Each is told once."""
+        drive = self._drive
+        if drive is None or not drive.alive or self._opened is None or self._closed is not None:
+            return None
+        try:
+            if self._is_to_settle():
+                with contextlib.suppress(McproofError):
+                    drive.request_now("ping", self._settling())
+            self._talked = False
+            found = drive.request_now("transcript", {"session": self.session, "frames": False, "text": False})
+        except McproofError:
+            # The session is gone with its event loop, or the drive is.
+            return None
+        return self._judge_faults(drive, found.get("faults") or [])
+
+    def _is_to_settle(self) -> bool:
+        # What a server writes right behind its response comes before its answer to a ping. Where it is silent already, or where the
+        # event loop of a server object has to run, nothing is asked.
+        opened = self._opened or {}
+        return self._talked and not self._allows_faults and not self._unanswered and self._ended is None and opened.get("transport") == "stdio"
+
+    def _settling(self) -> JsonObject:
+        self._talked = False
+        return {"session": self.session, "timeout_ms": SETTLING_MS}
+
+    def _judge_faults(self, drive: Drive, found: List[JsonObject]) -> Optional[WireFault]:
+        new = found[self._faults_told :]
+        self._faults_told = max(self._faults_told, len(found))
+        # A server at a URL may have been started by a command that ends in good order.
+        ended = self._ended or drive.kept("session/ended", self.session) or {}
+        ending = ended.get("exit")
+        unasked = bool(ending) and not self._end_told and not self._unanswered
+        if unasked and ((self._opened or {}).get("transport") == "stdio" or ending.get("code") != 0):
+            new = [*new, {"code": "server-exited", "severity": "error", "message": f"{ended['reason']}, after its last response"}]
+            self._end_told = True
+        if self._allows_faults or not new:
+            return None
+        return WireFault("\n".join(self._shown_fault(drive, fault) for fault in new), new)
+
+    def _shown_fault(self, drive: Drive, fault: JsonObject) -> str:
+        frames = [frame["id"] for frame in (fault.get("evidence") or {}).get("frames") or []]
+        params: JsonObject = {"session": self.session, "since": frames[0]} if frames else {"session": self.session, "last": 8}
+        lines: List[str] = []
+        # The fault itself is what matters, where the wire cannot be had any more; a loop that runs here cannot wait for itself.
+        with contextlib.suppress(McproofError):
+            found = drive.request_now("transcript", params)
+            lines = found["text"].splitlines()
+            if frames and len(lines) == len(found["frames"]):
+                lines = [line for line, frame in zip(lines, found["frames"]) if frame["id"] <= frames[-1]]
+        shown = [f"error: {fault['message']}"]
+        shown += [f"  {'wire' if place == 0 else '    '}  {line}" for place, line in enumerate(lines)]
+        if fault.get("hint"):
+            shown.append(f"  hint  {fault['hint']}")
+        return "\n".join(shown)
 
     async def _end_relay(self) -> None:
         if self._relay is not None:
@@ -287,7 +369,9 @@ class Client:
 
     @property
     def ended(self) -> Optional[JsonObject]:
-        """`reason` and `exit`, if the connection ended unexpectedly."""
+        """`reason` and `exit`, if the connection ended unexpectedly. A test that looks at it expects that."""
+        if self._ended is not None:
+            self._end_told = True
         return self._ended
 
     # Asking
@@ -572,19 +656,32 @@ class Client:
         if meta is not None:
             params["meta"] = dict(meta)
         if progress is None and self._on_progress is None:
-            return await drive.request(method, params)
+            return await self._sent(drive, method, params)
         if progress is None:
             if method not in ("call", "request"):
-                return await drive.request(method, params)
+                return await self._sent(drive, method, params)
             progress = self._on_progress
             assert progress is not None
         params["progress"] = True
         ident = drive.next_id
         self._progress_of[ident] = progress
         try:
-            return await drive.request(method, params)
+            return await self._sent(drive, method, params)
         finally:
             self._progress_of.pop(ident, None)
+
+    async def _sent(self, drive: Drive, method: str, params: JsonObject) -> Any:
+        __tracebackhide__ = True
+        self._talked = True
+        try:
+            answer = await drive.request(method, params)
+        except (Unanswered, RequestCancelled, asyncio.CancelledError):
+            # The test has been told, with the end of the server if that is why.
+            self._unanswered = self._unanswered or method != "wait"
+            raise
+        if method not in SILENT:
+            self._unanswered = False
+        return answer
 
     async def _list(self, what: str, kind: Callable[[JsonObject], ItemT], timeout: Optional[float]) -> Listing[ItemT]:
         __tracebackhide__ = True

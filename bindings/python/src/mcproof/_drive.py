@@ -127,6 +127,14 @@ class Drive:
         with self._pump:
             return self._pumped(method, params, seconds)
 
+    def kept(self, method: str, session: str) -> Optional[Dict[str, Any]]:
+        """The params of a message about a session that came while no event loop was there to take it."""
+        for message in list(self._backlog):
+            params = message.get("params") or {}
+            if message.get("method") == method and params.get("session") == session:
+                return params
+        return None
+
     def abandon(self, session: str) -> None:
         """Closes an abandoned session."""
         if self._gone is None:

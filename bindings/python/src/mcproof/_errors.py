@@ -78,6 +78,14 @@ class ExpectationFailed(AssertionError):
         self.diagnostic = diagnostic
 
 
+class WireFault(AssertionError):
+    """A server sent what no conforming server sends, or ended unasked; `str()` is what it was, with the wire around it."""
+
+    def __init__(self, text: str, faults: Optional[List[Dict[str, Any]]] = None) -> None:
+        super().__init__(text.rstrip("\n"))
+        self.faults = faults or []
+
+
 class ContractBroken(AssertionError):
     """The server's contract differs from its lock file; `str()` is the difference."""
 

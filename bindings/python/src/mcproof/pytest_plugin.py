@@ -19,20 +19,24 @@ import pytest
 from . import _client, _forgotten
 from ._client import Client
 from ._drive import end_all
-from ._errors import McproofError
+from ._errors import McproofError, WireFault
 from ._federation import FederationClient
 from ._sync import SyncClient
 
 FRAMES_OF_A_FAILURE = 40
 MARKER = """\
 mcp(transports=["memory", "stdio", "http", "sse"], server=…, **options): runs a test that uses `mcp_client` once for each transport; \
-`server` is what `mcp_server` is otherwise, and the options are those of `mcproof.test_client`"""
+`server` is what `mcp_server` is otherwise, and the options are those of `mcproof.test_client`; with `allow_faults=True`, faults on the \
+wire do not fail the test, whichever client it uses"""
 
 _opened = pytest.StashKey[List[Client]]()
 _current: List[pytest.Item] = []
+# Those that may be open: a fixture may share one among tests.
+_clients: List[Client] = []
 # More than one where a test runs pytest inside of itself.
 _configs: List[pytest.Config] = []
 TITLE = "MCP wire"
+FAULTS = "MCP faults"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -185,10 +189,18 @@ async def _run_and_close(test: Callable[..., Any], arguments: Dict[str, Any]) ->
     client = arguments.get("mcp_client")
     try:
         await test(**arguments)
-    finally:
-        if isinstance(client, Client):
-            with contextlib.suppress(McproofError):
-                await client.aclose()
+    except BaseException:
+        # What the test failed with tells more than what closing then fails with.
+        with contextlib.suppress(McproofError, WireFault):
+            await _close(client)
+        raise
+    with contextlib.suppress(McproofError):
+        await _close(client)
+
+
+async def _close(client: Any) -> None:
+    if isinstance(client, Client):
+        await client.aclose()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -205,9 +217,31 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    result = yield
+    """Fails the test during which something came that no conforming server sends, in any client that it used."""
+    __tracebackhide__ = True
+    try:
+        result = yield
+    except pytest.skip.Exception:
+        raise
+    except BaseException:
+        # The test's own failure comes first.
+        for fault in _new_faults(item):
+            item.add_report_section("call", FAULTS, str(fault))
+        raise
     _fail_if_forgotten()
+    faults = _new_faults(item)
+    if faults:
+        raise WireFault("\n".join(str(fault) for fault in faults), [found for fault in faults for found in fault.faults])
     return result
+
+
+def _new_faults(item: pytest.Item) -> List[WireFault]:
+    _clients[:] = [client for client in _clients if client._closed is None]
+    found = [client.new_fault() for client in _clients if client._talked]
+    marker = item.get_closest_marker("mcp")
+    if marker is not None and marker.kwargs.get("allow_faults"):
+        return []
+    return [fault for fault in found if fault is not None]
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -258,6 +292,7 @@ def _trace_is_on() -> bool:
 
 
 def _remember(client: Client) -> None:
+    _clients.append(client)
     if _current:
         _current[-1].stash[_opened].append(client)
 
