@@ -1,6 +1,6 @@
 // One session with a server: what tests call. Each method is one request to the engine.
 import { Drive, type RequestOptions } from "./drive.js";
-import { McproofError, type RpcError } from "./errors.js";
+import { McproofError, type Diagnostic, type RpcError } from "./errors.js";
 import { encode, type Expectation } from "./expectation.js";
 import { assertJson } from "./json.js";
 import { assertAnswers, assertCallOptions, assertClientOptions, assertNames } from "./names.js";
@@ -21,7 +21,7 @@ import type {
 } from "./options.js";
 import { Relay } from "./relay.js";
 import { isServed, resolve, type Target } from "./target.js";
-import { remember, touch } from "./witness.js";
+import { closed, opened, remember, touch } from "./witness.js";
 import type {
   CallToolResult,
   Prompt,
@@ -34,6 +34,12 @@ import type {
 } from "./types.js";
 
 type Params = Record<string, unknown>;
+
+/** What a server that is quick to answer needs to say what else it has to say. */
+const SETTLING_MS = 500;
+
+/** What succeeds without a response of the server. */
+const SILENT = new Set(["answers", "check", "expect", "notify", "wait"]);
 
 interface Opened {
   era: "legacy" | "modern";
@@ -75,6 +81,20 @@ export class Client {
   #callbacks: Answers = {};
   #closing: Promise<Ended> | undefined;
   #ended: string | undefined;
+  #exit: Ended["exit"];
+  readonly #allowsFaults: boolean;
+  /** How many faults have been told. */
+  #faultsTold = 0;
+  #endTold = false;
+  /** A request got no response, of which the test was told, with the end of the server if that is why. */
+  #unanswered = false;
+  /** Something was on the wire since the last judgement. */
+  #talked = true;
+  /** What was found at the end, for the hook that runs after the test. */
+  #foundAtClose: McproofError | undefined;
+  readonly #failed = (error: McproofError): void => {
+    this.#unanswered ||= error.kind === "unanswered" || error.kind === "cancelled";
+  };
   #lastFrame: number | undefined;
 
   /** Starts or finds the server, and shakes hands. */
@@ -103,6 +123,7 @@ export class Client {
       });
     }
 
+    this.#allowsFaults = options.allowFaults ?? false;
     const { timeouts, client } = options;
     touch(this);
     this.#opening = this.#drive
@@ -119,8 +140,9 @@ export class Client {
         secrets: options.secrets,
         show_secrets: options.showSecrets,
       })
-      .then((opened) => {
-        this.#opened = opened;
+      .then((answer) => {
+        this.#opened = answer;
+        opened(this);
       });
   }
 
@@ -150,8 +172,9 @@ export class Client {
     return this.#known.pid;
   }
 
-  /** Why the connection ended, unless this client closed it. */
+  /** Why the connection ended, unless this client closed it. A test that looks at it expects that. */
   get ended(): string | undefined {
+    this.#endTold ||= this.#ended !== undefined;
     return this.#ended;
   }
 
@@ -302,12 +325,96 @@ export class Client {
     return this.#ask("diff", { lock, deny: options.deny });
   }
 
-  /** Ends the session in good order, and the server if the session started it. */
+  /**
+   * Ends the session in good order, and the server if the session started it. Throws an error of kind `fault` if something was on the wire
+   * that no conforming server sends, or if the server ended unasked; within a test of vitest or jest the plugin throws it when the test is
+   * over, so that it hides no failure of the test.
+   */
   close(): Promise<Ended> {
-    // Who has ended has ended all sessions: nothing is left to close.
-    const closed = (): Promise<Ended> => (this.#drive.ended ? Promise.resolve({}) : this.#drive.request("close", { session: this.#session }));
-    this.#closing ??= closed().finally(() => this.#drive.forget(this.#session));
-    return this.#closing;
+    if (this.#closing) {
+      return this.#closing;
+    }
+    const isWatched = touch(this);
+    const closing = this.#close();
+    this.#closing = closing.then(({ ended }) => ended);
+    return closing.then(({ ended, fault }) => {
+      if (fault && !isWatched) {
+        throw fault;
+      }
+      this.#foundAtClose = fault;
+      return ended;
+    });
+  }
+
+  async #close(): Promise<{ ended: Ended; fault: McproofError | undefined }> {
+    try {
+      // Who has ended has ended all sessions: nothing is left to close.
+      if (this.#drive.ended) {
+        return { ended: {}, fault: undefined };
+      }
+      await this.#settle();
+      const ended = await this.#drive.request<Ended>("close", { session: this.#session });
+      return { ended, fault: await this.#judge(ended.faults ?? []) };
+    } finally {
+      closed(this);
+      this.#drive.forget(this.#session);
+    }
+  }
+
+  /** What is wrong on the wire and has not been told yet, if this client does not allow it. Each is told once. */
+  async newFault(): Promise<McproofError | undefined> {
+    if (this.#closing) {
+      await this.#closing.catch(() => undefined);
+      const found = this.#foundAtClose;
+      this.#foundAtClose = undefined;
+      return found;
+    }
+    if (this.#allowsFaults || !this.#opened || this.#drive.ended) {
+      return undefined;
+    }
+    await this.#settle();
+    const transcript = this.#drive.request<{ faults: Diagnostic[] }>("transcript", { session: this.#session, frames: false, text: false });
+    return transcript.then(({ faults }) => this.#judge(faults), () => undefined);
+  }
+
+  /** What a server writes right behind its response comes before its response to a ping. Nothing is asked where it is silent already. */
+  async #settle(): Promise<void> {
+    const asks = this.#talked && !this.#allowsFaults && !this.#unanswered && this.#ended === undefined && this.#opened?.transport === "stdio";
+    this.#talked = false;
+    if (asks) {
+      await this.#drive.request("ping", { session: this.#session, timeout_ms: SETTLING_MS }).catch(() => undefined);
+    }
+  }
+
+  async #judge(found: Diagnostic[]): Promise<McproofError | undefined> {
+    const faults = found.slice(this.#faultsTold);
+    this.#faultsTold = Math.max(this.#faultsTold, found.length);
+    // A server at a URL may have been started by a command that ends in good order.
+    const unasked = this.#exit && !this.#endTold && !this.#unanswered && (this.#opened?.transport === "stdio" || this.#exit.code !== 0);
+    if (unasked) {
+      this.#endTold = true;
+      faults.push({ code: "server-exited", severity: "error", message: `${this.#ended}, after its last response` });
+    }
+    const [first] = faults;
+    if (this.#allowsFaults || !first) {
+      return undefined;
+    }
+    const texts = await Promise.all(faults.map((fault) => this.#shown(fault)));
+    return new McproofError(first.message, { kind: "fault", diagnostic: first, text: texts.join("\n") });
+  }
+
+  async #shown(fault: Diagnostic): Promise<string> {
+    const evidence = ((fault["evidence"] as { frames?: { id: number }[] } | undefined)?.frames ?? []).map(({ id }) => id);
+    const range = evidence.length > 0 ? { since: evidence[0] } : { last: 8 };
+    const request = this.#drive.request<Transcript>("transcript", { session: this.#session, ...range });
+    // The fault itself is what matters, where the wire cannot be had any more.
+    const { text, frames } = await request.catch(() => ({ text: "", frames: [] }));
+    let lines = text.trimEnd().split("\n").filter((line) => line !== "");
+    if (evidence.length > 0 && lines.length === frames.length) {
+      lines = lines.filter((_, place) => (frames[place]?.id ?? 0) <= (evidence.at(-1) ?? 0));
+    }
+    const wire = lines.map((line, place) => `  ${place === 0 ? "wire" : "    "}  ${line}`);
+    return [`error: ${fault.message}`, ...wire, ...(fault.hint ? [`  hint  ${fault.hint}`] : [])].join("\n");
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -325,13 +432,17 @@ export class Client {
   #ask<T = unknown>(method: string, params: Params, options: CallOptions = {}, read?: (answer: any) => T): Promise<T> {
     assertCallOptions(options);
     touch(this);
+    this.#talked = true;
+    if (!SILENT.has(method)) {
+      this.#unanswered = false;
+    }
     const request: Params = { session: this.#session, ...params };
     const { timeoutMs, maxMs, onProgress, meta, signal } = options;
     if (timeoutMs !== undefined) request["timeout_ms"] = timeoutMs;
     if (maxMs !== undefined) request["max_ms"] = maxMs;
     if (meta !== undefined) request["meta"] = meta;
     if (onProgress) request["progress"] = true;
-    const more: RequestOptions = { signal, progress: onProgress && ((progress) => onProgress(progress as unknown as Progress)), read };
+    const more: RequestOptions = { signal, progress: onProgress && ((progress) => onProgress(progress as unknown as Progress)), read, failed: method === "wait" ? undefined : this.#failed };
     return this.#drive.request<T>(method, request, more);
   }
 
@@ -394,6 +505,7 @@ export class Client {
       process.stderr.write(`${(params["text"] as string).trimEnd()}\n`);
     } else if (method === "session/ended") {
       this.#ended = params["reason"] as string;
+      this.#exit = params["exit"] as Ended["exit"];
     } else if (method === "session/notification") {
       this.#lastFrame = Math.max(this.#lastFrame ?? 0, params["frame"] as number);
       for (const handler of this.#handlers.get(params["method"] as string) ?? []) {

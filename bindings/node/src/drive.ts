@@ -19,6 +19,8 @@ export interface RequestOptions {
   signal?: AbortSignal | undefined;
   /** Told what the server says about the progress of this request. */
   progress?: ((progress: Json) => void) | undefined;
+  /** Told of a failure before the caller is. */
+  failed?: ((error: McproofError) => void) | undefined;
   /** What is made of the result, without one more promise for it. */
   read?: ((result: any) => unknown) | undefined;
 }
@@ -126,6 +128,7 @@ export class Drive {
         Error.captureStackTrace(error, this.request);
         const [, ...frames] = (error.stack ?? "").slice(message.length).split("\n");
         error.stack = [message, ...frames].join("\n");
+        options?.failed?.(error);
       }
       throw error;
     }

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "@j
 import { shutdown } from "./index.js";
 import { matchers, type McproofMatchers } from "./matchers.js";
 import { describeTransportWith, type DescribeTransport } from "./suite.js";
-import { Witness } from "./witness.js";
+import { faultOfOpen, Witness } from "./witness.js";
 
 export * from "./index.js";
 
@@ -20,8 +20,13 @@ beforeEach(() => {
 
 // Sessions that the hooks of the file have closed by now still have their transcripts.
 afterEach(async () => {
+  const fault = await witness?.fault();
   witness?.end();
   const error = failure();
+  // The test's own failure comes first.
+  if (fault && !error) {
+    throw fault;
+  }
   if (!error || /^ +wire {2}/m.test(error.message)) {
     return;
   }
@@ -31,8 +36,14 @@ afterEach(async () => {
   }
 });
 
-// jest gives each file modules of its own, and so an engine of its own.
-afterAll(() => shutdown());
+// jest gives each file modules of its own, and so an engine of its own. What it ends is judged first: hooks of the file run later.
+afterAll(async () => {
+  const fault = await faultOfOpen();
+  await shutdown();
+  if (fault) {
+    throw fault;
+  }
+});
 
 /** The first error of the running test. jest tells hooks nothing of it; its runner keeps it under a symbol, if it is jest-circus. */
 function failure(): Error | undefined {

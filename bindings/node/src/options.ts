@@ -28,6 +28,8 @@ export interface ClientOptions {
   secrets?: string[];
   /** Responses and notifications as the server sent them, with secrets in them: for tests that compare or hand on one. */
   showSecrets?: boolean;
+  /** No test fails for what no conforming server sends (noise on stdout, a second response), or for a server that ended unasked. */
+  allowFaults?: boolean;
   /** Prints each frame to stderr as it is seen; so does the variable `MCPROOF_TRACE`. */
   trace?: boolean;
 }

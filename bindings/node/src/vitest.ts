@@ -15,8 +15,11 @@ declare global {
 
 expect.extend(matchers);
 
+const witnesses = new WeakMap<object, Witness>();
+
 beforeEach(({ task, onTestFailed, onTestFinished }) => {
   const witness = new Witness();
+  witnesses.set(task, witness);
   onTestFinished(() => witness.end());
   onTestFailed(async () => {
     const errors = task.result?.errors ?? [];
@@ -29,6 +32,15 @@ beforeEach(({ task, onTestFailed, onTestFinished }) => {
       first.message = `${first.message}\n\n${transcript}`;
     }
   });
+});
+
+// Registered before all others, and so the last to run: clients that hooks close are closed by now.
+afterEach(async ({ task }) => {
+  const fault = await witnesses.get(task)?.fault();
+  // The test's own failure comes first.
+  if (fault && task.result?.state !== "fail" && !task.result?.errors?.length) {
+    throw fault;
+  }
 });
 
 /** Our own errors and matchers come with their frames. */

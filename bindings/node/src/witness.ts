@@ -1,16 +1,21 @@
-// Which sessions a running test has talked to, so that its failure can show their frames. Knows sessions, no test runner.
+// Which sessions a running test has talked to, so that their faults are its failure, and its failures can show their frames.
+// Knows sessions, no test runner.
 
 /** What a failure asks a session for. */
 export interface Session {
   /** The last frame of it that this process knows of. */
   readonly lastFrame: number | undefined;
   transcript(options: { since?: number; last?: number }): Promise<{ text: string }>;
+  /** What is wrong on its wire and was not told yet. Each is told once. */
+  newFault(): Promise<Error | undefined>;
 }
 
 /** More would hide the failure itself. */
 const FRAMES = 40;
 
 const watching = new Set<Witness>();
+/** Those that are not closed. */
+const open = new Set<Session>();
 
 export interface Origin {
   /** The engine that knows the session. */
@@ -37,6 +42,11 @@ export class Witness {
     }
   }
 
+  /** The first fault in one of these sessions; from here on, none of them is new. */
+  fault(): Promise<Error | undefined> {
+    return firstFault([...this.#seen.keys()]);
+  }
+
   /** The wire of these sessions since then, or nothing if there was none. */
   async transcript(): Promise<string> {
     const texts = await Promise.all(
@@ -50,10 +60,30 @@ export class Witness {
   }
 }
 
-export function touch(session: Session): void {
+/** Whether a test is running that is told of the session's faults. */
+export function touch(session: Session): boolean {
   for (const witness of watching) {
     witness.saw(session);
   }
+  return watching.size > 0;
+}
+
+export function opened(session: Session): void {
+  open.add(session);
+}
+
+export function closed(session: Session): void {
+  open.delete(session);
+}
+
+/** The first fault in any session that is open. */
+export function faultOfOpen(): Promise<Error | undefined> {
+  return firstFault([...open]);
+}
+
+async function firstFault(sessions: Session[]): Promise<Error | undefined> {
+  const faults = await Promise.all(sessions.map((session) => session.newFault()));
+  return faults.find((fault) => fault !== undefined);
 }
 
 /** Remembers which answer a value is, for matchers that are given the value alone. */

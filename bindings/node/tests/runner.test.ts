@@ -51,11 +51,40 @@ it("a failing vitest test shows the frames of its session, once", async () => {
 });
 
 it("a failing jest test shows the frames of its session", async () => {
-  const { text, code } = await output(start("jest", {}));
+  const { text, code } = await output(start("jest", { filter: "failing/failing" }));
   expect(code, text).toBe(1);
   expect(text).toContain('Expected: "43"');
   expect(text).toMatch(/→ tools\/call #\d+ .*"a":20,"b":22/);
 });
+
+it("a fault on the wire fails the vitest test that it came in", async () => {
+  const { text, code } = await output(start("vitest", { filter: "failing/faults" }));
+  expect(code, text).toBe(1);
+  expect(text).toContain("Tests  7 failed | 5 passed");
+  expectFaults(text, "FAIL  failing/faults.test.ts > ");
+});
+
+it("a fault on the wire fails the jest test that it came in", async () => {
+  const { text, code } = await output(start("jest", { filter: "failing/faults" }));
+  expect(code, text).toBe(1);
+  expect(text).toMatch(/Tests: +6 failed, 4 passed/);
+  expectFaults(text, "● ");
+});
+
+function expectFaults(text: string, prefix: string): void {
+  for (const name of ["noise, closed", "twice, closed", "end, closed", "noise, and a failure of its own"]) {
+    expect(text).toContain(prefix + name);
+  }
+  for (const name of ["sound", "noise, allowed", "crash, expected"]) {
+    expect(text).not.toContain(prefix + name);
+  }
+  expect(text).toMatch(/McproofError: the server wrote a line on stdout that is not an MCP message .*`debug: called`\n +wire .*\n[^]*← debug: called\n +hint .* stderr/);
+  expect(text).toMatch(/McproofError: the server sent another response with id 3/);
+  expect(text).toMatch(/McproofError: server exited with code 7, .*, after its last response/);
+  // What a test failed with itself comes first, and alone.
+  expect(text).toContain("its own failure");
+  expect(text).not.toMatch(/its own failure\n+McproofError/);
+}
 
 it("jest runs the matchers and suites", async () => {
   const { text, code } = await output(start("jest", { config: "jest/jest.config.json" }));

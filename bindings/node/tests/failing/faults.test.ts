@@ -1,0 +1,55 @@
+// Half of these tests fail, for what their servers send besides the responses.
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { testClient, type Client } from "mcproof/vitest";
+
+const faulty = [process.execPath, new URL("faulty.mjs", import.meta.url).pathname];
+
+for (const tool of ["sound", "noise", "twice", "end"]) {
+  it(`${tool}, closed`, async () => {
+    const client = await testClient(faulty);
+    await client.call(tool);
+    await client.close();
+  });
+}
+
+it("noise, disposed", async () => {
+  await using client = await testClient(faulty);
+  await client.call("noise");
+});
+
+it("noise, and a failure of its own", async () => {
+  const client = await testClient(faulty);
+  try {
+    await client.call("noise");
+    expect("its own failure").toBe("told");
+  } finally {
+    await client.close();
+  }
+});
+
+it("noise, allowed", async () => {
+  const client = await testClient(faulty, { allowFaults: true });
+  await client.call("noise");
+  await client.close();
+});
+
+it("crash, expected", async () => {
+  const client = await testClient(faulty);
+  await expect(client.call("crash")).rejects.toThrow("exited with code 9");
+  await client.close();
+});
+
+describe("shared", () => {
+  let client: Client;
+  beforeAll(async () => {
+    client = await testClient(faulty);
+  });
+  afterAll(async () => {
+    await client.close();
+  });
+  for (const tool of ["sound", "noise", "sound again", "end"]) {
+    it(tool, async () => {
+      await client.call(tool);
+    });
+  }
+});

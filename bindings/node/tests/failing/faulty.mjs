@@ -1,0 +1,31 @@
+// A server over stdio with one fault for each of its tools.
+import { createInterface } from "node:readline";
+
+const send = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, method, params } = JSON.parse(line);
+  if (id === undefined) {
+    continue;
+  }
+  if (method === "initialize") {
+    send({ id, result: { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "faulty", version: "1" } } });
+  } else if (method === "tools/call") {
+    const result = { content: [{ type: "text", text: params.name }] };
+    if (params.name === "noise") {
+      process.stdout.write("debug: called\n");
+    }
+    if (params.name === "crash") {
+      process.exit(9);
+    }
+    send({ id, result });
+    if (params.name === "twice") {
+      send({ id, result });
+    }
+    if (params.name === "end") {
+      process.exit(7);
+    }
+  } else {
+    send({ id, error: { code: -32601, message: "no such method" } });
+  }
+}
