@@ -16,6 +16,7 @@ const CLIENT: Names<ClientOptions> = {
   laterAnswers: true,
   secrets: true,
   showSecrets: true,
+  allowFaults: true,
   trace: true,
 };
 
