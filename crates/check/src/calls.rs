@@ -137,9 +137,9 @@ pub(super) async fn explore(check_options: &CheckOptions, mut explorer: Explorer
     }
     let spared = listed.iter().filter(|tool| !check_options.calls.allows(tool)).filter_map(|tool| tool.get("name")?.as_str());
     let spared: Vec<String> = spared.map(str::to_owned).collect();
-    // What `all` leaves out is told even if nothing is called.
+    // `Permission::mark` tells what `all` leaves out.
     if !spared.is_empty() && !check_options.calls.is_all() {
-        let message = format!("without calls of {}, as `readOnlyHint: true` is missing; `--call NAME` allows them", named(&spared));
+        let message = format!("without calls of {}: not declared as read-only, and not named in `--call`", named(&spared));
         explorer.record_observation(EXPLORED_IN_PART, &message);
     }
     let Called { slow: seem_slow, quick, quickest } = call(&mut explorer, &tools).await;

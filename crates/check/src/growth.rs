@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 /// For all calls together.
 const BUDGET: Duration = Duration::from_secs(2);
 /// For each of the calls that have no other purpose than to be many.
-const PATIENCE: Duration = Duration::from_millis(800);
+const PATIENCE: Duration = Duration::from_millis(1600);
 /// How long what is let go in time may be kept: connections that wait for the next call, for the most part.
 const REST: Duration = Duration::from_secs(6);
 /// The least moment in which a process that has done its work is gone.

@@ -65,7 +65,7 @@ impl Permission {
         (!left_out.is_empty()).then(|| format!("`--call all` leaves out {}: {why}; `--call all,NAME` allows it", named(&left_out)))
     }
 
-    /// Leaves marks of what was named and is not listed, and of what `all` leaves out, in the last conversation that has a list of tools.
+    /// Leaves marks of what was named and is not listed, and of what `all` leaves out, in a conversation that has a list of tools.
     pub(super) fn mark(&self, conversations: &mut [Conversation]) {
         if *self == Self::ReadOnly {
             return;
@@ -84,7 +84,8 @@ impl Permission {
                 break;
             }
         }
-        let Some(conversation) = conversations.get_mut(place) else { return };
+        // Where no list came, nothing is known of any name.
+        let Some(conversation) = conversations.get_mut(place).filter(|_| !tools.is_empty()) else { return };
         let at = conversation.transcript.frames.last().map_or(FrameId(0), |frame| frame.id);
         let mark = |probe: &str, subject: String| {
             let outcome = ProbeOutcome::Done;

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const VALID: [&str; 6] = ["call", "call-all-arguments", "call-other-arguments", "call-with-logs", "call-as-host", "call-repeated"];
 
 /// What runtimes say of a defect in a program, in lower case.
-const DEFECTS: [&str; 20] = [
+const DEFECTS: [&str; 18] = [
     "typeerror",
     "referenceerror",
     "attributeerror",
@@ -33,8 +33,6 @@ const DEFECTS: [&str; 20] = [
     "required positional argument",
     "nullpointerexception",
     "nil pointer dereference",
-    "internal error",
-    "internal server error",
 ];
 
 /// How a valid call failed.
@@ -119,13 +117,14 @@ fn has_arguments(attempt: &Attempt<'_, '_>) -> bool {
 
 fn failure(attempt: &Attempt<'_, '_>) -> Option<Failure> {
     match attempt.answer {
-        AttemptOutcome::Status { status: status @ 400..500, .. } => Some(Failure::Status(status)),
+        AttemptOutcome::Status { status: status @ 400..500, .. } if !matches!(status, 404 | 429) => Some(Failure::Status(status)),
         AttemptOutcome::Error { .. } if attempt.answer.code() == Some(error_code::INTERNAL_ERROR) => Some(Failure::Code),
         AttemptOutcome::Result { value, .. } if attempt.answer.is_refusal() => {
             let parts = value.get("content").and_then(Value::as_array).into_iter().flatten();
             let text = parts.filter_map(|part| part.get("text")?.as_str()).collect::<Vec<_>>().join("\n");
             let lower = text.to_lowercase();
-            let is_defect = DEFECTS.iter().any(|words| lower.contains(words));
+            // So says Node.js of a network that is not there.
+            let is_defect = !lower.contains("fetch failed") && DEFECTS.iter().any(|words| lower.contains(words));
             (is_defect && !quotes_an_argument(attempt, &text)).then_some(Failure::Words(text))
         }
         _ => None,

@@ -432,17 +432,18 @@ fn of_same_id(conversation: &ConversationView<'_>, pairing: &Pairing<'_>) -> (us
 
 /// Requests whose responses the other client may have got: each time, although the same requests are answered before and after that.
 fn unanswered_for_their_ids(pairing: &Pairing<'_>, unanswered: &[&Request<'_>]) -> Option<Violation> {
-    let first = unanswered.first()?;
-    let is_same = |request: &Request<'_>| {
-        request.value["method"] == first.value["method"] && request.value["params"]["name"] == first.value["params"]["name"]
+    let is_same = |one: &Request<'_>, other: &Request<'_>| {
+        one.method() == other.method() && ["name", "arguments"].iter().all(|key| one.value["params"][key] == other.value["params"][key])
     };
-    let [_, .., last] = unanswered.iter().filter(|request| is_same(request)).collect::<Vec<_>>()[..] else { return None };
-    let mut answered = pairing.requests.iter().enumerate().filter(|(index, request)| {
-        is_same(request) && pairing.answer_to(*index).is_some_and(|reply| matches!(reply.meaning, Meaning::Response { .. }))
-    });
-    let is_answered_around =
-        answered.any(|(_, request)| request.frame < first.frame) && answered.any(|(_, request)| request.frame > last.frame);
-    is_answered_around.then(|| Violation::new(OF_OTHER_CLIENT, [first.frame, last.frame]))
+    unanswered.iter().enumerate().find_map(|(at, first)| {
+        let last = unanswered[at + 1..].iter().rfind(|request| is_same(request, first))?;
+        let mut answered = pairing.requests.iter().enumerate().filter(|(index, request)| {
+            is_same(request, first) && pairing.answer_to(*index).is_some_and(|reply| matches!(reply.meaning, Meaning::Response { .. }))
+        });
+        let is_answered_around =
+            answered.any(|(_, request)| request.frame < first.frame) && answered.any(|(_, request)| request.frame > last.frame);
+        is_answered_around.then(|| Violation::new(OF_OTHER_CLIENT, [first.frame, last.frame]))
+    })
 }
 
 /// What belongs to another request, if it is in a result and what belongs to this one is not.

@@ -4,7 +4,7 @@
 use super::answers::death;
 use super::judging::{self, THROTTLED};
 use super::lifecycle::{NOT_ALL_KEPT, last_words};
-use super::{ConversationView, Strictness, broken_tools, unanswered};
+use super::{ConversationView, Strictness, broken_tools, prompts, unanswered};
 use crate::sdk;
 use mcproof_analysis::diagnosis::remedy_for_silence;
 use mcproof_analysis::probes::{EXPLORED_IN_PART, LEFT_OUT, SILENT_AGAIN, UNANSWERED_CALL, UNKNOWN_CALL};
@@ -45,6 +45,7 @@ pub fn report(target: String, rules: &[&'static super::Rule], recorded: Vec<Conv
         let results = judging::judge_read(rules, &conversations, strictness);
         let (gaps, mut in_part) = (gaps(&conversations, &results), floods(&conversations));
         in_part.extend(broken_tools::in_part(&conversations));
+        in_part.extend(prompts::in_part(&conversations));
         (results, gaps, in_part)
     };
     sdk::explain(&mut results, &recorded, strictness);

@@ -134,19 +134,22 @@ fn listed_is_retrievable(conversation: &ConversationView<'_>) -> Judgment {
         let message = format!("`{}` is in `prompts/list`, but is refused as unknown", attempt.subject());
         return Judgment::Broken(vec![Violation::new(message, attempt.frames())]);
     }
-    // It may refuse what is made up, whatever the code, but not break over it.
-    let breaks = |attempt: &Attempt<'_, '_>| {
-        let is_refusal = error_message(attempt).is_some_and(|message| quotes_an_argument(attempt, message));
-        attempt.answer.code() == Some(error_code::INTERNAL_ERROR) && !is_refusal
-    };
-    if let Some(attempt) = conversation.probes("get-prompt-made-up").find(breaks) {
-        let message = format!("getting `{}` with made-up arguments got {}", attempt.subject(), attempt.answer.describe());
-        return Judgment::Broken(vec![Violation::new(message, attempt.frames())]);
-    }
     of_listed(conversation, "get-prompt", "the server lists no prompt without required arguments", |refused, count| {
         let of = if count == 1 { String::new() } else { format!(" of {count} listed prompts") };
         format!("getting {}{of}", named(refused))
     })
+}
+
+/// Sentences about prompts that broke inside over arguments that were made up. They may refuse these, whatever the code.
+pub(super) fn in_part(conversations: &[ConversationView<'_>]) -> Vec<String> {
+    let made_up = conversations.iter().flat_map(|one| one.probes("get-prompt-made-up"));
+    let broken = made_up.filter(|attempt| {
+        let is_refusal = error_message(attempt).is_some_and(|message| quotes_an_argument(attempt, message));
+        attempt.answer.code() == Some(error_code::INTERNAL_ERROR) && !is_refusal
+    });
+    broken
+        .map(|attempt| format!("without the prompt `{}`: with made-up arguments it got {}", attempt.subject(), attempt.answer.describe()))
+        .collect()
 }
 
 fn unknown_is_refused(conversation: &ConversationView<'_>) -> Judgment {

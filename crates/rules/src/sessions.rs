@@ -8,6 +8,7 @@ use super::{AttemptOutcome, ConversationView, HttpExchange};
 use mcproof_analysis::Attempt;
 use mcproof_analysis::probes::{AFTER_OTHER_ENDED, BEFORE_OTHER_ENDS, OTHER_ENDS};
 use mcproof_analysis::wording::excerpt;
+use mcproof_client::is_gateway;
 use mcproof_record::FrameId;
 use std::collections::BTreeSet;
 
@@ -308,7 +309,7 @@ fn second_client_is_refused(conversation: &ConversationView<'_>) -> Option<(u16,
 }
 
 fn is_defect(status: u16) -> bool {
-    status >= 500 && status != 503
+    status >= 500 && !is_gateway(status)
 }
 
 fn second_client_is_not_5xx(conversation: &ConversationView<'_>) -> Judgment {
@@ -335,6 +336,9 @@ fn end_spares_others(conversation: &ConversationView<'_>) -> Judgment {
             Judgment::Untestable("no session was served beside the one that was ended".into())
         }
         None => without_sessions(conversation),
+        Some((_, after)) if rounds.len() < 2 && is_gone(after) => {
+            Judgment::Untestable("only once was a session served beside one that was ended".into())
+        }
         Some((end, after)) if rounds.iter().all(|(_, after)| is_gone(after)) => {
             let message = format!("the DELETE of one session ended another: a request in that then got {}", told(after));
             Judgment::Broken(vec![Violation::new(message, evidence(end).into_iter().chain(evidence(after)))])

@@ -85,8 +85,11 @@ fn subject(request: &Request<'_>) -> String {
     name.and_then(Value::as_str).map_or_else(|| request.method().to_owned(), |name| format!("{} {name}", request.method()))
 }
 
-/// Nobody waited for the response to what was posted as it stands, or has an id of another client.
+/// Nobody waited for the response to what was posted as it stands, or has an id of another client; and a subscription gets none while it lasts.
 fn is_ordinary(request: &Request<'_>) -> bool {
+    if request.method() == methods::SUBSCRIPTIONS_LISTEN {
+        return false;
+    }
     request.id().as_str().is_none_or(|id| !id.starts_with(POSTED) && !id.starts_with("mcproof-"))
 }
 

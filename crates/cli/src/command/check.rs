@@ -274,8 +274,9 @@ fn read_report(path: &Path) -> Result<CheckReport, Failure> {
     }
     let mut sessions: BTreeMap<u32, Transcript> = BTreeMap::new();
     let mut report: Option<CheckReport> = None;
-    for line in Trace::open(path).map_err(|error| cannot(error.to_string()))?.within(TraceRoom::default()) {
-        match line.map_err(|error| cannot(error.to_string()))? {
+    let unreadable = |error: mcproof_trace::TraceError| super::trace::unreadable(path, &error);
+    for line in Trace::open(path).map_err(unreadable)?.within(TraceRoom::default()) {
+        match line.map_err(unreadable)? {
             TraceLine::Session(session) => drop(sessions.entry(session.key.0).or_default()),
             TraceLine::Frame(frame) => sessions.entry(frame.session.0).or_default().frames.push(frame.into_frame()),
             TraceLine::Omitted(omitted) => sessions.entry(omitted.session.0).or_default().dropped += omitted.frames,

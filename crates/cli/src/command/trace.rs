@@ -106,10 +106,9 @@ impl<'a> Reopenable<'a> {
 }
 
 /// What to do with a trace that is too large for a command that keeps it in memory.
-pub(super) const CUT: &str =
-    "use a part of it, which is a trace as well: `mcproof trace export FILE --jsonl | head -n 100000 > part.jsonl`";
+const CUT: &str = "use a part of it, which is a trace as well: `mcproof trace export FILE --jsonl | head -n 100000 > part.jsonl`";
 
-fn unreadable(path: &Path, error: &TraceError) -> Failure {
+pub(super) fn unreadable(path: &Path, error: &TraceError) -> Failure {
     let shown = if path == Path::new("-") { "stdin".into() } else { path.display().to_string() };
     let failure = Failure::bad_input("cannot-read-trace", format!("cannot read {shown}: {error}"));
     match error {

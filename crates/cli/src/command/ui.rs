@@ -212,7 +212,7 @@ fn is_trace(path: &Path) -> bool {
 
 /// The sessions of a trace, each with its name.
 fn read(path: &Path) -> Result<Vec<(String, Transcript)>, Failure> {
-    let cannot = |error: mcproof_trace::TraceError| Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()));
+    let cannot = |error: mcproof_trace::TraceError| super::trace::unreadable(path, &error);
     let mut trace = Trace::open(path).map_err(cannot)?.within(TraceRoom::default());
     let mut sessions: BTreeMap<u32, (String, Transcript)> = BTreeMap::new();
     let file = PathBuf::from(path.file_name().unwrap_or(path.as_os_str()));

@@ -5,7 +5,7 @@ use super::{Availability, Effect, Observation, Policy, Thresholds, Verdict};
 use crate::incident::{Class, Detail, Severity};
 use crate::moment::{Moment, span};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// Until what came up again is looked at once more.
@@ -17,7 +17,7 @@ const ANOTHER_LOOK: Duration = Duration::from_secs(15);
 /// An outage of this length is no flapping.
 const LASTING: Duration = Duration::from_secs(600);
 /// Scheduled probes that are looked back on, and how many of them may fail without being an outage.
-const LOOKED_BACK: usize = 20;
+const LOOKED_BACK: u32 = 20;
 const TOO_MANY: u32 = 6;
 /// Nothing is calm before so many good probes.
 const CALM_INTERVALS: u32 = 6;
@@ -34,8 +34,8 @@ pub(super) struct Tracker {
     /// When each of the last outages began that were told or would have been.
     outages: Vec<Moment>,
     flapping: Option<Flapping>,
-    /// When each of the last scheduled probes was made of which nobody was told, and whether it went well.
-    recent: VecDeque<(Moment, bool)>,
+    /// When and where each of the last scheduled probes was made of which nobody was told, and whether it went well.
+    recent: VecDeque<(Moment, bool, String)>,
     blind_since: Option<Moment>,
     /// The regions of which people were told that they see it down, while most do not.
     partial: Vec<String>,
@@ -256,20 +256,27 @@ impl Tracker {
         if observation.attempt > 0 || is_known {
             return;
         }
-        self.recent.push_back((observation.at, observation.verdict.is_up()));
-        if self.recent.len() > LOOKED_BACK {
+        self.recent.push_back((observation.at, observation.verdict.is_up(), observation.region.clone()));
+        // What failed long ago is no part of it, as after a pause of the monitor.
+        let regions = u32::try_from(policy.regions.len().max(1)).unwrap_or(u32::MAX);
+        let longest = policy.every.saturating_mul(2 * LOOKED_BACK).saturating_mul(regions);
+        self.recent.retain(|(at, ..)| now.since(*at) <= longest);
+        if self.recent.len() > LOOKED_BACK as usize {
             self.recent.pop_front();
         }
-        let failed: Vec<Moment> = self.recent.iter().filter(|(_, is_up)| !is_up).map(|(at, _)| *at).collect();
+        let failed: Vec<Moment> = self.recent.iter().filter(|(_, is_up, _)| !is_up).map(|(at, ..)| *at).collect();
         let too_many = TOO_MANY.max(policy.thresholds.failures().saturating_mul(2));
         if observation.verdict.is_up() || u32::try_from(failed.len()).is_ok_and(|count| count < too_many) {
             return;
         }
+        // Where most regions never see it, it may be the way from the others.
+        let failing: BTreeSet<&String> = self.recent.iter().filter(|(_, is_up, _)| !is_up).map(|(.., region)| region).collect();
+        let is_minority = policy.regions.len() > 1 && failing.len() * 2 <= policy.regions.len();
         let count = format!("{} of the last {} scheduled probes failed", failed.len(), self.recent.len());
         let message = format!("{count}, the last one with: {}", observation.message);
         effects.push(Effect::Open {
             class: Class::Flapping,
-            severity: Severity::Page,
+            severity: if is_minority { Severity::Notify } else { Severity::Page },
             title: format!("{} fails again and again: {count}", observation.target),
             detail: Detail { message, ..detail(observation) },
             since: failed[0],
@@ -369,7 +376,7 @@ impl Tracker {
     pub(super) fn set_back(&mut self, now: Moment) {
         self.votes.retain(|_, vote| vote.at <= now);
         self.outages.retain(|began| *began <= now);
-        self.recent.retain(|(at, _)| *at <= now);
+        self.recent.retain(|(at, ..)| *at <= now);
         if let Stage::Suspect { since, .. } | Stage::Down { since } | Stage::Recovering { since, .. } = &mut self.stage {
             *since = now.min(*since);
         }

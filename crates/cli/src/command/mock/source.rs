@@ -66,12 +66,10 @@ fn lock_text(path: &Path) -> Result<Option<String>, Failure> {
 
 /// The sessions of a trace.
 fn transcripts(path: &Path) -> Result<Vec<Transcript>, Failure> {
-    let cannot = |error: TraceError| {
-        let failure = Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()));
-        match error {
-            TraceError::TooLarge { .. } => failure.hint(trace::CUT),
-            _ => failure.hint("a mock takes a trace (`--trace FILE` of other commands) or a lock (`mcproof lock`)"),
-        }
+    let cannot = |error: TraceError| match error {
+        TraceError::TooLarge { .. } => trace::unreadable(path, &error),
+        _ => Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()))
+            .hint("a mock takes a trace (`--trace FILE` of other commands) or a lock (`mcproof lock`)"),
     };
     let mut sessions: BTreeMap<u32, Transcript> = BTreeMap::new();
     for line in Trace::open(path).map_err(cannot)?.within(TraceRoom::default()) {

@@ -112,7 +112,7 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
     with_store(&arguments.config, &arguments.kept, async |store, now| {
         let targets = store.targets().await.map_err(|failure| of_store(&failure))?;
         let open = store.incidents(Which::Open, None, MOST).await.map_err(|failure| of_store(&failure))?;
-        let inconclusive = store.inconclusive().await.map_err(|failure| of_store(&failure))?;
+        let inconclusive = store.inconclusive(Moment::default()).await.map_err(|failure| of_store(&failure))?;
         let seen: Vec<Seen<'_>> = targets.iter().map(|target| Seen::of(target, &open, &inconclusive, now)).collect();
         // Nobody may have it in the file that is in use.
         let mut unmonitored = reading::targets(&arguments.config);

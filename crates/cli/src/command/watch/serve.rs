@@ -145,7 +145,7 @@ impl Services {
             exit = Exit::NothingSelected;
         }
         let open = store.incidents(Which::Open, None, MOST_INCIDENTS).await.map_err(|failure| of_store(&failure))?;
-        let inconclusive = store.inconclusive().await.map_err(|failure| of_store(&failure))?;
+        let inconclusive = store.inconclusive(start).await.map_err(|failure| of_store(&failure))?;
         for TargetRow { name, availability, surface, last_result, .. } in targets {
             // What came of an earlier run says nothing about this one.
             let is_unknown = is_ours(&name) && last_result < start;

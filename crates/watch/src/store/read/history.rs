@@ -162,14 +162,14 @@ impl Store {
         Ok(rows.into_iter().map(|row| (row.0.clone(), ResultRow::from(row))).collect())
     }
 
-    /// Why nothing is known of a target: what its last probe says, where that was inconclusive.
+    /// Why nothing is known of a target: what its last probe says, where that was made since then and inconclusive.
     ///
     /// # Errors
     /// The database does not respond.
-    pub async fn inconclusive(&self) -> Result<BTreeMap<String, String>, StoreFailure> {
+    pub async fn inconclusive(&self, since: Moment) -> Result<BTreeMap<String, String>, StoreFailure> {
         let mut reasons = BTreeMap::new();
         let results = self.newest_results().await?.into_iter();
-        for (name, row) in results.filter(|(_, row)| row.verdict == Verdict::Inconclusive) {
+        for (name, row) in results.filter(|(_, row)| row.verdict == Verdict::Inconclusive && row.at >= since) {
             let report = match &row.evidence {
                 Some(id) => self.evidence(id).await?.map(|evidence| evidence.report),
                 None => None,
