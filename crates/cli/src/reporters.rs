@@ -16,10 +16,10 @@ use mcproof_report::junit::Junit;
 use mcproof_report::tap::Tap;
 use mcproof_report::terminal::{Detail, Progress, Terminal};
 use mcproof_report::{Color, Repeat, Reporter, Style, diagnostic};
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The flags that select the reporters.
 #[derive(Debug, clap::Args)]
@@ -92,9 +92,14 @@ impl ReporterArgs {
         self.quiet
     }
 
-    /// Opens all of them, so that a mistyped path costs no run.
-    pub(crate) fn open(&self, detail: Detail, repeat: &Repeat) -> Result<Reporters, Failure> {
-        let (wanted, shares_stdout) = self.checked()?;
+    /// Opens all of them, so that a mistyped path costs no run. `used` are the files that the run reads, or writes otherwise.
+    pub(crate) fn open(
+        &self,
+        detail: Detail,
+        repeat: &Repeat,
+        used: impl FnOnce() -> Result<Vec<PathBuf>, Failure>,
+    ) -> Result<Reporters, Failure> {
+        let (wanted, shares_stdout) = self.checked(used)?;
         if wanted.iter().any(|wanted| wanted.form == ReportFormat::Sarif) {
             return Err(Failure::bad_input("bad-flag", "`sarif` is only supported by `mcproof check`")
                 .hint("use mcproof check TARGET --reporter sarif=FILE"));
@@ -108,9 +113,12 @@ impl ReporterArgs {
     }
 
     /// What is wanted, none of it in another's way, and whether several write to stdout.
-    fn checked(&self) -> Result<(Vec<ReporterSpec>, bool), Failure> {
+    fn checked(&self, used: impl FnOnce() -> Result<Vec<PathBuf>, Failure>) -> Result<(Vec<ReporterSpec>, bool), Failure> {
         let wanted = self.wanted(settings::github().is_some());
         check(&wanted)?;
+        if wanted.iter().any(|wanted| wanted.file.is_some()) {
+            spare(&wanted, &used()?)?;
+        }
         let shares_stdout = wanted.iter().filter(|wanted| wanted.file.is_none()).count() > 1;
         Ok((wanted, shares_stdout))
     }
@@ -192,7 +200,7 @@ fn parse(text: &str) -> Result<ReporterSpec, String> {
 fn check(wanted: &[ReporterSpec]) -> Result<(), Failure> {
     for (index, one) in wanted.iter().enumerate() {
         let is_rival = |other: &&ReporterSpec| match (&one.file, &other.file) {
-            (Some(one), Some(other)) => one == other,
+            (Some(one), Some(other)) => place_of(one) == place_of(other),
             (None, None) => one.form != ReportFormat::Github && other.form != ReportFormat::Github,
             _ => false,
         };
@@ -205,6 +213,36 @@ fn check(wanted: &[ReporterSpec]) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Refuses reports that would take the place of a file that the run uses.
+fn spare(wanted: &[ReporterSpec], used: &[PathBuf]) -> Result<(), Failure> {
+    for one in wanted {
+        let Some(place) = one.file.as_deref().map(place_of) else { continue };
+        if let Some(file) = used.iter().find(|file| place_of(file) == place) {
+            let message = format!("`--reporter {}` would write over {}, which this run uses", one.name(), file.display());
+            return Err(Failure::bad_input("bad-flag", message)
+                .hint(format!("write the report to another file: --reporter {}=FILE", one.form.name())));
+        }
+    }
+    Ok(())
+}
+
+/// Where a path leads, however it is spelled; folders on the way, and the file, may be missing yet.
+fn place_of(path: &Path) -> PathBuf {
+    if let Ok(place) = fs::canonicalize(path) {
+        return place;
+    }
+    let Ok(absolute) = std::path::absolute(path) else { return path.to_owned() };
+    match (absolute.parent(), absolute.components().next_back()) {
+        (Some(folder), Some(Component::Normal(name))) => place_of(folder).join(name),
+        (Some(folder), Some(Component::ParentDir)) => {
+            let mut place = place_of(folder);
+            place.pop();
+            place
+        }
+        _ => path.to_owned(),
+    }
 }
 
 impl ReportFormat {
@@ -319,5 +357,23 @@ mod tests {
         assert!(parse("html=").unwrap_err().contains("missing file"));
         let same = [parse("tap=x").unwrap(), parse("junit=x").unwrap()];
         assert!(check(&same).unwrap_err().diagnostic.message.contains("two reporters write to x"));
+    }
+
+    #[test]
+    fn a_file_is_the_same_however_its_path_is_spelled() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        fs::write(at("suite.yaml"), "").unwrap();
+        std::os::unix::fs::symlink("suite.yaml", at("link.yaml")).unwrap();
+        for (one, other) in
+            [("new.xml", "./new.xml"), ("new.xml", "no/../new.xml"), ("no/new.xml", "no/./new.xml"), ("suite.yaml", "link.yaml")]
+        {
+            assert_eq!(place_of(&at(one)), place_of(&at(other)), "{one} and {other}");
+        }
+        assert_ne!(place_of(&at("a/new.xml")), place_of(&at("b/new.xml")));
+        let wanted = |path: &str| [ReporterSpec { form: ReportFormat::Junit, file: Some(at(path)) }];
+        let refused = spare(&wanted("./link.yaml"), &[at("suite.yaml")]).unwrap_err();
+        assert!(refused.diagnostic.message.contains("suite.yaml, which this run uses"), "{}", refused.diagnostic.message);
+        assert!(spare(&wanted("junit.xml"), &[at("suite.yaml")]).is_ok());
     }
 }

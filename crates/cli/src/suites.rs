@@ -184,6 +184,11 @@ impl SuiteArgs {
         Ok(Found { files: files.into_iter().collect(), picks })
     }
 
+    /// The suite files that were named, or found.
+    pub(crate) fn files(&self) -> Result<Vec<PathBuf>, Failure> {
+        self.discover().map(|found| found.files)
+    }
+
     /// The folders that were named, and those of the suites that were; none of them within another.
     pub(crate) fn folders(&self) -> Result<Vec<PathBuf>, Failure> {
         let Found { files, .. } = self.discover()?;

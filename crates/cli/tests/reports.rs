@@ -136,12 +136,25 @@ fn a_mistyped_path_costs_no_run() {
         (&["--reporter", "html=."], "cannot write"),
         (&["--reporter", "tap", "--json"], "two reporters write to stdout: `tap` and `json`"),
         (&["--reporter", "tap=x", "--reporter", "junit=x"], "two reporters write to x"),
+        (&["--reporter", "tap=x", "--reporter", "json=./x"], "two reporters write to ./x"),
+        (&["--reporter", "tap=new/x", "--reporter", "html=other/../new/x"], "two reporters write to other/../new/x"),
+        (&["--reporter", "junit=shop.mcproof.yaml"], "`--reporter junit=shop.mcproof.yaml` would write over ./shop.mcproof.yaml"),
+        (&["--reporter", "json=shop.mcproof.yaml"], "`--reporter json=shop.mcproof.yaml` would write over ./shop.mcproof.yaml"),
+        (&["--audit", "audit.jsonl", "--reporter", "json=./audit.jsonl"], "would write over audit.jsonl, which this run uses"),
         (&["--reporter", "htlm=x"], "did you mean `html`?"),
     ] {
         let ran = run(folder.path(), arguments);
         assert_eq!((ran.status.code(), stdout(&ran).as_str()), (Some(2), ""), "{arguments:?}");
         assert!(stderr(&ran).contains(said), "{}", stderr(&ran));
     }
+    assert!(read(folder.path(), "shop.mcproof.yaml").contains("demo shop"));
+    let check = ["check", "--config", "mcp.json", "--server", "shop", "--reporter", "sarif=./mcp.json"];
+    std::fs::write(folder.path().join("mcp.json"), r#"{ "mcpServers": { "shop": { "command": "mcproof", "args": ["demo", "shop"] } } }"#)
+        .unwrap();
+    let ran = mcproof(folder.path()).args(check).output().unwrap();
+    assert_eq!(ran.status.code(), Some(2), "{}", stderr(&ran));
+    assert!(stderr(&ran).contains("would write over mcp.json, which this run uses"), "{}", stderr(&ran));
+    assert!(read(folder.path(), "mcp.json").contains("mcpServers"));
 }
 
 #[test]

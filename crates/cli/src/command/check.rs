@@ -115,7 +115,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     rules.retain(|rule| !is_hosts(rule.id));
     rules.extend(&host_rules);
     let known = baseline.as_deref().map(|path| read_baseline(path, *update_baseline)).transpose()?;
-    let reporters = arguments.reports.open_for_check()?;
+    let used = [baseline, replay, &arguments.server.config, &arguments.server.trace];
+    let reporters = arguments.reports.open_for_check(|| Ok(used.into_iter().flatten().cloned().collect()))?;
     let began = Instant::now();
     let (target, conversations) = match replay {
         Some(path) => {

@@ -237,7 +237,8 @@ impl Arguments {
 
     /// One run of a plan, until it is done or interrupted.
     async fn pass(&self, plan: &Plan, given: &CommonOptions, detail: Detail, interrupts: &mut Interrupts) -> Result<Exit, Failure> {
-        let reporters = self.reports.open(detail, &self.repeat())?;
+        let reporters =
+            self.reports.open(detail, &self.repeat(), || Ok(self.suites.files()?.into_iter().chain(self.audit.clone()).collect()))?;
         let options = self.options(given);
         let choice = TraceChoice::unless_given(self.trace.as_ref(), settings::is_ci());
         let mut traces = CaseTraces::open(choice, &options.secrets)?;

@@ -9,6 +9,7 @@ use mcproof_report::json::{self, Visible};
 use mcproof_report::terminal::Detail;
 use mcproof_report::{Color, Repeat, Reporter, Style, agent, check, sarif};
 use std::io::{self, Write as _};
+use std::path::PathBuf;
 use std::time::Duration;
 
 pub(crate) struct CheckReporters {
@@ -31,9 +32,9 @@ enum Shape {
 }
 
 impl ReporterArgs {
-    /// Opens all of them, so that a mistyped path costs no check.
-    pub(crate) fn open_for_check(&self) -> Result<CheckReporters, Failure> {
-        let (wanted, shares_stdout) = self.checked()?;
+    /// Opens all of them, so that a mistyped path costs no check. `used` are the files that the check reads, or writes otherwise.
+    pub(crate) fn open_for_check(&self, used: impl FnOnce() -> Result<Vec<PathBuf>, Failure>) -> Result<CheckReporters, Failure> {
+        let (wanted, shares_stdout) = self.checked(used)?;
         let mut sinks = Vec::new();
         for wanted in &wanted {
             let destination = wanted.destination()?;
