@@ -186,6 +186,42 @@ fn a_server_is_checked_and_its_command_may_have_quotes() {
 }
 
 #[test]
+fn a_server_may_stand_in_the_arguments_behind_dashes() {
+    let folder = tempfile::tempdir().unwrap();
+    suite(folder.path(), "mcproof demo tracker");
+    // Keeps its arguments, which are those that were typed, and nothing of the reporters.
+    let server = format!("#!/bin/sh\nprintf '%s,' \"$@\" > arguments.txt\nexec '{MCPROOF}' demo shop\n");
+    std::fs::write(folder.path().join("server.sh"), server).unwrap();
+    let told = || std::fs::read_to_string(folder.path().join("arguments.txt")).unwrap();
+    for (command, arguments, reports) in [
+        ("test", "shop.mcproof.yaml -- sh server.sh --json -- 'a b'", &["junit.xml", "report.html"][..]),
+        ("check", "--only server-starts -- sh server.sh --json -- 'a b'", &["junit.xml", "mcproof.sarif", "check.json"]),
+        ("lock", "-- sh server.sh --json -- 'a b'", &[]),
+        ("probe", "-- sh server.sh --json -- 'a b'", &["trace.json"]),
+    ] {
+        let reports_in = format!("reports-{command}");
+        let inputs = [("mcproof", MCPROOF), ("command", command), ("args", arguments), ("report-directory", reports_in.as_str())];
+        let ran = run(folder.path(), &inputs, None);
+        check(&ran, true, "0", &[], &[]);
+        assert_eq!(told(), "--json,--,a b,", "{command}");
+        for report in reports {
+            assert!(folder.path().join(&reports_in).join(report).is_file(), "{command}: {report}");
+        }
+    }
+    let traced = [("mcproof", MCPROOF), ("command", "probe"), ("args", "--trace own.json -- sh server.sh")];
+    check(&run(folder.path(), &traced, None), true, "0", &[], &[]);
+    assert!(folder.path().join("own.json").is_file());
+    let both = [("mcproof", MCPROOF), ("args", "shop.mcproof.yaml -- sh server.sh"), ("server", "sh server.sh")];
+    check(
+        &run(folder.path(), &both, None),
+        false,
+        "",
+        &["::error title=mcproof::both inputs `args` (after `--`) and `server` name a server"],
+        &[],
+    );
+}
+
+#[test]
 fn a_deployed_server_is_probed() {
     let folder = tempfile::tempdir().unwrap();
     let inputs = |server: &'static str| [("mcproof", MCPROOF), ("command", "probe"), ("server", server)];
