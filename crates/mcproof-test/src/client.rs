@@ -4,22 +4,29 @@ use crate::called::CallResult;
 use crate::failure::Failure;
 use mcproof_analysis::diagnosis::{self, Audience, Scene};
 use mcproof_client::{ConnectFailure, ConnectOptions, Endpoint, Launch, ListFailure, Reply, Session, Tap, Target};
-use mcproof_protocol::{Transport, methods};
+use mcproof_protocol::{Era, Transport, methods};
 use mcproof_record::Diagnostic;
 use mcproof_report::{Style, diagnostic};
 use serde_json::{Map, Value, json};
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use url::Url;
 
 /// Longest wait for a response, if the test does not say.
 const TIMEOUT: Duration = Duration::from_secs(30);
+/// What a server that is quick to answer needs to say what else it has to say.
+const SETTLING: Duration = Duration::from_millis(500);
 
-/// An open session with a server. Dropping it kills a server that it started, with its whole process group.
+/// An open session with a server. Dropping it kills a server that it started, with its whole process group, and judges nothing; closing
+/// it does.
 pub struct Client {
     session: Session,
     timeout: Duration,
+    allows_faults: bool,
+    /// The last request got no response, of which the test was told, with the end of the server if that is why.
+    unanswered: AtomicBool,
 }
 
 impl Client {
@@ -97,7 +104,13 @@ impl Client {
     }
 
     fn of(session: Session) -> Self {
-        Self { session, timeout: TIMEOUT }
+        Self { session, timeout: TIMEOUT, allows_faults: false, unanswered: AtomicBool::new(false) }
+    }
+
+    /// Lets [`Client::close`] pass over what no conforming server sends, and over a server that ended unasked.
+    #[must_use]
+    pub fn allow_faults(self) -> Self {
+        Self { allows_faults: true, ..self }
     }
 
     /// Waits no longer than this for each response from here on.
@@ -173,7 +186,9 @@ impl Client {
     }
 
     async fn ask(&self, method: &str, params: Option<Map<String, Value>>) -> Result<Reply, Failure> {
-        match self.session.request_rounds(method, params, self.timeout).await {
+        let answered = self.session.request_rounds(method, params, self.timeout).await;
+        self.unanswered.store(answered.is_err(), Ordering::Relaxed);
+        match answered {
             Ok(reply) => Ok(reply),
             Err(failure) => Err(Failure::new(diagnosis::of_call_failure(&failure, method, &self.scene().await))),
         }
@@ -187,6 +202,7 @@ impl Client {
     }
 
     pub(crate) async fn no_list(&self, failure: &ListFailure, method: &str) -> Failure {
+        self.unanswered.store(true, Ordering::Relaxed);
         Failure::new(diagnosis::of_list_failure(failure, method, &self.scene().await))
     }
 
@@ -200,8 +216,44 @@ impl Client {
     }
 
     /// Ends the session, and the server if it started it.
+    ///
+    /// # Panics
+    /// The server sent what no conforming server sends (noise on stdout, a second response), or ended unasked. After
+    /// [`Client::allow_faults`] it does not panic.
     pub async fn close(self) {
+        if let Some(fault) = self.end().await {
+            panic!("\n{fault}");
+        }
+    }
+
+    /// Ends it, and gives the first thing that was wrong on its wire.
+    pub(crate) async fn end(self) -> Option<Failure> {
+        let found = if self.allows_faults { None } else { self.fault().await };
         self.session.close().await;
+        found
+    }
+
+    async fn fault(&self) -> Option<Failure> {
+        let handshake = self.session.handshake();
+        let unanswered = self.unanswered.load(Ordering::Relaxed);
+        // What a server writes right behind its response comes before its response to a ping.
+        if handshake.transport == Transport::Stdio && !unanswered && self.session.closed_because().is_none() {
+            let method = match handshake.era {
+                Era::Legacy => methods::PING,
+                Era::Modern => methods::SERVER_DISCOVER,
+            };
+            if self.session.request(method, None, SETTLING).await.is_err() {
+                self.session.settle().await;
+            }
+        }
+        let transcript = self.session.tap().transcript();
+        if let Some(fault) = self.session.faults().first() {
+            return Some(Failure::new(diagnosis::of_fault(fault, &transcript, Audience::Suite)));
+        }
+        // The command of a server at a URL may only have started it.
+        let exit = self.session.exit().filter(|exit| handshake.transport == Transport::Stdio || exit.code != Some(0))?;
+        let message = format!("{exit}, after its last response");
+        (!unanswered).then(|| Failure::new(Diagnostic::error("server-exited", message).evidence(diagnosis::evidence(&transcript, None))))
     }
 }
 

@@ -35,12 +35,30 @@ pub use mcproof_protocol::Transport;
 pub use mcproof_protocol::{Era, EraChoice};
 pub use program::{Program, Server};
 
+/// What a test function returns.
+pub trait TestOutcome {
+    /// Whether the test has failed by what it returned.
+    fn has_failed(&self) -> bool;
+}
+
+impl TestOutcome for () {
+    fn has_failed(&self) -> bool {
+        false
+    }
+}
+
+impl<T, E> TestOutcome for Result<T, E> {
+    fn has_failed(&self) -> bool {
+        self.is_err()
+    }
+}
+
 /// What `#[mcproof::test]` calls: opens a client, gives it to the test, and ends it.
 ///
 /// # Panics
-/// No client came about.
+/// No client came about; or the test has not failed itself, but its server sent what no conforming server sends, or ended unasked.
 #[track_caller]
-pub fn run_test<T>(
+pub fn run_test<T: TestOutcome>(
     transport: Transport,
     server: impl AsyncFnOnce(Transport) -> Result<Client, Failure>,
     test: impl AsyncFnOnce(&Client) -> T,
@@ -52,7 +70,11 @@ pub fn run_test<T>(
             Err(failure) => panic!("over {transport}:\n{failure}"),
         };
         let outcome = test(&client).await;
-        client.close().await;
+        if let Some(fault) = client.end().await
+            && !outcome.has_failed()
+        {
+            panic!("over {transport}:\n{fault}");
+        }
         outcome
     })
 }

@@ -6,6 +6,7 @@ use mcproof::{Client, ConnectOptions, Era, EraChoice, FaultDirection, FaultInjec
 use mcproof_demo::{DemoName, DemoOptions, serve_stream};
 use serde_json::{Value, json};
 use std::time::Duration;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 async fn open(era: EraChoice) -> Client {
     open_with(ConnectOptions { era, ..ConnectOptions::default() }).await
@@ -56,6 +57,48 @@ async fn faults_hit_a_server_in_memory_as_well() {
     assert_eq!(echo(&client).await, "hi");
     assert_eq!(injector.hits(), [1]);
     assert!(client.faults().is_empty(), "{:?}", client.faults());
+    client.close().await;
+}
+
+/// A client of a server that writes a line that is no message before each response to a call.
+async fn open_noisy() -> Client {
+    let (ours, theirs) = tokio::io::duplex(64 << 10);
+    tokio::spawn(async move {
+        let (input, mut output) = tokio::io::split(theirs);
+        let mut lines = BufReader::new(input).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let message: Value = serde_json::from_str(&line).unwrap();
+            let result = match message["method"].as_str() {
+                Some("initialize") => json!({
+                    "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": { "name": "noisy", "version": "1" }
+                }),
+                Some("tools/call") => {
+                    output.write_all(b"debug: called\n").await.unwrap();
+                    json!({ "content": [{ "type": "text", "text": "hi" }] })
+                }
+                _ => continue,
+            };
+            let response = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+            output.write_all(format!("{response}\n").as_bytes()).await.unwrap();
+        }
+    });
+    let (input, output) = tokio::io::split(ours);
+    let options = ConnectOptions { era: EraChoice::Legacy, ..ConnectOptions::default() };
+    Client::over(input, output, &options).await.unwrap()
+}
+
+#[tokio::test]
+#[should_panic(expected = "not an MCP message")]
+async fn closing_fails_for_noise_on_the_wire() {
+    let client = open_noisy().await;
+    assert_eq!(echo(&client).await, "hi");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn noise_on_the_wire_may_be_allowed() {
+    let client = open_noisy().await.allow_faults();
+    assert_eq!(echo(&client).await, "hi");
     client.close().await;
 }
 

@@ -299,8 +299,7 @@ class Client:
         # A server at a URL may have been started by a command that ends in good order.
         ended = self._ended or drive.kept("session/ended", self.session) or {}
         ending = ended.get("exit")
-        unasked = bool(ending) and not self._end_told and not self._unanswered
-        if ending is not None and unasked and ((self._opened or {}).get("transport") == "stdio" or ending.get("code") != 0):
+        if ending and not self._end_told and not self._unanswered and ((self._opened or {}).get("transport") == "stdio" or ending.get("code") != 0):
             new = [*new, {"code": "server-exited", "severity": "error", "message": f"{ended['reason']}, after its last response"}]
             self._end_told = True
         if self._allows_faults or not new:
