@@ -1,5 +1,6 @@
 // The plugin for vitest: importing it registers the matchers, and failures of the importing file show the wire.
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect } from "vitest";
+import { shutdown } from "./index.js";
 import { matchers, type McproofMatchers } from "./matchers.js";
 import { describeTransportWith, type DescribeTransport } from "./suite.js";
 import { Witness } from "./witness.js";
@@ -16,6 +17,11 @@ declare global {
 expect.extend(matchers);
 
 const witnesses = new WeakMap<object, Witness>();
+
+// A worker outlives a vitest that is killed, until its test is done. What it has started does not: nobody reads the verdict.
+if (process.channel) {
+  process.once("disconnect", () => void shutdown());
+}
 
 beforeEach(({ task, onTestFailed, onTestFinished }) => {
   const witness = new Witness();
