@@ -22,6 +22,9 @@ const CLIENT: Names<ClientOptions> = {
 
 /** Throws if an option has none of these names; `what` is what they are options of. */
 export function assertNames(what: string, given: object | undefined, names: readonly string[]): void {
+  if (given !== undefined && (typeof given !== "object" || given === null)) {
+    throw new TypeError(`${what} has options by name, in an object, not as ${String(given)}`);
+  }
   const unknown = Object.keys(given ?? {}).find((name) => !names.includes(name));
   if (unknown !== undefined) {
     throw new TypeError(`${what} has no option \`${unknown}\`; it has ${names.map((name) => `\`${name}\``).join(", ")}`);

@@ -194,6 +194,7 @@ describe("what is given", () => {
     const as = <T>(options: object): T => options as T;
     await expect(testClient(calculator1(), as({ timeout: 1 }))).rejects.toThrow("a client has no option `timeout`; it has `era`");
     await expect(testClient(calculator1(), as({ timeouts: { request: 1 } }))).rejects.toThrow("no option `request`; it has `connectMs`");
+    await expect(testClient(calculator1(), as({ timeouts: 1 }))).rejects.toThrow("`timeouts` of a client has options by name, in an object, not as 1");
     await expect(testClient(calculator1(), as({ answers: { elicit: "accept" } }))).rejects.toThrow("no option `elicit`");
     await expect(testClient(as({ command: "node", arg: ["x"] }))).rejects.toThrow("a command has no option `arg`");
     await expect(spawn(as({ command: "node", url: "http://127.0.0.1:${port}/", timeout: 1 }))).rejects.toThrow("no option `timeout`");
