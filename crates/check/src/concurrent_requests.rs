@@ -35,9 +35,20 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, tools: &[Value], resources
     }
 }
 
+/// Calls that got no response go out once more, which tells a moment in which nothing went on from what is used up for good.
 async fn send_at_once(explorer: &mut Explorer<'_>, requests: Vec<(&str, Value)>) {
-    let answered = explorer
-        .together("concurrent", async |session, deadline| {
+    let answered = send_as(explorer, "concurrent", &requests).await;
+    let silent: Vec<_> = requests.into_iter().zip(answered).filter(|(_, answered)| !answered).map(|(request, _)| request).collect();
+    if !silent.is_empty() {
+        explorer.mark_unfinished_work();
+        send_as(explorer, "concurrent-again", &silent).await;
+    }
+}
+
+/// Which of the requests had a response, as far as they are calls.
+async fn send_as(explorer: &mut Explorer<'_>, probe: &str, requests: &[(&str, Value)]) -> Vec<bool> {
+    explorer
+        .together(probe, async |session, deadline| {
             let send = async |method: &str, params: &Value| {
                 let patience = if method == methods::TOOLS_CALL { PATIENCE.min(deadline) } else { deadline };
                 let params: Option<Map<String, Value>> = params.as_object().cloned();
@@ -46,10 +57,7 @@ async fn send_at_once(explorer: &mut Explorer<'_>, requests: Vec<(&str, Value)>)
             };
             futures_util::future::join_all(requests.iter().map(|(method, params)| send(method, params))).await
         })
-        .await;
-    if answered.contains(&false) {
-        explorer.mark_unfinished_work();
-    }
+        .await
 }
 
 /// The one argument that a tool needs, if it may be any text.

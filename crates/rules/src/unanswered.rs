@@ -1,5 +1,5 @@
 //! Ordinary requests that were given up or lost, although the server has answered the very same request at other times. One of them alone
-//! says nothing: a tool may take as long as it likes, and a network loses a connection.
+//! says nothing: a tool may take as long as it likes, and a network loses a connection. Nor do several at a time: a machine may pause.
 
 use super::ConversationView;
 use super::answers::{Pairing, Request, first_abuse};
@@ -8,12 +8,12 @@ use mcproof_analysis::named;
 use mcproof_analysis::probes::POSTED;
 use mcproof_protocol::methods;
 use mcproof_record::duration::readable;
-use mcproof_record::{Gap, GapKind};
+use mcproof_record::{FrameId, Gap, GapKind};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// So many make a gap.
+/// Losses at so many times make a gap.
 const LEAST: usize = 2;
 /// How long a request is waited for at least, and how many times as long as for the slowest response to the same one.
 const LEAST_WAIT: Duration = Duration::from_millis(700);
@@ -26,6 +26,8 @@ type Kind = (String, String);
 struct Lost {
     conversation: usize,
     subject: String,
+    /// Since the start of the conversation.
+    sent: Duration,
     /// Until it was given up; none if its connection was closed.
     waited: Option<Duration>,
 }
@@ -42,14 +44,15 @@ pub(super) fn gap(conversations: &[ConversationView<'_>]) -> Option<Gap> {
             } else if is_ordinary(request)
                 && let Some(waited) = fate(conversation, request)
             {
-                lost.push((kind(request), Lost { conversation: index, subject: subject(request), waited }));
+                let sent = conversation.elapsed(FrameId(0), request.frame).unwrap_or_default();
+                lost.push((kind(request), Lost { conversation: index, subject: subject(request), sent, waited }));
             }
         }
     }
     lost.retain(|(kind, lost)| {
         slowest.get(kind).is_some_and(|took| lost.waited.is_none_or(|waited| waited >= LEAST_WAIT && waited >= *took * TIMES))
     });
-    let (_, first) = lost.first().filter(|_| lost.len() >= LEAST)?;
+    let (_, first) = lost.first().filter(|_| times(&lost) >= LEAST)?;
     let subjects: Vec<String> = lost.iter().map(|(_, lost)| lost.subject.clone()).collect::<BTreeSet<_>>().into_iter().collect();
     let took = lost.iter().filter_map(|(kind, _)| slowest.get(kind)).max()?;
     let closed = lost.iter().filter(|(_, lost)| lost.waited.is_none()).count();
@@ -63,6 +66,18 @@ pub(super) fn gap(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     let hint =
         "look for what is used up: a connection, a lock or a place in a queue that a handler does not give back; or a worker that crashes";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(first.conversation) })
+}
+
+/// How many of the losses were not under way at the same time as the one before. Those of a conversation are in the order of their requests.
+fn times(lost: &[(Kind, Lost)]) -> usize {
+    let mut under_way: Option<(usize, Duration)> = None;
+    let begins = lost.iter().filter(|(_, lost)| {
+        let end = lost.sent + lost.waited.unwrap_or_default();
+        let overlaps = under_way.is_some_and(|(conversation, until)| conversation == lost.conversation && lost.sent < until);
+        under_way = Some((lost.conversation, under_way.filter(|_| overlaps).map_or(end, |(_, until)| until.max(end))));
+        !overlaps
+    });
+    begins.count()
 }
 
 fn kind(request: &Request<'_>) -> Kind {
