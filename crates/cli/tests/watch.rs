@@ -489,7 +489,7 @@ fn once_is_no_success_where_nothing_could_be_found_out() {
     let folder = folder_with(&[("watch.yaml", config)]);
     let ran = run(folder.path(), &["watch", "watch.yaml", "--once"]);
     assert_eq!(ran.code, Some(1), "{}{}", ran.stdout, ran.stderr);
-    assert!(ran.stdout.contains("far  (no result: a problem of this machine, or another process is probing it)"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("far  inconclusive: connection to no-such-name.invalid:80 failed"), "{}", ran.stdout);
     assert!(ran.stdout.starts_with("unknown "), "{}", ran.stdout);
 }
 
