@@ -345,6 +345,8 @@ fn negotiates(conversation: &ConversationView<'_>) -> Judgment {
         },
         AttemptOutcome::Error { error, .. } => format!("the error {}", shown(error)),
         AttemptOutcome::Status { status: 401 | 403, .. } => return Judgment::Untestable(WANTS_AUTHORIZATION.into()),
+        // It is about the moment, and there is nothing else in this conversation that would tell whether it lasts.
+        AttemptOutcome::Status { status: 503, .. } => return Judgment::Untestable("the server was not available".into()),
         AttemptOutcome::None | AttemptOutcome::Status { status: ..=399, .. } => {
             return Judgment::Untestable("the response could not be read".into());
         }
