@@ -373,7 +373,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
 
 /// The diagnostic of a list that could not be retrieved.
 pub fn of_list_failure(failure: &ListFailure, method: &str, scene: &Scene) -> Diagnostic {
-    let code = match failure {
+    let (code, hint) = match failure {
         ListFailure::Call(failure) => {
             let mut diagnostic = of_call_failure(failure, method, scene);
             let pages = pages(&scene.transcript, method);
@@ -383,14 +383,10 @@ pub fn of_list_failure(failure: &ListFailure, method: &str, scene: &Scene) -> Di
             }
             return diagnostic;
         }
-        ListFailure::Rpc { .. } => "rpc-error",
-        ListFailure::NoArray { .. } => "invalid-result",
-        ListFailure::RepeatedCursor { .. } | ListFailure::TooManyPages { .. } | ListFailure::TooSlow { .. } => "endless-pages",
-        ListFailure::TooLarge { .. } => "list-too-large",
-    };
-    let hint = match failure {
-        ListFailure::TooLarge { bound, .. } => scene.audience.bound(*bound),
-        _ => None,
+        ListFailure::Rpc { .. } => ("rpc-error", None),
+        ListFailure::NoArray { .. } => ("invalid-result", None),
+        ListFailure::RepeatedCursor { .. } | ListFailure::TooManyPages { .. } | ListFailure::TooSlow { .. } => ("endless-pages", None),
+        ListFailure::TooLarge { bound, .. } => ("list-too-large", scene.audience.bound(*bound)),
     };
     finish(Diagnostic::error(code, failure.to_string()), hint, &scene.transcript)
 }

@@ -345,8 +345,12 @@ fn negotiates(conversation: &ConversationView<'_>) -> Judgment {
         },
         AttemptOutcome::Error { error, .. } => format!("the error {}", shown(error)),
         AttemptOutcome::Status { status: 401 | 403, .. } => return Judgment::Untestable(WANTS_AUTHORIZATION.into()),
-        // It is about the moment, and there is nothing else in this conversation that would tell whether it lasts.
-        AttemptOutcome::Status { status: 503, .. } => return Judgment::Untestable("the server was not available".into()),
+        // So a proxy limits requests, and there is nothing else in this conversation that would tell whether it lasts.
+        AttemptOutcome::Status { status: 503, .. }
+            if attempt.http.is_some_and(|exchange| exchange.media_type().as_deref() == Some("text/html")) =>
+        {
+            return Judgment::Untestable("the server was not available".into());
+        }
         AttemptOutcome::None | AttemptOutcome::Status { status: ..=399, .. } => {
             return Judgment::Untestable("the response could not be read".into());
         }

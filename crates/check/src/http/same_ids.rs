@@ -1,10 +1,10 @@
 //! Two clients of a server without sessions, whose requests have the same id, as those of any two clients may: only the HTTP request tells
 //! them apart. Each is a conversation of its own.
 
-use super::super::CheckOptions;
 use super::super::calls::{self, Callable, Tools};
 use super::super::concurrent_requests::only_text;
 use super::super::explorer::Explorer;
+use super::super::{CheckOptions, Permission};
 use mcproof_analysis::probes::{AT_ONCE, SAME_ID};
 use mcproof_client::Session;
 use mcproof_protocol::{EraChoice, methods};
@@ -57,7 +57,7 @@ pub(super) async fn explore(check_options: &CheckOptions, era: EraChoice, talked
 }
 
 /// Those whose results tell whose they are come first.
-fn tools(talked: &Conversation, permission: &super::super::Permission) -> Vec<Callable> {
+fn tools(talked: &Conversation, permission: &Permission) -> Vec<Callable> {
     let mut tools = Tools::in_takes(std::slice::from_ref(talked), permission).0;
     tools.sort_by_key(|tool| only_text(&tool.tool).is_none());
     tools.truncate(MOST_TOOLS);

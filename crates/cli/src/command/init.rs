@@ -138,7 +138,7 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         if arguments.dir == here || arguments.dir == Path::new(".") { String::new() } else { format!(" {}", arguments.dir.display()) };
     output::talk(&format!("next: run `mcproof test{folder}`\n"));
     for what in &suite.refused {
-        output::talk(&format!("without a test of {}\n", escape(what)));
+        output::talk(&format!("no test covers {}\n", escape(what)));
     }
     if suite.has_bad_lists {
         output::talk(
