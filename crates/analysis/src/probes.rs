@@ -19,12 +19,18 @@ pub const AT_ONCE: &str = "mcproof-at-once-";
 pub const AT_ONCE_NUMBERS: [u64; 5] = [731_001, 736_207, 742_513, 749_821, 757_033];
 /// A request that has the id of another client's: its subject is what that one asks meanwhile, as JSON.
 pub const SAME_ID: &str = "same-id";
+/// What the processes of a server hold after a round of calls.
+pub const HOLDING: &str = "holding";
+/// The same after rounds that only tell a leak of memory from what is reclaimed in time.
+pub const HOLDING_MEMORY: &str = "holding-memory";
 /// Of the last count, after a rest.
 pub const AT_REST: &str = "at-rest";
 /// Calls between two counts.
 pub const GROWTH_CALLS: usize = 8;
 /// Counts after the first one, which comes when the server is warm.
 pub const GROWTH_ROUNDS: usize = 3;
+/// What growth of memory is a leak.
+pub const GROWTH_MEMORY: MemoryGrowth = MemoryGrowth { each_call: 1, leak: 512 };
 /// What was looked at only in part: a mark for the report, with a sentence.
 pub const EXPLORED_IN_PART: &str = "sampled";
 /// A tool that was to be called and that no list has: a mark for the report, with its name.
@@ -94,4 +100,56 @@ pub fn session_in(endpoint: &str, other: &str) -> Option<std::ops::Range<usize>>
         end += 1;
     }
     (start < end && endpoint.is_char_boundary(start) && endpoint.is_char_boundary(end)).then_some(start..end)
+}
+
+/// When memory that grows with each call is not reclaimed any more. All in MiB.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryGrowth {
+    /// Less with each call may be what a runtime sets aside when it is new.
+    pub each_call: u64,
+    /// More in all than a runtime lets garbage grow.
+    pub leak: u64,
+}
+
+impl MemoryGrowth {
+    /// The least growth in a round of calls that counts.
+    pub const fn each_round(self) -> u64 {
+        self.each_call * GROWTH_CALLS as u64
+    }
+
+    /// Whether memory grew by so much that it is a leak. `memory` is what was held after each round.
+    pub fn is_leak(self, memory: &[u64]) -> bool {
+        memory.first().zip(memory.last()).is_some_and(|(first, last)| *last >= first + self.leak)
+    }
+
+    /// Whether it is not known yet: it grows still. Two rounds that add next to nothing are its end.
+    pub fn is_open(self, memory: &[u64]) -> bool {
+        let is_level = |pair: &[u64]| pair[1] < pair[0] + self.each_round() / 4;
+        let begins = memory.windows(2).take(GROWTH_ROUNDS).all(|pair| pair[1] >= pair[0] + self.each_round());
+        let ends = memory.windows(2).rev().take(2).all(is_level);
+        memory.len() > GROWTH_ROUNDS && begins && !ends && !self.is_leak(memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_grows_without_end_is_a_leak_and_what_is_reclaimed_is_none() {
+        let check = |memory: &[u64], is_leak: bool, is_open: bool| {
+            assert_eq!((GROWTH_MEMORY.is_leak(memory), GROWTH_MEMORY.is_open(memory)), (is_leak, is_open), "{memory:?}");
+        };
+        let growing = |step: u64, rounds: u64| (0..rounds).map(|round| 80 + step * round).collect::<Vec<_>>();
+        check(&[], false, false);
+        check(&growing(7, 4), false, false);
+        check(&growing(8, 4), false, true);
+        check(&growing(8, 65), true, false);
+        check(&growing(400, 4), true, false);
+        // A runtime that has enough from then on.
+        check(&[growing(20, 6), vec![180, 181]].concat(), false, false);
+        // One round in which it collects is not the end.
+        check(&[growing(20, 6), vec![120]].concat(), false, true);
+        check(&[growing(20, 6), vec![120, 140, 160]].concat(), false, true);
+    }
 }

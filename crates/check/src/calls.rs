@@ -145,9 +145,8 @@ pub(super) async fn explore(check_options: &CheckOptions, mut explorer: Explorer
     let Called { slow: seem_slow, quick, quickest } = call(&mut explorer, &tools).await;
     let goes_on = call_again(&mut explorer, &quick).await;
     if let Some(tool) = quickest.filter(|_| goes_on) {
-        growth::take(&mut explorer, tool).await;
         let others = quick.into_iter().filter(|other| other.name != tool.name && growth::is_harmless(other));
-        growth::exhaust(&mut explorer, others).await;
+        growth::take(&mut explorer, tool, others).await;
     }
     tasks::take(&mut explorer, &also_as_tasks).await;
     // On a busy machine quick ones do as well, so that each is tried until one is.

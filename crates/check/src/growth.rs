@@ -1,17 +1,20 @@
-//! One who calls the same tool again and again, and counts what the server's processes hold in between. Knows how to count, not what
+//! One who calls the same tool again and again, and measures what the server's processes hold in between. Knows how to measure, not what
 //! is too much.
 
 use super::calls::Callable;
 use super::explorer::Explorer;
-use mcproof_analysis::probes::GROWTH_ROUNDS;
-use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS};
+use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS, GROWTH_MEMORY, GROWTH_ROUNDS, HOLDING, HOLDING_MEMORY};
 use mcproof_client::transport::ResourceUsage;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// For all calls together.
+/// For all calls of the first tool, and of all others together.
 const BUDGET: Duration = Duration::from_secs(2);
-/// For each of the calls that have no other purpose than to be many.
+/// For the calls that tell a leak from memory that is reclaimed in time.
+const MEMORY_BUDGET: Duration = Duration::from_secs(4);
+/// Rounds of calls until then, if memory goes on growing.
+const MOST_ROUNDS: usize = 200;
+/// For each of the calls.
 const PATIENCE: Duration = Duration::from_millis(1600);
 /// How long what is let go in time may be kept: connections that wait for the next call, for the most part.
 const REST: Duration = Duration::from_secs(6);
@@ -24,57 +27,91 @@ pub(super) fn is_harmless(tool: &Callable) -> bool {
     hint("readOnlyHint") == Some(true) && hint("openWorldHint") == Some(false)
 }
 
-/// Of a process of ours, which nobody else talks to.
-pub(super) async fn take(explorer: &mut Explorer<'_>, tool: &Callable) {
-    if explorer.session().resource_usage().is_none() {
+/// What the processes of a server hold at one time.
+#[derive(Clone, Copy)]
+struct Held {
+    processes: usize,
+    descriptors: usize,
+    /// In MiB.
+    memory: u64,
+}
+
+/// Calls the tools, in a process of ours which nobody else talks to: what each call takes and none gives back is counted, or is used up
+/// at some time, and then calls get no response.
+pub(super) async fn take<'t>(explorer: &mut Explorer<'_>, first: &'t Callable, others: impl Iterator<Item = &'t Callable>) {
+    let mut suspects = Vec::new();
+    let mut until = Instant::now() + BUDGET;
+    for (place, tool) in std::iter::once(first).chain(others).enumerate() {
+        if place == 1 {
+            until = Instant::now() + BUDGET;
+        }
+        let growth = match explorer.is_over() || Instant::now() >= until {
+            true => break,
+            false => measure(explorer, tool, until).await,
+        };
+        suspects.extend(growth.of_counts.then_some(tool));
+        if growth.of_memory {
+            break;
+        }
+    }
+    if suspects.is_empty() || explorer.check_options.budget.left() < REST {
         return;
     }
-    let until = Instant::now() + BUDGET;
-    let mut counts: Vec<(usize, usize)> = Vec::new();
-    for _ in 0..=GROWTH_ROUNDS {
-        if explorer.is_over() || !call(explorer, tool, until).await {
-            return;
-        }
-        sleep(MOMENT).await;
-        let Some(count) = count(explorer, "holding", tool) else { return };
-        counts.push(count);
-    }
-    let grows = |of: fn(&(usize, usize)) -> usize| counts.windows(2).all(|pair| of(&pair[1]) >= of(&pair[0]) + GROWTH_CALLS);
-    if grows(|count| count.0) || grows(|count| count.1) {
-        if explorer.check_options.budget.left() < REST {
-            return;
-        }
-        sleep(REST).await;
+    sleep(REST).await;
+    for tool in suspects {
         count(explorer, AT_REST, tool);
     }
 }
 
-/// Calls the other tools as often, in a process of ours: what each call takes and none gives back is used up at some time, and then calls
-/// get no response.
-pub(super) async fn exhaust<'t>(explorer: &mut Explorer<'_>, tools: impl Iterator<Item = &'t Callable>) {
-    let until = Instant::now() + BUDGET;
-    for tool in tools {
-        if explorer.is_over() || explorer.session().resource_usage().is_none() || Instant::now() >= until {
-            return;
+/// What grew with each round of calls of a tool.
+#[derive(Default)]
+struct Growth {
+    /// Processes or descriptors.
+    of_counts: bool,
+    /// By so much that a second tool would fill the machine.
+    of_memory: bool,
+}
+
+/// Calls a tool in rounds.
+async fn measure(explorer: &mut Explorer<'_>, tool: &Callable, until: Instant) -> Growth {
+    let mut counts: Vec<Held> = Vec::new();
+    for _ in 0..=GROWTH_ROUNDS {
+        if explorer.is_over() || !call(explorer, tool, until).await {
+            return Growth::default();
         }
-        let calls = vec![tool.call("call-often", tool.arguments.clone()); GROWTH_CALLS * (GROWTH_ROUNDS + 1)];
-        explorer.request_in_parallel(&calls, PATIENCE, until).await;
+        sleep(MOMENT).await;
+        let Some(count) = count(explorer, HOLDING, tool) else { return Growth::default() };
+        counts.push(count);
     }
+    let grows = |of: fn(&Held) -> usize| counts.windows(2).all(|pair| of(&pair[1]) >= of(&pair[0]) + GROWTH_CALLS);
+    let of_counts = grows(|held| held.processes) || grows(|held| held.descriptors);
+    Growth { of_counts, of_memory: fill_memory(explorer, tool, counts.iter().map(|held| held.memory).collect()).await }
+}
+
+/// Goes on while memory grows, until nothing of it will be reclaimed. Whether that came to be.
+async fn fill_memory(explorer: &mut Explorer<'_>, tool: &Callable, mut memory: Vec<u64>) -> bool {
+    let until = Instant::now() + MEMORY_BUDGET;
+    while memory.len() < MOST_ROUNDS && GROWTH_MEMORY.is_open(&memory) && !explorer.is_over() && call(explorer, tool, until).await {
+        let Some(held) = count(explorer, HOLDING_MEMORY, tool) else { break };
+        memory.push(held.memory);
+    }
+    GROWTH_MEMORY.is_leak(&memory)
 }
 
 /// Whether all were answered in time.
 async fn call(explorer: &mut Explorer<'_>, tool: &Callable, until: Instant) -> bool {
     let calls: Vec<_> = (0..GROWTH_CALLS).map(|_| tool.call("call-repeated", tool.arguments.clone())).collect();
-    explorer.request_in_parallel(&calls, BUDGET, until).await.iter().all(|outcome| matches!(outcome.response, Some(Ok(_))))
+    explorer.request_in_parallel(&calls, PATIENCE, until).await.iter().all(|outcome| matches!(outcome.response, Some(Ok(_))))
 }
 
-/// Processes and open file descriptors, where the system tells.
-fn count(explorer: &mut Explorer<'_>, probe: &str, tool: &Callable) -> Option<(usize, usize)> {
-    let ResourceUsage { processes, descriptors, .. } = explorer.session().resource_usage()?;
-    let (processes, descriptors) = (processes.values().sum(), descriptors.values().sum());
+/// What the processes hold, where the system tells.
+fn count(explorer: &mut Explorer<'_>, probe: &str, tool: &Callable) -> Option<Held> {
+    let ResourceUsage { processes, descriptors, resident } = explorer.session().resource_usage()?;
+    let held = Held { processes: processes.values().sum(), descriptors: descriptors.values().sum(), memory: resident >> 20 };
+    let Held { processes, descriptors, memory } = held;
     explorer.record_observation(
         probe,
-        &format!("{processes} processes and {descriptors} file descriptors after {GROWTH_CALLS} calls of `{}`", tool.name),
+        &format!("{processes} processes, {descriptors} file descriptors and {memory} MiB after {GROWTH_CALLS} calls of `{}`", tool.name),
     );
-    Some((processes, descriptors))
+    Some(held)
 }

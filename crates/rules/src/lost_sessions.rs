@@ -92,20 +92,22 @@ pub(super) fn short_lived(conversations: &[&ConversationView<'_>]) -> Option<Ser
             conversations[position].exchanges.values().filter(is_of_session).partition(|exchange| exchange.status().is_some());
         let is_refused = |exchange: &HttpExchange<'_>| exchange.status() == Some(404) && !names_request(exchange);
         let is_ended = in_session.iter().any(|exchange| exchange.method == "DELETE" && !is_refused(exchange));
-        let served = in_session.iter().filter(|exchange| !is_refused(exchange)).count();
+        // What was refused for another reason may not have been looked up.
+        let served = in_session.iter().filter(|exchange| exchange.status().is_some_and(|status| status < 300)).count();
         let refused: Vec<_> = in_session.into_iter().filter(|exchange| exchange.method == "POST" && is_refused(exchange)).collect();
         most = most.max(served);
         if !is_ended && refused.len() > 1 {
             lost.push(Lost { position, served, given_up: given_up.len(), refused });
         }
     }
-    let alike: Vec<_> = lost.iter().filter(|lost| lost.served == most).collect();
-    let is_count = lost.iter().all(|lost| lost.served + lost.given_up.max(TOLERANCE) >= most);
-    if alike.len() < LEAST_SESSIONS || most < LEAST_SERVED || !is_count {
+    let of_count = |count: usize| lost.iter().filter(move |lost| lost.served == count);
+    let count = lost.iter().map(|lost| lost.served).max_by_key(|count| (of_count(*count).count(), *count))?;
+    let is_count = lost.iter().all(|lost| lost.served + lost.given_up.max(TOLERANCE) >= count);
+    if of_count(count).count() < LEAST_SESSIONS || count < LEAST_SERVED || most > count + TOLERANCE || !is_count {
         return None;
     }
-    let Lost { position: conversation, refused, .. } = alike.first()?;
-    let message = format!("each of {} sessions was lost after {most} requests: the next ones got status 404", alike.len());
+    let Lost { position: conversation, refused, .. } = of_count(count).next()?;
+    let message = format!("each of {} sessions was lost after {count} requests: the next ones got status 404", of_count(count).count());
     let frames = refused.iter().take(2).flat_map(|exchange| exchange.heads()).collect();
     let conversation = *conversation;
     Some(ServerFailure { failure: Failure::Status(404), was_up: true, message, conversation, frames, scope: Scope::Sessions })
@@ -173,7 +175,9 @@ mod tests {
         check(&[("a", 6), ("b", 6), ("c", 6)], Some(told));
         check(&[("a", 6), ("b", 5), ("c", 6), ("d", 6)], Some(told));
         check(&[("a", 6), ("b", 6)], None);
+        check(&[("a", 6), ("b", 6), ("c", 6), ("d", 7)], Some(told));
         check(&[("a", 6), ("b", 6), ("c", 6), ("d", 9)], None);
+        check(&[("a", 6), ("b", 6), ("c", 6), ("d", 3)], None);
         check(&[("a", 1), ("b", 1), ("c", 1)], None);
     }
 

@@ -3,7 +3,7 @@
 
 use super::ConversationView;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS, GROWTH_ROUNDS};
+use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS, GROWTH_MEMORY, GROWTH_ROUNDS, HOLDING, HOLDING_MEMORY};
 use mcproof_protocol::methods;
 use mcproof_record::{FrameBody, Opened, ProbeOutcome};
 use std::time::Duration;
@@ -40,11 +40,11 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "calls-leak-no-resources",
         area: Area::Process,
-        requirement: "the processes and open files of a server do not grow with each call",
+        requirement: "the processes, open files and memory of a server do not grow with each call",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         judge: Judge::Each(calls_hold_nothing),
-        why: "a server that a host runs all day reaches its limit of open files or processes and stops responding",
-        remedy: "close what a call opened when it ends, even if it fails: files, sockets, and the pipes of processes",
+        why: "a server that a host runs all day reaches its limit of open files, processes or memory and stops responding",
+        remedy: "close what a call opened when it ends, even if it fails (files, sockets, the pipes of processes), and bound what is kept between calls",
         sdks: &[
             ("TypeScript", "`finally { await handle.close() }`"),
             ("Python", "`with` and `async with`"),
@@ -67,42 +67,71 @@ pub(super) const RULES: &[Rule] = &[
 /// The time limit for "soon", with some tolerance for a clock that was read a little early.
 const SOON: Duration = Duration::from_millis(4900);
 
-/// The numbers of processes and descriptors at one time.
-fn counted(counts: &str) -> Option<[usize; 2]> {
+/// The numbers of processes and descriptors and the MiB of memory at one time, and the tool that was called before.
+fn counted(counts: &str) -> Option<([usize; 2], u64, &str)> {
+    let (counts, tool) = counts.split_once(" calls of ")?;
     let mut numbers = counts.split_ascii_whitespace().filter_map(|word| word.parse().ok());
-    Some([numbers.next()?, numbers.next()?])
+    let held = [numbers.next()?, numbers.next()?];
+    Some((held, u64::try_from(numbers.next()?).ok()?, tool))
 }
 
 /// Growth that happens once is chance, and what is released later is a cache: only what grew with each call and stays is reported.
 fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
     let counts = |probe| conversation.probes(probe).filter_map(|attempt| Some((counted(attempt.subject())?, attempt.probed.first)));
-    let counted: Vec<_> = counts("holding").collect();
-    let (Some((first, begun)), true) = (counted.first(), counted.len() > GROWTH_ROUNDS) else {
-        return Judgment::NotTried("no tool was called repeatedly: this needs a server started by mcproof, and a tool with `readOnlyHint: true` and `openWorldHint: false` that returns a result within 300 ms, and 32 results within 2 s".into());
-    };
-    let grows = |kind: usize| counted.windows(2).all(|pair| pair[1].0[kind] >= pair[0].0[kind] + GROWTH_CALLS);
-    let Some((last, ended)) = counts(AT_REST).next() else {
-        return match grows(0) || grows(1) {
-            true => Judgment::Untestable("the resources of the idle server were not counted again".into()),
-            false => Judgment::Pass,
-        };
-    };
-    let mut violations = Vec::new();
-    for (kind, what) in ["processes", "open file descriptors"].into_iter().enumerate() {
-        if grows(kind) && last[kind] >= first[kind] + GROWTH_CALLS * GROWTH_ROUNDS {
-            let calls = conversation.from_client().filter(|wire_message| wire_message.method() == Some(methods::TOOLS_CALL));
-            let between: Vec<_> =
-                calls.map(|wire_message| wire_message.frame.id).filter(|frame| *begun <= *frame && *frame < ended).collect();
-            let message = format!(
-                "after {} calls of a tool there are {} {what}; before them there were {}",
-                GROWTH_CALLS * GROWTH_ROUNDS,
-                last[kind],
-                first[kind]
-            );
-            violations.push(Violation::new(message, between.first().into_iter().chain(between.last()).copied()));
+    let holding: Vec<_> = counts(HOLDING).collect();
+    let mut tools: Vec<&str> = Vec::new();
+    for ((_, _, tool), _) in &holding {
+        if !tools.contains(tool) {
+            tools.push(tool);
         }
     }
-    Judgment::from_violations(violations)
+    let (mut judged, mut violations, mut untestable) = (false, Vec::new(), None);
+    for tool in tools {
+        let of_tool = |probe| counts(probe).filter(move |((_, _, other), _)| *other == tool);
+        let held: Vec<_> = of_tool(HOLDING).collect();
+        let (Some((_, begun)), true) = (held.first(), held.len() > GROWTH_ROUNDS) else { continue };
+        judged = true;
+        let calls = conversation.from_client().filter(|wire_message| wire_message.method() == Some(methods::TOOLS_CALL));
+        let calls: Vec<_> = calls.map(|wire_message| wire_message.frame.id).filter(|frame| *begun <= *frame).collect();
+        let frames = |ended| {
+            let mut between = calls.iter().filter(|frame| **frame < ended).copied();
+            between.next().into_iter().chain(between.next_back()).collect::<Vec<_>>()
+        };
+        let grows = |kind: usize| held.windows(2).all(|pair| pair[1].0.0[kind] >= pair[0].0.0[kind] + GROWTH_CALLS);
+        let at_rest = of_tool(AT_REST).next();
+        if at_rest.is_none() && (grows(0) || grows(1)) {
+            untestable = Some(format!("the resources of the idle server were not counted again after calls of {tool}"));
+        }
+        for (kind, what) in ["processes", "open file descriptors"].into_iter().enumerate() {
+            let before = held[0].0.0[kind];
+            if let Some(((last, ..), ended)) = at_rest
+                && grows(kind)
+                && last[kind] >= before + GROWTH_CALLS * GROWTH_ROUNDS
+            {
+                let message = format!(
+                    "after {} calls of {tool} there are {} {what}; before them there were {before}",
+                    GROWTH_CALLS * GROWTH_ROUNDS,
+                    last[kind],
+                );
+                violations.push(Violation::new(message, frames(ended)));
+            }
+        }
+        let measured: Vec<_> = held.iter().copied().chain(of_tool(HOLDING_MEMORY)).collect();
+        let memory: Vec<u64> = measured.iter().map(|((_, memory, _), _)| *memory).collect();
+        if GROWTH_MEMORY.is_leak(&memory) {
+            let message = format!("with each call of {tool} the server's memory grew, by more than {} MiB in all", GROWTH_MEMORY.leak);
+            violations.extend(measured.last().map(|(_, ended)| Violation::new(message, frames(*ended))));
+        } else if GROWTH_MEMORY.is_open(&memory) {
+            untestable = Some(format!(
+                "the server's memory grew with each call of {tool}, and there was no time for enough calls to tell whether it is reclaimed"
+            ));
+        }
+    }
+    match untestable {
+        _ if !judged => Judgment::NotTried("no tool was called repeatedly: this needs a server started by mcproof, and a tool with `readOnlyHint: true` and `openWorldHint: false` that returns a result within 300 ms, and 32 results within 2 s".into()),
+        Some(why) if violations.is_empty() => Judgment::Untestable(why),
+        _ => Judgment::from_violations(violations),
+    }
 }
 
 fn exits_on_end_of_input(conversation: &ConversationView<'_>) -> Judgment {

@@ -44,6 +44,19 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "keeps-memory-for-good",
+        "keeps 4 MiB with each call and never frees them",
+        "calls-leak-no-resources",
+        ALL,
+        BOTH,
+        Deviation::Incoming(|message| {
+            if message["method"] == "tools/call" {
+                // Only what was written to is in memory.
+                std::mem::forget(vec![1_u8; 4 << 20]);
+            }
+        }),
+    ),
+    broken_server(
         "leaves-a-child",
         "starts a process that stays",
         "process-leaves-no-children",
