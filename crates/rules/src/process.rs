@@ -1,11 +1,12 @@
 //! The end of a server's process.
 //! Source: basic/lifecycle, shutdown; 2026-07-28, basic/transports/stdio, shutdown.
 
-use super::ConversationView;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::{Attempt, ConversationView};
 use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS, GROWTH_MEMORY, GROWTH_ROUNDS, HOLDING, HOLDING_MEMORY};
 use mcproof_protocol::methods;
-use mcproof_record::{FrameBody, Opened, ProbeOutcome};
+use mcproof_record::{FrameBody, FrameId, Opened, ProbeOutcome};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const SHUTDOWN: &[RequirementSource] = &[
@@ -67,60 +68,67 @@ pub(super) const RULES: &[Rule] = &[
 /// The time limit for "soon", with some tolerance for a clock that was read a little early.
 const SOON: Duration = Duration::from_millis(4900);
 
-/// The numbers of processes and descriptors and the MiB of memory at one time, and the tool that was called before.
-fn counted(counts: &str) -> Option<([usize; 2], u64, &str)> {
-    let (counts, tool) = counts.split_once(" calls of ")?;
-    let mut numbers = counts.split_ascii_whitespace().filter_map(|word| word.parse().ok());
-    let held = [numbers.next()?, numbers.next()?];
-    Some((held, u64::try_from(numbers.next()?).ok()?, tool))
+/// What the server's processes held at one time.
+struct Counted {
+    /// Processes and descriptors.
+    held: [usize; 2],
+    /// In MiB.
+    memory: u64,
+    /// Which tool had been called.
+    tool: String,
+    at: FrameId,
+}
+
+fn counted(conversation: &ConversationView<'_>, probe: &'static str) -> Vec<Counted> {
+    let read = |attempt: &Attempt<'_, '_>| {
+        let (counts, tool) = attempt.subject().split_once(" calls of ")?;
+        let mut numbers = counts.split_ascii_whitespace().filter_map(|word| word.parse().ok());
+        let (held, memory) = ([numbers.next()?, numbers.next()?], u64::try_from(numbers.next()?).ok()?);
+        Some(Counted { held, memory, tool: tool.to_owned(), at: attempt.probed.first })
+    };
+    conversation.probes(probe).filter_map(|attempt| read(&attempt)).collect()
+}
+
+fn of_tool<'c>(counts: &'c [Counted], tool: &str) -> Vec<&'c Counted> {
+    counts.iter().filter(|count| count.tool == tool).collect()
 }
 
 /// Growth that happens once is chance, and what is released later is a cache: only what grew with each call and stays is reported.
 fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
-    let counts = |probe| conversation.probes(probe).filter_map(|attempt| Some((counted(attempt.subject())?, attempt.probed.first)));
-    let holding: Vec<_> = counts(HOLDING).collect();
-    let mut tools: Vec<&str> = Vec::new();
-    for ((_, _, tool), _) in &holding {
-        if !tools.contains(tool) {
-            tools.push(tool);
-        }
-    }
+    let [holding, with_memory, at_rest] = [HOLDING, HOLDING_MEMORY, AT_REST].map(|probe| counted(conversation, probe));
+    let tools: BTreeSet<&str> = holding.iter().map(|count| count.tool.as_str()).collect();
     let (mut judged, mut violations, mut untestable) = (false, Vec::new(), None);
     for tool in tools {
-        let of_tool = |probe| counts(probe).filter(move |((_, _, other), _)| *other == tool);
-        let held: Vec<_> = of_tool(HOLDING).collect();
-        let (Some((_, begun)), true) = (held.first(), held.len() > GROWTH_ROUNDS) else { continue };
-        judged = true;
-        let calls = conversation.from_client().filter(|wire_message| wire_message.method() == Some(methods::TOOLS_CALL));
-        let calls: Vec<_> = calls.map(|wire_message| wire_message.frame.id).filter(|frame| *begun <= *frame).collect();
-        let frames = |ended| {
-            let mut between = calls.iter().filter(|frame| **frame < ended).copied();
-            between.next().into_iter().chain(between.next_back()).collect::<Vec<_>>()
-        };
-        let grows = |kind: usize| held.windows(2).all(|pair| pair[1].0.0[kind] >= pair[0].0.0[kind] + GROWTH_CALLS);
-        let at_rest = of_tool(AT_REST).next();
-        if at_rest.is_none() && (grows(0) || grows(1)) {
-            untestable = Some(format!("the resources of the idle server were not counted again after calls of {tool}"));
+        let held = of_tool(&holding, tool);
+        let [first, .., last] = held.as_slice() else { continue };
+        if held.len() <= GROWTH_ROUNDS {
+            continue;
         }
+        judged = true;
+        let mut broken = |message: String, until: FrameId| {
+            let calls = conversation.from_client().filter(|wire_message| wire_message.method() == Some(methods::TOOLS_CALL));
+            let mut between = calls.map(|wire_message| wire_message.frame.id).filter(|frame| (first.at..until).contains(frame));
+            violations.push(Violation::new(message, between.next().into_iter().chain(between.next_back())));
+        };
         for (kind, what) in ["processes", "open file descriptors"].into_iter().enumerate() {
-            let before = held[0].0.0[kind];
-            if let Some(((last, ..), ended)) = at_rest
-                && grows(kind)
-                && last[kind] >= before + GROWTH_CALLS * GROWTH_ROUNDS
-            {
-                let message = format!(
-                    "after {} calls of {tool} there are {} {what}; before them there were {before}",
-                    GROWTH_CALLS * GROWTH_ROUNDS,
-                    last[kind],
-                );
-                violations.push(Violation::new(message, frames(ended)));
+            if !held.windows(2).all(|pair| pair[1].held[kind] >= pair[0].held[kind] + GROWTH_CALLS) {
+                continue;
+            }
+            let (calls, before) = (GROWTH_CALLS * GROWTH_ROUNDS, first.held[kind]);
+            match of_tool(&at_rest, tool).first() {
+                None => untestable = Some(format!("the resources of the idle server were not counted again after the calls of {tool}")),
+                Some(rest) if rest.held[kind] >= before + calls => {
+                    let after = rest.held[kind];
+                    broken(format!("after {calls} calls of {tool} there are {after} {what}; before them there were {before}"), rest.at);
+                }
+                Some(_) => {}
             }
         }
-        let measured: Vec<_> = held.iter().copied().chain(of_tool(HOLDING_MEMORY)).collect();
-        let memory: Vec<u64> = measured.iter().map(|((_, memory, _), _)| *memory).collect();
+        let measured: Vec<_> = held.iter().copied().chain(of_tool(&with_memory, tool)).collect();
+        let memory: Vec<u64> = measured.iter().map(|count| count.memory).collect();
         if GROWTH_MEMORY.is_leak(&memory) {
             let message = format!("with each call of {tool} the server's memory grew, by more than {} MiB in all", GROWTH_MEMORY.leak);
-            violations.extend(measured.last().map(|(_, ended)| Violation::new(message, frames(*ended))));
+            broken(message, measured.last().unwrap_or(last).at);
         } else if GROWTH_MEMORY.is_open(&memory) {
             untestable = Some(format!(
                 "the server's memory grew with each call of {tool}, and there was no time for enough calls to tell whether it is reclaimed"
