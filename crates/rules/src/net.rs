@@ -92,7 +92,7 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
         gaps.extend(unexplained_end(conversations, results));
         gaps.extend(out_of_time(conversations, results));
         if gaps.is_empty() {
-            gaps.extend(unanswered::gap(conversations));
+            gaps.extend(unanswered::gap(conversations, results));
         }
     }
     gaps

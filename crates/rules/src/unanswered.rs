@@ -1,14 +1,15 @@
-//! Ordinary requests that were given up or lost, although the server has answered the very same request at other times. One of them alone
+//! Ordinary requests that were given up, lost or failed by the server, although the server has answered the very same request at other times. One of them alone
 //! says nothing: a tool may take as long as it likes, and a network loses a connection. Nor do several at a time: a machine may pause.
 
 use super::ConversationView;
 use super::answers::{Pairing, Request, first_abuse};
+use super::causes::GOES_ON;
 use super::lifecycle::was_hung_up;
-use mcproof_analysis::named;
 use mcproof_analysis::probes::POSTED;
+use mcproof_analysis::{HttpExchange, named};
 use mcproof_protocol::methods;
 use mcproof_record::duration::readable;
-use mcproof_record::{FrameId, Gap, GapKind};
+use mcproof_record::{FrameId, Gap, GapKind, Judged, RuleResult};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,39 +29,70 @@ struct Lost {
     subject: String,
     /// Since the start of the conversation.
     sent: Duration,
-    /// Until it was given up; none if its connection was closed.
-    waited: Option<Duration>,
+    fate: Fate,
 }
 
-/// That what was answered at other times was not.
-pub(super) fn gap(conversations: &[ConversationView<'_>]) -> Option<Gap> {
+#[derive(Clone, Copy)]
+enum Fate {
+    /// Given up after so long.
+    GivenUp(Duration),
+    /// Its connection was closed.
+    Closed,
+    /// An HTTP status by which the server says that it failed.
+    Failed(u16),
+}
+
+impl Fate {
+    fn waited(self) -> Duration {
+        match self {
+            Self::GivenUp(waited) => waited,
+            Self::Closed | Self::Failed(_) => Duration::ZERO,
+        }
+    }
+}
+
+/// That what was answered at other times was not. `results`: of the rules, one of which tells of requests of many kinds that fail.
+pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Option<Gap> {
+    let failures_are_told = results.iter().any(|result| result.rule == GOES_ON && matches!(result.judged, Judged::Broken { .. }));
     let (mut slowest, mut lost) = (BTreeMap::<Kind, Duration>::new(), Vec::<(Kind, Lost)>::new());
     for (index, conversation) in conversations.iter().enumerate() {
         let (pairing, end) = (Pairing::of(conversation), first_abuse(conversation));
         for (position, request) in pairing.requests.iter().enumerate().filter(|(_, request)| end.is_none_or(|end| request.frame < end)) {
-            if let Some(took) = pairing.answer_to(position).and_then(|answer| conversation.elapsed(request.frame, answer.frame)) {
-                let known = slowest.entry(kind(request)).or_default();
-                *known = (*known).max(took);
-            } else if is_ordinary(request)
-                && let Some(waited) = fate(conversation, request)
-            {
-                let sent = conversation.elapsed(FrameId(0), request.frame).unwrap_or_default();
-                lost.push((kind(request), Lost { conversation: index, subject: subject(request), sent, waited }));
+            let fate = fate(conversation, request).filter(|_| is_ordinary(request));
+            let took = pairing.answer_to(position).and_then(|answer| conversation.elapsed(request.frame, answer.frame));
+            match (took, fate) {
+                // A failure may have a body with an error.
+                (None, Some(fate)) | (Some(_), Some(fate @ Fate::Failed(_))) => {
+                    let sent = conversation.elapsed(FrameId(0), request.frame).unwrap_or_default();
+                    lost.push((kind(request), Lost { conversation: index, subject: subject(request), sent, fate }));
+                }
+                (Some(took), _) => {
+                    let known = slowest.entry(kind(request)).or_default();
+                    *known = (*known).max(took);
+                }
+                (None, None) => {}
             }
         }
     }
     lost.retain(|(kind, lost)| {
-        slowest.get(kind).is_some_and(|took| lost.waited.is_none_or(|waited| waited >= LEAST_WAIT && waited >= *took * TIMES))
+        slowest.get(kind).is_some_and(|took| match lost.fate {
+            Fate::GivenUp(waited) => waited >= LEAST_WAIT && waited >= *took * TIMES,
+            Fate::Closed => true,
+            Fate::Failed(_) => !failures_are_told,
+        })
     });
     let (_, first) = lost.first().filter(|_| times(&lost) >= LEAST)?;
     let subjects: Vec<String> = lost.iter().map(|(_, lost)| lost.subject.clone()).collect::<BTreeSet<_>>().into_iter().collect();
     let took = lost.iter().filter_map(|(kind, _)| slowest.get(kind)).max()?;
-    let closed = lost.iter().filter(|(_, lost)| lost.waited.is_none()).count();
-    let how = match closed {
-        0 => "got no response",
-        _ if closed == lost.len() => "had their connection closed without a response",
-        _ => "got no response, or had their connection closed",
-    };
+    let mut how = BTreeSet::new();
+    for (_, lost) in &lost {
+        how.insert(match lost.fate {
+            Fate::GivenUp(_) => "got no response".to_owned(),
+            Fate::Closed => "had their connection closed without a response".to_owned(),
+            Fate::Failed(status) => format!("got status {status}"),
+        });
+    }
+    let how = how.into_iter().collect::<Vec<_>>().join(", or ");
     let message =
         format!("{} requests ({}) {how}, although others like them got one within {}", lost.len(), named(&subjects), readable(*took));
     let hint =
@@ -72,7 +104,7 @@ pub(super) fn gap(conversations: &[ConversationView<'_>]) -> Option<Gap> {
 fn times(lost: &[(Kind, Lost)]) -> usize {
     let mut under_way: Option<(usize, Duration)> = None;
     let begins = lost.iter().filter(|(_, lost)| {
-        let end = lost.sent + lost.waited.unwrap_or_default();
+        let end = lost.sent + lost.fate.waited();
         let overlaps = under_way.is_some_and(|(conversation, until)| conversation == lost.conversation && lost.sent < until);
         under_way = Some((lost.conversation, under_way.filter(|_| overlaps).map_or(end, |(_, until)| until.max(end))));
         !overlaps
@@ -108,18 +140,19 @@ fn is_ordinary(request: &Request<'_>) -> bool {
     request.id().as_str().is_none_or(|id| !id.starts_with(POSTED) && !id.starts_with("mcproof-"))
 }
 
-/// How long an unanswered request was waited for, or `Some(None)` if its connection was closed; none if nothing tells.
-fn fate(conversation: &ConversationView<'_>, request: &Request<'_>) -> Option<Option<Duration>> {
+/// What became of a request without a result; none if nothing tells.
+fn fate(conversation: &ConversationView<'_>, request: &Request<'_>) -> Option<Fate> {
     let exchange = request.exchange.and_then(|id| conversation.exchanges.get(&id)).filter(|_| conversation.is_over("http"));
     if exchange.is_some_and(was_hung_up) {
-        return Some(None);
+        return Some(Fate::Closed);
     }
-    if exchange.is_some_and(|exchange| exchange.status().is_some_and(|status| status >= 400)) {
-        return None;
+    if let Some(status) = exchange.and_then(HttpExchange::status).filter(|status| *status >= 400) {
+        let is_own = status >= 500 && !conversation.is_throttled(&[request.frame]);
+        return is_own.then_some(Fate::Failed(status));
     }
     let canceled = conversation
         .from_client()
         .find(|message| message.method() == Some(methods::notifications::CANCELLED) && message.param("/requestId") == Some(request.id()));
     let end = canceled.map(|message| message.frame.id).or_else(|| Some(exchange?.end?.0.id));
-    conversation.elapsed(request.frame, end?).map(Some)
+    conversation.elapsed(request.frame, end?).map(Fate::GivenUp)
 }
