@@ -39,6 +39,8 @@ use url::Url;
 const MOST_CONNECTIONS: usize = 1024;
 /// Sessions at the same time, each with its process.
 const MOST_SESSIONS: usize = 64;
+/// How long a client may ask for nothing while another one needs its place: most that vanish send no DELETE.
+const IDLE: Duration = Duration::from_secs(60);
 /// How long a head or a body of a request may take.
 const PATIENCE: Duration = Duration::from_secs(75);
 const SESSION: &str = "mcp-session-id";
@@ -279,7 +281,16 @@ impl InwardBridge {
         let mut sessions = self.sessions();
         sessions.retain(|_, server| !server.has_ended());
         if sessions.len() >= MOST_SESSIONS {
-            return Err(text(StatusCode::SERVICE_UNAVAILABLE, &format!("{MOST_SESSIONS} sessions are open: end one with DELETE")));
+            let idle = sessions.iter().map(|(id, server)| (id.as_str(), server.idle()));
+            let Some(id) = gives_way(idle).map(str::to_owned) else {
+                let reason =
+                    format!("{MOST_SESSIONS} sessions are open, each used within the last {} s: end one with DELETE", IDLE.as_secs());
+                return Err(text(StatusCode::SERVICE_UNAVAILABLE, &reason));
+            };
+            if let Some(server) = sessions.remove(&id) {
+                // Its client gets 404, and begins a new session.
+                tokio::spawn(async move { server.end().await });
+            }
         }
         let server = StdioServer::new(process::Ids::Kept);
         server.start(&self.how);
@@ -309,6 +320,12 @@ impl InwardBridge {
     fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<StdioServer>>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Of sessions with how long they are idle, the one whose place a new one may take.
+fn gives_way<'s>(sessions: impl Iterator<Item = (&'s str, Option<Duration>)>) -> Option<&'s str> {
+    let idle = sessions.filter_map(|(id, idle)| Some((idle.filter(|idle| *idle >= IDLE)?, id)));
+    idle.max().map(|(_, id)| id)
 }
 
 /// The status that goes with an error (2026-07-28, basic/transports, Streamable HTTP); the legacy era has none.
@@ -406,4 +423,20 @@ fn empty(status: StatusCode) -> Answer {
     let mut response = Response::new(Full::new(Bytes::new()).boxed());
     *response.status_mut() = status;
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_session_that_is_idle_for_longest_gives_way_and_one_in_use_never() {
+        let check = |sessions: &[(&str, Option<u64>)], expected: Option<&str>| {
+            let sessions = sessions.iter().map(|(id, idle)| (*id, idle.map(Duration::from_secs)));
+            assert_eq!(gives_way(sessions), expected);
+        };
+        check(&[("a", Some(70)), ("b", Some(600)), ("c", None)], Some("b"));
+        check(&[("a", Some(59)), ("c", None)], None);
+        check(&[], None);
+    }
 }

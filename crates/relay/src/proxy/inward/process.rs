@@ -9,9 +9,10 @@ use mcproof_system::{ProcessSignal, signals};
 use serde_json::{Value, json};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{mpsc, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// Messages that wait until a client reads them, and lines that wait for the server.
 const QUEUE: usize = 256;
@@ -44,6 +45,8 @@ pub(super) struct StdioServer {
 #[derive(Default)]
 struct Routes {
     begun: u64,
+    /// When the client was last heard of.
+    heard: Option<Instant>,
     /// By the id that the server knows.
     open: HashMap<String, Route>,
     stream: Option<mpsc::Sender<Value>>,
@@ -193,6 +196,13 @@ impl StdioServer {
         self.ended.borrow().clone().unwrap_or_else(|| "the server closes".into())
     }
 
+    /// How long its client has asked for nothing; `None` while a request is under way or a stream is open.
+    pub(super) fn idle(&self) -> Option<Duration> {
+        let routes = self.routes();
+        let is_idle = routes.open.is_empty() && routes.stream.as_ref().is_none_or(mpsc::Sender::is_closed);
+        routes.heard.filter(|_| is_idle).map(|heard| heard.elapsed())
+    }
+
     /// Ends the process and waits until it is gone.
     pub(super) async fn end(&self) {
         self.end.send_replace(true);
@@ -206,6 +216,7 @@ impl StdioServer {
             // A client without a session cannot name a request of another one; ending the exchange cancels its own.
             return true;
         }
+        self.routes().heard = Some(Instant::now());
         if let Some(object) = message.as_object_mut() {
             object.entry("jsonrpc").or_insert_with(|| json!("2.0"));
         }
@@ -221,6 +232,7 @@ impl StdioServer {
                 return Err(format!("{MOST_OPEN} requests are under way"));
             }
             routes.begun += 1;
+            routes.heard = Some(Instant::now());
             let number = routes.begun;
             let token = message.pointer("/params/_meta/progressToken").cloned();
             if self.ids == Ids::Ours {
@@ -255,6 +267,7 @@ impl StdioServer {
             let _ = sender.try_send(message);
         }
         routes.stream = Some(sender);
+        routes.heard = Some(Instant::now());
         Some(messages)
     }
 
@@ -364,7 +377,12 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let is_known = self.server.routes().open.remove(&self.key).is_some();
+        let is_known = {
+            let mut routes = self.server.routes();
+            // The client has just taken its response, or has gone.
+            routes.heard = Some(Instant::now());
+            routes.open.remove(&self.key).is_some()
+        };
         if is_known && !self.over && self.server.ids == Ids::Ours {
             let id: Value = serde_json::from_str(&self.key).unwrap_or_default();
             let canceled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
