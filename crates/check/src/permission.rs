@@ -48,7 +48,7 @@ impl Permission {
     }
 
     /// What was named and is none of these.
-    fn unknown(&self, tools: &[Value]) -> Vec<String> {
+    pub fn unknown(&self, tools: &[Value]) -> Vec<String> {
         let named: &[String] = match self {
             Self::ReadOnly => &[],
             Self::Named(named) | Self::All { named } => named,

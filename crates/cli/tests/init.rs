@@ -93,6 +93,17 @@ fn python_servers_pass_at_once() {
     assert!(text.contains("- call: echo\n        with: { message: mcproof } # review\n        expect: { result: mcproof }\n"), "{text}");
 }
 
+#[test]
+fn a_mistyped_tool_is_told_and_nothing_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = env!("CARGO_BIN_EXE_mcproof");
+    let output = mcproof(folder.path()).args(["init", "--call", "creat_issue", "--", binary, "demo", "tracker"]).output().unwrap();
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("--call: the server has no tool `creat_issue`: did you mean `create_issue`?"), "{text}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
 /// The demo servers are made with rmcp.
 #[test]
 fn a_server_is_reached_as_it_was_when_the_suite_was_written() {

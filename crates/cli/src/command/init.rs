@@ -88,6 +88,9 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
         Err(exit) => return Ok(exit),
     };
     let (resolved, interviewed) = interviewed;
+    if let Some(message) = interviewed.unknown_call() {
+        return Err(Failure::bad_input("unknown-tool", format!("--call: {message}")));
+    }
     let name = file_name(interviewed.handshake());
     let here = settings::current_folder();
     let kind = interviewed.handshake().transport;

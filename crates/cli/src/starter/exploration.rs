@@ -4,6 +4,7 @@
 
 use mcproof_analysis::arguments::{self, Variant};
 use mcproof_analysis::json_schema::Schema;
+use mcproof_analysis::missing;
 use mcproof_check::Permission;
 use mcproof_client::jsonrpc::RpcError;
 use mcproof_client::{Handshake, ListFailure, Session};
@@ -59,6 +60,13 @@ pub(crate) struct Explored {
 impl Explored {
     pub(crate) fn handshake(&self) -> &Handshake {
         &self.handshake
+    }
+
+    /// What is wrong with a tool that was to be called, if the server does not list it.
+    pub(crate) fn unknown_call(&self) -> Option<String> {
+        let List::Items { items, .. } = &self.tools else { return None };
+        let names = items.iter().filter_map(|tool| tool.get("name")?.as_str());
+        self.calls.unknown(items).iter().find_map(|name| missing("tool", name, names.clone()))
     }
 
     /// Prompts and resources that are listed, but were not to be had, each with the reason.
