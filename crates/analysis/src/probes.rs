@@ -119,15 +119,15 @@ impl MemoryGrowth {
 
     /// Whether memory grew by so much that it is a leak. `memory` is what was held after each round.
     pub fn is_leak(self, memory: &[u64]) -> bool {
-        memory.first().zip(memory.last()).is_some_and(|(first, last)| *last >= first + self.leak)
+        memory.len() > GROWTH_ROUNDS && memory.first().zip(memory.last()).is_some_and(|(first, last)| *last >= first + self.leak)
     }
 
     /// Whether it is not known yet: it grows still. Two rounds that add next to nothing are its end.
     pub fn is_open(self, memory: &[u64]) -> bool {
         let is_level = |pair: &[u64]| pair[1] < pair[0] + self.each_round() / 4;
         let begins = memory.windows(2).take(GROWTH_ROUNDS).all(|pair| pair[1] >= pair[0] + self.each_round());
-        let ends = memory.windows(2).rev().take(2).all(is_level);
-        memory.len() > GROWTH_ROUNDS && begins && !ends && !self.is_leak(memory)
+        let ends = memory.len() > 2 && memory.windows(2).rev().take(2).all(is_level);
+        memory.len() > 1 && begins && !ends && !self.is_leak(memory)
     }
 }
 
@@ -143,9 +143,12 @@ mod tests {
         let growing = |step: u64, rounds: u64| (0..rounds).map(|round| 80 + step * round).collect::<Vec<_>>();
         check(&[], false, false);
         check(&growing(7, 4), false, false);
+        check(&growing(8, 1), false, false);
+        check(&growing(8, 2), false, true);
         check(&growing(8, 4), false, true);
         check(&growing(8, 65), true, false);
         check(&growing(400, 4), true, false);
+        check(&growing(600, 2), false, true);
         // A runtime that has enough from then on.
         check(&[growing(20, 6), vec![180, 181]].concat(), false, false);
         // One round in which it collects is not the end.

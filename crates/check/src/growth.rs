@@ -75,16 +75,13 @@ struct Growth {
 /// Calls a tool in rounds.
 async fn measure(explorer: &mut Explorer<'_>, tool: &Callable, until: Instant) -> Growth {
     let mut counts: Vec<Held> = Vec::new();
-    for _ in 0..=GROWTH_ROUNDS {
-        if explorer.is_over() || !call(explorer, tool, until).await {
-            return Growth::default();
-        }
+    while counts.len() <= GROWTH_ROUNDS && !explorer.is_over() && call(explorer, tool, until).await {
         sleep(MOMENT).await;
-        let Some(count) = count(explorer, HOLDING, tool) else { return Growth::default() };
+        let Some(count) = count(explorer, HOLDING, tool) else { break };
         counts.push(count);
     }
     let grows = |of: fn(&Held) -> usize| counts.windows(2).all(|pair| of(&pair[1]) >= of(&pair[0]) + GROWTH_CALLS);
-    let of_counts = grows(|held| held.processes) || grows(|held| held.descriptors);
+    let of_counts = counts.len() > GROWTH_ROUNDS && (grows(|held| held.processes) || grows(|held| held.descriptors));
     Growth { of_counts, of_memory: fill_memory(explorer, tool, counts.iter().map(|held| held.memory).collect()).await }
 }
 

@@ -100,8 +100,11 @@ fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
     let (mut judged, mut violations, mut untestable) = (false, Vec::new(), None);
     for tool in tools {
         let held = of_tool(&holding, tool);
-        let [first, .., last] = held.as_slice() else { continue };
-        if held.len() <= GROWTH_ROUNDS {
+        let measured: Vec<_> = held.iter().copied().chain(of_tool(&with_memory, tool)).collect();
+        let memory: Vec<u64> = measured.iter().map(|count| count.memory).collect();
+        let [first, .., last] = measured.as_slice() else { continue };
+        let (is_leak, is_open) = (GROWTH_MEMORY.is_leak(&memory), GROWTH_MEMORY.is_open(&memory));
+        if held.len() <= GROWTH_ROUNDS && !is_leak && !is_open {
             continue;
         }
         judged = true;
@@ -111,7 +114,7 @@ fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
             violations.push(Violation::new(message, between.next().into_iter().chain(between.next_back())));
         };
         for (kind, what) in ["processes", "open file descriptors"].into_iter().enumerate() {
-            if !held.windows(2).all(|pair| pair[1].held[kind] >= pair[0].held[kind] + GROWTH_CALLS) {
+            if held.len() <= GROWTH_ROUNDS || !held.windows(2).all(|pair| pair[1].held[kind] >= pair[0].held[kind] + GROWTH_CALLS) {
                 continue;
             }
             let (calls, before) = (GROWTH_CALLS * GROWTH_ROUNDS, first.held[kind]);
@@ -124,12 +127,10 @@ fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
                 Some(_) => {}
             }
         }
-        let measured: Vec<_> = held.iter().copied().chain(of_tool(&with_memory, tool)).collect();
-        let memory: Vec<u64> = measured.iter().map(|count| count.memory).collect();
-        if GROWTH_MEMORY.is_leak(&memory) {
+        if is_leak {
             let message = format!("with each call of {tool} the server's memory grew, by more than {} MiB in all", GROWTH_MEMORY.leak);
-            broken(message, measured.last().unwrap_or(last).at);
-        } else if GROWTH_MEMORY.is_open(&memory) {
+            broken(message, last.at);
+        } else if is_open {
             untestable = Some(format!(
                 "the server's memory grew with each call of {tool}, and there was no time for enough calls to tell whether it is reclaimed"
             ));
