@@ -1021,7 +1021,7 @@ fn is_beside_others(check_options: &CheckOptions) -> bool {
 }
 
 /// Whether a process ended by itself before it had said anything.
-fn exited_before_output(transcript: &Transcript) -> bool {
+pub(super) fn exited_before_output(transcript: &Transcript) -> bool {
     for frame in &transcript.frames {
         match &frame.body {
             FrameBody::Exited { .. } => return true,

@@ -189,19 +189,30 @@ async fn explore_all(check_options: &CheckOptions) -> Explored {
     match &check_options.target {
         Target::Stdio(_) => {
             let explored = explore_pipes(check_options).await;
-            // What happened once may be chance: two processes have to be in each other's way again.
-            if !check_options.budget.were_in_the_way()
-                || check_options.budget.left() < LEAST_FOR_ANOTHER
-                || run_side_by_side(check_options).await
-            {
+            let budget = &check_options.budget;
+            if !budget.were_in_the_way() || budget.left() < LEAST_FOR_ANOTHER {
                 return explored;
             }
-            // Two recordings are not to be there at the same time.
-            drop(explored);
+            let was_opened = |explored: &Explored| {
+                let mut conversations = explored.conversations.iter();
+                conversations.any(|one| !matches!(one.opened, Opened::No { .. } | Opened::OtherEra))
+            };
+            // What happened once may be chance: two processes have to be in each other's way again.
+            if was_opened(&explored) && run_side_by_side(check_options).await {
+                return explored;
+            }
+            // Two large recordings are not to be there at the same time.
+            let explored = Some(explored).filter(|explored| !was_opened(explored));
             // A server that locks a file or listens on a port cannot run twice at the same time, which is allowed.
             let alone =
                 CheckOptions { budget: check_options.budget.one_at_a_time(), pool: pool(check_options.tap), ..check_options.clone() };
-            explore_one_by_one(&alone).await
+            let alone = explore_one_by_one(&alone).await;
+            let has_died = |one: &Conversation| explorer::exited_before_output(&one.transcript);
+            // A process that ended by itself tells more than one that there was no time for.
+            match explored {
+                Some(explored) if !was_opened(&alone) && !alone.conversations.iter().any(has_died) => explored,
+                _ => alone,
+            }
         }
         Target::Http { .. } => explore_web(check_options).await,
     }
