@@ -38,13 +38,13 @@ pub use locate::locate_by;
 use mcproof_client::auth::Authorization;
 use mcproof_client::{Guardian, Launch, Network, ShutdownTimeouts, Startup};
 use mcproof_protocol::EraChoice;
-use mcproof_record::{CaseOutcome, Diagnostic, Event, FORMAT_VERSION, Place, Severity, Summary, Verdict, fold};
+use mcproof_record::{CaseId, CaseOutcome, Diagnostic, Event, FORMAT_VERSION, Place, Severity, Summary, Verdict, fold};
 use parity::Wires;
 use queue::Queue;
 pub use selection::{Order, Pick, Plan, Selection, plan};
 pub use sessions::target_of;
 pub use shard::{Shard, case_key, folder_name};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -134,7 +134,7 @@ pub async fn run<G: Future<Output = ()>>(
 ) -> Summary {
     let started = Instant::now();
     let collector = (options.coverage == CoverageMode::Servers).then(|| Collector::of(plan.cases.iter().cloned()));
-    let mut recorder = Recorder { summary: Summary::default(), collector, sink };
+    let mut recorder = Recorder { summary: Summary::default(), failures: 0, collector, sink };
     recorder.record(Event::RunStarted {
         version: FORMAT_VERSION,
         cases: plan.cases.iter().map(|work| work.plan.clone()).collect(),
@@ -155,8 +155,9 @@ pub async fn run<G: Future<Output = ()>>(
     let mut queue = Queue::of(plan.in_order());
     let mut wires = Wires::of(&recorder.summary.planned);
     let mut running: JoinSet<Finished> = JoinSet::new();
-    let mut ending: JoinSet<Vec<Diagnostic>> = JoinSet::new();
-    let mut failures = 0;
+    let mut ending: JoinSet<Ended> = JoinSet::new();
+    // Cases whose servers are on their way out: what these do wrong until then fails them.
+    let mut passed: BTreeMap<CaseId, CaseOutcome> = BTreeMap::new();
     let mut stop = std::pin::pin!(stop);
     loop {
         while running.len() < jobs
@@ -180,33 +181,45 @@ pub async fn run<G: Future<Output = ()>>(
                 running.shutdown().await;
                 ending.shutdown().await;
                 queue.clear().await;
+                std::mem::take(&mut passed).into_values().for_each(|outcome| recorder.record(Event::CaseFinished(outcome)));
                 recorder.collector = None;
                 break;
             }
             Some(finished) = running.join_next() => {
                 let Finished { outcome, leftovers, group, wire } = unless_panicked(finished);
-                failures += u32::from(outcome.verdict == Verdict::Fail);
                 queue.finished(group.as_ref());
                 wires.add(&recorder.summary.planned[outcome.id.0 as usize], wire);
-                recorder.record(Event::CaseFinished(outcome));
-                ending.spawn(async {
-                    leftovers.end().await;
-                    Vec::new()
-                });
-                if world.options.fail_fast.is_some_and(|most| failures >= most.get()) {
-                    let left = queue.clear().await;
-                    recorder.stopped_early(failures, left);
-                    if running.is_empty() {
-                        // The shared servers wait for cases that do not come.
-                        for (work, handed) in world.groups.rest() {
-                            ending.spawn(case::end_group(work, world.clone(), handed));
-                        }
-                    }
+                let id = outcome.id;
+                let case = matches!(outcome.verdict, Verdict::Pass | Verdict::Flaky).then_some(id);
+                match case {
+                    Some(id) => drop(passed.insert(id, outcome)),
+                    None => recorder.record(Event::CaseFinished(outcome)),
                 }
+                ending.spawn(async move { Ended { case, diagnostics: leftovers.end().await } });
             }
             Some(ended) = ending.join_next() => {
-                for diagnostic in unless_panicked(ended) {
-                    recorder.record(Event::Notice { diagnostic });
+                let Ended { case, diagnostics } = unless_panicked(ended);
+                match case.and_then(|id| passed.remove(&id)) {
+                    Some(mut outcome) => {
+                        if !diagnostics.is_empty() {
+                            outcome.verdict = Verdict::Fail;
+                            outcome.diagnostics.splice(0..0, diagnostics);
+                        }
+                        recorder.record(Event::CaseFinished(outcome));
+                    }
+                    None => diagnostics.into_iter().for_each(|diagnostic| recorder.record(Event::Notice { diagnostic })),
+                }
+            }
+        }
+        let failures = recorder.failures;
+        if world.options.fail_fast.is_some_and(|most| failures >= most.get()) {
+            let left = queue.clear().await;
+            recorder.stopped_early(failures, left);
+            if running.is_empty() {
+                // The shared servers wait for cases that do not come.
+                for (work, handed) in world.groups.rest() {
+                    let ended = case::end_group(work, world.clone(), handed);
+                    ending.spawn(async move { Ended { case: None, diagnostics: ended.await } });
                 }
             }
         }
@@ -240,6 +253,13 @@ pub async fn run<G: Future<Output = ()>>(
     recorder.summary
 }
 
+/// What came of the end of some servers.
+struct Ended {
+    /// The last case that they served, if it has no verdict yet.
+    case: Option<CaseId>,
+    diagnostics: Vec<Diagnostic>,
+}
+
 /// Servers that may still be on their way out, for each that runs. They cost memory, not time.
 const ENDING_PER_JOB: usize = 8;
 
@@ -256,6 +276,7 @@ fn beginning(place: &Place) -> (String, u32, u32) {
 /// Folds the summary and feeds the sink.
 struct Recorder<'a> {
     summary: Summary,
+    failures: u32,
     /// Where coverage is asked for.
     collector: Option<Collector>,
     sink: &'a mut dyn FnMut(&Event),
@@ -282,6 +303,7 @@ impl Recorder<'_> {
         // Transcripts are evidence for the sinks; the summary would only keep them in memory.
         match event {
             Event::CaseFinished(outcome) => {
+                self.failures += u32::from(outcome.verdict == Verdict::Fail);
                 if let Some(collector) = &mut self.collector {
                     collector.take(&outcome);
                 }

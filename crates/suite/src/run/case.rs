@@ -7,7 +7,7 @@ use super::expand::{GroupKey, Work, binding};
 use super::group::{GroupState, Groups, Last};
 use super::leaks::LeakCheck;
 use super::parity::Wire;
-use super::sessions::{Open, Sessions};
+use super::sessions::{Open, SessionRecord, Sessions};
 use super::starting::StartingSession;
 use super::step::{StepRun, run_step};
 use super::traffic::{self, SessionsOfCase};
@@ -42,24 +42,39 @@ pub(super) struct Finished {
 /// Sessions of a case that is over; its servers end while the next case runs.
 #[derive(Default)]
 pub(super) struct OpenSessions {
-    open: Vec<Open>,
+    open: BTreeMap<String, Open>,
     /// Held until no server can use it any more.
     tmp: Option<Arc<TempDir>>,
+    /// The last case that they served, if it has passed so far: what comes late fails it.
+    last: Option<(Work, Arc<RunOptions>)>,
 }
 
 impl OpenSessions {
-    /// What no later case needs.
-    fn of(handed: GroupState) -> Self {
-        Self { open: handed.open.into_values().collect(), tmp: handed.tmp }
+    /// Of which nobody asks what comes late.
+    fn unjudged(open: BTreeMap<String, Open>, tmp: Option<Arc<TempDir>>) -> Self {
+        Self { open, tmp, last: None }
     }
 
-    pub(super) async fn end(self) {
+    /// Ends all sessions, and gives what their servers did wrong after the last case was judged.
+    pub(super) async fn end(self) -> Vec<Diagnostic> {
+        let mut late = Vec::new();
         // The first session of a server ends the server, and comes before the others in the order of their names.
-        for Open { session, turn, .. } in self.open.into_iter().rev() {
+        for (name, open) in self.open.into_iter().rev() {
+            let record = SessionRecord { since: open.judged, ..open.record() };
+            let is_judged = open.injector.is_none();
+            let Open { session, tap, turn, judged, .. } = open;
+            let fault = session.faults().into_iter().find(|fault| fault.frame >= judged);
             session.close().await;
             drop(turn);
+            let Some((work, options)) = self.last.as_ref() else { continue };
+            match fault {
+                Some(fault) => late.push(diagnosis::of_fault(&fault, &tap.transcript(), Audience::Suite).at(work.case().place.clone())),
+                None if is_judged => late.extend(traffic::judge_rest(work, options, &name, record)),
+                None => {}
+            }
         }
         drop(self.tmp);
+        late
     }
 }
 
@@ -132,7 +147,7 @@ pub(super) async fn visit<T>(work: &Work, world: &RunContext, server: &str, ask:
         }
     }
     let Sessions { open, tmp, .. } = case.sessions;
-    OpenSessions { open: open.into_values().collect(), tmp }.end().await;
+    OpenSessions::unjudged(open, tmp).end().await;
     asked
 }
 
@@ -142,7 +157,7 @@ pub(super) async fn end_group(work: Work, world: RunContext, handed: GroupState)
     // What its setup did not get to save is no news.
     case.end_group(true).await;
     let Running { sessions: Sessions { open, tmp, .. }, mut diagnostics, .. } = case;
-    OpenSessions { open: open.into_values().collect(), tmp }.end().await;
+    OpenSessions::unjudged(open, tmp).end().await;
     for diagnostic in &mut diagnostics {
         diagnostic.message = format!("in the shared teardown: {}", diagnostic.message);
     }
@@ -166,7 +181,7 @@ async fn run_attempt(work: &Work, world: &RunContext, handed: GroupState, last: 
         let outcome = skipped(work, skip, started.elapsed());
         let wire = Wire::of(work.transport, &outcome, &BTreeMap::new());
         let (leftovers, kept) = match last {
-            Last::Yes => (OpenSessions::of(handed), GroupState::default()),
+            Last::Yes => (OpenSessions::unjudged(handed.open, handed.tmp), GroupState::default()),
             Last::No => (OpenSessions::default(), handed),
         };
         return Attempt { outcome, leftovers, kept, wire };
@@ -193,6 +208,7 @@ async fn run_attempt(work: &Work, world: &RunContext, handed: GroupState, last: 
         }
     };
     if matches!(ran, Ran::ToItsEnd) {
+        open.values_mut().for_each(|open| open.judged = open.tap.mark());
         judge_wire(&open, &mut outcome);
         traffic::judge(work, &world.options, SessionsOfCase { open: &open, past: &past, renewed: &renewed }, &mut outcome);
     }
@@ -213,7 +229,8 @@ async fn run_attempt(work: &Work, world: &RunContext, handed: GroupState, last: 
         false => GroupState { owes_teardown: waits && owes_teardown, ..GroupState::default() },
     };
     let tmp = if keeps { None } else { tmp };
-    Attempt { outcome, leftovers: OpenSessions { open: open.into_values().collect(), tmp }, kept, wire }
+    let last = (outcome.verdict == Verdict::Pass).then(|| (work.clone(), Arc::clone(&world.options)));
+    Attempt { outcome, leftovers: OpenSessions { open, tmp, last }, kept, wire }
 }
 
 /// A case while it runs.

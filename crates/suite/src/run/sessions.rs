@@ -30,8 +30,10 @@ use url::Url;
 
 /// A session that is open.
 pub(super) struct Open {
-    /// The first frame of the case that uses it now.
+    /// The first frame of the case that uses it now: what came after the judgment of the one before is its own.
     pub(super) since: FrameId,
+    /// The first frame that no judgment has seen yet.
+    pub(super) judged: FrameId,
     pub(super) session: Session,
     pub(super) tap: Tap,
     /// Kept until the server has left its fixed address.
@@ -64,8 +66,14 @@ impl Open {
             opening.retain(|frame| frame.id < self.opened);
             self.opening = Some(opening.into());
         }
-        self.since = self.tap.mark();
+        self.since = self.judged;
         self.injected_before = injected(self.injector.as_ref());
+    }
+
+    /// What is left to judge of it once it has ended.
+    pub(super) fn record(&self) -> SessionRecord {
+        let Self { since, tap, opening, begins, .. } = self;
+        SessionRecord { since: *since, begins: *begins, tap: tap.clone(), opening: opening.clone(), spoke: self.spoke() }
     }
 
     /// Transport and revision.
@@ -83,6 +91,17 @@ impl Open {
     pub(super) fn injected(&self) -> u64 {
         injected(self.injector.as_ref()) - self.injected_before
     }
+}
+
+/// What went over a session, which may have ended.
+pub(super) struct SessionRecord {
+    /// The first frame that is to be judged.
+    pub(super) since: FrameId,
+    pub(super) begins: FrameId,
+    pub(super) tap: Tap,
+    pub(super) opening: Option<Arc<[Frame]>>,
+    /// Transport and revision.
+    pub(super) spoke: (String, String),
 }
 
 /// A session that is no more.
@@ -330,6 +349,7 @@ impl<'a> Sessions<'a> {
         let opened = tap.mark();
         Open {
             since,
+            judged: since,
             session,
             tap,
             turn,

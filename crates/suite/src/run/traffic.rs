@@ -3,9 +3,11 @@
 
 use super::RunOptions;
 use super::expand::Work;
-use super::sessions::{EndedSession, Open, Renewed};
+use super::sessions::{EndedSession, Open, Renewed, SessionRecord};
 use crate::plan::{Action, Case, Isolation, Step};
-use mcproof_record::{CaseOutcome, Conversation, Diagnostic, FrameId, Opened, Severity, StepOutcome, Transcript};
+use mcproof_record::{
+    CaseOutcome, Conversation, Diagnostic, Direction, Frame, FrameBody, FrameId, Opened, Severity, StepOutcome, Transcript,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -53,55 +55,85 @@ pub(super) fn judge(work: &Work, options: &RunOptions, sessions: SessionsOfCase<
     if is_odd(work, case) {
         return;
     }
-    // What was sent in a shared session before is a part of it. Looks at all cases, so only for as long as a session is short.
-    let is_sound = || !work.suite.cases.iter().any(|other| other.isolation == Isolation::File && is_odd(work, other));
     let errors = outcome.diagnostics.iter().filter(|known| known.severity == Severity::Error);
     let told: BTreeSet<String> = errors.map(|known| known.code.clone()).collect();
-    let traffic = |conversation, is_whole, since| {
-        let skipped = case.skip_rules.iter().map(|rule| rule.name.as_str()).collect();
-        Traffic { conversation, is_whole, since, skipped, told: told.clone() }
-    };
+    let skipped: Vec<&str> = case.skip_rules.iter().map(|rule| rule.name.as_str()).collect();
+    let whole = |conversation| Traffic { conversation, is_whole: true, since: FrameId(0), skipped: skipped.clone(), told: told.clone() };
     let ended = past.iter().filter_map(|past| {
         let spoke = past.spoke.clone()?;
-        let conversation = conversation(&past.transcript.server, spoke, past.transcript.transcript.clone());
-        Some(traffic(conversation, true, FrameId(0)))
+        Some(whole(conversation(&past.transcript.server, spoke, past.transcript.transcript.clone())))
     });
-    let renewed = renewed
+    let renewed = renewed.iter().map(|(name, Renewed { spoke, transcript })| whole(conversation(name, spoke.clone(), transcript.clone())));
+    let open = open
         .iter()
-        .map(|(name, Renewed { spoke, transcript })| traffic(conversation(name, spoke.clone(), transcript.clone()), true, FrameId(0)));
-    let open = open.iter().filter(|(_, open)| open.injector.is_none()).map(|(name, open)| {
-        let is_short = open.tap.mark().0.saturating_sub(open.begins.0) <= SHORT;
-        let (transcript, is_whole) = match &open.opening {
-            Some(opening) if !is_short || !is_sound() => {
-                let Transcript { frames, dropped } = open.tap.transcript_since(open.since);
-                (Transcript { frames: opening.iter().cloned().chain(frames).collect(), dropped }, false)
-            }
-            _ => (open.tap.transcript_since(open.begins), true),
-        };
-        traffic(conversation(name, open.spoke(), transcript), is_whole, open.since)
-    });
+        .filter(|(_, open)| open.injector.is_none())
+        .map(|(name, open)| Traffic { told: told.clone(), ..of_session(work, name, open.record()) });
     let (mut found, mut codes) = (Vec::new(), BTreeSet::new());
     for traffic in ended.chain(renewed).chain(open) {
-        let Conversation { name, transcript, .. } = &traffic.conversation;
-        if transcript.dropped > 0 {
-            let message = format!("the traffic of `{name}` was not checked against rules, because it exceeds the transcript limit");
-            let hint = "raise `limits: { transcript }` of the server, or --max-transcript";
-            found.push(Diagnostic::warning("traffic-not-judged", message).at(case.place.clone()).hint(hint));
-            continue;
-        }
-        for BrokenRule { diagnostic, frame } in judge(&traffic) {
-            if codes.len() < MOST && codes.insert(diagnostic.code.clone()) {
-                // Of the step that was under way.
-                let was_over = |response: &Option<FrameId>| *response < frame;
-                let exchanges = |step: &&StepOutcome| step.server == *name && step.exchanges.iter().any(|one| one.frame.is_some());
-                let mut steps = outcome.steps.iter().filter(exchanges);
-                let step = steps.find(|step| !step.exchanges.iter().all(|exchange| was_over(&exchange.frame)));
-                let place = step.map_or(&case.place, |step| &step.place);
-                found.push(diagnostic.at(place.clone()).evidence(transcript.around(frame, SHOWN, 0)));
-            }
-        }
+        found.extend(broken(work, judge, &traffic, &outcome.steps, &mut codes));
     }
     outcome.diagnostics.extend(found);
+}
+
+/// What a server did wrong after its last case was judged, until its session had ended.
+pub(super) fn judge_rest(work: &Work, options: &RunOptions, name: &str, record: SessionRecord) -> Vec<Diagnostic> {
+    let Some(judge) = options.judge.as_ref().filter(|_| !is_odd(work, work.case())) else { return Vec::new() };
+    let is_message = |frame: &Frame| match &frame.body {
+        FrameBody::Line { .. } | FrameBody::SseEvent { .. } => frame.direction == Direction::FromServer,
+        FrameBody::HttpBody { bytes, .. } => !bytes.as_bytes().is_empty(),
+        _ => false,
+    };
+    if !record.tap.transcript_since(record.since).frames.iter().any(is_message) {
+        return Vec::new();
+    }
+    broken(work, judge, &of_session(work, name, record), &[], &mut BTreeSet::new())
+}
+
+/// The traffic of one session, to be judged for a case.
+fn of_session<'w>(work: &'w Work, name: &str, record: SessionRecord) -> Traffic<'w> {
+    let SessionRecord { since, begins, tap, opening, spoke } = record;
+    // What was sent in a shared session before is a part of it. Looks at all cases, so only for as long as a session is short.
+    let is_sound = || !work.suite.cases.iter().any(|other| other.isolation == Isolation::File && is_odd(work, other));
+    let is_short = tap.mark().0.saturating_sub(begins.0) <= SHORT;
+    let (transcript, is_whole) = match &opening {
+        Some(opening) if !is_short || !is_sound() => {
+            let Transcript { frames, dropped } = tap.transcript_since(since);
+            (Transcript { frames: opening.iter().cloned().chain(frames).collect(), dropped }, false)
+        }
+        _ => (tap.transcript_since(begins), true),
+    };
+    let skipped = work.case().skip_rules.iter().map(|rule| rule.name.as_str()).collect();
+    Traffic { conversation: conversation(name, spoke, transcript), is_whole, since, skipped, told: BTreeSet::new() }
+}
+
+/// An error for each rule that traffic breaks, at the step of the case that shows it. `codes` has those that the case has already.
+fn broken(
+    work: &Work,
+    judge: &TrafficJudge,
+    traffic: &Traffic<'_>,
+    steps: &[StepOutcome],
+    codes: &mut BTreeSet<String>,
+) -> Vec<Diagnostic> {
+    let Conversation { name, transcript, .. } = &traffic.conversation;
+    let place = &work.case().place;
+    if transcript.dropped > 0 {
+        let message = format!("the traffic of `{name}` was not checked against rules, because it exceeds the transcript limit");
+        let hint = "raise `limits: { transcript }` of the server, or --max-transcript";
+        return vec![Diagnostic::warning("traffic-not-judged", message).at(place.clone()).hint(hint)];
+    }
+    let mut found = Vec::new();
+    for BrokenRule { diagnostic, frame } in judge(traffic) {
+        if codes.len() < MOST && codes.insert(diagnostic.code.clone()) {
+            // Of the step that was under way.
+            let was_over = |response: &Option<FrameId>| *response < frame;
+            let exchanges = |step: &&StepOutcome| step.server == *name && step.exchanges.iter().any(|one| one.frame.is_some());
+            let mut steps = steps.iter().filter(exchanges);
+            let step = steps.find(|step| !step.exchanges.iter().all(|exchange| was_over(&exchange.frame)));
+            let place = step.map_or(place, |step| &step.place);
+            found.push(diagnostic.at(place.clone()).evidence(transcript.around(frame, SHOWN, 0)));
+        }
+    }
+    found
 }
 
 /// Whether its client does what no client does that keeps to the specification.
