@@ -7,14 +7,16 @@ use mcproof_analysis::named;
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::{error_code, methods};
 use mcproof_record::{Gap, GapKind};
+use regex::Regex;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 /// Calls with arguments that the schema allows.
 const VALID: [&str; 6] = ["call", "call-all-arguments", "call-other-arguments", "call-with-logs", "call-as-host", "call-repeated"];
 
 /// What runtimes say of a defect in a program, in lower case.
-const DEFECTS: [&str; 18] = [
+const DEFECTS: [&str; 20] = [
     "typeerror",
     "referenceerror",
     "attributeerror",
@@ -33,12 +35,24 @@ const DEFECTS: [&str; 18] = [
     "required positional argument",
     "nullpointerexception",
     "nil pointer dereference",
+    "no such table",
+    "no module named",
+];
+
+/// Those that no argument brings about which the schema allows: it is the program that lacks something.
+const INDEPENDENT: [&str; 6] = [
+    "importerror",
+    "modulenotfounderror",
+    "no module named",
+    "unboundlocalerror",
+    "got an unexpected keyword argument",
+    "required positional argument",
 ];
 
 /// How a valid call failed.
 enum Failure {
-    /// With a result whose text reads like a defect.
-    Words(String),
+    /// With a result whose text reads like a defect, which an argument may have brought about or not.
+    Words { text: String, is_independent: bool },
     /// With an HTTP status and no message.
     Status(u16),
     /// With the code of an internal error, which has a rule and a gap of its own.
@@ -88,13 +102,14 @@ fn broken_tools(conversations: &[ConversationView<'_>]) -> (Vec<BrokenTool>, usi
     let broken = called.into_iter().filter(|(name, _)| !succeeded.contains(name.as_str())).filter_map(|(name, calls)| {
         let failures: Vec<&Failure> = calls.iter().map(|(.., failure)| failure.as_ref()).collect::<Option<_>>()?;
         let words = failures.iter().find_map(|failure| match failure {
-            Failure::Words(text) => Some(format!("\"{}\"", excerpt(text))),
+            Failure::Words { text, .. } => Some(format!("\"{}\"", excerpt(text))),
             Failure::Status(status) => Some(format!("HTTP status {status}")),
             Failure::Code => None,
         })?;
         // A tool may need more rights than the others.
         let is_turned_away = failures.iter().all(|failure| matches!(failure, Failure::Status(status) if *status != 403));
-        let is_certain = is_turned_away || calls.iter().all(|(_, has_arguments, _)| !has_arguments);
+        let is_independent = failures.iter().all(|failure| matches!(failure, Failure::Words { is_independent: true, .. }));
+        let is_certain = is_turned_away || is_independent || calls.iter().all(|(_, has_arguments, _)| !has_arguments);
         Some(BrokenTool { name, conversation: calls.first()?.0, words, is_certain })
     });
     (broken.collect(), count)
@@ -124,12 +139,20 @@ fn failure(attempt: &Attempt<'_, '_>) -> Option<Failure> {
             let text = parts.filter_map(|part| part.get("text")?.as_str()).collect::<Vec<_>>().join("\n");
             let lower = text.to_lowercase();
             // So says Node.js of a network that is not there.
-            let is_defect = !lower.contains("fetch failed") && DEFECTS.iter().any(|words| lower.contains(words));
-            (is_defect && !quotes_an_argument(attempt, &text)).then_some(Failure::Words(text))
+            let is_independent = INDEPENDENT.iter().any(|words| lower.contains(words)) || MISSING_NAME.is_match(&lower);
+            let is_defect = is_independent || !lower.contains("fetch failed") && DEFECTS.iter().any(|words| lower.contains(words));
+            (is_defect && !quotes_an_argument(attempt, &text)).then_some(Failure::Words { text, is_independent })
         }
         _ => None,
     }
 }
+
+/// A name that stands in the source of the program and is not there: a member that is called, or a variable. What is looked up by an
+/// argument is written otherwise, as in `handlers[name] is not a function`.
+static MISSING_NAME: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?:^|[\s:(])[\w$]+(?:\.[\w$]+)+ is not a function|(?:^|: )[\w$]+ is not defined|name '[\w.]+' is not defined")
+        .expect("the pattern is valid")
+});
 
 #[cfg(test)]
 mod tests {
@@ -169,7 +192,16 @@ mod tests {
         let both = "no call of `add` and `sum` succeeded, so their results were not checked: \"keyValidator._parse is not a function\"";
         check(&(calls("add", given, &defect) + &calls("sum", given, &defect)), Some(both), 0);
         // Beside tools that work, what was made up may be to blame, unless there was nothing.
-        check(&(calls("add", given, &defect) + &calls("sum", given, &fine)), None, 1);
+        let dynamic = result("handlers[name] is not a function", true);
+        check(&(calls("add", given, &dynamic) + &calls("sum", given, &fine)), None, 1);
+        check(&(calls("add", given, &result("no such table: notes", true)) + &calls("sum", given, &fine)), None, 1);
+        // A name that stands in the program is missing whatever is given.
+        check(&(calls("add", given, &defect) + &calls("sum", given, &fine)), Some(told), 0);
+        let name = result("Error executing tool add: name 're' is not defined", true);
+        let told_name =
+            "no call of `add` succeeded, so its results were not checked: \"Error executing tool add: name 're' is not defined\"";
+        check(&(calls("add", given, &name) + &calls("sum", given, &fine)), Some(told_name), 0);
+        check(&(calls("add", given, &result("mcproof is not defined", true)) + &calls("sum", given, &fine)), None, 0);
         check(&(calls("add", bare, &defect) + &calls("sum", given, &fine)), Some(told), 0);
         check(&calls("add", given, &fine), None, 0);
         check(&calls("add", given, &result("there is no note `mcproof`", true)), None, 0);
