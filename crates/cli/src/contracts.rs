@@ -11,9 +11,9 @@ use crate::status::Status;
 use crate::target::{Resolved, TargetArgs};
 use mcproof_analysis::diagnosis::of_list_failure;
 use mcproof_client::{CallFailure, ConnectFailure, Session, ShutdownTimeouts, Tap, Unanswered, is_secret, open_session, url_holds_secret};
-use mcproof_contract::{self as contract, CaptureFailure, Captured, Profile, Saved, Visitor};
+use mcproof_contract::{self as contract, CaptureFailure, Captured, Extent, Profile, Saved, Side, Visitor};
 use mcproof_protocol::{Era, EraChoice, Transport};
-use mcproof_record::{Contract, ContractLock, Diagnostic};
+use mcproof_record::{Contract, ContractChange, ContractLock, Diagnostic};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -48,6 +48,8 @@ pub(crate) enum CaptureExtent {
     FirstLists,
     /// Everything, of the first kind of client that is let in.
     FirstWhole,
+    /// The lists once more: what else there is to say of the server was said before.
+    ListsAgain,
 }
 
 /// What a live server showed.
@@ -118,6 +120,27 @@ pub(crate) fn take(
     outcome
 }
 
+/// A warning about a contract that another session does not show: whoever locks it meets changes that nobody made.
+pub(crate) fn unstable(resolved: Resolved, taken: &Contracts, watching: Watching) -> Result<Result<Option<Diagnostic>, Exit>, Failure> {
+    let Some((key, before)) = taken.first_key_value() else { return Ok(Ok(None)) };
+    let Ok((visitor, identity)) = Visitor::of_key(key) else { return Ok(Ok(None)) };
+    // The trace is that of the first visit.
+    let resolved = Resolved { trace: None, ..resolved };
+    let mut again = match take(&resolved, &[visitor], identity, CaptureExtent::ListsAgain, watching)? {
+        Ok(again) => again.contracts,
+        Err(exit) => return Ok(Err(exit)),
+    };
+    again.values_mut().for_each(|contract| contract.protocol_versions.clone_from(&before.protocol_versions));
+    let first = BTreeMap::from([(key.clone(), before.clone())]);
+    let side = |name, contracts| Side { name, contracts, extent: Extent::Whole };
+    let found = contract::diff(side("one session", &first), side("the next one", &again));
+    Ok(Ok(found.changes.first().map(|ContractChange { subject, reason, .. }| {
+        let message = format!("the contract is not the same in each session: {subject}: {reason}");
+        Diagnostic::warning("unstable-contract", message)
+            .hint("sort what comes from a map or a set, and leave out what depends on the moment: `lock --verify` fails otherwise")
+    })))
+}
+
 fn fresh_tap(resolved: &Resolved, watching: Watching) -> Tap {
     recorded_tap(resolved, None, watching)
 }
@@ -152,7 +175,8 @@ async fn visit_all(
                 continue;
             }
         };
-        if effort != CaptureExtent::FirstLists && !versions.contains_key(&visitor.era) {
+        let has_versions = !matches!(effort, CaptureExtent::FirstLists | CaptureExtent::ListsAgain);
+        if has_versions && !versions.contains_key(&visitor.era) {
             let spoken = match resolved.options.protocol_version {
                 Some(_) => vec![session.handshake().protocol_version.clone()],
                 None => contract::versions(&resolved.target, &options, visitor.era, session.handshake(), tap)
@@ -164,7 +188,7 @@ async fn visit_all(
         let spoken = versions.get(&visitor.era).map(Vec::as_slice).unwrap_or_default();
         let captured = captured(&session, spoken, resolved).await.map_err(|failure| failure.redacted(&of_session));
         // Told once: it is the same server for all kinds of clients.
-        if contracts.is_empty() && captured.is_ok() {
+        if contracts.is_empty() && captured.is_ok() && effort != CaptureExtent::ListsAgain {
             oddities::warn(&session);
         }
         let conforms = oddities::judge(&session, resolved.oddities);

@@ -350,6 +350,18 @@ fn a_mistake_of_a_natural_server_is_told_once_and_is_never_green() {
 }
 
 #[test]
+fn a_start_that_fails_late_is_told_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    // The second look, at one process alone, is cut short by the deadline: what the first processes said counts.
+    let script = "sleep 3; echo 'error: no solution was found' >&2; exit 1";
+    let (code, stdout, stderr) = said(mcproof(folder.path(), &["check", "--deadline", "8s", "--", "bash", "-c", script]));
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    for part in ["server-starts", "error: no solution was found", "code 1"] {
+        assert!(stdout.contains(part), "{part:?} is not in\n{stdout}{stderr}");
+    }
+}
+
+#[test]
 fn a_server_that_is_gone_later_or_now_and_then_is_one_finding() {
     let folder = tempfile::tempdir().unwrap();
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");

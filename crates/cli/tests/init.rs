@@ -286,3 +286,19 @@ fn a_list_that_is_not_valid_keeps_nothing_else_from_being_tested() {
     let tested = mcproof(folder.path()).arg("test").output().unwrap();
     assert!(tested.status.success() && suite(folder.path()).1.contains("find"), "{}", said(&tested));
 }
+
+#[test]
+fn a_contract_that_differs_from_session_to_session_is_told_and_not_locked_by_init() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");
+    let ran = |verb: &str, mistake: &str| mcproof(folder.path()).args([verb, "--", "python3"]).arg(&server).arg(mistake).output().unwrap();
+    let told = "the contract is not the same in each session: tool `find`: ";
+    let output = ran("init", "changes-its-texts");
+    assert!(output.status.success() && said(&output).contains(told), "{}", said(&output));
+    assert!(said(&output).contains("skipped mcproof.lock") && !folder.path().join("mcproof.lock").exists(), "{}", said(&output));
+    let output = ran("lock", "changes-its-texts");
+    assert!(output.status.success() && said(&output).contains(told), "{}", said(&output));
+    std::fs::remove_file(folder.path().join("mcproof.lock")).unwrap();
+    let output = ran("lock", "nothing");
+    assert!(output.status.success() && !said(&output).contains("not the same"), "{}", said(&output));
+}

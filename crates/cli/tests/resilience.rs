@@ -334,6 +334,35 @@ fn a_server_that_keeps_files_processes_and_sessions_is_caught() {
 
 const LEAKY: &str = include_str!("running/leaky.py");
 
+/// Answers each notification, as soon as it comes: after the last step of a test that only shakes hands, and between two tests.
+const ANSWERS_NOTIFICATIONS: &str = r#"
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    result = None
+    if message.get("method") == "initialize":
+        result = {"capabilities": {"tools": {}}, "protocolVersion": "2025-06-18", "serverInfo": {"name": "x", "version": "1"}}
+    elif "id" in message:
+        result = {"tools": []}
+    print(json.dumps({"jsonrpc": "2.0", **({"id": message["id"]} if "id" in message else {}), "result": result}), flush=True)
+"#;
+
+#[test]
+fn what_comes_after_the_last_step_of_a_test_fails_a_test() {
+    for (isolation, tests, failed) in [
+        ("case", "{ name: a, steps: [{ handshake: { serverInfo: { name: x } } }] }", "1 failed"),
+        ("file", "{ name: a, steps: [{ handshake: { serverInfo: { name: x } } }] }, { name: b, steps: [tools] }", "1 failed"),
+        ("file", "{ name: a, steps: [{ handshake: { serverInfo: { name: x } } }] }", "1 failed"),
+    ] {
+        let text = format!("server:\n  era: legacy\n  stdio: {{ command: python3 server.py }}\nisolation: {isolation}\ntests: [{tests}]\n");
+        for _ in 0..4 {
+            let ran = run_files(&[("s.mcproof.yaml", text.as_str()), ("server.py", ANSWERS_NOTIFICATIONS)], &[]);
+            assert_eq!(ran.code, Some(1), "{isolation}: {}{}", ran.stdout, ran.stderr);
+            assert!(ran.stdout.contains(failed), "{isolation}: {}", ran.stdout);
+        }
+    }
+}
+
 #[test]
 fn tools_of_the_same_name_clash() {
     let servers = "servers:\n  one: { stdio: mcproof demo tracker }\n  two: { stdio: mcproof demo tracker }\n";

@@ -2,7 +2,7 @@
 
 mod files;
 
-use crate::contracts::{self, CaptureExtent, ClientArgs};
+use crate::contracts::{self, CaptureExtent, ClientArgs, Contracts};
 use crate::conversation::{self, Watching};
 use crate::diagnosis;
 use crate::exit::Exit;
@@ -118,7 +118,15 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     output::talk("locking the contract for each client kind …\n");
     let mut exit = Exit::Passed;
     let locked = match lock(arguments, &resolved, &reaching, watching) {
-        Ok(Ok(locked)) => Some(locked),
+        Ok(Ok(locked)) => match contracts::unstable(resolved, &locked.contracts, watching)? {
+            Ok(None) => Some(locked),
+            Ok(Some(warning)) => {
+                output::talk(&diagnostic::render(&warning, &settings::style()));
+                output::talk(&format!("skipped {LOCK}: `lock --verify` would fail\n"));
+                None
+            }
+            Err(exit) => return Ok(exit),
+        },
         Ok(Err(exit)) => return Ok(exit),
         Err(failure) => {
             printing::report(&failure);
@@ -198,6 +206,7 @@ fn told(status: &mut Status) -> impl FnMut(Stage<'_>) {
 }
 
 struct Locked {
+    contracts: Contracts,
     text: String,
     /// Whether `lock --verify` finds the server by the lock and the environment.
     can_be_verified: bool,
@@ -216,7 +225,8 @@ fn lock(arguments: &Arguments, resolved: &Resolved, reaching: &ServerSection, wa
     }
     let has_headers = matches!(&resolved.target, Target::Http { endpoint, .. } if !endpoint.headers.is_empty());
     let can_be_verified = target.is_some() && !has_headers;
-    Ok(Ok(Locked { text: contract::write(&ContractLock::new(target, taken.contracts)), can_be_verified }))
+    let contracts = taken.contracts;
+    Ok(Ok(Locked { text: contract::write(&ContractLock::new(target, contracts.clone())), contracts, can_be_verified }))
 }
 
 impl Arguments {

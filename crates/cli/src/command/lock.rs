@@ -12,7 +12,7 @@ use mcproof_contract::{self as contract, Extent, Side, Visitor, diff};
 use mcproof_protocol::{Era, Transport};
 use mcproof_record::{ChangeLevel, Contract, ContractLock, Diagnostic, LockedTarget, Place};
 use mcproof_report::contract::terminal;
-use mcproof_report::escape_line;
+use mcproof_report::{diagnostic, escape_line};
 use mcproof_suite::restriction::{Restriction, UrlOwner};
 use std::path::PathBuf;
 
@@ -104,6 +104,10 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
         told += "the lock does not record the server, because its command or URL contains a secret: pass the server to `lock --verify`\n";
     }
     output::show(&told)?;
+    match contracts::unstable(resolved, &taken, watching)? {
+        Ok(unstable) => unstable.iter().for_each(|warning| output::talk(&diagnostic::render(warning, &settings::style()))),
+        Err(exit) => return Ok(exit),
+    }
     Ok(Exit::Passed)
 }
 

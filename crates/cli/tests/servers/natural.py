@@ -1,6 +1,7 @@
 """A small server as people write them, with one mistake that people make: named by the first argument. With a port, it serves HTTP there."""
 
 import json
+import os
 import signal
 import socket
 import sys
@@ -24,6 +25,8 @@ tools = [
 if mistake == "choices-are-not-checked":
     text["properties"]["count"] = {"type": "integer", "description": "How many", "minimum": 1, "maximum": 9}
     text["properties"]["order"] = {"enum": ["up", "down"], "description": "Which first"}
+if mistake == "changes-its-texts":
+    tools[0]["description"] += f" Process {os.getpid()}."
 if mistake == "nulls":
     tools = [tool | {"title": None, "outputSchema": None} for tool in tools]
 if mistake == "eight-never-respond":
