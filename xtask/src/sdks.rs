@@ -208,6 +208,9 @@ impl Row {
     }
 }
 
+/// Rules of which a row comes from the source of an SDK: the smallest server cannot show it.
+const NOT_SHOWN: [&str; 1] = ["call-structured-has-text"];
+
 /// In which the table and what was found differ.
 fn compare(rows: &[Row], found: &[(&Trial, Vec<Value>)]) -> Vec<String> {
     let mut differences = Vec::new();
@@ -224,7 +227,7 @@ fn compare(rows: &[Row], found: &[(&Trial, Vec<Value>)]) -> Vec<String> {
     }
     for row in rows {
         let (versions, has_it) = row.seen(found);
-        if versions.is_empty() {
+        if versions.is_empty() || NOT_SHOWN.contains(&row.rule.as_str()) {
             continue;
         }
         let first = has_it.iter().position(|has| *has);

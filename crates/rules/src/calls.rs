@@ -524,6 +524,7 @@ fn structured_has_text(all: &[&ConversationView<'_>]) -> Judgment {
             seen += 1;
             let texts: Vec<&Value> = blocks.iter().filter(|block| block.get("type") == Some(&json!("text"))).collect();
             let detail = match texts[..] {
+                [] if is_empty_list(&result["structuredContent"]) => Some("an empty list is `structuredContent` without a text"),
                 [] => Some("a result has `structuredContent` but no text"),
                 [text] if is_other_json(text, &result["structuredContent"]) => {
                     Some("a result has a text block whose JSON differs from its `structuredContent`")
@@ -539,6 +540,12 @@ fn structured_has_text(all: &[&ConversationView<'_>]) -> Judgment {
         0 => Judgment::NotApplicable("no result had `structuredContent`".into()),
         _ => Judgment::from_violations(told("tool", "tools", flaws)),
     }
+}
+
+/// Whether there is nothing to tell but that there is nothing: a list as SDKs wrap it.
+fn is_empty_list(structured: &Value) -> bool {
+    let members = structured.as_object().into_iter().flat_map(Map::values).collect::<Vec<_>>();
+    matches!(members[..], [only] if only.as_array().is_some_and(Vec::is_empty))
 }
 
 /// Whether a text begins as JSON of an object does, or is a list as JSON, and is neither the structured content, nor what that wraps as
