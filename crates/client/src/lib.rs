@@ -1,6 +1,7 @@
 //! Talks to a server and records everything: transports, the tap below JSON, sessions of both eras.
 //! Knows no suites and no rules; it never repairs, drops or responds to anything unless its caller requests it.
 
+mod abridged;
 mod answers;
 pub mod auth;
 pub mod jsonrpc;

@@ -1,6 +1,7 @@
 //! The tap: every byte of a session passes it on its way, below JSON, and is kept as a frame with its time.
 //! Knows no messages.
 
+use crate::abridged::abridged;
 use crate::redaction::{Redactor, Tail};
 use crate::transport::ConnectionTiming;
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId, Json, NOT_STORED, Raw, Transcript};
@@ -193,7 +194,7 @@ impl Tap {
         Self::made(bounds, secrets, observer, None)
     }
 
-    /// One that shares a bound with others.
+    /// One that shares a bound with others, and keeps only the beginning of long texts.
     pub fn of_pool(bounds: TapBounds, pool: TranscriptPool, secrets: Vec<String>) -> Self {
         Self::made(bounds, secrets, None, Some(pool))
     }
@@ -348,6 +349,7 @@ impl Tap {
             redact(body, direction, &secrets, &mut self.shared.tails.lock().unwrap_or_else(PoisonError::into_inner))
         };
         drop(secrets);
+        let body = if self.shared.pool.is_some() { abridged(body, direction) } else { body };
         let mut state = self.state();
         // The clock is read under the lock: frames are ordered by id and by time alike.
         let at = seen_at.unwrap_or_else(|| self.shared.start.elapsed()).max(state.latest);

@@ -193,10 +193,12 @@ fn unless_refused<'c, 'a: 'c>(judgment: Judgment, rule: &Rule, of: impl Fn(&Viol
     }
 }
 
-/// What a conversation does not tell because there was no time for it is not the server's to answer for.
+/// What a conversation does not tell because there was no time or no room for it is not the server's to answer for.
 fn in_time(conversation: &ConversationView<'_>, judgment: Judgment) -> Judgment {
+    let dropped = conversation.conversation.transcript.dropped;
     match (conversation.left_out(), judgment) {
         (Some(why), Judgment::Untestable(_) | Judgment::NotTried(_)) => Judgment::Untestable(why.to_owned()),
+        (None, Judgment::Untestable(_) | Judgment::NotTried(_)) if dropped > 0 => Judgment::Untestable(NOT_ALL_KEPT.to_owned()),
         (_, judgment) => judgment,
     }
 }

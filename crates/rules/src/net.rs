@@ -84,6 +84,7 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
     }
     if gaps.is_empty() {
         gaps.extend(unread_message(conversations));
+        gaps.extend(not_kept_of_rules(results));
         gaps.extend(calls_of_unlisted_tools(conversations));
         gaps.extend(calls_without_response(conversations));
         gaps.extend(calls_answered_once(conversations));
@@ -116,6 +117,15 @@ fn not_kept(recorded: &[Conversation]) -> Option<String> {
     let of = recorded.iter().filter(|take| take.transcript.dropped > 0).count();
     let (frames, conversations) = (if dropped == 1 { "frame" } else { "frames" }, if of == 1 { "conversation" } else { "conversations" });
     (dropped > 0).then(|| format!("{dropped} {frames} of {of} {conversations} were counted and not judged: more came than a check keeps"))
+}
+
+/// That rules have no verdict, because of what was not kept.
+fn not_kept_of_rules(results: &[RuleResult]) -> Option<Gap> {
+    let is_lost = |result: &&RuleResult| matches!(&result.judged, Judged::Untestable { why } if why == NOT_ALL_KEPT);
+    let (lost, all) = (results.iter().filter(is_lost).count(), results.len());
+    let message = format!("{lost} of {all} rules were not tested, because {NOT_ALL_KEPT}");
+    let hint = "raise --max-transcript, or let the tools return less";
+    (lost > 0).then(|| Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: None })
 }
 
 /// A message that was too large to be judged.
