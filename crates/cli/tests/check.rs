@@ -332,7 +332,7 @@ fn a_mistake_of_a_natural_server_is_told_once_and_is_never_green() {
             &["inconclusive: no call of", "`read_0`, ", "the time for calls was up before `read_6` and `read_7` responded"],
             1,
         ),
-        ("uses-up-a-pool", &["inconclusive: ", "got no response, although others like them got one within"], 1),
+        ("uses-up-a-pool", &["inconclusive: ", "got no response, although others like them got a response within"], 1),
         ("every-call-breaks", &["inconclusive: each call of `add` and `find` got the error -32603"], 1),
         ("limits-its-rate", &["the server limits how many requests it takes in a time", "0 failures"], 0),
         ("nulls", &["`title` of tool `find` is null", "`outputSchema` of tool `find` is null", "in 2 items"], 2),

@@ -57,6 +57,8 @@ enum Failure {
     Status(u16),
     /// With the code of an internal error, which has a rule and a gap of its own.
     Code,
+    /// With anything else that says no: what was made up may not be there.
+    Refused,
 }
 
 struct BrokenTool {
@@ -70,7 +72,7 @@ struct BrokenTool {
 
 /// That no tool, or one whose arguments cannot be to blame, got as far as a result.
 pub(super) fn gap(conversations: &[ConversationView<'_>]) -> Option<Gap> {
-    let (broken, called) = broken_tools(conversations);
+    let CalledTools { broken, called, .. } = called_tools(conversations);
     let told: Vec<&BrokenTool> = broken.iter().filter(|tool| tool.is_certain || broken.len() == called).collect();
     let first = told.first()?;
     let names: Vec<String> = told.iter().map(|tool| tool.name.clone()).collect();
@@ -80,39 +82,56 @@ pub(super) fn gap(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(first.conversation) })
 }
 
-/// Sentences about tools that broke over arguments that were made up, while others succeeded.
+/// Sentences about tools that broke over arguments that were made up, or refused them, while others succeeded.
 pub(super) fn in_part(conversations: &[ConversationView<'_>]) -> Vec<String> {
-    let (broken, called) = broken_tools(conversations);
+    let CalledTools { broken, refusing, called } = called_tools(conversations);
     let others = broken.iter().filter(|tool| !tool.is_certain && broken.len() != called);
-    others.map(|tool| format!("without a result of `{}`: each valid call of it got {}", tool.name, tool.words)).collect()
+    let broken = others.map(|tool| format!("without a result of `{}`: each valid call of it got {}", tool.name, tool.words));
+    let refusing = (!refusing.is_empty()).then(|| format!("without a result of {}: each valid call was refused", named(&refusing)));
+    broken.chain(refusing).collect()
 }
 
-/// Tools of which each valid call failed, and how many were called.
-fn broken_tools(conversations: &[ConversationView<'_>]) -> (Vec<BrokenTool>, usize) {
-    let mut called = BTreeMap::<String, Vec<(usize, bool, Option<Failure>)>>::new();
+/// The tools that were called with valid arguments.
+struct CalledTools {
+    /// Of which each call failed inside or in front of them.
+    broken: Vec<BrokenTool>,
+    /// Names of the others without a result.
+    refusing: Vec<String>,
+    /// How many there are in all.
+    called: usize,
+}
+
+fn called_tools(conversations: &[ConversationView<'_>]) -> CalledTools {
+    let mut calls_of = BTreeMap::<String, Vec<(usize, bool, Option<Failure>)>>::new();
     for (conversation, one) in conversations.iter().enumerate() {
         // What gets no response is told otherwise.
         let valid = VALID.into_iter().flat_map(|probe| one.probes(probe)).filter(|attempt| attempt.answer.frame().is_some());
         for attempt in valid {
             let call = (conversation, has_arguments(&attempt), failure(&attempt));
-            called.entry(attempt.subject().to_owned()).or_default().push(call);
+            calls_of.entry(attempt.subject().to_owned()).or_default().push(call);
         }
     }
-    let (count, succeeded) = (called.len(), succeeded(conversations));
-    let broken = called.into_iter().filter(|(name, _)| !succeeded.contains(name.as_str())).filter_map(|(name, calls)| {
-        let failures: Vec<&Failure> = calls.iter().map(|(.., failure)| failure.as_ref()).collect::<Option<_>>()?;
+    let succeeded = succeeded(conversations);
+    let mut tools = CalledTools { broken: Vec::new(), refusing: Vec::new(), called: calls_of.len() };
+    for (name, calls) in calls_of.into_iter().filter(|(name, _)| !succeeded.contains(name.as_str())) {
+        let Some(failures) = calls.iter().map(|(.., failure)| failure.as_ref()).collect::<Option<Vec<&Failure>>>() else { continue };
+        if failures.iter().any(|failure| matches!(failure, Failure::Refused)) {
+            tools.refusing.push(name);
+            continue;
+        }
         let words = failures.iter().find_map(|failure| match failure {
             Failure::Words { text, .. } => Some(format!("\"{}\"", excerpt(text))),
             Failure::Status(status) => Some(format!("HTTP status {status}")),
-            Failure::Code => None,
-        })?;
+            Failure::Code | Failure::Refused => None,
+        });
+        let (Some(words), Some((conversation, ..))) = (words, calls.first()) else { continue };
         // A tool may need more rights than the others.
         let is_turned_away = failures.iter().all(|failure| matches!(failure, Failure::Status(status) if *status != 403));
         let is_independent = failures.iter().all(|failure| matches!(failure, Failure::Words { is_independent: true, .. }));
         let is_certain = is_turned_away || is_independent || calls.iter().all(|(_, has_arguments, _)| !has_arguments);
-        Some(BrokenTool { name, conversation: calls.first()?.0, words, is_certain })
-    });
-    (broken.collect(), count)
+        tools.broken.push(BrokenTool { name, conversation: *conversation, words, is_certain });
+    }
+    tools
 }
 
 /// Names of tools of which any call succeeded, whatever it was made for.
@@ -141,8 +160,12 @@ fn failure(attempt: &Attempt<'_, '_>) -> Option<Failure> {
             // So says Node.js of a network that is not there.
             let is_independent = INDEPENDENT.iter().any(|words| lower.contains(words)) || MISSING_NAME.is_match(&lower);
             let is_defect = is_independent || !lower.contains("fetch failed") && DEFECTS.iter().any(|words| lower.contains(words));
-            (is_defect && !quotes_an_argument(attempt, &text)).then_some(Failure::Words { text, is_independent })
+            Some(match is_defect && !quotes_an_argument(attempt, &text) {
+                true => Failure::Words { text, is_independent },
+                false => Failure::Refused,
+            })
         }
+        _ if attempt.answer.is_refusal() => Some(Failure::Refused),
         _ => None,
     }
 }
@@ -201,11 +224,11 @@ mod tests {
         let told_name =
             "no call of `add` succeeded, so its results were not checked: \"Error executing tool add: name 're' is not defined\"";
         check(&(calls("add", given, &name) + &calls("sum", given, &fine)), Some(told_name), 0);
-        check(&(calls("add", given, &result("mcproof is not defined", true)) + &calls("sum", given, &fine)), None, 0);
+        check(&(calls("add", given, &result("mcproof is not defined", true)) + &calls("sum", given, &fine)), None, 1);
         check(&(calls("add", bare, &defect) + &calls("sum", given, &fine)), Some(told), 0);
         check(&calls("add", given, &fine), None, 0);
-        check(&calls("add", given, &result("there is no note `mcproof`", true)), None, 0);
-        check(&calls("add", given, &result("internal error: mcproof not found", true)), None, 0);
+        check(&calls("add", given, &result("there is no note `mcproof`", true)), None, 1);
+        check(&calls("add", given, &result("internal error: mcproof not found", true)), None, 1);
         let refused = "no call of `add` succeeded, so its results were not checked: HTTP status 401";
         check(&(calls("add", given, "< 401\n< no") + &calls("sum", given, &fine)), Some(refused), 0);
         check(&(calls("add", given, "< 403\n< no") + &calls("sum", given, &fine)), None, 1);

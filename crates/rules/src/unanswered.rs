@@ -1,12 +1,14 @@
-//! Ordinary requests that were given up, lost or failed by the server, although the server has answered the very same request at other times. One of them alone
-//! says nothing: a tool may take as long as it likes, and a network loses a connection. Nor do several at a time: a machine may pause.
+//! Ordinary requests that were given up or lost, or that failed inside of the server, although it has answered the very same request at
+//! other times. One of them alone says nothing: a tool may take as long as it likes, and a network loses a connection. Nor do several at a
+//! time: a machine may pause.
 
 use super::ConversationView;
 use super::answers::{Pairing, Request, first_abuse};
 use super::causes::GOES_ON;
 use super::lifecycle::was_hung_up;
 use mcproof_analysis::probes::POSTED;
-use mcproof_analysis::{HttpExchange, named};
+use mcproof_analysis::{HttpExchange, WireMessage, named};
+use mcproof_protocol::error_code::INTERNAL_ERROR;
 use mcproof_protocol::methods;
 use mcproof_record::duration::readable;
 use mcproof_record::{FrameId, Gap, GapKind, Judged, RuleResult};
@@ -20,8 +22,7 @@ const LEAST: usize = 2;
 const LEAST_WAIT: Duration = Duration::from_millis(700);
 const TIMES: u32 = 10;
 
-/// A request that is like another one: its method, and its params without `_meta`. Which text a tool gets makes no difference; a number
-/// may be how long something takes.
+/// A request that is like another one: its method, and its params without `_meta`.
 type Kind = (String, String);
 
 struct Lost {
@@ -30,6 +31,8 @@ struct Lost {
     /// Since the start of the conversation.
     sent: Duration,
     fate: Fate,
+    /// With all of its texts.
+    exact: Kind,
 }
 
 #[derive(Clone, Copy)]
@@ -40,13 +43,15 @@ enum Fate {
     Closed,
     /// An HTTP status by which the server says that it failed.
     Failed(u16),
+    /// An internal error (JSON-RPC).
+    Errored,
 }
 
 impl Fate {
     fn waited(self) -> Duration {
         match self {
             Self::GivenUp(waited) => waited,
-            Self::Closed | Self::Failed(_) => Duration::ZERO,
+            Self::Closed | Self::Failed(_) | Self::Errored => Duration::ZERO,
         }
     }
 }
@@ -55,20 +60,29 @@ impl Fate {
 pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Option<Gap> {
     let failures_are_told = results.iter().any(|result| result.rule == GOES_ON && matches!(result.judged, Judged::Broken { .. }));
     let (mut slowest, mut lost) = (BTreeMap::<Kind, Duration>::new(), Vec::<(Kind, Lost)>::new());
+    let mut served = BTreeSet::<Kind>::new();
     for (index, conversation) in conversations.iter().enumerate() {
         let (pairing, end) = (Pairing::of(conversation), first_abuse(conversation));
+        let harmless: BTreeSet<&str> = conversation.tools().iter().filter_map(|(tool, _)| read_only(tool)).collect();
         for (position, request) in pairing.requests.iter().enumerate().filter(|(_, request)| end.is_none_or(|end| request.frame < end)) {
-            let fate = fate(conversation, request).filter(|_| is_ordinary(request));
-            let took = pairing.answer_to(position).and_then(|answer| conversation.elapsed(request.frame, answer.frame));
-            match (took, fate) {
-                // A failure may have a body with an error.
-                (None, Some(fate)) | (Some(_), Some(fate @ Fate::Failed(_))) => {
+            let answer = pairing.answer_to(position);
+            let fate = match answer {
+                Some(answer) => failure(conversation, request, (answer.value, answer.frame), &harmless),
+                None => fate(conversation, request),
+            };
+            match (answer, fate.filter(|_| is_ordinary(request))) {
+                (_, Some(fate)) => {
                     let sent = conversation.elapsed(FrameId(0), request.frame).unwrap_or_default();
-                    lost.push((kind(request), Lost { conversation: index, subject: subject(request), sent, fate }));
+                    let lost_request = Lost { conversation: index, subject: subject(request), sent, fate, exact: exact(request) };
+                    lost.push((kind(request), lost_request));
                 }
-                (Some(took), _) => {
+                (Some(answer), None) => {
+                    let took = conversation.elapsed(request.frame, answer.frame).unwrap_or_default();
                     let known = slowest.entry(kind(request)).or_default();
                     *known = (*known).max(took);
+                    if answer.value.get("result").is_some() {
+                        served.insert(exact(request));
+                    }
                 }
                 (None, None) => {}
             }
@@ -79,6 +93,7 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
             Fate::GivenUp(waited) => waited >= LEAST_WAIT && waited >= *took * TIMES,
             Fate::Closed => true,
             Fate::Failed(_) => !failures_are_told,
+            Fate::Errored => served.contains(&lost.exact),
         })
     });
     let (_, first) = lost.first().filter(|_| times(&lost) >= LEAST)?;
@@ -90,13 +105,18 @@ pub(super) fn gap(conversations: &[ConversationView<'_>], results: &[RuleResult]
             Fate::GivenUp(_) => "got no response".to_owned(),
             Fate::Closed => "had their connection closed without a response".to_owned(),
             Fate::Failed(status) => format!("got status {status}"),
+            Fate::Errored => format!("got the error {INTERNAL_ERROR}"),
         });
     }
     let how = how.into_iter().collect::<Vec<_>>().join(", or ");
-    let message =
-        format!("{} requests ({}) {how}, although others like them got one within {}", lost.len(), named(&subjects), readable(*took));
-    let hint =
-        "look for what is used up: a connection, a lock or a place in a queue that a handler does not give back; or a worker that crashes";
+    let message = format!(
+        "{} requests ({}) {how}, although others like them got a response within {}",
+        lost.len(),
+        named(&subjects),
+        readable(*took)
+    );
+    let hint = "look for what is used up: a connection, a lock or a place in a queue that a handler does not give back; or for a worker that \
+                crashes, and for state that one request leaves for the next";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(first.conversation) })
 }
 
@@ -112,15 +132,31 @@ fn times(lost: &[(Kind, Lost)]) -> usize {
     begins.count()
 }
 
+/// Which text a tool gets makes no difference; a number may be how long something takes.
 fn kind(request: &Request<'_>) -> Kind {
     let mut params = request.value["params"].clone();
+    let arguments = params.get_mut("arguments").filter(|_| request.method() == methods::TOOLS_CALL).and_then(Value::as_object_mut);
+    arguments.into_iter().flat_map(|arguments| arguments.values_mut()).filter(|value| value.is_string()).for_each(|text| *text = "".into());
+    named_by(request, params)
+}
+
+/// With all texts as they are.
+fn exact(request: &Request<'_>) -> Kind {
+    named_by(request, request.value["params"].clone())
+}
+
+fn named_by(request: &Request<'_>, mut params: Value) -> Kind {
     if let Some(members) = params.as_object_mut() {
         members.remove("_meta");
     }
-    let arguments = params.get_mut("arguments").filter(|_| request.method() == methods::TOOLS_CALL).and_then(Value::as_object_mut);
-    arguments.into_iter().flat_map(|arguments| arguments.values_mut()).filter(|value| value.is_string()).for_each(|text| *text = "".into());
     let params = if params.as_object().is_none_or(serde_json::Map::is_empty) { String::new() } else { params.to_string() };
     (request.method().to_owned(), params)
+}
+
+/// The name of a tool that changes nothing, so that the same call can succeed again.
+fn read_only(tool: &Value) -> Option<&str> {
+    let is_read_only = tool.pointer("/annotations/readOnlyHint") == Some(&Value::Bool(true));
+    tool.get("name")?.as_str().filter(|_| is_read_only)
 }
 
 fn subject(request: &Request<'_>) -> String {
@@ -140,19 +176,51 @@ fn is_ordinary(request: &Request<'_>) -> bool {
     request.id().as_str().is_none_or(|id| !id.starts_with(POSTED) && !id.starts_with("mcproof-"))
 }
 
-/// What became of a request without a result; none if nothing tells.
+/// How a request failed inside of the server that got an answer.
+fn failure(
+    conversation: &ConversationView<'_>,
+    request: &Request<'_>,
+    (answer, frame): (&Value, FrameId),
+    harmless: &BTreeSet<&str>,
+) -> Option<Fate> {
+    if let Some(failed) = failed(conversation, request) {
+        return Some(failed);
+    }
+    if answer.pointer("/error/code").and_then(Value::as_i64) != Some(INTERNAL_ERROR) {
+        return None;
+    }
+    let tool = request.value.pointer("/params/name").and_then(Value::as_str);
+    let may_be_repeated = request.method() != methods::TOOLS_CALL || tool.is_some_and(|tool| harmless.contains(tool));
+    // What the client answered may be to blame.
+    let has_asked =
+        conversation.from_server().any(|message| message.is_request() && message.frame.id > request.frame && message.frame.id < frame);
+    (may_be_repeated && !has_asked && canceled(conversation, request).is_none()).then_some(Fate::Errored)
+}
+
+/// With a status that says so. The body may have an error besides.
+fn failed(conversation: &ConversationView<'_>, request: &Request<'_>) -> Option<Fate> {
+    let exchange = request.exchange.and_then(|id| conversation.exchanges.get(&id)).filter(|_| conversation.is_over("http"));
+    let status = exchange.and_then(HttpExchange::status).filter(|status| *status >= 500)?;
+    (!conversation.is_throttled(&[request.frame])).then_some(Fate::Failed(status))
+}
+
+/// When a request was canceled.
+fn canceled(conversation: &ConversationView<'_>, request: &Request<'_>) -> Option<FrameId> {
+    let of_request = |message: &&WireMessage<'_>| {
+        message.method() == Some(methods::notifications::CANCELLED) && message.param("/requestId") == Some(request.id())
+    };
+    conversation.from_client().find(of_request).map(|message| message.frame.id)
+}
+
+/// What became of a request without an answer; none if nothing tells.
 fn fate(conversation: &ConversationView<'_>, request: &Request<'_>) -> Option<Fate> {
     let exchange = request.exchange.and_then(|id| conversation.exchanges.get(&id)).filter(|_| conversation.is_over("http"));
     if exchange.is_some_and(was_hung_up) {
         return Some(Fate::Closed);
     }
-    if let Some(status) = exchange.and_then(HttpExchange::status).filter(|status| *status >= 400) {
-        let is_own = status >= 500 && !conversation.is_throttled(&[request.frame]);
-        return is_own.then_some(Fate::Failed(status));
+    if exchange.is_some_and(|exchange| exchange.status().is_some_and(|status| status >= 400)) {
+        return failed(conversation, request);
     }
-    let canceled = conversation
-        .from_client()
-        .find(|message| message.method() == Some(methods::notifications::CANCELLED) && message.param("/requestId") == Some(request.id()));
-    let end = canceled.map(|message| message.frame.id).or_else(|| Some(exchange?.end?.0.id));
+    let end = canceled(conversation, request).or_else(|| Some(exchange?.end?.0.id));
     conversation.elapsed(request.frame, end?).map(Fate::GivenUp)
 }
