@@ -41,18 +41,26 @@ pub(crate) fn explain(results: &mut [RuleResult], recorded: &[Conversation], str
     for result in results {
         let Judged::Broken { findings } = &mut result.judged else { continue };
         for finding in findings.iter_mut().filter(|finding| finding.cause.is_none()) {
-            let known = recorded[finding.conversation].sdks.iter().find_map(|sdk| Some((sdk, known(sdk, &result.rule, &finding.message)?)));
-            let Some((sdk, known)) = known else { continue };
-            if known.is_unfixable()
+            let found = recorded[finding.conversation].sdks.iter().find_map(|sdk| {
+                let version = Version::parse(&sdk.version)?;
+                Some((sdk, known(sdk, &version, &result.rule, &finding.message)?, version))
+            });
+            let Some((sdk, known, version)) = found else { continue };
+            if known.is_unfixable(&version)
                 && strictness == Strictness::Tolerant
                 && finding.tolerance.is_none()
                 && finding.severity > Severity::Note
             {
                 finding.severity = if finding.severity == Severity::Error { Severity::Warning } else { Severity::Note };
-                finding.tolerance = Some("every version of the SDK has it".into());
+                let why = if known.fixed.is_none() {
+                    "every version of the SDK has it"
+                } else {
+                    "only a new major version of the SDK is without it"
+                };
+                finding.tolerance = Some(why.into());
             }
             let fixed = known.fixed.as_ref().map(|(fixed, _)| (*fixed).to_owned());
-            finding.defect = Some(Defect { sdk: sdk.clone(), fixed, advice: known.advice() });
+            finding.defect = Some(Defect { sdk: sdk.clone(), fixed, advice: known.advice(&version) });
         }
     }
 }
@@ -62,24 +70,26 @@ pub fn may_be_of_an_sdk(rule: &str, message: &str) -> bool {
     TABLE.iter().any(|known| known.rule == rule && message.contains(known.message_part))
 }
 
-fn known(sdk: &Sdk, rule: &str, message: &str) -> Option<&'static KnownDefect> {
-    let version = Version::parse(&sdk.version)?;
+fn known(sdk: &Sdk, version: &Version, rule: &str, message: &str) -> Option<&'static KnownDefect> {
     let is_it = |known: &&KnownDefect| {
-        let has_it = known.first <= version && known.fixed.as_ref().is_none_or(|(_, fixed)| version < *fixed);
+        let has_it = known.first <= *version && known.fixed.as_ref().is_none_or(|(_, fixed)| version < fixed);
         known.package == sdk.package && known.rule == rule && has_it && message.contains(known.message_part)
     };
     TABLE.iter().find(is_it)
 }
 
 impl KnownDefect {
-    /// Whether there is neither a fix nor a workaround.
-    fn is_unfixable(&self) -> bool {
-        self.fixed.is_none() && self.advice.is_none()
+    /// Whether there is neither a workaround nor a fix in a version that takes the place of this one.
+    fn is_unfixable(&self, version: &Version) -> bool {
+        self.fixed.as_ref().is_none_or(|(_, fixed)| !fixed.is_compatible_with(version)) && self.advice.is_none()
     }
 
-    fn advice(&self) -> String {
+    fn advice(&self, version: &Version) -> String {
         let (_, package) = self.package.split_once(':').unwrap_or_default();
         match (&self.fixed, self.advice) {
+            (Some((fixed, new)), None) if !new.is_compatible_with(version) => {
+                format!("fixed in {fixed}, a new major version of `{package}`, which may need changes to the server")
+            }
             (Some((fixed, _)), Some(advice)) => format!("fixed in {fixed}: update `{package}`, or {advice}"),
             (Some((fixed, _)), None) => format!("fixed in {fixed}: update `{package}`"),
             (None, Some(advice)) => format!("not fixed in {}: {advice}", self.last),
@@ -161,6 +171,11 @@ mod tests {
         let advice = Some("not fixed in 2.4.0, the newest tested version");
         check(SERVER, told, Strictness::Tolerant, (Severity::Warning, advice));
         check(SERVER, told, Strictness::Strict, (Severity::Error, advice));
+        // A new major version is no update.
+        let (migration, told_earlier) = (("PyPI:mcp", "1.30.0"), ("notifications-are-declared", "`notifications/message` was sent"));
+        let advice_of_major = Some("fixed in 2.0.0, a new major version of `mcp`, which may need changes to the server");
+        check(migration, told_earlier, Strictness::Tolerant, (Severity::Warning, advice_of_major));
+        check(migration, told_earlier, Strictness::Strict, (Severity::Error, advice_of_major));
         // No newer version was tested, but the message is the same.
         check((SERVER.0, "2.99.0"), told, Strictness::Tolerant, (Severity::Warning, advice));
     }

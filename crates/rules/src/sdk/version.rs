@@ -23,6 +23,11 @@ impl Version {
         let is_release = rest.is_empty() || rest.starts_with('+') || rest.starts_with("post");
         Some(Self { numbers, is_release })
     }
+
+    /// Whether whoever has the other one can take this one without a migration, as far as numbers tell.
+    pub(super) fn is_compatible_with(&self, other: &Self) -> bool {
+        self.numbers.first() == other.numbers.first()
+    }
 }
 
 #[cfg(test)]
