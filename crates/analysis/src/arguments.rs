@@ -63,6 +63,71 @@ pub fn minimal(schema: &Value) -> Option<Value> {
     })
 }
 
+/// Valid arguments in which made-up numbers differ from one another and from what changes nothing in a sum, a product or a power, and made-up
+/// lists have an item: so that it shows if a tool mixes up its arguments, or passes over them. `None` if there is nothing to change.
+pub fn telling(schema: &Value, valid: &Value) -> Option<Value> {
+    let judged = Schema::of(schema).ok()?;
+    let maker = Maker { root: schema, source: Source::Suggested, steps: Cell::new(MOST_STEPS) };
+    let (mut arguments, mut numbers) = (valid.clone(), TELLING.into_iter());
+    for (property, value) in valid.as_object()?.iter().take(MOST_PROPERTIES) {
+        let Some(inner) = property_schema(schema, property).and_then(Value::as_object).and_then(|inner| maker.flattened(inner, 0)) else {
+            continue;
+        };
+        let is_meant = ["const", "enum", "examples", "example", "default"].iter().any(|keyword| inner.contains_key(*keyword));
+        let other = match value {
+            _ if is_meant => None,
+            Value::Number(_) if !is_amount(property) => numbers.next().map(Value::from),
+            Value::Array(items) if items.is_empty() => {
+                let items = inner.get("items").filter(|items| items.is_object());
+                items.and_then(|items| maker.value(items, property, 1)).map(|item| json!([item]))
+            }
+            _ => None,
+        };
+        if let Some(changed) = other.and_then(|other| valid_with(&judged, &arguments, property, other)) {
+            arguments = changed.arguments;
+        }
+    }
+    (arguments != *valid).then_some(arguments)
+}
+
+/// The first for a number that is alone.
+const TELLING: [i64; 5] = [5, 3, 2, 7, 11];
+
+/// Whether a number of this name says how much is done or how long it takes, or names something that may not be there.
+fn is_amount(name: &str) -> bool {
+    const AMOUNTS: [&str; 26] = [
+        "second",
+        "minute",
+        "hour",
+        "milli",
+        "delay",
+        "timeout",
+        "duration",
+        "wait",
+        "sleep",
+        "interval",
+        "count",
+        "limit",
+        "size",
+        "length",
+        "max",
+        "page",
+        "offset",
+        "times",
+        "repeat",
+        "depth",
+        "width",
+        "height",
+        "port",
+        "index",
+        "iteration",
+        "steps",
+    ];
+    let folded = name.to_ascii_lowercase();
+    let is_id = folded == "id" || folded.ends_with("_id") || folded.ends_with("-id") || name.ends_with("Id");
+    is_id || folded.ends_with("ms") || AMOUNTS.iter().any(|amount| folded.contains(amount))
+}
+
 /// Valid arguments with every declared property that takes a value beside the others; `None` if there is nothing to add.
 pub fn complete(schema: &Value, valid: &Value) -> Option<Value> {
     let judged = Schema::of(schema).ok()?;
@@ -582,6 +647,24 @@ fn text(schema: &Map<String, Value>) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn made_up_numbers_and_lists_tell_whether_they_are_used() {
+        let check = |properties: Value, expected: Option<Value>| {
+            let required: Vec<&String> = properties.as_object().unwrap().keys().collect();
+            let schema = json!({ "type": "object", "properties": properties, "required": required });
+            assert_eq!(telling(&schema, &minimal(&schema).unwrap()), expected, "{schema}");
+        };
+        let number = json!({ "type": "number" });
+        check(json!({ "a": number, "b": number }), Some(json!({ "a": 5, "b": 3 })));
+        check(
+            json!({ "a": number, "seconds": number, "user_id": number, "b": { "type": "integer", "maximum": 4 } }),
+            Some(json!({ "a": 5, "seconds": 1, "user_id": 1, "b": 3 })),
+        );
+        check(json!({ "a": { "type": "number", "default": 1 }, "text": { "type": "string" } }), None);
+        check(json!({ "names": { "type": "array", "items": { "type": "string" } } }), Some(json!({ "names": ["mcproof"] })));
+        check(json!({ "names": { "type": "array", "items": { "type": "string" }, "maxItems": 0 } }), None);
+    }
 
     #[test]
     fn the_least_that_a_schema_accepts_is_made() {

@@ -156,7 +156,7 @@ fn two_hundred_tools_and_the_oddest_names_and_answers_pass_at_once() {
     // Each of the two hundred twice: as it answers, and without what it demands.
     assert!(passes(folder.path(), &[]) > 400, "{text}");
     for part in [
-        "- call: tool-199\n        with: { \"n\": 1 } # review\n        expect: tool-199 says 1\n",
+        "- call: tool-199\n        with: { \"n\": 5 } # review\n        expect: tool-199 says 5\n",
         "- call: counted\n        expect: { calls: 1, process: { $type: number }, steady: true }\n",
         "expect: { at: { $datetime: true }, day: { $type: string }, id: { $uuid: true } }\n",
         "- call: environment\n        expect: { $type: object }\n",

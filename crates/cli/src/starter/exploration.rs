@@ -401,7 +401,7 @@ fn attempts(schema: &Value, least: &Value, paths: &[String], uris: &[&str]) -> V
     }
     let judged = Schema::of(schema);
     let most = hints.values().map(Vec::len).max().unwrap_or_default();
-    let mut attempts = vec![least.clone()];
+    let mut attempts: Vec<Value> = arguments::telling(schema, least).into_iter().chain([least.clone()]).collect();
     for index in 0..most.min(MOST_ATTEMPTS - 1) {
         let mut arguments = least.clone();
         for (name, of_property) in &hints {
@@ -448,6 +448,9 @@ mod tests {
         check("repo_path", text("where it lies"), &[json!("mcproof"), json!("/data")]);
         check("uri", text("which"), &[json!("mcproof"), json!("demo://one")]);
         check("count", json!({ "type": "integer", "description": "such as '5'" }), &[json!(1)]);
+        check("base", json!({ "type": "number" }), &[json!(5), json!(1)]);
+        check("seconds", json!({ "type": "number" }), &[json!(1)]);
+        check("names", json!({ "type": "array", "items": { "type": "string" } }), &[json!(["mcproof"]), json!([])]);
         check("path", json!({ "type": "string", "enum": ["a", "b"] }), &[json!("a")]);
         check("kind", json!({ "type": "string", "maxLength": 3, "description": "'too long'" }), &[json!("mcp")]);
     }
