@@ -1,6 +1,6 @@
 //! Calls of the tools that may be called, with arguments made from their schemas and with wrong ones.
 
-use super::explorer::{Explorer, ParallelOutcome, ParallelRequest};
+use super::explorer::{Explorer, ParallelOutcome, ParallelRequest, left_out_because, timed_out};
 use super::listing::whole;
 use super::{CheckOptions, Permission, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
@@ -9,7 +9,7 @@ use mcproof_analysis::probes::{CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, 
 use mcproof_analysis::{ConversationView, named};
 use mcproof_client::{Answers, ConnectOptions, Elicitation, Sampling};
 use mcproof_protocol::{EraChoice, Transport, meta, methods};
-use mcproof_record::Conversation;
+use mcproof_record::{Conversation, FrameId, Opened};
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -166,9 +166,17 @@ pub(super) async fn explore(check_options: &CheckOptions, mut explorer: Explorer
     Some(explorer.end().await)
 }
 
-/// One who is about to call. `None` if there is no conversation in this era.
-pub(super) async fn open(check_options: &CheckOptions, era: EraChoice) -> Option<Explorer<'_>> {
-    Explorer::open_in(check_options, NAME, era).await.ok()
+/// One who is about to call.
+///
+/// # Errors
+/// There is no conversation in this era. If the server did not respond in time, which says nothing of it where others were served: the one that
+/// did not come about, marked as left out.
+pub(super) async fn open(check_options: &CheckOptions, era: EraChoice) -> Result<Explorer<'_>, Option<Conversation>> {
+    Explorer::open_in(check_options, NAME, era).await.map_err(|failed| {
+        let (conversation, failure) = *failed;
+        let late = || left_out_because("the process that was to call the tools did not start in time".to_owned(), FrameId(0));
+        timed_out(&failure).then(|| Conversation { opened: Opened::Bare, probes: vec![late()], ..conversation })
+    })
 }
 
 /// A host that has called all tools that only read, and stays: what a call began may end the process later.

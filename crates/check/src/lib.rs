@@ -247,8 +247,9 @@ async fn explore_one_by_one(check_options: &CheckOptions) -> Explored {
 async fn explore_in_sequence(check_options: &CheckOptions, found: DetectedServer, conversations: &mut Vec<Conversation>) {
     for era in [EraChoice::Modern, EraChoice::Legacy].into_iter().filter(|era| found.speaks(*era)) {
         let mut tools = None;
-        if let Some(explorer) = calls::open(check_options, era).await {
-            conversations.extend(calls::explore(check_options, explorer, |told| tools = Some(told)).await);
+        match calls::open(check_options, era).await {
+            Ok(explorer) => conversations.extend(calls::explore(check_options, explorer, |told| tools = Some(told)).await),
+            Err(late) => conversations.extend(late),
         }
         if let (Some(tools), true) = (tools, era == found.era()) {
             conversations.extend(calls::explore_unusual_calls(check_options, era, &tools).await);
@@ -276,16 +277,28 @@ async fn explore_pipes(check_options: &CheckOptions) -> Explored {
     let tell = |listener: oneshot::Sender<Tools>| move |tools| drop(listener.send(tools));
     // The calls take longest, and need not wait for anything.
     let called = async {
-        let explorer = calls::open(check_options, EraChoice::Legacy).await?;
-        eras.report_legacy(true);
-        calls::explore(check_options, explorer, tell(report_legacy)).await
+        match calls::open(check_options, EraChoice::Legacy).await {
+            Ok(explorer) => {
+                eras.report_legacy(true);
+                calls::explore(check_options, explorer, tell(report_legacy)).await
+            }
+            Err(late) => {
+                drop(report_legacy);
+                if eras.is_legacy().await { late } else { None }
+            }
+        }
     };
     let called_modern = async {
         if !eras.is_modern().await {
             return None;
         }
-        let explorer = calls::open(check_options, EraChoice::Modern).await?;
-        calls::explore(check_options, explorer, tell(report_modern)).await
+        match calls::open(check_options, EraChoice::Modern).await {
+            Ok(explorer) => calls::explore(check_options, explorer, tell(report_modern)).await,
+            Err(late) => {
+                drop(report_modern);
+                late
+            }
+        }
     };
     let (hand_on, handed_on) = oneshot::channel();
     let aside = async {

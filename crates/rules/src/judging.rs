@@ -163,7 +163,7 @@ pub fn judge_one(rule: &Rule, conversations: &[ConversationView<'_>], strictness
                     violations.into_iter().map(of).collect()
                 }
                 other => {
-                    let (take, one) = concerned.iter().find(|(_, one)| one.left_out().is_some()).unwrap_or(&concerned[0]);
+                    let (take, one) = concerned.iter().find(|(_, one)| one.left_out().is_some() || !is_kept(one)).unwrap_or(&concerned[0]);
                     vec![(*take, in_time(one, other))]
                 }
             };
@@ -193,12 +193,15 @@ fn unless_refused<'c, 'a: 'c>(judgment: Judgment, rule: &Rule, of: impl Fn(&Viol
     }
 }
 
+fn is_kept(conversation: &ConversationView<'_>) -> bool {
+    conversation.conversation.transcript.dropped == 0
+}
+
 /// What a conversation does not tell because there was no time or no room for it is not the server's to answer for.
 fn in_time(conversation: &ConversationView<'_>, judgment: Judgment) -> Judgment {
-    let dropped = conversation.conversation.transcript.dropped;
     match (conversation.left_out(), judgment) {
         (Some(why), Judgment::Untestable(_) | Judgment::NotTried(_)) => Judgment::Untestable(why.to_owned()),
-        (None, Judgment::Untestable(_) | Judgment::NotTried(_)) if dropped > 0 => Judgment::Untestable(NOT_ALL_KEPT.to_owned()),
+        (None, Judgment::Untestable(_)) if !is_kept(conversation) => Judgment::Untestable(NOT_ALL_KEPT.to_owned()),
         (_, judgment) => judgment,
     }
 }

@@ -92,6 +92,7 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
         gaps.extend(broken_tools::gap(conversations));
         gaps.extend(unexplained_end(conversations, results));
         gaps.extend(out_of_time(conversations, results));
+        gaps.extend(no_call(conversations));
         if gaps.is_empty() {
             gaps.extend(unanswered::gap(conversations, results));
         }
@@ -231,6 +232,19 @@ fn calls_that_all_fail(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     let message = format!("each call of {} got the error {}, so no result was checked", named(&tools), error_code::INTERNAL_ERROR);
     let hint = "read the stderr of the server; what it needs to run its tools may not be configured";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(take) })
+}
+
+/// That no tool was called, for want of time, although some may be.
+fn no_call(conversations: &[ConversationView<'_>]) -> Option<Gap> {
+    let is_read_only = |tool: &Value| tool.pointer("/annotations/readOnlyHint") == Some(&json!(true));
+    let may_call = conversations.iter().any(|one| one.tools().iter().any(|(tool, _)| is_read_only(tool)));
+    if !may_call || conversations.iter().any(|one| one.probes("call").next().is_some()) {
+        return None;
+    }
+    let why = conversations.iter().find_map(ConversationView::left_out)?;
+    let message = format!("no tool was called, because {why}");
+    let hint = "run the check when the machine is less busy, or give it more time with --deadline and --connect-timeout";
+    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: None })
 }
 
 /// That a large part of the rules was left out for want of time.
