@@ -91,8 +91,7 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
         gaps.extend(calls_that_all_fail(conversations));
         gaps.extend(broken_tools::gap(conversations));
         gaps.extend(unexplained_end(conversations, results));
-        gaps.extend(out_of_time(conversations, results));
-        gaps.extend(no_call(conversations));
+        gaps.extend(out_of_time(conversations, results).or_else(|| no_call(conversations)));
         if gaps.is_empty() {
             gaps.extend(unanswered::gap(conversations, results));
         }
