@@ -384,6 +384,16 @@ fn a_server_that_is_gone_later_or_now_and_then_is_one_finding() {
 }
 
 #[test]
+fn a_body_that_is_broken_for_those_who_accept_compression_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");
+    let arguments = ["check", "http://127.0.0.1:${port}/mcp", "--", "python3", server.to_str().unwrap(), "labels-compression", "${port}"];
+    let (code, stdout, stderr) = said(mcproof(folder.path(), &arguments));
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    assert!(stdout.contains("not valid gzip") && stdout.contains("1 failure, "), "{stdout}");
+}
+
+#[test]
 fn what_a_proxy_refuses_because_there_are_too_many_requests_is_not_judged() {
     let folder = tempfile::tempdir().unwrap();
     let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/natural.py");

@@ -129,6 +129,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Allow", "POST")
         if kind:
             self.send_header("Content-Type", kind)
+        if mistake == "labels-compression" and "gzip" in self.headers.get("Accept-Encoding", ""):
+            self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(text.encode())))
         self.end_headers()
         self.wfile.write(text.encode())
