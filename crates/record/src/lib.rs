@@ -3,6 +3,7 @@
 
 mod audit;
 mod check;
+pub mod clients;
 mod contract;
 mod coverage;
 mod diagnostic;

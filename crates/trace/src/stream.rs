@@ -1,9 +1,12 @@
-//! A trace as calls, in one pass: lines go in, and calls come out as they end. Its memory depends on what is open.
+//! A trace as calls, in one pass: lines go in, and calls come out as they end. Its memory depends on what is open. What a proxy recorded of
+//! several clients becomes a session for each of them.
 
 use crate::calls::{Call, CallTracker, SessionFacts, Update};
 use crate::line::{Attachment, Mark, Omitted, TraceLine, TracedFrame};
 use crate::manifest::{Manifest, SessionInfo, SessionKey};
 use crate::reader::{Ending, Trace, TraceError};
+use mcproof_record::Frame;
+use mcproof_record::clients::ClientStream;
 use std::collections::{BTreeMap, VecDeque};
 
 /// What a trace holds, in order; a call comes when it has ended.
@@ -23,13 +26,43 @@ pub struct CallStream {
     sessions: BTreeMap<SessionKey, SessionInfo>,
     waiting: VecDeque<Item>,
     is_over: bool,
+    /// Of a proxy.
+    clients: Option<Clients>,
+}
+
+/// The sessions of the clients that a proxy recorded together.
+#[derive(Default)]
+struct Clients {
+    /// By the session in the file.
+    streams: BTreeMap<SessionKey, ClientStream>,
+    /// The session of each client. The first one has that of the file, unless it was given away.
+    keys: BTreeMap<(SessionKey, usize), SessionKey>,
+    /// Those in the file, and the largest that was given away.
+    last: SessionKey,
+}
+
+impl Clients {
+    /// The session of a client, and whether it is new.
+    fn key(&mut self, recorded: SessionKey, client: usize) -> (SessionKey, bool) {
+        if let Some(known) = self.keys.get(&(recorded, client)) {
+            return (*known, false);
+        }
+        let is_free = client == 0 && self.keys.values().all(|taken| *taken != recorded);
+        let key = if is_free { recorded } else { SessionKey(self.last.0.saturating_add(1)) };
+        self.last = self.last.max(key);
+        self.keys.insert((recorded, client), key);
+        (key, true)
+    }
 }
 
 impl CallStream {
     pub fn new(trace: Trace) -> Self {
         // A completed trace knows from the start what its sessions turned out to be.
-        let sessions = trace.manifest().sessions.iter().map(|session| (session.key, session.clone())).collect();
-        Self { trace, tracker: CallTracker::new(), sessions, waiting: VecDeque::new(), is_over: false }
+        let sessions: BTreeMap<_, _> = trace.manifest().sessions.iter().map(|session| (session.key, session.clone())).collect();
+        let last = sessions.keys().next_back().copied().unwrap_or_default();
+        let is_of_proxy = trace.manifest().command.get(1).is_some_and(|command| command == "proxy");
+        let clients = is_of_proxy.then(|| Clients { last, ..Clients::default() });
+        Self { trace, tracker: CallTracker::new(), sessions, waiting: VecDeque::new(), is_over: false, clients }
     }
 
     pub fn manifest(&self) -> &Manifest {
@@ -73,26 +106,91 @@ impl CallStream {
         }
     }
 
+    /// The session line of a proxy tells of its last client what its messages tell of each.
+    fn learn_of_client(&mut self, key: SessionKey) {
+        let (Some(session), Some(facts)) = (self.sessions.get_mut(&key), self.tracker.facts(key)) else { return };
+        if facts.client.is_some() && session.client != facts.client {
+            session.client.clone_from(&facts.client);
+        }
+        if facts.revision.is_some() && session.revision != facts.revision {
+            session.revision.clone_from(&facts.revision);
+            session.era = facts.era().map(str::to_owned);
+        }
+    }
+
+    /// The session of which a line of the file tells.
+    fn first_of(&mut self, recorded: SessionKey) -> SessionKey {
+        self.clients.as_mut().map_or(recorded, |clients| clients.key(recorded, 0).0)
+    }
+
+    /// The session of a client. What belongs to nobody is of the first one.
+    fn session_of(&mut self, recorded: SessionKey, client: usize) -> SessionKey {
+        let first = self.first_of(recorded);
+        let Some(clients) = &mut self.clients else { return recorded };
+        let (key, is_new) = clients.key(recorded, client);
+        if is_new {
+            let first = self.sessions.get(&first).cloned().unwrap_or_default();
+            let session = SessionInfo { key, era: None, revision: None, client: None, ..first };
+            self.sessions.insert(key, session.clone());
+            self.waiting.push_back(Item::Session(session));
+        }
+        key
+    }
+
+    fn take_frame(&mut self, recorded: SessionKey, frame: Frame) {
+        let Some(clients) = &mut self.clients else {
+            self.push_frame(recorded, frame);
+            self.learn(recorded);
+            return;
+        };
+        for (client, frame) in clients.streams.entry(recorded).or_default().feed(frame) {
+            let key = self.session_of(recorded, client.unwrap_or_default());
+            self.push_frame(key, frame);
+            let stream = self.clients.as_ref().and_then(|clients| clients.streams.get(&recorded));
+            match client {
+                None => self.learn(key),
+                Some(client) if stream.is_some_and(|stream| stream.is_undecided(client)) => {}
+                Some(_) => self.learn_of_client(key),
+            }
+        }
+    }
+
+    fn push_frame(&mut self, key: SessionKey, frame: Frame) {
+        let updates = self.tracker.feed(key, &frame);
+        self.waiting.push_back(Item::Frame(TracedFrame::new(key, frame)));
+        self.keep_ended(updates);
+    }
+
     fn take(&mut self, line: TraceLine) {
         match line {
             TraceLine::Session(session) => {
                 let complete = self.trace.manifest().sessions.iter().find(|known| known.key == session.key);
                 let session = complete.cloned().unwrap_or(session);
+                let session = SessionInfo { key: self.first_of(session.key), ..session };
                 self.sessions.insert(session.key, session.clone());
                 self.waiting.push_back(Item::Session(session));
             }
-            TraceLine::Frame(traced) => {
-                let key = traced.session;
-                let frame = traced.clone().into_frame();
-                self.waiting.push_back(Item::Frame(traced));
-                let updates = self.tracker.feed(key, &frame);
-                self.learn(key);
-                self.keep_ended(updates);
+            TraceLine::Frame(traced) => self.take_frame(traced.session, traced.into_frame()),
+            TraceLine::Mark(mark) => {
+                let session = self.first_of(mark.session);
+                self.waiting.push_back(Item::Mark(Mark { session, ..mark }));
             }
-            TraceLine::Mark(mark) => self.waiting.push_back(Item::Mark(mark)),
             TraceLine::Attachment(attachment) => self.waiting.push_back(Item::Attachment(attachment)),
-            TraceLine::Omitted(omitted) => self.waiting.push_back(Item::Omitted(omitted)),
+            TraceLine::Omitted(omitted) => {
+                let session = self.first_of(omitted.session);
+                self.waiting.push_back(Item::Omitted(Omitted { session, ..omitted }));
+            }
             TraceLine::Trace(_) | TraceLine::End(_) => {}
+        }
+    }
+
+    /// What waits for the rest of a trace that has ended.
+    fn take_rest(&mut self) {
+        let streams = self.clients.iter_mut().flat_map(|clients| &mut clients.streams);
+        let rest: Vec<(SessionKey, Vec<Frame>)> = streams.map(|(recorded, stream)| (*recorded, stream.finish())).collect();
+        for (recorded, frames) in rest {
+            let key = self.first_of(recorded);
+            frames.into_iter().for_each(|frame| self.push_frame(key, frame));
         }
     }
 }
@@ -114,6 +212,7 @@ impl Iterator for CallStream {
                 Some(Err(error)) => return Some(Err(error)),
                 None => {
                     self.is_over = true;
+                    self.take_rest();
                     let updates = self.tracker.finish();
                     self.keep_ended(updates);
                 }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use mcproof_record::{Direction, Frame, FrameBody, FrameId};
+use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId};
 use mcproof_trace::{
     CallStream, Ending, Item, Manifest, Mark, MarkBody, SessionInfo, SessionKey, Trace, TraceLimits, TraceLine, TraceRoom, TraceWriter,
 };
@@ -73,6 +73,55 @@ fn a_completed_trace_knows_its_sessions_from_the_start() {
         })
         .collect();
     assert!(!revisions.is_empty() && revisions.iter().all(|revision| revision.as_deref() == Some("2025-11-25")), "{revisions:?}");
+}
+
+/// A proxy that listens records its clients together, and both number their requests from 0.
+#[test]
+fn each_client_of_a_proxy_is_a_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mcptrace");
+    let command = ["mcproof", "proxy", "http://127.0.0.1:1/mcp"].map(str::to_owned).to_vec();
+    let writer = TraceWriter::create(&path, Manifest { mcproof: "0".into(), command, ..Manifest::default() }).unwrap();
+    let recorded = writer.begin_session(SessionInfo { transport: "http".into(), ..info() });
+    let mut id = 0;
+    let mut exchange = |number: u64, session: Option<&str>, opens: Option<&str>, request: &str, response: &str| {
+        let exchange = ExchangeId(number);
+        let headers = |id: Option<&str>| id.map(|id| ("Mcp-Session-Id".to_owned(), id.to_owned())).into_iter().collect();
+        let (method, url) = ("POST".to_owned(), "http://127.0.0.1:1/mcp".to_owned());
+        let bodies = [
+            (Direction::ToServer, FrameBody::HttpRequest { exchange, method, url, headers: headers(session), body: request.into() }),
+            (Direction::FromServer, FrameBody::HttpResponse { exchange, status: 200, headers: headers(opens) }),
+            (Direction::FromServer, FrameBody::HttpBody { exchange, bytes: response.into() }),
+            (Direction::Local, FrameBody::HttpEnd { exchange, error: None }),
+        ];
+        for (direction, body) in bodies {
+            writer.frame(recorded, &Frame { id: FrameId(id), at: Duration::from_micros(id), direction, body });
+            id += 1;
+        }
+    };
+    let initialize = |client: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"2025-11-25","clientInfo":{{"name":"{client}"}}}}}}"#
+        )
+    };
+    let initialized = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25"}}"#;
+    let (call, called) = (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#, r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#);
+    exchange(0, None, Some("a"), &initialize("first"), initialized);
+    exchange(1, None, Some("b"), &initialize("second"), initialized);
+    exchange(2, Some("b"), None, call, called);
+    exchange(3, Some("a"), None, call, called);
+    writer.finish().unwrap();
+    let mut stream = CallStream::new(Trace::open(&path).unwrap());
+    let mut calls = Vec::new();
+    while let Some(item) = stream.next() {
+        if let Item::Call(call) = item.unwrap() {
+            calls.push((call.session.0, call.method.clone(), call.http.map(|http| http.exchange.0)));
+        }
+    }
+    let expected = [(1, "initialize", 0), (2, "initialize", 1), (2, "tools/list", 2), (1, "tools/list", 3)];
+    assert_eq!(calls, expected.map(|(session, method, exchange)| (session, method.to_owned(), Some(exchange))));
+    let clients = [1, 2].map(|key| stream.session(SessionKey(key)).unwrap().client.clone());
+    assert_eq!(clients, [Some("first".to_owned()), Some("second".to_owned())]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::{output, settings};
 use clap::{Args as _, FromArgMatches as _};
 use mcproof_client::Guardian;
 use mcproof_record::{Diagnostic, Transcript};
-use mcproof_trace::{Trace, TraceLine, TraceRoom};
+use mcproof_trace::{CallStream, Item, SessionKey, Trace, TraceRoom};
 use mcproof_ui::{
     Access, Connector, Inspector, KnownServer, NewTest, Options, Prepared, SavedTest, ServerSpec, SignIn, SuiteChange, TestRunner, Token,
 };
@@ -213,27 +213,25 @@ fn is_trace(path: &Path) -> bool {
 /// The sessions of a trace, each with its name.
 fn read(path: &Path) -> Result<Vec<(String, Transcript)>, Failure> {
     let cannot = |error: mcproof_trace::TraceError| super::trace::unreadable(path, &error);
-    let mut trace = Trace::open(path).map_err(cannot)?.within(TraceRoom::default());
-    let mut sessions: BTreeMap<u32, (String, Transcript)> = BTreeMap::new();
-    let file = PathBuf::from(path.file_name().unwrap_or(path.as_os_str()));
-    for line in &mut trace {
-        match line.map_err(cannot)? {
-            TraceLine::Session(session) => {
-                let name = if session.server.is_empty() { file.display().to_string() } else { session.server };
-                let client = session.client.filter(|client| client != "mcproof").map(|client| format!(" · {client}")).unwrap_or_default();
-                sessions.entry(session.key.0).or_default().0 = name + &client;
+    let mut stream = CallStream::new(Trace::open(path).map_err(cannot)?.within(TraceRoom::default()));
+    let mut sessions: BTreeMap<SessionKey, Transcript> = BTreeMap::new();
+    while let Some(item) = stream.next() {
+        match item.map_err(cannot)? {
+            Item::Session(session) => {
+                sessions.entry(session.key).or_default();
             }
-            TraceLine::Frame(frame) => {
-                let (name, transcript) = sessions.entry(frame.session.0).or_default();
-                if name.is_empty() {
-                    *name = file.display().to_string();
-                }
-                transcript.frames.push(frame.into_frame());
-            }
+            Item::Frame(frame) => sessions.entry(frame.session).or_default().frames.push(frame.into_frame()),
             _ => {}
         }
     }
-    Ok(sessions.into_values().collect())
+    let file = PathBuf::from(path.file_name().unwrap_or(path.as_os_str()));
+    let named = |key: SessionKey| {
+        let session = stream.session(key).filter(|session| !session.server.is_empty());
+        let name = session.map_or_else(|| file.display().to_string(), |session| session.server.clone());
+        let client = stream.session(key).and_then(|session| session.client.as_deref()).filter(|client| *client != "mcproof");
+        name + &client.map(|client| format!(" · {client}")).unwrap_or_default()
+    };
+    Ok(sessions.into_iter().map(|(key, transcript)| (named(key), transcript)).collect())
 }
 
 /// Reads what is typed into the page as if it stood on the command line, with the flags that do.

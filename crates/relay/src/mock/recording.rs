@@ -4,10 +4,10 @@
 mod messages;
 mod rounds;
 
-use crate::clients::frames_of_clients;
 use crate::mock::matching;
 use mcproof_protocol::{Era, Revision};
 use mcproof_record::Transcript;
+use mcproof_record::clients::frames_of_clients;
 use messages::{Sender, WireMessage};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;

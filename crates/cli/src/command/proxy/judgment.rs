@@ -3,8 +3,8 @@
 use crate::exit::Exit;
 use crate::{output, settings};
 use mcproof_client::transport::{DELAY_NOTE, FAULT_NOTE};
+use mcproof_record::clients::frames_of_clients;
 use mcproof_record::{Conversation, Diagnostic, Direction, Finding, Frame, FrameBody, FrameId, Judged, Opened, Severity, Transcript};
-use mcproof_relay::clients::frames_of_clients;
 use mcproof_relay::proxy::{CLIENT_LEFT, UNREAD_NOTE};
 use mcproof_report::diagnostic;
 use mcproof_rules::{self as rules, Strictness};

@@ -3,26 +3,27 @@
 use super::lines::header;
 use mcproof_record::Frame;
 use mcproof_trace::export::ExportError;
-use mcproof_trace::{Ending, SessionInfo, SessionKey, Trace, TraceLine};
+use mcproof_trace::{CallStream, Ending, Item, SessionInfo, SessionKey, Trace};
 use mcproof_ui::{ShownSession, Viewer};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io::Write;
 
 /// Frames that are written together.
 const BATCH: usize = 500;
 
-pub(super) fn write(mut trace: Trace, out: &mut dyn Write) -> Result<Ending, ExportError> {
+pub(super) fn write(trace: Trace, out: &mut dyn Write) -> Result<Ending, ExportError> {
     let mut viewer = Viewer::begin(out, env!("CARGO_PKG_VERSION"))?;
-    let mut known: BTreeMap<SessionKey, Option<SessionInfo>> = BTreeMap::new();
+    let mut stream = CallStream::new(trace);
+    let mut known: BTreeSet<SessionKey> = BTreeSet::new();
     let mut batch: (SessionKey, Vec<Frame>) = (SessionKey(0), Vec::new());
-    for line in &mut trace {
-        match line? {
-            TraceLine::Session(session) => {
-                known.insert(session.key, Some(session));
+    while let Some(item) = stream.next() {
+        match item? {
+            Item::Session(session) => {
+                known.insert(session.key);
             }
-            TraceLine::Frame(frame) => {
+            Item::Frame(frame) => {
                 let key = frame.session;
-                known.entry(key).or_default();
+                known.insert(key);
                 if batch.0 != key || batch.1.len() >= BATCH {
                     viewer.frames(u64::from(batch.0.0), &batch.1)?;
                     batch = (key, Vec::new());
@@ -35,14 +36,17 @@ pub(super) fn write(mut trace: Trace, out: &mut dyn Write) -> Result<Ending, Exp
     viewer.frames(u64::from(batch.0.0), &batch.1)?;
     let shown: Vec<ShownSession> = known
         .into_iter()
-        .map(|(key, session)| ShownSession {
-            id: u64::from(key.0),
-            title: title(key, session.as_ref()),
-            transport: session.map(|session| session.transport).unwrap_or_default(),
+        .map(|key| {
+            let session = stream.session(key);
+            ShownSession {
+                id: u64::from(key.0),
+                title: title(key, session),
+                transport: session.map(|session| session.transport.clone()).unwrap_or_default(),
+            }
         })
         .collect();
     viewer.end(&shown)?;
-    Ok(trace.ending())
+    Ok(stream.ending())
 }
 
 /// What the user knows the server as, and which client or test it was.
