@@ -7,23 +7,34 @@ use super::{BaseEnvironment, yaml};
 use mcproof_suite::judge::{Payload, is_datetime, looks_like_a_pattern};
 use serde_json::{Map, Value, json};
 
-/// Longer texts are told by their first line.
-const LONGEST_TEXT: usize = 160;
-/// Characters of that line.
+/// Characters of a longer text that are expected.
 const EXCERPT: usize = 80;
 /// Shorter values of variables are common words.
 const SHORTEST_VALUE: usize = 4;
-/// Elements that are matched one by one.
-const MOST_ELEMENTS: usize = 8;
-const MOST_KEYS: usize = 16;
 const LONGEST_KEY: usize = 100;
 /// An object with so many names of our variables is the environment of the server.
 const AN_ENVIRONMENT: usize = 3;
-/// Objects inside each other that are looked into.
-const DEEPEST: usize = 4;
-/// Characters of a whole expectation, and of one array in it.
-const LARGEST: usize = 2_000;
-const LARGEST_ARRAY: usize = 500;
+/// Characters of a text that becomes a pattern: patterns take memory wherever they run.
+const LONGEST_PATTERN: usize = 400;
+
+/// How much of an answer is expected value by value.
+struct Bounds {
+    /// Characters of a text. Longer ones are told by their first line.
+    text: usize,
+    /// Elements that are matched one by one.
+    elements: usize,
+    keys: usize,
+    /// Objects inside each other that are looked into.
+    depth: usize,
+    /// Characters of a whole expectation, and of one array in it.
+    whole: usize,
+    array: usize,
+}
+
+/// A first suite is one that a person reads and goes on with.
+const OF_STARTER: Bounds = Bounds { text: 160, elements: 8, keys: 16, depth: 4, whole: 2_000, array: 500 };
+/// A recording is repeated to find out what has changed.
+const OF_RECORDING: Bounds = Bounds { text: 10_000, elements: 500, keys: 500, depth: 30, whole: 60_000, array: 60_000 };
 
 /// What is known besides the answers.
 pub(super) struct Known<'a> {
@@ -33,11 +44,15 @@ pub(super) struct Known<'a> {
     pub(super) surroundings: &'a BaseEnvironment,
     /// Whether the answer comes from beyond the server, so that it may be another one tomorrow.
     pub(super) is_open: bool,
-    /// Whether both answers came from the server. Otherwise, the second was made from the first: another client may get a longer text.
+    /// Whether both answers came from the server. Otherwise the first was recorded, and the second is made from it.
     pub(super) was_repeated: bool,
 }
 
 impl Known<'_> {
+    fn bounds(&self) -> &'static Bounds {
+        if self.was_repeated { &OF_STARTER } else { &OF_RECORDING }
+    }
+
     fn is_private(&self, text: &str) -> bool {
         is_private(text, self.surroundings)
     }
@@ -54,16 +69,17 @@ pub(super) fn is_private(text: &str, surroundings: &BaseEnvironment) -> bool {
 pub(super) fn of_call(first: &Value, second: &Value, known: &Known<'_>) -> (&'static str, Value) {
     let (one, two) = (Payload::from_call_result(first), Payload::from_call_result(second));
     let is_told = !one.value.is_null() && !two.value.is_null();
-    if is_told && !says_more(first) {
-        return ("expect", of_values(&one.value, &two.value, known));
-    }
     let blocks = |result: &Value| result.get("content").and_then(Value::as_array).cloned().unwrap_or_default();
     let kinds = |result: &Value| blocks(result).iter().map(kind).collect::<Vec<_>>();
     let (kinds_one, kinds_two) = (kinds(first), kinds(second));
+    if is_told && (!says_more(first, known) || kinds_one != kinds_two) {
+        return ("expect", of_values(&one.value, &two.value, known));
+    }
     let mut result = Map::new();
     if kinds_one != kinds_two {
         result.insert("content".into(), json!({ "$type": "array" }));
     } else {
+        let said = |block: &Value| said(block, known);
         let said = blocks(first).iter().zip(&blocks(second)).map(|(first, second)| [said(first), said(second)]).collect::<Vec<_>>();
         let block = |(mut kind, [first, second]): (Value, [Map<String, Value>; 2])| {
             if let (Some(kind), false) = (kind.as_object_mut(), first.is_empty()) {
@@ -73,22 +89,25 @@ pub(super) fn of_call(first: &Value, second: &Value, known: &Known<'_>) -> (&'st
         };
         result.insert("content".into(), kinds_one.into_iter().zip(said).map(block).collect());
     }
-    if let (true, Some(structured)) = (is_told, first.get("structuredContent")) {
+    if let Some(structured) = first.get("structuredContent").filter(|structured| is_told && !structured.is_null()) {
         let second = second.get("structuredContent").unwrap_or(&Value::Null);
         result.insert("structuredContent".into(), of_values(structured, second, known));
     }
     ("result", Value::Object(result))
 }
 
-/// Whether the texts of a result are something else than its structured content.
-fn says_more(result: &Value) -> bool {
+/// Whether a result has more than its payload: blocks that are no text, or texts that say something else than its structured content.
+fn says_more(result: &Value, known: &Known<'_>) -> bool {
+    let blocks = || result["content"].as_array().into_iter().flatten();
+    if blocks().any(|block| block["type"] != "text") {
+        return true;
+    }
     let Some(structured) = result.get("structuredContent").filter(|structured| !structured.is_null()) else { return false };
-    let texts: Vec<&str> = result["content"].as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()).collect();
     let is_in_it = |text: &str| match serde_json::from_str::<Value>(text) {
-        Ok(value) => holds(structured, &value) || value.is_object() || value.is_array(),
+        Ok(value) => holds(structured, &value) || (known.was_repeated && (value.is_object() || value.is_array())),
         Err(_) => holds(structured, &json!(text)),
     };
-    !texts.iter().all(|text| is_in_it(text))
+    !blocks().filter_map(|block| block["text"].as_str()).all(is_in_it)
 }
 
 /// What kind of block it is.
@@ -103,13 +122,13 @@ fn kind(block: &Value) -> Value {
     kind
 }
 
-/// What a block says, apart from its kind and from data.
-fn said(block: &Value) -> Map<String, Value> {
-    let members = ["text", "uri", "name"].into_iter().filter_map(|name| Some((name.to_owned(), block.get(name)?.clone())));
-    let mut said: Map<String, Value> = members.collect();
-    if let Some(resource) = block.get("resource").and_then(Value::as_object) {
-        let members = ["uri", "mimeType", "text"].into_iter().filter_map(|name| Some((name.to_owned(), resource.get(name)?.clone())));
-        said.insert("resource".into(), Value::Object(members.collect()));
+/// What a block says, apart from its kind. Data is the same in a recording; of another machine, an image may be another one.
+fn said(block: &Value, known: &Known<'_>) -> Map<String, Value> {
+    let is_said = |name: &str| !matches!(name, "type" | "mimeType" | "_meta") && (name != "data" || !known.was_repeated);
+    let mut said: Map<String, Value> = block.as_object().cloned().unwrap_or_default();
+    said.retain(|name, _| is_said(name));
+    if let Some(Value::Object(resource)) = said.get_mut("resource") {
+        resource.retain(|name, _| name != "_meta" && (name != "blob" || !known.was_repeated));
     }
     said
 }
@@ -122,7 +141,45 @@ pub(super) fn of_values(first: &Value, second: &Value, known: &Known<'_>) -> Val
         false => Stays::Everything,
     };
     let whole = Comparison { known, stays }.merged(first, second, 0);
-    if yaml::flow(&whole).len() <= LARGEST { whole } else { types(&[first, second]) }
+    if yaml::flow(&whole).len() <= known.bounds().whole { whole } else { types(&[first, second], known.bounds().keys) }
+}
+
+/// Places of a recorded value that an expectation does not compare, or by their type or a part only. Empty for the value itself.
+pub(super) fn uncompared(expected: &Value, found: &Value) -> Vec<String> {
+    let mut places = Vec::new();
+    look(expected, found, "", &mut places);
+    places
+}
+
+fn look(expected: &Value, found: &Value, path: &str, places: &mut Vec<String>) {
+    let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    match (expected, found) {
+        (Value::Object(matcher), _) if matcher.keys().any(|key| key.starts_with('$') && !key.starts_with("$$")) => {
+            let inner = found.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+            if let (Some(expected), Some(found)) = (matcher.get("$json"), inner) {
+                look(expected, &found, path, places);
+            }
+            let is_empty = matcher.get("$len") == Some(&json!(0));
+            let is_part = ["$type", "$contains", "$contains_all", "$any", "$len"].iter().any(|key| matcher.contains_key(*key));
+            if is_part && !is_empty {
+                places.push(path.to_owned());
+            }
+        }
+        (Value::Object(expected), Value::Object(found)) => {
+            for (name, value) in found {
+                match member(name).and_then(|name| expected.get(&name)) {
+                    Some(expected) => look(expected, value, &below(name), places),
+                    None => places.push(below(name)),
+                }
+            }
+        }
+        (Value::Array(expected), Value::Array(found)) => {
+            for (index, (expected, found)) in expected.iter().zip(found).enumerate() {
+                look(expected, found, &format!("{path}[{index}]"), places);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// A text as an expectation.
@@ -163,8 +220,8 @@ impl Comparison<'_> {
             }
             (Value::String(first), Value::String(second)) => self.text(first, second),
             (Value::Array(first), Value::Array(second)) => self.array(first, second, depth),
-            (Value::Object(first), Value::Object(second)) if depth < DEEPEST => self.object(first, second, depth),
-            _ => types(&[first, second]),
+            (Value::Object(first), Value::Object(second)) if depth < self.known.bounds().depth => self.object(first, second, depth),
+            _ => types(&[first, second], self.known.bounds().keys),
         }
     }
 
@@ -205,8 +262,11 @@ impl Comparison<'_> {
                 () => self.form(first, second).unwrap_or_else(|| json!({ "$type": "string" })),
             };
         }
-        if first.chars().count() <= LONGEST_TEXT {
-            return literal(first);
+        if first.chars().count() <= self.known.bounds().text {
+            return match looks_like_a_pattern(first) && !self.known.was_repeated {
+                true => json!({ "$regex": format!("^{}$", regex::escape(first)) }),
+                false => literal(first),
+            };
         }
         let line = first.lines().map(str::trim).find(|line| line.chars().count() > 2).unwrap_or_default();
         let excerpt: String = line.chars().take(EXCERPT).collect();
@@ -218,27 +278,47 @@ impl Comparison<'_> {
             false => Map::from_iter([("$contains".to_owned(), json!(excerpt))]),
         };
         // Of a duration or an address in it, another run may bring another one with more digits.
-        if self.known.was_repeated && !is_fleeting(first) {
+        if !is_fleeting(first) {
             matcher.insert("$len".into(), json!(first.chars().count()));
         }
         Value::Object(matcher)
     }
 
-    /// What two texts have in common that differ in numbers, dates and ids alone.
+    /// What two texts have in common that differ in numbers, dates, ids, places or words.
     fn form(&self, first: &str, second: &str) -> Option<Value> {
-        let may_be_told =
-            !self.known.was_repeated && !self.known.is_open && !self.known.is_private(first) && first.chars().count() <= LONGEST_TEXT;
-        let form = may_be_told.then(|| fleeting::form(first)).flatten()?;
-        (fleeting::form(second).as_ref() == Some(&form)).then(|| json!({ "$regex": form }))
+        if self.known.was_repeated || self.known.is_open || self.known.is_private(first) {
+            return None;
+        }
+        let is_nested = |value: &Value| value.is_object() || value.is_array();
+        let nested = |text: &str| serde_json::from_str::<Value>(text).ok().filter(is_nested);
+        if let (Some(first), Some(second)) = (nested(first), nested(second)) {
+            return Some(json!({ "$json": self.merged(&first, &second, 0) }));
+        }
+        // What is not steady although it is the same may be another one in all that is no word.
+        let varied = (first == second).then(|| fleeting::varied(first));
+        let second = varied.as_deref().unwrap_or(second);
+        if first == second {
+            return None;
+        }
+        if first.chars().count() <= LONGEST_PATTERN {
+            let form = fleeting::common_form(first, second).map(|form| json!({ "$regex": form }));
+            if form.is_some() {
+                return form;
+            }
+        }
+        let parts = fleeting::common_parts(first, second);
+        let is_short = parts.iter().map(String::len).sum::<usize>() <= self.known.bounds().text;
+        (!parts.is_empty() && is_short).then(|| json!({ "$contains_all": parts }))
     }
 
     fn array(&self, first: &[Value], second: &[Value], depth: usize) -> Value {
-        if first.len() == second.len() && first.len() <= MOST_ELEMENTS {
+        let Bounds { elements, array, keys, .. } = self.known.bounds();
+        if first.len() == second.len() && first.len() <= *elements {
             let beside = self.beside(first.iter().chain(second));
             let elements = first.iter().zip(second).map(|(first, second)| self.inner(&beside, first, second, depth + 1));
             let elements: Vec<Value> = elements.collect();
             let elements = Value::Array(elements);
-            if yaml::flow(&elements).len() <= LARGEST_ARRAY {
+            if yaml::flow(&elements).len() <= *array {
                 return elements;
             }
         }
@@ -246,11 +326,11 @@ impl Comparison<'_> {
         if !first.is_empty() && !second.is_empty() {
             let stays = self.stays == Stays::Everything && first.len() == second.len();
             matcher.insert("$len".into(), if stays { json!(first.len()) } else { json!({ "$gte": 1 }) });
-            matcher.insert("$all".into(), types(&first.iter().chain(second).collect::<Vec<_>>()));
+            matcher.insert("$all".into(), types(&first.iter().chain(second).collect::<Vec<_>>(), *keys));
             if stays && first == second {
                 let ends: Vec<Value> = [&first[0], &first[first.len() - 1]].map(|end| self.merged(end, end, depth + 1)).into();
                 let ends = json!(if ends[0] == ends[1] { &ends[..1] } else { &ends });
-                if yaml::flow(&ends).len() <= LARGEST_ARRAY {
+                if yaml::flow(&ends).len() <= *array {
                     matcher.insert("$contains_all".into(), ends);
                 }
             }
@@ -271,18 +351,18 @@ impl Comparison<'_> {
         let beside = self.beside(first.values().chain(second.values()));
         let merged = |(key, first, second): (String, &Value, &Value)| {
             let value = match first.is_number() && grows(&key) {
-                true => types(&[first, second]),
+                true => types(&[first, second], self.known.bounds().keys),
                 false => self.inner(&beside, first, second, depth + 1),
             };
             (key, value)
         };
-        let members: Map<String, Value> = both.take(MOST_KEYS).map(merged).collect();
+        let members: Map<String, Value> = both.take(self.known.bounds().keys).map(merged).collect();
         if members.is_empty() { json!({ "$type": "object" }) } else { Value::Object(members) }
     }
 }
 
-/// The types of some values and, where all are objects, of what they have in common.
-fn types(values: &[&Value]) -> Value {
+/// The types of some values and, where all are objects, of what they have in common: of so many keys.
+fn types(values: &[&Value], keys: usize) -> Value {
     let objects: Option<Vec<&Map<String, Value>>> = values.iter().map(|value| value.as_object()).collect();
     if let Some([first, others @ ..]) = objects.as_deref() {
         let common = first.iter().filter(|(key, _)| others.iter().all(|other| other.contains_key(*key)));
@@ -290,7 +370,7 @@ fn types(values: &[&Value]) -> Value {
             let all: Vec<&Value> = std::iter::once(value).chain(others.iter().map(|other| &other[key])).collect();
             Some((member(key)?, named_types(&all)))
         };
-        let members: Map<String, Value> = common.filter_map(typed).take(MOST_KEYS).collect();
+        let members: Map<String, Value> = common.filter_map(typed).take(keys).collect();
         if !members.is_empty() {
             return Value::Object(members);
         }

@@ -14,6 +14,7 @@ use mcproof_trace::diff::canonical;
 use mcproof_trace::{SessionInfo, SessionKey};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 use url::Url;
 
@@ -39,6 +40,8 @@ pub(crate) struct RecordedSuite {
     pub steps: usize,
     /// Requests that became no step, by why.
     pub left_out: BTreeMap<String, usize>,
+    /// What of a response no step compares as a whole: the name of the test, the step, and the places.
+    pub uncompared: Vec<String>,
 }
 
 /// Characters below which a text that a request sends may equal one of a response by chance.
@@ -52,13 +55,21 @@ const MOST_LEAVES: usize = 2_000;
 
 pub(crate) fn write(sessions: &[RecordedSession], folder: Option<&str>, surroundings: &BaseEnvironment) -> RecordedSuite {
     let now = Now::of(surroundings.now);
-    let mut left_out = BTreeMap::new();
-    let Some(first) = sessions.first() else { return RecordedSuite { text: String::new(), tests: 0, steps: 0, left_out } };
-    let head = head(first, folder);
+    let (mut left_out, mut uncompared) = (BTreeMap::new(), Vec::new());
+    let Some(first) = sessions.first() else { return RecordedSuite { text: String::new(), tests: 0, steps: 0, left_out, uncompared } };
+    let era = sessions.iter().filter(|session| session.calls.iter().any(is_request)).find_map(|session| session.era.as_deref());
+    let head = head(first, era, folder);
     let (mut tests, mut steps, mut names) = (Vec::new(), 0, BTreeSet::new());
     let samples = Samples::of(sessions);
     for session in sessions {
         let context = Context { now: &now, surroundings, samples: &samples };
+        if let (Some(era), Some(other)) = (era, session.era.as_deref().filter(|other| Some(*other) != era)) {
+            let requests = session.calls.iter().filter(|call| is_request(call)).count();
+            if requests > 0 {
+                *left_out.entry(format!("of a client of the {other} era, where the suite tests the {era} one")).or_default() += requests;
+            }
+            continue;
+        }
         let drafted = draft(session, &context, &mut left_out);
         // A step that no reader of suites takes is left out, so that what is written is a suite.
         let (good, bad): (Vec<_>, Vec<_>) = drafted
@@ -73,11 +84,28 @@ pub(crate) fn write(sessions: &[RecordedSession], folder: Option<&str>, surround
         steps += good.len();
         let name = session.info.test.clone().unwrap_or_else(|| format!("recorded session {}", session.info.key));
         let name = if names.insert(name.clone()) { name } else { format!("{name} (session {})", session.info.key) };
+        let open = good.iter().filter(|step| !step.uncompared.is_empty());
+        uncompared.extend(open.map(|step| format!("{name}: {} {}: {}", step.action, target(&step.object), listed(&step.uncompared))));
         let answers = Client::of(session).answers_beside(&good);
         tests.push((name, answers, good));
     }
     let borrowed: Vec<_> = tests.iter().map(|(name, answers, steps)| (name.clone(), answers, steps.iter().collect())).collect();
-    RecordedSuite { text: render(&head, &borrowed), tests: tests.len(), steps, left_out }
+    RecordedSuite { text: render(&head, &borrowed), tests: tests.len(), steps, left_out, uncompared }
+}
+
+/// What a step is about, in a message.
+fn target(object: &Value) -> String {
+    object.as_str().map_or_else(|| yaml::flow(object), str::to_owned)
+}
+
+/// Some of the places in a response, in a message.
+fn listed(places: &[String]) -> String {
+    const MOST: usize = 5;
+    let shown: Vec<&str> = places.iter().take(MOST).map(|place| if place.is_empty() { "the response" } else { place.as_str() }).collect();
+    match places.len().saturating_sub(MOST) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 /// One step: an action, and the keys beside it.
@@ -86,9 +114,17 @@ struct Step {
     object: Value,
     rest: Vec<(&'static str, Value)>,
     saves_or_uses: bool,
+    /// Places of the response that are not compared, or by their type or a part only.
+    uncompared: Vec<String>,
 }
 
-fn head(session: &RecordedSession, folder: Option<&str>) -> String {
+impl Step {
+    fn new(action: &'static str, object: Value, rest: Vec<(&'static str, Value)>) -> Self {
+        Self { action, object, rest, saves_or_uses: false, uncompared: Vec::new() }
+    }
+}
+
+fn head(session: &RecordedSession, era: Option<&str>, folder: Option<&str>) -> String {
     let mut way = Map::new();
     // What is started again listens where nothing else does.
     let url = session.url.as_deref().and_then(|url| Url::parse(url).ok());
@@ -123,7 +159,7 @@ fn head(session: &RecordedSession, folder: Option<&str>) -> String {
     text += "server:\n";
     yaml::entry(&mut text, 2, transport, &Value::Object(way), None);
     // Some clients and servers speak the modern era over HTTP+SSE, which it does not have.
-    if let Some(era) = session.era.as_ref().filter(|_| transport != "sse") {
+    if let Some(era) = era.filter(|_| transport != "sse") {
         yaml::entry(&mut text, 2, "era", &json!(era), None);
     }
     text
@@ -169,7 +205,10 @@ fn draft(session: &RecordedSession, context: &Context<'_>, left_out: &mut BTreeM
             // The step that calls the tool as a task waits for its end.
             "tasks/get" | "tasks/result" | "tasks/update" => continue,
             "tools/call" | "resources/read" | "prompts/get" => {
-                let step = one(call, index, &saved, context);
+                let step = match task_of(call) {
+                    Some(task) => as_task(call, index, &outcome_of_task(&task, &calls[index..]), &saved, context),
+                    None => one(call, index, &saved, context),
+                };
                 step.map(|step| with_answers(step, call, session)).map_err(str::to_owned)
             }
             "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
@@ -210,14 +249,15 @@ impl Samples {
     fn of(sessions: &[RecordedSession]) -> Self {
         let mut samples = Self::default();
         for session in sessions.iter().filter(|_| sessions.len() > 1) {
-            let mut times: HashMap<String, usize> = HashMap::new();
-            for call in session.calls.iter().filter(|call| is_request(call) && call.status == CallStatus::Ok) {
-                let Some(result) = result_of(call) else { continue };
+            // Of the calls so far: a result may depend on what the session did before, and is another one only where that was the same.
+            let mut before = DefaultHasher::new();
+            for call in session.calls.iter().filter(|call| is_request(call)) {
                 let name = format!("{}\0{}\0{}", call.method, call.target.as_deref().unwrap_or_default(), canonical(&call.arguments()));
-                // The nth time, since it may depend on what the session did before.
-                let time = times.entry(name.clone()).or_default();
-                *time += 1;
-                let request = format!("{time}\0{name}");
+                let request = format!("{}\0{name}", before.finish());
+                if call.method == "tools/call" {
+                    name.hash(&mut before);
+                }
+                let Some(result) = result_of(call).filter(|_| call.status == CallStatus::Ok) else { continue };
                 samples.requests.insert(call.key, request.clone());
                 let known = samples.of_request.entry(request).or_default();
                 if known.len() < MOST_SAMPLES {
@@ -367,16 +407,16 @@ fn list(calls: &[&Call], mut offered: Offered) -> Result<Step, &'static str> {
     }
     if names.is_empty() && offered == Offered::Same {
         let nothing = json!({ "$type": "object", "$len": 0 });
-        return Ok(Step { action, object: Value::Null, rest: vec![("expect", nothing)], saves_or_uses: false });
+        return Ok(Step::new(action, Value::Null, vec![("expect", nothing)]));
     }
     if names.is_empty() {
         return Err("an empty list, which may have more for another client");
     }
     Ok(match offered {
-        Offered::Same => Step { action, object: escaped(&json!(names)), rest: Vec::new(), saves_or_uses: false },
+        Offered::Same => Step::new(action, escaped(&json!(names)), Vec::new()),
         Offered::AtLeast => {
             let each = names.iter().map(|name| ((*name).to_owned(), json!({ "$type": "object" }))).collect();
-            Step { action, object: Value::Null, rest: vec![("expect", escaped(&Value::Object(each)))], saves_or_uses: false }
+            Step::new(action, Value::Null, vec![("expect", escaped(&Value::Object(each)))])
         }
     })
 }
@@ -396,19 +436,21 @@ fn completion(call: &Call, context: &Context<'_>) -> Result<Step, &'static str> 
     if let Some(others) = sent.pointer("/context/arguments") {
         object["context"] = others.clone();
     }
-    let mut rest = Vec::new();
+    let (mut rest, mut uncompared) = (Vec::new(), Vec::new());
     match call.status {
         CallStatus::Ok => {
             let first = result_of(call).and_then(|mut result| result.get_mut("completion").map(Value::take)).ok_or("no result")?;
             let second = fleeting::changed(&first, "", &[]);
             let known =
                 Known { arguments: &sent, now: context.now, surroundings: context.surroundings, is_open: false, was_repeated: false };
-            rest.push(("expect", escaped(&json!({ "completion": expectation::of_values(&first, &second, &known) }))));
+            let expected = expectation::of_values(&first, &second, &known);
+            uncompared = expectation::uncompared(&expected, &first);
+            rest.push(("expect", escaped(&json!({ "completion": expected }))));
         }
         CallStatus::RpcError => rest.push(rpc_error(call, context, &[])),
         _ => return Err("no response"),
     }
-    Ok(Step { action: "complete", object: escaped(&object), rest, saves_or_uses: false })
+    Ok(Step { uncompared, ..Step::new("complete", escaped(&object), rest) })
 }
 
 /// What changes how the server treats the session. `number` is the one of the step.
@@ -426,7 +468,7 @@ fn setting(call: &Call, number: usize, context: &Context<'_>) -> Result<Step, &'
         CallStatus::RpcError => vec![rpc_error(call, context, &[])],
         _ => return Err("no response"),
     };
-    Ok(Step { action, object: escaped(&object), rest, saves_or_uses: false })
+    Ok(Step::new(action, escaped(&object), rest))
 }
 
 fn rpc_error(call: &Call, context: &Context<'_>, saved: &[&Value]) -> (&'static str, Value) {
@@ -439,7 +481,59 @@ fn rpc_error(call: &Call, context: &Context<'_>, saved: &[&Value]) -> (&'static 
     ("rpc_error", escaped(&expected))
 }
 
-fn one(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Result<Step, &'static str> {
+/// A task that a call became, by its id.
+fn task_of(call: &Call) -> Option<String> {
+    let result = result_of(call).filter(|_| call.method == "tools/call")?;
+    let is_task = result["resultType"] == "task";
+    let id = result.pointer("/task/taskId").or_else(|| result.get("taskId").filter(|_| is_task))?;
+    id.as_str().map(str::to_owned)
+}
+
+/// How a task ended in the recording.
+enum TaskOutcome {
+    Result(Value),
+    Canceled,
+    /// The client did not ask for the result, or there was none.
+    Unknown,
+}
+
+/// `calls` begin with the one that became the task.
+fn outcome_of_task(task: &str, calls: &[&Call]) -> TaskOutcome {
+    let about = |call: &&&Call| call.arguments().get("taskId").and_then(Value::as_str) == Some(task);
+    let of_task: Vec<&&Call> = calls.iter().filter(about).collect();
+    // Up to 2025-11-25 the result has a request of its own; later, it comes with the state of the task.
+    let mut results = of_task.iter().filter(|call| call.status != CallStatus::Pending).filter_map(|call| match call.method.as_str() {
+        "tasks/result" => result_of(call),
+        "tasks/get" => result_of(call)?.get_mut("result").map(Value::take),
+        _ => None,
+    });
+    match results.rfind(Value::is_object) {
+        Some(result) => TaskOutcome::Result(result),
+        None if of_task.iter().any(|call| call.method == "tasks/cancel") => TaskOutcome::Canceled,
+        None => TaskOutcome::Unknown,
+    }
+}
+
+/// A call that became a task: the step waits for its end, and its result is what is expected.
+fn as_task(call: &Call, index: usize, outcome: &TaskOutcome, saved: &Saved, context: &Context<'_>) -> Result<Step, &'static str> {
+    let (mut step, arguments) = asking(call, index, saved)?;
+    step.rest.push(("task", json!(true)));
+    match outcome {
+        TaskOutcome::Canceled => return Err("a task that was canceled"),
+        TaskOutcome::Unknown => step.uncompared.push("the result of the task, which is not in the recording".to_owned()),
+        TaskOutcome::Result(result) if result["isError"] == true => {
+            step.rest.push(tool_error(call.target.as_deref().unwrap_or_default(), Some(result), index, saved, context));
+        }
+        TaskOutcome::Result(first) => {
+            let second = fleeting::changed(first, "", &saved.values_at(index));
+            expect(&mut step, first, &second, &arguments, index, saved, context)?;
+        }
+    }
+    Ok(saving(step, index, saved))
+}
+
+/// The step as far as the client decides: what it asks for, with which arguments.
+fn asking(call: &Call, index: usize, saved: &Saved) -> Result<(Step, Value), &'static str> {
     let target = call.target.as_deref().ok_or("no name")?;
     let action = match call.method.as_str() {
         "tools/call" => "call",
@@ -458,51 +552,84 @@ fn one(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Resul
     {
         (object, uses) = (json!(format!("${{{name}}}")), true);
     }
-    let is_task = call.request_json().is_some_and(|request| request.pointer("/params/task").is_some());
-    if is_task {
-        rest.push(("task", json!(true)));
+    Ok((Step { saves_or_uses: uses, ..Step::new(action, object, rest) }, arguments))
+}
+
+/// What the step saves for later ones.
+fn saving(mut step: Step, index: usize, saved: &Saved) -> Step {
+    let saves = saved.of(index);
+    if !saves.is_empty() {
+        step.saves_or_uses = true;
+        step.rest.push(("save", Value::Object(saves)));
     }
-    let known = Known { arguments: &arguments, now: context.now, surroundings: context.surroundings, is_open: false, was_repeated: false };
+    step
+}
+
+fn tool_error(target: &str, result: Option<&Value>, index: usize, saved: &Saved, context: &Context<'_>) -> (&'static str, Value) {
+    let told = result.and_then(|result| result.pointer("/content/0/text")?.as_str()).unwrap_or_default();
+    let text = context.error_text(told, &saved.values_at(index));
+    // Servers say which tool they do not have.
+    let name = || (told.contains(target) && !looks_like_a_pattern(target)).then(|| target.to_owned());
+    ("tool_error", text.or_else(name).map_or(json!(true), |text| escaped(&json!(text))))
+}
+
+/// Adds what the next result has to be, and what of it is not expected.
+fn expect(
+    step: &mut Step,
+    first: &Value,
+    second: &Value,
+    arguments: &Value,
+    index: usize,
+    saved: &Saved,
+    context: &Context<'_>,
+) -> Result<(), &'static str> {
+    let known = Known { arguments, now: context.now, surroundings: context.surroundings, is_open: false, was_repeated: false };
+    let (key, expected, found) = match step.action {
+        "call" => {
+            let (key, expected) = expectation::of_call(first, second, &known);
+            let mut found = if key == "expect" { Payload::from_call_result(first).value } else { first.clone() };
+            if let Some(members) = found.as_object_mut().filter(|_| key == "result") {
+                // The step itself looks at the others.
+                members.retain(|name, _| matches!(name.as_str(), "content" | "structuredContent"));
+            }
+            (key, expected, found)
+        }
+        action => {
+            let member = if action == "read" { "contents" } else { "messages" };
+            let (first, second) = (first.get(member).ok_or("no result")?, second.get(member).ok_or("no result")?);
+            ("expect", json!({ member: expectation::of_values(first, second, &known) }), json!({ member: first }))
+        }
+    };
+    step.uncompared = expectation::uncompared(&expected, &found);
+    let mut expected = escaped(&expected);
+    saved.name_repeated(&mut expected, &found, arguments, index);
+    step.rest.push((key, expected));
+    Ok(())
+}
+
+fn one(call: &Call, index: usize, saved: &Saved, context: &Context<'_>) -> Result<Step, &'static str> {
+    let (mut step, arguments) = asking(call, index, saved)?;
+    let asks_for_task = call.request_json().is_some_and(|request| request.pointer("/params/task").is_some());
+    if asks_for_task && call.status != CallStatus::Ok {
+        step.rest.push(("task", json!(true)));
+    }
     match call.status {
         CallStatus::ToolError => {
-            let result = result_of(call);
-            let told = result.as_ref().and_then(|result| result.pointer("/content/0/text")?.as_str()).unwrap_or_default();
-            let text = context.error_text(told, &saved.values_at(index));
-            // Servers say which tool they do not have.
-            let name = || (told.contains(target) && !looks_like_a_pattern(target)).then(|| target.to_owned());
-            rest.push(("tool_error", text.or_else(name).map_or(json!(true), |text| escaped(&json!(text)))));
+            let target = call.target.as_deref().unwrap_or_default();
+            step.rest.push(tool_error(target, result_of(call).as_ref(), index, saved, context));
         }
-        CallStatus::RpcError => rest.push(rpc_error(call, context, &saved.values_at(index))),
-        CallStatus::Ok if is_task => {}
+        CallStatus::RpcError => step.rest.push(rpc_error(call, context, &saved.values_at(index))),
         CallStatus::Ok => {
             let first = result_of(call).ok_or("no result")?;
             let second = context.samples.overlaid(call, &first, fleeting::changed(&first, "", &saved.values_at(index)));
-            let (key, expected, found) = match action {
-                "call" => {
-                    let (key, expected) = expectation::of_call(&first, &second, &known);
-                    (key, expected, if key == "expect" { Payload::from_call_result(&first).value } else { first })
-                }
-                _ => {
-                    let member = if action == "read" { "contents" } else { "messages" };
-                    let (first, second) = (first.get(member).ok_or("no result")?, second.get(member).ok_or("no result")?);
-                    ("expect", json!({ member: expectation::of_values(first, second, &known) }), json!({ member: first }))
-                }
-            };
-            let mut expected = escaped(&expected);
-            saved.name_repeated(&mut expected, &found, &arguments, index);
-            rest.push((key, expected));
+            expect(&mut step, &first, &second, &arguments, index, saved, context)?;
         }
         CallStatus::InputRequired => return Err("a request for input, which the next request brings"),
         CallStatus::Canceled => return Err("canceled"),
         CallStatus::HttpError => return Err("an HTTP error"),
         CallStatus::NoResponse | CallStatus::Pending => return Err("no response"),
     }
-    let saves = saved.of(index);
-    let saves_or_uses = uses || !saves.is_empty();
-    if !saves.is_empty() {
-        rest.push(("save", Value::Object(saves)));
-    }
-    Ok(Step { action, object, rest, saves_or_uses })
+    Ok(saving(step, index, saved))
 }
 
 /// What the client responded to the server meanwhile.

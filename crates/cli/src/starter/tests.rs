@@ -1,4 +1,4 @@
-use super::expectation::{Known, of_call, of_values};
+use super::expectation::{Known, of_call, of_values, uncompared};
 use super::now::Now;
 use super::*;
 use serde_json::{Value, json};
@@ -171,13 +171,23 @@ fn a_text_that_came_once_is_expected_in_its_form() {
         let known = Known { arguments: &Value::Null, now: &now(), surroundings: &surroundings(), is_open: false, was_repeated: false };
         assert_eq!(of_values(&value, &fleeting::changed(&value, "", &[]), &known), expected, "{value}");
     };
-    check(json!("Meeting on 2020-01-01 with Bob: 500 EUR"), json!({ "$regex": r"^Meeting on \S.* with Bob: \d+ EUR$" }));
-    check(json!("took 5 ms for 3 rows"), json!({ "$regex": r"^took \S.* for \d+ rows$" }));
-    check(json!("took 7 ms for 77 rows"), json!({ "$regex": r"^took \S.* for \d+ rows$" }));
-    check(json!("a path in /tmp/abc"), json!({ "$type": "string" }));
-    check(json!("due on Monday, 2020-01-06"), json!({ "$type": "string" }));
+    check(json!("Meeting on 2020-01-01 with Bob: 500 EUR"), json!({ "$regex": r"^Meeting on \S.* with Bob: [0-9]+ EUR$" }));
+    check(json!("took 5 ms for 3 rows"), json!({ "$regex": r"^took \S.* for [0-9]+ rows$" }));
+    check(json!("took 7 ms for 77 rows"), json!({ "$regex": r"^took \S.* for [0-9]+ rows$" }));
+    check(json!("a path in /tmp/abc"), json!({ "$regex": r"^a path in \S.*$" }));
+    check(json!("due on Monday, 2020-01-06"), json!({ "$regex": r"^due on \S.*, \S.*$" }));
     check(json!("12:30:05"), json!({ "$type": "string" }));
     check(json!("plain text with 5 words"), json!("plain text with 5 words"));
+    check(json!("/a/"), json!({ "$regex": "^/a/$" }));
+    let long = format!("head\n{}", "word ".repeat(400));
+    check(json!(long), json!(long));
+    check(
+        json!("Roots (1 total):\n\n1. x\n   URI: file:///tmp/x\n\nNote: fixed."),
+        json!({ "$regex": "^Roots \\(1 total\\):\n\n1\\. x\n   URI: file://\\S.*\n\nNote: fixed\\.$" }),
+    );
+    let lines = format!("{0}\nid 3f2c9a52-7d1b-4a86-9d0e-5b8c6a1f2e41 of it\n{0}", "word ".repeat(50).trim_end());
+    let words = "word ".repeat(50).trim_end().to_owned();
+    check(json!(lines), json!({ "$contains_all": [words, "of it", words] }));
     // Beside the present time, words stay that tell none.
     check(
         json!({ "created_at": "2026-05-17T11:59:00Z", "status": "shipped", "greeting": "Good evening", "total": 5, "ok": true }),
@@ -200,4 +210,30 @@ fn blocks_are_expected_with_what_they_say() {
     check(json!({ "content": [resource] }), json!({ "content": [resource] }));
     let both = json!({ "content": [{ "type": "text", "text": "in other words" }], "structuredContent": { "a": 1 } });
     check(both.clone(), both);
+}
+
+/// A recording has one result of each call, and all of it is expected.
+#[test]
+fn all_blocks_of_a_recorded_result_are_expected() {
+    let check = |result: Value, (key, expected): (&'static str, Value), open: &[&str]| {
+        let known = Known { arguments: &Value::Null, now: &now(), surroundings: &surroundings(), is_open: false, was_repeated: false };
+        let found = of_call(&result, &fleeting::changed(&result, "", &[]), &known);
+        assert_eq!(found, (key, expected), "{result}");
+        let places = uncompared(&found.1, if key == "result" { &result } else { &result["content"][0]["text"] });
+        assert_eq!(places, open, "{result}");
+    };
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let all = json!({ "content": [
+        text("an image:"),
+        { "type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png" },
+        { "type": "audio", "data": "12345678901234567890ABCDEFGHIJKL12345678", "mimeType": "audio/wav" },
+        { "type": "resource_link", "uri": "a://1", "name": "1", "description": "the first" },
+        { "type": "resource", "resource": { "uri": "a://x", "text": "right" } },
+        { "type": "resource", "resource": { "uri": "a://y", "blob": "aGk=" } }
+    ] });
+    check(all.clone(), ("result", all), &[]);
+    check(json!({ "content": [text("plain")] }), ("expect", json!("plain")), &[]);
+    let both = json!({ "content": [text("{\"b\": 1}")], "structuredContent": { "a": 1 } });
+    check(both.clone(), ("result", both), &[]);
+    check(json!({ "content": [text("12:30:05")] }), ("expect", json!({ "$type": "string" })), &[""]);
 }

@@ -10,9 +10,14 @@ use mcproof_client::inherited_secrets;
 use mcproof_client::redaction::REDACTED;
 use mcproof_client::redaction::Redactor;
 use mcproof_record::FrameBody;
+use mcproof_report::escape_line;
 use mcproof_trace::{CallStream, Item, SessionKey, TraceRoom};
 use std::collections::BTreeMap;
 use std::path::Path;
+
+/// Steps that are listed because of what they do not compare, and characters of each.
+const MOST_LISTED: usize = 50;
+const LONGEST_LISTED: usize = 300;
 
 /// Bytes of messages that are read into memory for a suite.
 const LARGEST: usize = 512 << 20;
@@ -43,6 +48,12 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
     output::talk(&format!("{} with {}\n", count(suite.tests, "test"), count(suite.steps, "step")));
     for (why, number) in suite.left_out {
         output::talk(&format!("left out {}: {why}\n", count(number, "request")));
+    }
+    for step in suite.uncompared.iter().take(MOST_LISTED) {
+        output::talk(&format!("compared in part: {}\n", escape_line(step, LONGEST_LISTED)));
+    }
+    if let Some(more) = suite.uncompared.len().checked_sub(MOST_LISTED).filter(|more| *more > 0) {
+        output::talk(&format!("compared in part: {} more\n", count(more, "step")));
     }
     Ok(Exit::Passed)
 }
