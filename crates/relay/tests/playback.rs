@@ -4,7 +4,7 @@
 
 use mcproof_protocol::Era;
 use mcproof_record::{Direction, Frame, FrameBody, FrameId, Transcript};
-use mcproof_relay::mock::{Ignored, Mock, MockOptions, RecordedAnswers, Recording, Repetition, ResponseCheck, serve_stdio};
+use mcproof_relay::mock::{Ignored, Mock, MockEvent, MockOptions, RecordedAnswers, Recording, Repetition, ResponseCheck, serve_stdio};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,8 +69,17 @@ struct Talk {
 
 impl Talk {
     fn with(transcripts: &[Transcript], repetition: Repetition, options: MockOptions) -> Self {
+        Self::told(transcripts, repetition, options, |_| {})
+    }
+
+    fn told(
+        transcripts: &[Transcript],
+        repetition: Repetition,
+        options: MockOptions,
+        tell: impl Fn(MockEvent) + Send + Sync + 'static,
+    ) -> Self {
         let answers = RecordedAnswers::new(Recording::of(transcripts), Ignored::default(), repetition);
-        let mock = Mock::new(Box::new(answers), options, |_| {});
+        let mock = Mock::new(Box::new(answers), options, tell);
         let (near, far) = duplex(1 << 16);
         let (input, output) = split(far);
         let served = tokio::spawn({
@@ -139,6 +148,51 @@ async fn a_strict_mock_misses_what_is_sent_more_often_than_recorded() {
     talk.ask(&call(8, "a")).await;
     let refused = talk.ask(&call(9, "a")).await;
     assert_eq!(refused["error"]["message"], "mock: `tools/call search` was recorded 2 times, and is sent once more");
+    assert_eq!(talk.end().await, 1);
+}
+
+/// A client that asked for each of these, and what it was told.
+fn session_of(told: &[(&str, &str)]) -> Transcript {
+    let mut lines = handshake();
+    for (id, (query, text)) in (1..).zip(told) {
+        lines.extend([('>', call(id, query)), ('<', said(id, text))]);
+    }
+    transcript(&lines)
+}
+
+/// Two clients with a cart each: what is in it depends on what they have added.
+fn carts() -> [Transcript; 2] {
+    [session_of(&[("apple", "1"), ("list", "apple")]), session_of(&[("pear", "1"), ("plum", "2"), ("list", "pear, plum")])]
+}
+
+#[tokio::test]
+async fn a_client_plays_the_session_that_has_what_it_asked_for() {
+    // In either order: the sessions are told apart by what is asked for, not by who comes first.
+    for (asked, told) in [(&["apple", "list"][..], &["1", "apple"][..]), (&["pear", "plum", "list"][..], &["1", "2", "pear, plum"][..])] {
+        let mut talk = Talk::with(&carts(), Repetition::Miss, MockOptions::default());
+        talk.shake_hands().await;
+        for (id, (query, text)) in (7..).zip(asked.iter().zip(told)) {
+            assert_eq!(talk.ask(&call(id, query)).await, said(id, text));
+        }
+        assert_eq!(talk.end().await, 0);
+    }
+}
+
+#[tokio::test]
+async fn answers_of_two_sessions_are_mixed_only_where_that_is_told() {
+    let text = "`tools/call search` was not recorded in the session that this client plays: it is request 2, of another session";
+    let (sender, notes) = std::sync::mpsc::channel();
+    let mut talk = Talk::told(&carts(), Repetition::LastAnswer, MockOptions::default(), move |event| sender.send(event).unwrap());
+    talk.shake_hands().await;
+    for (id, (query, answer)) in (7..).zip([("pear", "1"), ("list", "pear, plum"), ("apple", "1")]) {
+        assert_eq!(talk.ask(&call(id, query)).await, said(id, answer));
+    }
+    assert_eq!(talk.end().await, 0);
+    assert_eq!(notes.try_iter().collect::<Vec<_>>(), [MockEvent::Note(text.to_owned())]);
+    let mut talk = Talk::with(&carts(), Repetition::Miss, MockOptions::default());
+    talk.shake_hands().await;
+    talk.ask(&call(7, "pear")).await;
+    assert_eq!(talk.ask(&call(8, "apple")).await["error"]["message"], format!("mock: {text}"));
     assert_eq!(talk.end().await, 1);
 }
 

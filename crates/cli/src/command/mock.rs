@@ -23,7 +23,7 @@ use tokio::net::TcpListener;
 /// Run a server that answers as recorded, as locked, or as written
 ///
 /// A request is matched by method, name and canonical arguments; the nth request of a kind gets the nth recorded answer, and the last one
-/// repeats. What the server sent in between (progress, logs, its own requests) comes in its place. A request that was not recorded is
+/// repeats. A client plays the recorded session that has what it has sent so far. What the server sent in between (progress, logs, its own requests) comes in its place. A request that was not recorded is
 /// answered with an error that names the nearest recorded one, is reported on stderr, and makes the exit code 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -49,7 +49,8 @@ pub(crate) struct Arguments {
     /// [default: no waiting]
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     speed: Option<f64>,
-    /// Also fail requests that are sent more often than recorded, and client responses that differ from the recorded ones
+    /// Also fail requests that are sent more often than recorded or were recorded in another session only, and client responses that differ
+    /// from the recorded ones
     #[arg(long)]
     strict: bool,
     /// Ignore this JSON pointer into the parameters when requests are compared, such as /arguments/now; may be repeated

@@ -35,6 +35,10 @@ pub struct SessionState {
     pub chosen: Option<usize>,
     /// How often each request was made.
     pub counts: HashMap<String, usize>,
+    /// Recorded requests whose answers it got, by their keys: which time it was, the session and the place in it.
+    pub given: Vec<(String, usize, (usize, usize))>,
+    /// What may explain a response, for people. Whoever asked for it takes them out.
+    pub notes: Vec<String>,
     /// The state of a scenario.
     pub name: Option<String>,
 }
@@ -99,6 +103,8 @@ pub enum MissReason {
     Unwritten { nearest: Option<String> },
     /// It was recorded that often, and not once more.
     Exhausted { recorded: usize },
+    /// It is in another session of the recording than the one that this client plays; the request is counted from 1, over all sessions.
+    OtherSession { request: usize },
     /// The server asked something here that this client does not declare to answer.
     CannotAsk { question: String },
     /// The client responded to a question in a way that was not recorded.
@@ -136,6 +142,7 @@ impl Miss {
             MissReason::UnknownName { near } => json!({ "nearest": near }),
             MissReason::Unwritten { nearest } => json!({ "nearest": nearest }),
             MissReason::Exhausted { recorded } => json!({ "recorded": recorded }),
+            MissReason::OtherSession { request } => json!({ "nearest": request }),
             MissReason::CannotAsk { question } | MissReason::OtherResponse { question } => json!({ "question": question }),
         }
     }
@@ -181,6 +188,12 @@ impl fmt::Display for Miss {
             MissReason::Unwritten { nearest: Some(nearest) } => write!(formatter, "`{request}` has no answer in the mock: {nearest}"),
             MissReason::Exhausted { recorded: 1 } => write!(formatter, "`{request}` was recorded once, and is sent once more"),
             MissReason::Exhausted { recorded } => write!(formatter, "`{request}` was recorded {recorded} times, and is sent once more"),
+            MissReason::OtherSession { request: number } => {
+                write!(
+                    formatter,
+                    "`{request}` was not recorded in the session that this client plays: it is request {number}, of another session"
+                )
+            }
             MissReason::CannotAsk { question } => {
                 write!(formatter, "the server sends `{question}` during `{request}`, and this client does not declare to support it")
             }

@@ -14,6 +14,11 @@ const HANDSHAKE: [&str; 2] = ["initialize", "server/discover"];
 /// Pairs of values that are compared at most.
 const MOST_COMPARED: usize = 10_000;
 
+/// Whether a request gets the same answer whatever its session has done: the handshake, lists, and what has no answer but "done".
+pub(crate) fn is_of_any_session(method: &str) -> bool {
+    HANDSHAKE.contains(&method) || method.ends_with("/list") || matches!(method, "ping" | "logging/setLevel")
+}
+
 /// Where a request differs from a recorded one.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Mismatch {

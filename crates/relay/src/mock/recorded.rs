@@ -1,4 +1,5 @@
-//! Answers from a recording: the nth time the same request comes, the nth recorded answer.
+//! Answers from a recording: the nth time the same request comes, the nth recorded answer. Each client plays one recorded session, the one
+//! that has what the client asked for so far; an answer of another one is told.
 
 use super::answers::{Answers, Miss, MissReason, Nearest, Script, ServerFacts, SessionState, subject};
 use super::era;
@@ -10,6 +11,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// Answers of a client that are remembered.
+const MOST_GIVEN: usize = 10_000;
+
 const SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
 /// What becomes of a request that comes more often than it was recorded.
@@ -20,6 +24,14 @@ pub enum Repetition {
     LastAnswer,
     /// It is a miss.
     Miss,
+}
+
+/// Whose answer a client gets.
+enum Bound {
+    /// That of the session that it plays.
+    Own,
+    /// That of another one: of this, which has all that the client asked for, or of any.
+    Mixed(Option<usize>),
 }
 
 pub struct RecordedAnswers {
@@ -48,12 +60,18 @@ impl RecordedAnswers {
         &self.recording.sessions[session].requests[place]
     }
 
-    /// Places of the recordings of a request: those of the session that is played, or else those of all others.
+    /// Places of the recordings of a request, in all sessions.
     fn candidates(&self, state: &SessionState, era: Era, key: &str, method: &str, params: &Value) -> Vec<(usize, usize)> {
         let mut all = match self.places.get(key) {
             Some(places) => places.clone(),
-            None => self.redacted(method, params),
+            None => Vec::new(),
         };
+        // What was redacted in the session that is played is nearer than what was not in another one.
+        if !all.iter().any(|(session, _)| Some(*session) == state.chosen) {
+            let is_anywhere = !all.is_empty();
+            let redacted = self.redacted(method, params).into_iter();
+            all.extend(redacted.filter(|(session, _)| !is_anywhere || Some(*session) == state.chosen));
+        }
         // Another era counts only where this one was not recorded: what is refused in one may be answered in the other.
         let was_recorded = self.recording.sessions.iter().any(|session| session.speaks(era));
         if was_recorded {
@@ -61,8 +79,67 @@ impl RecordedAnswers {
         } else if era == Era::Modern && era::is_removed(method) {
             all.clear();
         }
-        let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(session, _)| Some(*session) == state.chosen);
-        if own.is_empty() { others } else { own }
+        all
+    }
+
+    /// Binds a client to another session if that has all that the client asked for so far, this request included, and the one that it plays
+    /// has not. What it was told so far should be what was said in that session; else the answers of two sessions are mixed.
+    fn bind(&self, state: &mut SessionState, all: &[(usize, usize)], key: &str) -> Bound {
+        let Some(chosen) = state.chosen else { return Bound::Own };
+        let times = state.counts.get(key).copied().unwrap_or_default() + 1;
+        let here = |session: usize| all.iter().filter(|place| place.0 == session).count();
+        if here(chosen) >= times {
+            return Bound::Own;
+        }
+        let best = self.best_fitting(state, |session| here(session) >= times);
+        match best {
+            Some((false, _, session)) => {
+                self.rebind(state, chosen, session);
+                Bound::Own
+            }
+            // It was said once more than recorded: the last answer repeats.
+            _ if here(chosen) > 0 => Bound::Own,
+            Some((true, _, session)) => Bound::Mixed(Some(session)),
+            None => Bound::Mixed(None),
+        }
+    }
+
+    /// Of the sessions that have all that the client asked for so far, and what it asks for now, the one that was played least: whether the
+    /// client was told anything else than in the recording, how often it was played, and its number.
+    fn best_fitting(&self, state: &SessionState, has_this: impl Fn(usize) -> bool) -> Option<(bool, usize, usize)> {
+        let mut wanted: HashMap<&str, usize> = HashMap::new();
+        for (given, time, _) in &state.given {
+            let most = wanted.entry(given.as_str()).or_default();
+            *most = (*most).max(time + 1);
+        }
+        let has_all = |session: usize| wanted.iter().all(|(given, times)| self.places_in(session, given).count() >= *times);
+        let said_the_same = |session: usize| {
+            state.given.iter().all(|(given, time, place)| {
+                let other = self.places_in(session, given).nth(*time);
+                other.is_some_and(|other| self.request(other).outcome == self.request(*place).outcome)
+            })
+        };
+        let plays = self.plays().clone();
+        let fitting = (0..self.recording.sessions.len()).filter(|session| has_this(*session) && has_all(*session));
+        fitting.map(|session| (!said_the_same(session), plays[session], session)).min()
+    }
+
+    fn rebind(&self, state: &mut SessionState, from: usize, to: usize) {
+        let mut plays = self.plays();
+        plays[from] = plays[from].saturating_sub(1);
+        plays[to] += 1;
+        state.chosen = Some(to);
+    }
+
+    /// Where a request stands in a session.
+    fn places_in(&self, session: usize, key: &str) -> impl Iterator<Item = (usize, usize)> {
+        self.places.get(key).into_iter().flatten().copied().filter(move |place| place.0 == session)
+    }
+
+    /// Counted from 1, over all sessions.
+    fn number(&self, place: (usize, usize)) -> usize {
+        let before: usize = self.recording.sessions[..place.0].iter().map(|session| session.requests.len()).sum();
+        before + place.1 + 1
     }
 
     fn redacted(&self, method: &str, params: &Value) -> Vec<(usize, usize)> {
@@ -167,17 +244,35 @@ impl Answers for RecordedAnswers {
 
     fn answer(&self, state: &mut SessionState, era: Era, method: &str, params: &Value) -> Result<Script, Miss> {
         let key = matching::key(method, params, &self.ignored);
-        let places = self.candidates(state, era, &key, method, params);
-        if places.is_empty() {
+        let all = self.candidates(state, era, &key, method, params);
+        if all.is_empty() {
             return Err(self.miss(method, params));
         }
-        let count = state.counts.entry(key).or_default();
+        let is_of_session = !matching::is_of_any_session(method);
+        if is_of_session && let Bound::Mixed(better) = self.bind(state, &all, &key) {
+            let place = all.iter().copied().find(|place| better.is_none_or(|session| place.0 == session)).unwrap_or(all[0]);
+            let mixed = Miss::new(method, params, MissReason::OtherSession { request: self.number(place) });
+            if self.repetition == Repetition::Miss {
+                return Err(mixed);
+            }
+            state.notes.push(mixed.to_string());
+            if let (Some(from), Some(to)) = (state.chosen, better) {
+                self.rebind(state, from, to);
+            }
+        }
+        let (own, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(session, _)| Some(*session) == state.chosen);
+        let places = if own.is_empty() { others } else { own };
+        let count = state.counts.entry(key.clone()).or_default();
         let nth = *count;
         if nth >= places.len() && self.repetition == Repetition::Miss {
             return Err(Miss::new(method, params, MissReason::Exhausted { recorded: places.len() }));
         }
         *count += 1;
-        Ok(self.script(&places, nth.min(places.len() - 1)))
+        let chosen = nth.min(places.len() - 1);
+        if is_of_session && state.given.len() < MOST_GIVEN {
+            state.given.push((key, chosen, places[chosen]));
+        }
+        Ok(self.script(&places, chosen))
     }
 
     fn noted(&self, state: &mut SessionState, method: &str) -> Vec<TimedStep> {

@@ -205,7 +205,11 @@ impl Mock {
             }
             (Era::Legacy, _) => {}
         }
-        let answered = call.session.with_state(|state| self.answers.answer(state, call.era, &call.method, &call.params));
+        let (answered, notes) = call.session.with_state(|state| {
+            let answered = self.answers.answer(state, call.era, &call.method, &call.params);
+            (answered, std::mem::take(&mut state.notes))
+        });
+        notes.into_iter().for_each(|note| self.note(note));
         answered.map(play).or_else(|miss| self.unrecorded(call, miss))
     }
 
