@@ -4,7 +4,8 @@
 
 use mcproof_record::{Direction, ExchangeId, Frame, FrameBody, FrameId};
 use mcproof_trace::{
-    CallStream, Ending, Item, Manifest, Mark, MarkBody, SessionInfo, SessionKey, Trace, TraceLimits, TraceLine, TraceRoom, TraceWriter,
+    CallStream, Ending, Item, Manifest, Mark, MarkBody, SessionInfo, SessionKey, Trace, TraceError, TraceLimits, TraceLine, TraceRoom,
+    TraceWriter,
 };
 use std::fs;
 use std::io::Cursor;
@@ -168,6 +169,28 @@ fn unzip_accepts_a_trace_and_what_zip_packs_again_is_one() {
     assert!(packed.success());
     let (frames, attachments, _, ending) = read(Trace::open(&folder.path().join("b.zip")).unwrap());
     assert_eq!((frames.len(), attachments.len(), ending), (100, 1, Ending::Complete));
+}
+
+/// Bytes that cannot be compressed stand in a frame of zstd as they are, so that it unpacks with another byte in it.
+#[test]
+fn a_trace_of_which_a_byte_was_changed_is_damaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mcptrace");
+    let writer = TraceWriter::create(&path, Manifest::default()).unwrap();
+    let session = writer.begin_session(info());
+    let noise: String = (1..400_u64).map(|number| format!("{:x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+    writer.frame(session, &frame(1, &format!("marked {noise}")));
+    writer.finish().unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    let place = bytes.windows(6).position(|window| window == b"marked").unwrap_or(bytes.len() / 3);
+    bytes[place] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let failed = |trace: Result<Trace, TraceError>| match trace {
+        Ok(trace) => trace.into_iter().find_map(Result::err).map(|error| error.to_string()),
+        Err(error) => Some(error.to_string()),
+    };
+    let told = failed(Trace::open(&path)).unwrap_or_default();
+    assert!(told.starts_with("damaged: "), "{told}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::TraceError;
 use super::lines::Lines;
 use crate::line::{Attachment, TraceLine};
 use crate::manifest::Manifest;
+use flate2::Crc;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use zip::{CompressionMethod, ZipArchive};
@@ -35,7 +36,7 @@ struct Entry {
 
 enum Content {
     /// As it stands in the file, to the end of the file if the length is unknown.
-    Stored { start: u64, length: Option<u64> },
+    Stored { start: u64, length: Option<u64>, checksum: Option<u32> },
     /// Position in the directory, for what another program has packed again.
     Packed(usize),
 }
@@ -88,7 +89,11 @@ impl Container {
                 }));
             } else if let Some(name) = entry.name.strip_prefix("attachments/").filter(|name| !name.is_empty() && !name.ends_with('/')) {
                 let mut bytes = Vec::new();
-                self.content(&entry.content)?.take(LARGEST_ATTACHMENT).read_to_end(&mut bytes)?;
+                let read = self.content(&entry.content)?.take(LARGEST_ATTACHMENT).read_to_end(&mut bytes);
+                read.map_err(|error| match error.kind() {
+                    io::ErrorKind::InvalidData => TraceError::Damaged(error.to_string()),
+                    _ => TraceError::Io(error),
+                })?;
                 self.unpacked += bytes.len() as u64;
                 return Ok(Some(TraceLine::Attachment(Attachment { name: name.to_owned(), bytes: bytes.into() })));
             }
@@ -97,11 +102,15 @@ impl Container {
 
     fn content(&self, content: &Content) -> Result<Box<dyn Read + Send>, TraceError> {
         match *content {
-            Content::Stored { start, length } => {
+            Content::Stored { start, length, checksum } => {
                 // Clones share their place: nothing else of the file is read until this was read.
                 let mut file = self.file.try_clone()?;
                 file.seek(SeekFrom::Start(start))?;
-                Ok(Box::new(file.take(length.unwrap_or(u64::MAX))))
+                let stored = file.take(length.unwrap_or(u64::MAX));
+                Ok(match checksum {
+                    Some(checksum) => Box::new(Checked { stored, sum: Crc::new(), checksum }),
+                    None => Box::new(stored),
+                })
             }
             Content::Packed(index) => {
                 let mut archive = ZipArchive::new(BufReader::new(self.file.try_clone()?)).map_err(damaged)?;
@@ -117,6 +126,25 @@ impl Container {
     }
 }
 
+/// Bytes that have a checksum: once they were read to their end, another one is an error.
+struct Checked<R> {
+    stored: R,
+    sum: Crc,
+    checksum: u32,
+}
+
+impl<R: Read> Read for Checked<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let count = self.stored.read(bytes)?;
+        self.sum.update(&bytes[..count]);
+        if count == 0 && !bytes.is_empty() && self.sum.sum() != self.checksum {
+            let message = "the checksum of an entry differs: the file is not as it was written";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+        Ok(count)
+    }
+}
+
 fn damaged(error: zip::result::ZipError) -> TraceError {
     TraceError::Damaged(error.to_string())
 }
@@ -126,7 +154,9 @@ fn by_directory(mut archive: ZipArchive<BufReader<File>>) -> Result<Vec<Entry>, 
     for index in 0..archive.len().min(MOST_ENTRIES) {
         let entry = archive.by_index_raw(index).map_err(damaged)?;
         let content = match (entry.compression(), entry.data_start()) {
-            (CompressionMethod::Stored, Some(start)) => Content::Stored { start, length: Some(entry.compressed_size()) },
+            (CompressionMethod::Stored, Some(start)) => {
+                Content::Stored { start, length: Some(entry.compressed_size()), checksum: Some(entry.crc32()) }
+            }
             _ => Content::Packed(index),
         };
         entries.push((entry.header_start(), Entry { name: entry.name().map_err(damaged)?.into_owned(), content }));
@@ -151,7 +181,8 @@ fn by_headers(file: &mut File) -> Result<Vec<Entry>, TraceError> {
         }
         let number = |at: usize| u64::from(u16::from_le_bytes([header[at], header[at + 1]]));
         let (method, name_length, extra) = (number(8), number(26), number(28));
-        let size = u64::from(u32::from_le_bytes([header[18], header[19], header[20], header[21]]));
+        let long = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let (checksum, size) = (long(14), u64::from(long(18)));
         let start = place + HEADER as u64 + name_length + extra;
         let mut name = vec![0; name_length as usize];
         if file.read_exact(&mut name).is_err() || start > end {
@@ -163,7 +194,8 @@ fn by_headers(file: &mut File) -> Result<Vec<Entry>, TraceError> {
         }
         // The size is written when an entry is complete.
         let length = Some(size).filter(|size| *size > 0);
-        entries.push(Entry { name, content: Content::Stored { start, length } });
+        let is_whole = length.is_some_and(|length| start.saturating_add(length) <= end);
+        entries.push(Entry { name, content: Content::Stored { start, length, checksum: is_whole.then_some(checksum) } });
         match length {
             Some(length) => place = start.saturating_add(length),
             None => break,
