@@ -186,7 +186,7 @@ fn a_trace_of_which_a_byte_was_changed_is_damaged() {
     bytes[place] ^= 1;
     fs::write(&path, &bytes).unwrap();
     let failed = |trace: Result<Trace, TraceError>| match trace {
-        Ok(trace) => trace.into_iter().find_map(Result::err).map(|error| error.to_string()),
+        Ok(mut trace) => trace.find_map(Result::err).map(|error| error.to_string()),
         Err(error) => Some(error.to_string()),
     };
     let told = failed(Trace::open(&path)).unwrap_or_default();

@@ -17,6 +17,8 @@ pub struct ContractAnswers {
     modern: Option<Contract>,
 }
 
+const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
 /// A list of a contract: its method, its key in the result, and what one of its items is called.
 const LISTS: [(&str, &str); 4] = [
     ("tools/list", "tools"),
@@ -35,6 +37,18 @@ impl ContractAnswers {
             named.or_else(any).cloned()
         };
         Self { legacy: of(Era::Legacy), modern: of(Era::Modern) }
+    }
+
+    /// Whether the server was locked with tasks, which a mock of it does not have: a lock does not tell how a task goes on.
+    pub fn leaves_out_tasks(&self) -> bool {
+        let declares = |contract: &Contract| {
+            let extensions = contract.capabilities.get("extensions");
+            let has_extension = extensions.is_some_and(|extensions| extensions.get(TASKS_EXTENSION).is_some());
+            contract.capabilities.contains_key("tasks") || has_extension
+        };
+        let is_run_as_task = |tool: &Value| matches!(tool["execution"]["taskSupport"].as_str(), Some("required" | "optional"));
+        let contracts = || self.legacy.iter().chain(&self.modern);
+        contracts().any(declares) || contracts().filter_map(|contract| contract.tools.as_ref()).flatten().any(is_run_as_task)
     }
 
     fn contract(&self) -> Option<&Contract> {
@@ -130,7 +144,7 @@ impl Answers for ContractAnswers {
         // A lock does not tell how a task goes on.
         capabilities.shift_remove("tasks");
         if let Some(Value::Object(extensions)) = capabilities.get_mut("extensions") {
-            extensions.shift_remove("io.modelcontextprotocol/tasks");
+            extensions.shift_remove(TASKS_EXTENSION);
         }
         let version = contract.protocol_versions.iter().find(|version| Revision::at(version).era() == Era::Legacy);
         ServerFacts {
@@ -194,6 +208,21 @@ fn fits(template: &str, uri: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_lock_says_of_tasks_is_known_to_be_left_out() {
+        let check = |capabilities: Value, tool: Value, expected: bool| {
+            let capabilities = capabilities.as_object().cloned().unwrap_or_default();
+            let contract = Contract { capabilities, tools: Some(vec![tool]), ..Contract::default() };
+            let answers = ContractAnswers::new(&ContractLock::new(None, [("legacy/full".to_owned(), contract)].into()));
+            assert_eq!(answers.leaves_out_tasks(), expected);
+        };
+        let tool = || json!({ "name": "a" });
+        check(json!({ "tools": {} }), tool(), false);
+        check(json!({ "tools": {}, "tasks": {} }), tool(), true);
+        check(json!({ "extensions": { TASKS_EXTENSION: {} } }), tool(), true);
+        check(json!({}), json!({ "name": "a", "execution": { "taskSupport": "required" } }), true);
+    }
 
     #[test]
     fn a_template_fits_its_uris() {

@@ -4,7 +4,7 @@ use super::written::{self, WrittenAnswers};
 use crate::command::trace;
 use crate::failure::Failure;
 use crate::faults::told;
-use crate::{contracts, settings};
+use crate::{contracts, output, settings};
 use mcproof_record::Transcript;
 use mcproof_relay::mock::{Answers, ContractAnswers, Ignored, RecordedAnswers, Recording, Repetition};
 use mcproof_suite::Environment;
@@ -35,7 +35,13 @@ pub(super) fn read(path: &Path, ignored: &[String], repetition: Repetition) -> R
 
 fn read_base(path: &Path, ignored: &[String], repetition: Repetition) -> Result<Box<dyn Answers>, Failure> {
     if let Some(text) = lock_text(path)? {
-        return Ok(Box::new(ContractAnswers::new(&contracts::read_lock(path, &text)?)));
+        let answers = ContractAnswers::new(&contracts::read_lock(path, &text)?);
+        if answers.leaves_out_tasks() {
+            output::talk(
+                "note: a lock does not say how tasks go on, so that the mock declares none and lists its tools without `execution`\n",
+            );
+        }
+        return Ok(Box::new(answers));
     }
     let recording = Recording::of(&transcripts(path)?);
     if recording.sessions.is_empty() {
