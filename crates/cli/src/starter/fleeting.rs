@@ -15,8 +15,11 @@ const ENDINGS: [&str; 4] = ["_ms", "Ms", "_at", "At"];
 /// Seconds since 2001 and above: a moment, or an id.
 const LARGE: f64 = 1e9;
 
-/// A hash, or an id that is written like one.
-const HEX: &str = r"\b[0-9a-f]*[a-f][0-9a-f]*\d[0-9a-f]{8,}\b";
+/// A hash, or an id that is written like one: at least eleven digits, of both kinds, wherever the first letter stands.
+const HEX: &str = concat!(
+    r"\b(?:[0-9a-f]{8,}(?:\d[a-f]|[a-f]\d)[0-9a-f]*|[0-9a-f]{6,}(?:\d[a-f]|[a-f]\d)[0-9a-f]{2,}|[0-9a-f]{4,}(?:\d[a-f]|[a-f]\d)[0-9a-f]{4,}",
+    r"|[0-9a-f]{2,}(?:\d[a-f]|[a-f]\d)[0-9a-f]{6,}|[0-9a-f]*(?:\d[a-f]|[a-f]\d)[0-9a-f]{8,})\b"
+);
 /// Where files of one machine are.
 const PLACES: &str = r"/tmp/|/home/|/root/|/Users/|/var/|[A-Z]:\\";
 

@@ -42,6 +42,8 @@ pub(crate) struct RecordedSuite {
     pub left_out: BTreeMap<String, usize>,
     /// What of a response no step compares as a whole: the name of the test, the step, and the places.
     pub uncompared: Vec<String>,
+    /// What a step sends as it was recorded although it came from the text of an earlier response: the test, the step, and the values.
+    pub stale: Vec<String>,
 }
 
 /// Characters below which a text that a request sends may equal one of a response by chance.
@@ -50,13 +52,17 @@ const SHORTEST_SAVED: usize = 4;
 const SMALLEST_SAVED: f64 = 100.0;
 /// Characters of the text of an error that are expected.
 const LONGEST_ERROR: usize = 100;
+/// Bytes of a text that is looked through for values of later requests.
+const LONGEST_SEARCHED: usize = 64 << 10;
 /// Places of a response that are looked through for values of later requests.
 const MOST_LEAVES: usize = 2_000;
 
 pub(crate) fn write(sessions: &[RecordedSession], folder: Option<&str>, surroundings: &BaseEnvironment) -> RecordedSuite {
     let now = Now::of(surroundings.now);
-    let (mut left_out, mut uncompared) = (BTreeMap::new(), Vec::new());
-    let Some(first) = sessions.first() else { return RecordedSuite { text: String::new(), tests: 0, steps: 0, left_out, uncompared } };
+    let (mut left_out, mut uncompared, mut stale) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let Some(first) = sessions.first() else {
+        return RecordedSuite { text: String::new(), tests: 0, steps: 0, left_out, uncompared, stale };
+    };
     let era = sessions.iter().filter(|session| session.calls.iter().any(is_request)).find_map(|session| session.era.as_deref());
     let head = head(first, era, folder);
     let (mut tests, mut steps, mut names) = (Vec::new(), 0, BTreeSet::new());
@@ -84,13 +90,14 @@ pub(crate) fn write(sessions: &[RecordedSession], folder: Option<&str>, surround
         steps += good.len();
         let name = session.info.test.clone().unwrap_or_else(|| format!("recorded session {}", session.info.key));
         let name = if names.insert(name.clone()) { name } else { format!("{name} (session {})", session.info.key) };
-        let open = good.iter().filter(|step| !step.uncompared.is_empty());
-        uncompared.extend(open.map(|step| format!("{name}: {} {}: {}", step.action, target(&step.object), listed(&step.uncompared))));
+        let told = |step: &Step, what: &[String]| format!("{name}: {} {}: {}", step.action, target(&step.object), listed(what));
+        uncompared.extend(good.iter().filter(|step| !step.uncompared.is_empty()).map(|step| told(step, &step.uncompared)));
+        stale.extend(good.iter().filter(|step| !step.stale.is_empty()).map(|step| told(step, &step.stale)));
         let answers = Client::of(session).answers_beside(&good);
         tests.push((name, answers, good));
     }
     let borrowed: Vec<_> = tests.iter().map(|(name, answers, steps)| (name.clone(), answers, steps.iter().collect())).collect();
-    RecordedSuite { text: render(&head, &borrowed), tests: tests.len(), steps, left_out, uncompared }
+    RecordedSuite { text: render(&head, &borrowed), tests: tests.len(), steps, left_out, uncompared, stale }
 }
 
 /// What a step is about, in a message.
@@ -116,11 +123,13 @@ struct Step {
     saves_or_uses: bool,
     /// Places of the response that are not compared, or by their type or a part only.
     uncompared: Vec<String>,
+    /// Values that it sends as they were recorded, and that the server has made anew by then.
+    stale: Vec<String>,
 }
 
 impl Step {
     fn new(action: &'static str, object: Value, rest: Vec<(&'static str, Value)>) -> Self {
-        Self { action, object, rest, saves_or_uses: false, uncompared: Vec::new() }
+        Self { action, object, rest, saves_or_uses: false, uncompared: Vec::new(), stale: Vec::new() }
     }
 }
 
@@ -552,7 +561,8 @@ fn asking(call: &Call, index: usize, saved: &Saved) -> Result<(Step, Value), &'s
     {
         (object, uses) = (json!(format!("${{{name}}}")), true);
     }
-    Ok((Step { saves_or_uses: uses, ..Step::new(action, object, rest) }, arguments))
+    let stale = saved.stale_at(index);
+    Ok((Step { saves_or_uses: uses, stale, ..Step::new(action, object, rest) }, arguments))
 }
 
 /// What the step saves for later ones.
@@ -685,7 +695,11 @@ fn result_of(call: &Call) -> Option<Value> {
 }
 
 /// Values that come from a response and are sent later.
-struct Saved(Vec<SavedValue>);
+struct Saved {
+    values: Vec<SavedValue>,
+    /// Those that stand in a text, of which a suite saves no part: which call sends them.
+    stale: Vec<(usize, String)>,
+}
 
 struct SavedValue {
     name: String,
@@ -700,6 +714,7 @@ impl Saved {
         let mut saved: Vec<SavedValue> = Vec::new();
         let mut chosen_by_client: Vec<Value> = Vec::new();
         let mut brought: Vec<(usize, String, Value)> = Vec::new();
+        let (mut texts, mut stale): (Vec<String>, Vec<(usize, String)>) = (Vec::new(), Vec::new());
         for (index, call) in calls.iter().enumerate() {
             let mut sent = Vec::new();
             leaves(&call.arguments(), &mut String::new(), &mut |_, value| sent.push(value.clone()));
@@ -712,11 +727,15 @@ impl Saved {
                         let name = name_for(path, &saved);
                         saved.push(SavedValue { name, value, path: path.clone(), brought_by: *by });
                     }
-                    None => chosen_by_client.push(value),
+                    None => match value.as_str().filter(|value| fleeting::is_fleeting(value)) {
+                        Some(part) if texts.iter().any(|text| text.contains(part)) => stale.push((index, part.to_owned())),
+                        _ => chosen_by_client.push(value),
+                    },
                 }
             }
             if call.method == "tools/call" && call.status == CallStatus::Ok && brought.len() < MOST_LEAVES {
                 let payload = result_of(call).map(|result| Payload::from_call_result(&result).value).unwrap_or_default();
+                texts.extend(payload.as_str().filter(|text| text.len() <= LONGEST_SEARCHED).map(str::to_owned));
                 if payload.is_object() || payload.is_array() {
                     leaves(&payload, &mut String::new(), &mut |path, value| {
                         // `is_path` keeps what a path of a suite can say.
@@ -727,11 +746,16 @@ impl Saved {
                 }
             }
         }
-        Self(saved)
+        Self { values: saved, stale }
+    }
+
+    /// What a call sends as it was recorded, although the server had made it.
+    fn stale_at(&self, index: usize) -> Vec<String> {
+        self.stale.iter().filter(|(call, _)| *call == index).map(|(_, value)| value.clone()).collect()
     }
 
     fn used(&self, value: &Value, index: usize) -> Option<&str> {
-        self.0.iter().find(|known| known.brought_by < index && known.value == *value).map(|known| known.name.as_str())
+        self.values.iter().find(|known| known.brought_by < index && known.value == *value).map(|known| known.name.as_str())
     }
 
     /// Arguments with variables in them, and whether there are any.
@@ -759,7 +783,7 @@ impl Saved {
 
     /// What a call saves.
     fn of(&self, index: usize) -> Map<String, Value> {
-        let saves = self.0.iter().filter(|known| known.brought_by == index);
+        let saves = self.values.iter().filter(|known| known.brought_by == index);
         saves.map(|known| (known.name.clone(), json!(known.path))).collect()
     }
 
@@ -776,6 +800,11 @@ impl Saved {
             (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => {
                 expected.iter_mut().zip(found).for_each(|(expected, found)| self.name_repeated(expected, found, arguments, index));
             }
+            (expected, Value::String(text)) if expected.get("$regex").is_some() && !expectation::holds(arguments, &json!(text)) => {
+                if let Some(whole) = self.named_in(text, arguments, index) {
+                    *expected = json!(whole);
+                }
+            }
             (expected, found) if expected.is_object() && expectation::holds(arguments, found) => {
                 if let Some(name) = self.used(found, index) {
                     *expected = json!(format!("${{{name}}}"));
@@ -785,9 +814,22 @@ impl Saved {
         }
     }
 
+    /// A text with the name of the saved value that it repeats, if all the rest of it is steady.
+    fn named_in(&self, text: &str, arguments: &Value, index: usize) -> Option<String> {
+        let repeated = |known: &&SavedValue| {
+            let is_part = known.value.as_str().is_some_and(|value| text.contains(value));
+            is_part && known.brought_by < index && expectation::holds(arguments, &known.value)
+        };
+        let known = self.values.iter().find(repeated)?;
+        let parts: Vec<&str> = text.split(known.value.as_str()?).collect();
+        let is_steady = parts.iter().all(|part| fleeting::changed(&json!(part), "", &self.values_at(index)) == json!(part));
+        let written: Vec<String> = parts.iter().map(|part| part.replace("${", "$${")).collect();
+        (is_steady && !looks_like_a_pattern(text)).then(|| written.join(&format!("${{{}}}", known.name)))
+    }
+
     /// Values that will be others when this call is repeated.
     fn values_at(&self, index: usize) -> Vec<&Value> {
-        self.0.iter().filter(|known| known.brought_by <= index).map(|known| &known.value).collect()
+        self.values.iter().filter(|known| known.brought_by <= index).map(|known| &known.value).collect()
     }
 }
 

@@ -49,11 +49,13 @@ pub(super) fn run(file: &Path, to: Option<&Path>, server: Option<&str>) -> Resul
     for (why, number) in suite.left_out {
         output::talk(&format!("left out {}: {why}\n", count(number, "request")));
     }
-    for step in suite.uncompared.iter().take(MOST_LISTED) {
-        output::talk(&format!("compared in part: {}\n", escape_line(step, LONGEST_LISTED)));
-    }
-    if let Some(more) = suite.uncompared.len().checked_sub(MOST_LISTED).filter(|more| *more > 0) {
-        output::talk(&format!("compared in part: {} more\n", count(more, "step")));
+    for (what, all) in [("compared in part", &suite.uncompared), ("sent as recorded, from the text of an earlier response", &suite.stale)] {
+        for step in all.iter().take(MOST_LISTED) {
+            output::talk(&format!("{what}: {}\n", escape_line(step, LONGEST_LISTED)));
+        }
+        if let Some(more) = all.len().checked_sub(MOST_LISTED).filter(|more| *more > 0) {
+            output::talk(&format!("{what}: {} more\n", count(more, "step")));
+        }
     }
     Ok(Exit::Passed)
 }
