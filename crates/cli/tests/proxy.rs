@@ -464,6 +464,42 @@ fn clients_at_the_same_time_are_sessions_of_their_own_in_the_trace() {
     }
 }
 
+/// One server for all, and a session of MCP for each client: what each did is a session of the trace, a test, and what a mock plays.
+#[test]
+fn each_client_of_a_server_at_a_url_is_a_session_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| {
+        let output = Command::new(MCPROOF).current_dir(folder.path()).args(words).output().unwrap();
+        let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        assert!(output.status.success(), "{words:?}: {said}");
+        said
+    };
+    let product = |name: &str| format!("product_id={name}");
+    for transport in ["http", "sse"] {
+        let (trace, suite) = (format!("{transport}.mcptrace"), format!("{transport}.mcproof.yaml"));
+        let path = if transport == "sse" { "sse" } else { "mcp" };
+        let mut command = Command::new(MCPROOF);
+        command.current_dir(folder.path()).args(["proxy", "--listen", "127.0.0.1:0", "--trace", &trace]);
+        command.arg(format!("http://127.0.0.1:${{port}}/{path}"));
+        command.args(["--", MCPROOF, "demo", "shop", "--transport", transport, "--port", "${port}"]);
+        let (proxy, url) = announced(command);
+        for name in ["PROD-123", "PROD-456"] {
+            run(&["call", &url, "check_inventory", &product(name), "--era", "legacy", "--transport", transport]);
+        }
+        end(proxy);
+        for (session, name) in [("session:1", "PROD-123"), ("session:2", "PROD-456")] {
+            let shown = run(&["trace", "grep", &format!("{session} tool:check_inventory"), &trace, "--json"]);
+            assert!(shown.lines().count() == 1 && shown.contains(name), "{shown}");
+        }
+        let exported = run(&["trace", "export", &trace, "--suite", "--output", &suite]);
+        assert!(exported.contains("2 tests with "), "{exported}");
+        assert!(run(&["test", &suite, "--trace", "off"]).contains("2 passed"));
+        // The second client, although the mock has seen no first one.
+        let told = run(&["call", "check_inventory", &product("PROD-456"), "--era", "legacy", "--", MCPROOF, "mock", &trace, "--strict"]);
+        assert!(told.contains("\"available\": 0") && !told.contains("another session"), "{told}");
+    }
+}
+
 #[test]
 fn a_stdio_server_behind_http_passes_a_check() {
     let mut command = Command::new(MCPROOF);
