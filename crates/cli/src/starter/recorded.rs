@@ -263,7 +263,7 @@ impl Samples {
             for call in session.calls.iter().filter(|call| is_request(call)) {
                 let name = format!("{}\0{}\0{}", call.method, call.target.as_deref().unwrap_or_default(), canonical(&call.arguments()));
                 let request = format!("{}\0{name}", before.finish());
-                if call.method == "tools/call" {
+                if matches!(call.method.as_str(), "tools/call" | "resources/read" | "prompts/get") {
                     name.hash(&mut before);
                 }
                 let Some(result) = result_of(call).filter(|_| call.status == CallStatus::Ok) else { continue };
