@@ -8,7 +8,7 @@
 mod lines;
 mod plan;
 
-use crate::channel::{DeliveryClient, DeliveryFailure, Kind, Message, pack};
+use crate::channel::{DeliveryClient, DeliveryFailure, Kind, Message, Payload, pack};
 use crate::config::{ChannelSpec, Config};
 use crate::incident::{Class, Severity};
 use crate::maintenance::{self, Planned};
@@ -32,6 +32,8 @@ const LEASE: Duration = Duration::from_secs(30);
 const AT_ONCE: i64 = 32;
 /// For a message whose channel another one waits for.
 const CLOGGED_REST: Duration = Duration::from_secs(10);
+/// So long a mail is tried for those of its recipients for whom the server does not take it yet.
+const RECIPIENTS_LAST: Duration = Duration::from_secs(24 * 3600);
 /// How often an Alertmanager is told again of what is open.
 const REPEATED_EVERY: Duration = Duration::from_secs(60);
 /// See [`Notifier::in_passing`].
@@ -150,7 +152,7 @@ impl Notifier {
                     Err(DeliveryFailure::Passing { .. }) => line.leave(connecting.elapsed() >= self.delivery_client.slow()),
                     // It was not tried.
                     Err(DeliveryFailure::TooLate) => drop(line),
-                    Ok(_) | Err(DeliveryFailure::Refused(_)) => line.leave(false),
+                    Ok(_) | Err(DeliveryFailure::Refused(_) | DeliveryFailure::Partly { .. }) => line.leave(false),
                 }
                 outcome
             }
@@ -168,12 +170,18 @@ impl Notifier {
             let IncidentRow { id, subject, .. } = &row.incident;
             Some(Sent { incident: id.clone(), subject: subject.clone(), kind: row.kind, channel: channel.to_owned(), outcome })
         };
+        // Who has it has it; the others are told in a message of their own.
+        let (outcome, left) = match outcome {
+            Err(DeliveryFailure::Partly { said, left }) if left.is_empty() => (Ok(said), left),
+            Err(DeliveryFailure::Partly { said, left }) => (Ok(format!("{said}; tried again for {}", left.join(", "))), left),
+            outcome => (outcome, Vec::new()),
+        };
         match outcome {
             Ok(said) => {
                 let begins = matches!(row.kind, Kind::Trigger | Kind::Escalation);
                 let repeats = row.repeats || (begins && matches!(known, Some(ChannelSpec::Alertmanager { .. })));
                 let again = repeats.then(|| now + REPEATED_EVERY);
-                let is_ours = self.store.mark_delivered(row, channel, &said, now, again).await?;
+                let is_ours = self.store.mark_delivered(row, channel, &said, now, again, &left).await?;
                 Ok(report(Ok(said)).filter(|_| is_ours))
             }
             // Somebody else has it, or will have it.
@@ -198,7 +206,13 @@ impl Notifier {
         }
         let now = begin + began.elapsed();
         message.now = now;
-        let payload = pack(spec, &message).map_err(DeliveryFailure::Refused)?;
+        let payload = match (pack(spec, &message).map_err(DeliveryFailure::Refused)?, &row.recipients) {
+            (Payload::Mail(mail), Some(addresses)) => {
+                let gone = || DeliveryFailure::Refused("the channel no longer has this recipient".to_owned());
+                Payload::Mail(Box::new(mail.only(addresses).ok_or_else(gone)?))
+            }
+            (payload, _) => payload,
+        };
         let may_send = || began.elapsed() < self.lease / 2 || self.guard == Guard::Down;
         self.delivery_client.deliver(&payload, now, &may_send).await
     }
@@ -213,6 +227,12 @@ impl Notifier {
         now: Moment,
     ) -> Result<(), sqlx::Error> {
         let LeasedDelivery { kind, created, hop, attempts, .. } = *row;
+        // Others have it, so that no other channel is told in their place.
+        let is_over = matches!(delivery_failure, DeliveryFailure::Refused(_)) || now.since(created) > RECIPIENTS_LAST;
+        if let Some(addresses) = row.recipients.as_ref().filter(|_| is_over) {
+            let why = format!("not sent to {}: {why}", addresses.join(", "));
+            return self.store.give_up(row, &why, now).await.map(drop);
+        }
         let tried_since = row.tried_since.unwrap_or(now);
         let route = self.widened(row);
         let tried = Tried { kind, created, channels: route.len(), hop, attempts, tried_since, patience: self.patience };
@@ -241,7 +261,7 @@ impl Notifier {
         let mut route = row.route.clone();
         let is_page =
             matches!(row.kind, Kind::Trigger | Kind::Update | Kind::Escalation) && row.incident.severity > Severity::Notify && !row.repeats;
-        if is_page && i64::try_from(route.len()).is_ok_and(|count| row.hop + 1 >= count) {
+        if is_page && row.recipients.is_none() && i64::try_from(route.len()).is_ok_and(|count| row.hop + 1 >= count) {
             let config = self.config();
             let others: Vec<String> = config.channels.keys().filter(|channel| !route.contains(channel)).cloned().collect();
             route.extend(others);

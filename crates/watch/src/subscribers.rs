@@ -226,10 +226,12 @@ pub(crate) fn random_token() -> String {
 
 async fn deliver(network: &Network, payload: &Payload, now: Moment, began: Instant) -> Result<String, Refusal> {
     let may_send = || began.elapsed() < LEASE / 2;
-    DeliveryClient::new(network.clone()).deliver(payload, now, &may_send).await.map_err(|failure| match failure {
-        DeliveryFailure::Passing { why, .. } => Refusal::Later(why),
-        DeliveryFailure::Refused(why) => Refusal::Never(why),
-        DeliveryFailure::TooLate => Refusal::Lost,
+    DeliveryClient::new(network.clone()).deliver(payload, now, &may_send).await.or_else(|failure| match failure {
+        DeliveryFailure::Passing { why, .. } => Err(Refusal::Later(why)),
+        DeliveryFailure::Refused(why) => Err(Refusal::Never(why)),
+        DeliveryFailure::TooLate => Err(Refusal::Lost),
+        // There is one recipient.
+        DeliveryFailure::Partly { said, .. } => Ok(said),
     })
 }
 

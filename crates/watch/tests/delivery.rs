@@ -56,6 +56,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     a_message_of_an_incident_that_is_gone_holds_nothing_up,
     who_lost_the_row_while_sending_writes_nothing,
     mail_goes_out_and_what_a_server_refuses_for_good_is_refused,
+    whom_a_server_refuses_for_a_moment_gets_the_mail_later_and_nobody_gets_it_twice,
     nothing_is_sent_once_the_right_to_it_is_gone,
     what_arrives_arrives_while_its_sender_has_it_to_itself,
     without_the_guard_somebody_hears_of_a_begin_after_its_end,
@@ -708,6 +709,45 @@ async fn mail_goes_out_and_what_a_server_refuses_for_good_is_refused(address: St
         assert!(sent[0].outcome.is_ok() == taken && told.contains("550") && told.contains("gone@example.com") == taken, "{told}");
     }
     assert_eq!(mail.heard()[4..].iter().map(|heard| heard.header("rcpt")).collect::<Vec<_>>(), ["RCPT TO:<bob@example.com>"]);
+}
+
+async fn whom_a_server_refuses_for_a_moment_gets_the_mail_later_and_nobody_gets_it_twice(address: String) {
+    let mail = Receiver::smtp().await;
+    let to = "[ann@example.com, grey@example.com, gone@example.com]";
+    let config =
+        format!("channels: {{ mail: {{ smtp: {{ url: \"smtp://{}?tls=none\", from: watch@example.com, to: {to} }} }} }}\n", mail.address);
+    let mut world = World::new(&address, &config).await;
+    world.write(Kind::Trigger, &["mail"]).await;
+    let (sent, _) = world.settle().await;
+    let told = sent[0].outcome.clone().unwrap();
+    assert!(told.contains("grey@example.com (") && told.ends_with("; tried again for grey@example.com"), "{told}");
+    // Somebody has it: what comes next does not wait, and nothing is overdue.
+    assert_eq!((sent.len(), world.open().await, world.store.oldest_unsent().await.unwrap()), (1, 1, None));
+    world.write(Kind::Update, &["mail"]).await;
+    assert_eq!(world.settle().await.0.len(), 1);
+    let sent = world.until(BEGIN + seconds(10)).await;
+    assert!(matches!(sent.as_slice(), [Sent { kind: Kind::Trigger, outcome: Ok(_), .. }]), "{sent:?}");
+    assert_eq!(world.open().await, 0);
+    let recipients = |heard: &receiver::Heard| -> Vec<String> {
+        let of_mail = heard.headers.iter().filter(|(name, _)| name == "rcpt");
+        of_mail.map(|(_, line)| line.trim_start_matches("RCPT TO:<").trim_end_matches("@example.com>").to_owned()).collect()
+    };
+    assert_eq!(mail.heard().iter().map(recipients).collect::<Vec<_>>(), [vec!["ann"], vec!["ann", "grey"], vec!["grey"]]);
+    // Once it is over, it is not tried any more; and no other channel is told in place of a recipient.
+    let config = config.replace("grey@", "grey2@").replace("channels: {", "channels: { other: { webhook: \"http://127.0.0.1:9/\" },");
+    let mut world = World::new(&address, &config).await;
+    world.write(Kind::Trigger, &["mail"]).await;
+    world.settle().await;
+    world.run("UPDATE outbox SET recipients = '[\"left@example.com\"]', created = created + $1 - $1 WHERE delivered IS NULL").await;
+    let sent = world.until(BEGIN + seconds(10)).await;
+    let outcomes: Vec<_> = sent.iter().map(|sent| (sent.channel.as_str(), sent.outcome.clone())).collect();
+    assert_eq!(outcomes, [("mail", Err("the channel no longer has this recipient".to_owned()))]);
+    assert_eq!(world.open().await, 0);
+    let events = world.events().await;
+    assert!(
+        events.iter().any(|event| event.ends_with("not sent to left@example.com: the channel no longer has this recipient")),
+        "{events:?}"
+    );
 }
 
 async fn nothing_is_sent_once_the_right_to_it_is_gone(_: String) {

@@ -40,6 +40,12 @@ pub enum DeliveryFailure {
     },
     /// It will not be taken however often it is sent.
     Refused(String),
+    /// It was taken, but not for all: what the service said, with those who do not have it and why.
+    Partly {
+        said: String,
+        /// The addresses among them for which another attempt may fare better.
+        left: Vec<String>,
+    },
     /// Nothing was sent: whoever asked has no right to it any more.
     TooLate,
 }
@@ -222,7 +228,7 @@ async fn send_mail(mail: &Mail, may_send: &(dyn Fn() -> bool + Sync), is_sent: &
         return Err(DeliveryFailure::TooLate);
     }
     *is_sent = true;
-    let (response, refused) = match hand_over(&mut connection, mail).await {
+    let (response, Refusals { told, left }) = match hand_over(&mut connection, mail).await {
         Ok(taken) => taken,
         Err(error) => {
             connection.abort().await;
@@ -232,15 +238,27 @@ async fn send_mail(mail: &Mail, may_send: &(dyn Fn() -> bool + Sync), is_sent: &
     let said = response.first_line().map(|line| escape(line).chars().take(EXCERPT).collect::<String>()).unwrap_or_default();
     // It was taken: what becomes of the connection is of no consequence.
     let _ = connection.quit().await;
-    let refused = if refused.is_empty() { String::new() } else { format!("; not sent to {}", refused.join(", ")) };
-    Ok(format!("{} {said}{refused}", response.code()))
+    let said = format!("{} {said}", response.code());
+    if told.is_empty() {
+        return Ok(said);
+    }
+    Err(DeliveryFailure::Partly { said: format!("{said}; not sent to {}", told.join(", ")), left })
+}
+
+/// For whom a server does not take a mail that it takes for others.
+#[derive(Default)]
+struct Refusals {
+    /// Each of them, with what the server said.
+    told: Vec<String>,
+    /// The addresses that it refuses for a moment only, such as a greylisted one (a code that begins with 4: RFC 5321, section 4.2.1).
+    left: Vec<String>,
 }
 
 /// Sends the mail to whom the server takes it for, and gives the others with what it said of them (RFC 5321, section 3.3: each recipient is
 /// taken or refused by itself). An error if it takes it for nobody.
-async fn hand_over(connection: &mut AsyncSmtpConnection, mail: &Mail) -> Result<(Response, Vec<String>), lettre::transport::smtp::Error> {
+async fn hand_over(connection: &mut AsyncSmtpConnection, mail: &Mail) -> Result<(Response, Refusals), lettre::transport::smtp::Error> {
     if mail.envelope.to().len() < 2 {
-        return Ok((connection.send(&mail.envelope, &mail.letter).await?, Vec::new()));
+        return Ok((connection.send(&mail.envelope, &mail.letter).await?, Refusals::default()));
     }
     let mut parameters = Vec::new();
     if mail.envelope.from().into_iter().chain(mail.envelope.to()).any(|address| !address.to_string().is_ascii()) {
@@ -250,7 +268,7 @@ async fn hand_over(connection: &mut AsyncSmtpConnection, mail: &Mail) -> Result<
         parameters.push(MailParameter::Body(MailBodyParameter::EightBitMime));
     }
     connection.command(commands::Mail::new(mail.envelope.from().cloned(), parameters)).await?;
-    let (mut refused, mut last) = (Vec::new(), None);
+    let (mut refused, mut last) = (Refusals::default(), None);
     for address in mail.envelope.to() {
         if let Err(error) = connection.command(commands::Rcpt::new(address.clone(), Vec::new())).await {
             // Without an answer nothing is known of the others either.
@@ -258,14 +276,17 @@ async fn hand_over(connection: &mut AsyncSmtpConnection, mail: &Mail) -> Result<
                 return Err(error);
             }
             let why: String = escape(&told_by(&error)).chars().take(EXCERPT).collect();
-            refused.push(format!("{address} ({why})"));
+            refused.told.push(format!("{address} ({why})"));
             // What may pass is tried again.
+            if error.is_transient() {
+                refused.left.push(address.to_string());
+            }
             if error.is_transient() || last.is_none() {
                 last = Some(error);
             }
         }
     }
-    if let Some(error) = last.filter(|_| refused.len() == mail.envelope.to().len()) {
+    if let Some(error) = last.filter(|_| refused.told.len() == mail.envelope.to().len()) {
         return Err(error);
     }
     connection.command(commands::Data).await?;

@@ -3,7 +3,7 @@
 use super::message::{Kind, Message, cut};
 use crate::config::Secret;
 use lettre::Message as Letter;
-use lettre::address::Envelope;
+use lettre::address::{Address, Envelope};
 use lettre::message::Mailbox;
 use lettre::message::header::{ContentType, InReplyTo, References};
 use std::time::{Duration, UNIX_EPOCH};
@@ -19,6 +19,15 @@ pub struct Mail {
     pub envelope: Envelope,
     /// With its header, as it goes over the wire.
     pub letter: Vec<u8>,
+}
+
+impl Mail {
+    /// The same letter for those of its recipients who are among these addresses. Nothing if none is.
+    pub(crate) fn only(self, addresses: &[String]) -> Option<Self> {
+        let to: Vec<Address> = self.envelope.to().iter().filter(|to| addresses.contains(&to.to_string())).cloned().collect();
+        let envelope = Envelope::new(self.envelope.from().cloned(), to).ok()?;
+        Some(Self { envelope, ..self })
+    }
 }
 
 pub(super) fn pack(relay: &Secret, from: &str, to: &[String], message: &Message) -> Result<Mail, String> {

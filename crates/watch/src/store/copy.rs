@@ -94,6 +94,7 @@ const OUTBOX: Table = Table {
         ("delivered", Number),
         ("delivered_by", Text),
         ("last_error", Text),
+        ("recipients", Text),
     ],
 };
 

@@ -23,6 +23,7 @@ use crate::state::{Effect, TargetState};
 pub use group::end_empty_groups;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 pub use storm::end_storms;
@@ -455,7 +456,8 @@ pub(super) async fn note(
 }
 
 /// Writes the pages that were held back, for what is still open, no longer under maintenance or muted, within the hours of a route, and
-/// explained by nothing else any more. Many that failed meanwhile and share a host, or a place that they are probed from, are one storm and one page here, too.
+/// explained by nothing else any more. Many that failed meanwhile and share a host, or a place that they are probed from, are one storm and one page here, too;
+/// and where a storm was told before, those who know of it are told that these are a part of it.
 /// True if there were any.
 ///
 /// # Errors
@@ -474,6 +476,7 @@ pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> R
                      AND NOT EXISTS (SELECT 1 FROM outbox WHERE outbox.incident = incident.id) ORDER BY incident.id";
     let owed = sqlx::query(statement).fetch_all(&mut *transaction).await?;
     let storms = storm::untold(&mut transaction).await?;
+    let before = storm::open(&mut transaction).await?;
     let statement = "SELECT incident.id, incident.subject, incident.class, incident.severity, incident.since, incident.opened, \
                      incident.parent, target.host, target.tags, target.every, target.muted_until \
                      FROM incident JOIN target ON target.name = incident.subject WHERE incident.resolved IS NULL AND EXISTS \
@@ -500,6 +503,8 @@ pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> R
         context.tell_again(&mut transaction, &raised, parent.as_deref(), &subject).await?;
         is_any = true;
     }
+    // Whoever was told of a storm was not told of those that only now are a part of it.
+    let mut joined: BTreeMap<String, Vec<(String, Subject)>> = BTreeMap::new();
     for row in owed {
         let name: String = row.try_get("subject")?;
         let subject = context.read_subject(&name, &row)?;
@@ -526,11 +531,17 @@ pub async fn tell_what_is_owed(store: &Store, config: &Config, now: Moment) -> R
         match storm {
             Some(storm) => {
                 let statement = "UPDATE incident SET parent = $1 WHERE id = $2";
-                sqlx::query(statement).bind(storm).bind(&id).execute(&mut *transaction).await?;
+                sqlx::query(statement).bind(&storm).bind(&id).execute(&mut *transaction).await?;
+                if before.contains(&storm) {
+                    joined.entry(storm).or_default().push((name, subject));
+                }
                 is_any = true;
             }
             None => is_any |= context.tell(&mut transaction, &unsent, &subject).await?,
         }
+    }
+    for (storm, targets) in &joined {
+        storm::tell_of_more(&mut transaction, &context, storm, targets).await?;
     }
     transaction.commit().await?;
     Ok(is_any)

@@ -6,10 +6,10 @@ use sqlx::{Any, Executor as _, Transaction};
 
 const SCHEMA: &str = include_str!("schema.sql");
 /// The version of the tables, as the store itself says it.
-pub(super) const VERSION: i64 = 7;
+pub(super) const VERSION: i64 = 8;
 
 /// What makes each version of the one before it: tables that are new come with it from the schema, as they are in the latest version.
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     Step {
         changes: &[
             ("api_token", "ALTER TABLE api_token RENAME COLUMN scope TO role"),
@@ -23,6 +23,13 @@ const STEPS: [Step; 6] = [
     Step { changes: &[], tables: &["subscription", "subscription_token", "subscription_news", "subscription_message"] },
     Step { changes: &[("audit", "ALTER TABLE audit RENAME COLUMN deed TO action")], tables: &[] },
     Step { changes: &[], tables: &["monitor_process"] },
+    Step {
+        changes: &[
+            ("outbox", "ALTER TABLE outbox ADD COLUMN recipients TEXT"),
+            ("monitor_process", "ALTER TABLE monitor_process ADD COLUMN rejected TEXT"),
+        ],
+        tables: &[],
+    },
 ];
 
 struct Step {

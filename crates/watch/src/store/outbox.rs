@@ -2,7 +2,8 @@
 //! sending it is written only while the epoch is still the same. Knows no channels.
 //!
 //! Messages of one incident go out in their order: its begin, then what came of it, then its end. `repeat` rows are no
-//! messages of their own: they keep an alert alive where it is forgotten otherwise, and never count as waiting.
+//! messages of their own: they keep an alert alive where it is forgotten otherwise, and never count as waiting. Nor does what is left of a
+//! mail for single `recipients`: others have it, and nothing waits for it.
 
 use super::incidents::note;
 use super::read::{self, IncidentRow};
@@ -16,6 +17,9 @@ use std::time::Duration;
 
 /// In the outbox only: sent as a trigger, again and again.
 pub(crate) const REPEAT: &str = "repeat";
+
+/// Before what a server refused for a moment is sent to single recipients again.
+const RECIPIENTS_REST: Duration = Duration::from_secs(2);
 
 /// A row that this process has leased, with its incident.
 #[derive(Clone, Debug)]
@@ -34,6 +38,8 @@ pub(crate) struct LeasedDelivery {
     /// On this hop.
     pub(crate) attempts: i64,
     pub(crate) tried_since: Option<Moment>,
+    /// Addresses; only of a mail that others have.
+    pub(crate) recipients: Option<Vec<String>>,
 }
 
 /// When a row is tried again, and where.
@@ -70,7 +76,7 @@ macro_rules! rank {
 /// same part none that goes the same way. Ways do not wait for each other.
 const UNBLOCKED: &str = concat!(
     "NOT EXISTS (SELECT 1 FROM outbox earlier WHERE earlier.incident = candidate.incident AND earlier.id <> candidate.id AND (",
-    "(earlier.delivered IS NULL AND (",
+    "(earlier.delivered IS NULL AND earlier.recipients IS NULL AND (",
     rank!("earlier"),
     " < ",
     rank!("candidate"),
@@ -109,7 +115,7 @@ impl Rows {
 }
 
 const COLUMNS: &str = "outbox.id, outbox.incident, outbox.kind, outbox.route, outbox.hop, outbox.created, outbox.epoch, \
-    outbox.attempts, outbox.tried_since";
+    outbox.attempts, outbox.tried_since, outbox.recipients";
 
 impl Store {
     /// Leases what is due and not blocked, at most one row of each incident.
@@ -162,7 +168,8 @@ impl Store {
         Ok(next.map(Moment))
     }
 
-    /// It was taken. False if the row is somebody else's by now: then nothing is written.
+    /// It was taken; of a mail, for all but those who are `left`, whom a row of its own is for. False if the row is somebody else's by now:
+    /// then nothing is written.
     pub(crate) async fn mark_delivered(
         &self,
         row: &LeasedDelivery,
@@ -170,6 +177,7 @@ impl Store {
         said: &str,
         now: Moment,
         again: Option<Moment>,
+        left: &[String],
     ) -> Result<bool, sqlx::Error> {
         let mut transaction = self.begin().await?;
         if row.repeats {
@@ -197,6 +205,21 @@ impl Store {
                 .bind(in_json(&[by]))
                 .bind(now.0)
                 .bind(again.0)
+                .execute(&mut *transaction)
+                .await?;
+        }
+        if !left.is_empty() {
+            let statement = "INSERT INTO outbox (id, incident, kind, route, created, due, attempts, tried_since, recipients) \
+                             VALUES ($1, $2, $3, $4, $5, $6, 1, $7, $8) ON CONFLICT DO NOTHING";
+            sqlx::query(statement)
+                .bind(ids::derived(now, &[&row.id, "recipients"]))
+                .bind(&row.incident.id)
+                .bind(row.kind.word())
+                .bind(in_json(&[by]))
+                .bind(row.created.0)
+                .bind((now + RECIPIENTS_REST).0)
+                .bind(now.0)
+                .bind(serde_json::to_string(left).expect("addresses are text"))
                 .execute(&mut *transaction)
                 .await?;
         }
@@ -332,12 +355,13 @@ impl Store {
     pub(crate) async fn unanswered(&self) -> Result<Vec<Unacknowledged>, sqlx::Error> {
         let statement = "SELECT incident.id, incident.subject, incident.class, incident.detail, incident.severity, \
                          target.tags, target.muted_until, outbox.delivered, outbox.delivered_by FROM incident \
-                         JOIN outbox ON outbox.incident = incident.id AND outbox.delivered_by IS NOT NULL \
+                         JOIN outbox ON outbox.incident = incident.id AND outbox.delivered_by IS NOT NULL AND outbox.recipients IS NULL \
                          LEFT JOIN target ON target.name = incident.subject \
                          WHERE incident.resolved IS NULL AND incident.acknowledged IS NULL AND incident.parent IS NULL \
-                         AND NOT EXISTS (SELECT 1 FROM outbox open WHERE open.incident = incident.id AND open.delivered IS NULL) \
+                         AND NOT EXISTS (SELECT 1 FROM outbox open WHERE open.incident = incident.id AND open.delivered IS NULL \
+                         AND open.recipients IS NULL) \
                          AND NOT EXISTS (SELECT 1 FROM outbox later WHERE later.incident = incident.id \
-                         AND later.delivered_by IS NOT NULL AND (later.delivered > outbox.delivered \
+                         AND later.delivered_by IS NOT NULL AND later.recipients IS NULL AND (later.delivered > outbox.delivered \
                          OR (later.delivered = outbox.delivered AND later.id > outbox.id)))";
         sqlx::query(statement).fetch_all(&self.pool).await?.iter().map(unanswered_row).collect()
     }
@@ -440,5 +464,6 @@ fn leased_row(row: &AnyRow, incident: IncidentRow) -> Result<LeasedDelivery, sql
         epoch: row.try_get("epoch")?,
         attempts: row.try_get("attempts")?,
         tried_since: row.try_get::<Option<i64>, _>("tried_since")?.map(Moment),
+        recipients: row.try_get::<Option<String>, _>("recipients")?.map(|list| serde_json::from_str(&list).unwrap_or_default()),
     })
 }

@@ -167,7 +167,9 @@ CREATE TABLE outbox (
     delivered BIGINT,
     -- Nobody, if it was given up.
     delivered_by TEXT,
-    last_error TEXT
+    last_error TEXT,
+    -- The rest of a mail that some of its recipients have: the addresses of those who do not, as a JSON array.
+    recipients TEXT
 );
 CREATE INDEX outbox_open ON outbox (due) WHERE delivered IS NULL;
 -- Sent again and again while their incident is open; they count as delivered.
@@ -339,7 +341,9 @@ CREATE TABLE monitor_process (
     name TEXT PRIMARY KEY,
     -- When it was heard of last.
     seen BIGINT NOT NULL,
-    targets TEXT NOT NULL
+    targets TEXT NOT NULL,
+    -- Why it goes on with an earlier version of its file, if it does.
+    rejected TEXT
 );
 
 -- What one process does for all of them: rollups, retention, the search for the blind, the heartbeat.

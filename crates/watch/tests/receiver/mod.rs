@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "each test program uses some of these")]
 
 use serde_json::Value;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -59,6 +59,8 @@ pub(crate) struct Receiver {
 struct Shared {
     heard: Mutex<Vec<Heard>>,
     replies: Mutex<VecDeque<Reply>>,
+    /// Recipients of mail that came before, as they came.
+    recipients: Mutex<BTreeSet<String>>,
 }
 
 impl Receiver {
@@ -122,6 +124,10 @@ impl Drop for Receiver {
 }
 
 impl Shared {
+    fn is_new(&self, recipient: &str) -> bool {
+        self.recipients.lock().unwrap().insert(recipient.to_owned())
+    }
+
     fn take(&self, heard: Heard) -> Reply {
         self.heard.lock().unwrap().push(heard);
         self.replies.lock().unwrap().pop_front().unwrap_or(Reply::Accept)
@@ -177,6 +183,9 @@ async fn answer_smtp(stream: TcpStream, shared: &Shared) -> std::io::Result<()> 
                 stream.write_all(b"235 welcome\r\n").await?;
             }
             "RCPT" if line.contains("<gone") => stream.write_all(b"550 no such user\r\n").await?,
+            "RCPT" if line.contains("<grey") && shared.is_new(line) => {
+                stream.write_all(b"451 4.7.1 greylisted\r\n").await?;
+            }
             "MAIL" | "RCPT" => {
                 envelope.push((line[..4].to_ascii_lowercase(), line.to_owned()));
                 stream.write_all(b"250 ok\r\n").await?;

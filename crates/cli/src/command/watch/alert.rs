@@ -83,14 +83,13 @@ async fn tell_all(config: &Config, channels: &[(String, ChannelSpec)], delivery_
         for kind in [Kind::Trigger, Kind::Resolve] {
             let began = Instant::now();
             let now = Moment::from(settings::now());
-            let outcome = match pack(spec, &message(config, name, kind, since, now)) {
+            let (outcome, is_begun) = match pack(spec, &message(config, name, kind, since, now)) {
                 Ok(payload) => deliver(delivery_client, &payload, now).await,
-                Err(why) => Err(why),
+                Err(why) => (Err(why), false),
             };
-            let is_over = outcome.is_err();
             told.push(AlertOutcome { channel: name.clone(), service: spec.service(), kind, outcome, took: began.elapsed() });
             // What never began has no end.
-            if is_over {
+            if !is_begun {
                 break;
             }
         }
@@ -98,11 +97,17 @@ async fn tell_all(config: &Config, channels: &[(String, ChannelSpec)], delivery_
     told
 }
 
-async fn deliver(delivery_client: &DeliveryClient, payload: &Payload, now: Moment) -> Result<String, String> {
-    delivery_client.deliver(payload, now, &|| true).await.map_err(|delivery_failure| match delivery_failure {
-        DeliveryFailure::Passing { why, .. } | DeliveryFailure::Refused(why) => why,
-        DeliveryFailure::TooLate => "it was too late".to_owned(),
-    })
+/// What came of it, and whether anybody has it: a mail that some of its recipients do not get has failed.
+async fn deliver(delivery_client: &DeliveryClient, payload: &Payload, now: Moment) -> (Result<String, String>, bool) {
+    match delivery_client.deliver(payload, now, &|| true).await {
+        Ok(said) => (Ok(said), true),
+        Err(DeliveryFailure::Partly { said, left }) if left.is_empty() => (Err(said), true),
+        Err(DeliveryFailure::Partly { said, left }) => {
+            (Err(format!("{said}; a test is sent once, an alert is tried again for {}", left.join(", "))), true)
+        }
+        Err(DeliveryFailure::Passing { why, .. } | DeliveryFailure::Refused(why)) => (Err(why), false),
+        Err(DeliveryFailure::TooLate) => (Err("it was too late".to_owned()), false),
+    }
 }
 
 fn message(config: &Config, channel: &str, kind: Kind, since: Moment, now: Moment) -> Message {

@@ -68,8 +68,7 @@ pub(super) async fn of(
     let places = [Place::Host(&subject.host), Place::Region(region)];
     for place in places {
         let Some(OpenStorm { id: storm, opened, acknowledged }) = open_storm(transaction, &place.subject()).await? else { continue };
-        // Who has acknowledged a storm knows of what had begun then.
-        if acknowledged.is_some_and(|acknowledged| since > acknowledged) {
+        if is_known_without(acknowledged, since, others) {
             continue;
         }
         let wave = failing(transaction, context, place, states, opened).await?;
@@ -83,7 +82,7 @@ pub(super) async fn of(
         let mut wave = failing(transaction, context, place, states, began).await?;
         let open = open_storm(transaction, &place.subject()).await?;
         let is_earlier = |opened: Moment| since > opened + subject.every.max(WITHIN);
-        let is_known = |storm: &OpenStorm| storm.acknowledged.is_some_and(|acknowledged| since > acknowledged);
+        let is_known = |storm: &OpenStorm| is_known_without(storm.acknowledged, since, others);
         let older = open.as_ref().filter(|storm| is_known(storm) || is_earlier(storm.opened)).map(|storm| storm.id.as_str());
         let parts = match older {
             Some(older) => parts(transaction, context, older).await?,
@@ -146,6 +145,68 @@ pub(super) async fn of(
     Ok(None)
 }
 
+/// Who has acknowledged a storm knows of what had begun then, unless nobody was told of that until now.
+fn is_known_without(acknowledged: Option<Moment>, since: Moment, others: Others) -> bool {
+    match others {
+        Others::SeenSince => acknowledged.is_some_and(|acknowledged| since > acknowledged),
+        Others::Known => acknowledged.is_some(),
+    }
+}
+
+/// All that are open.
+pub(super) async fn open(transaction: &mut Transaction<'_, Any>) -> Result<BTreeSet<String>, sqlx::Error> {
+    let statement = "SELECT id FROM incident WHERE class = 'storm' AND resolved IS NULL";
+    let open: Vec<String> = sqlx::query_scalar(statement).fetch_all(&mut **transaction).await?;
+    Ok(open.into_iter().collect())
+}
+
+/// Of these parts of a storm nobody was told until now, because they were muted, silenced or under maintenance: the storm names them, and
+/// whoever of their routes was told of it before is told again. Those whose routes were not are told of the whole storm.
+pub(super) async fn tell_of_more(
+    transaction: &mut Transaction<'_, Any>,
+    context: &IncidentContext<'_>,
+    storm: &str,
+    targets: &[(String, Subject)],
+) -> Result<(), sqlx::Error> {
+    let query = sqlx::query_as("SELECT title, detail FROM incident WHERE id = $1 AND resolved IS NULL").bind(storm);
+    let known: Option<(String, String)> = query.fetch_optional(&mut **transaction).await?;
+    let Some((title, detail)) = known else { return Ok(()) };
+    let mut detail: Detail = serde_json::from_str(&detail).unwrap_or_default();
+    let is_new = |name: &&str| !detail.members.iter().any(|known| known == name);
+    let mut names: Vec<&str> = targets.iter().map(|(name, _)| name.as_str()).filter(is_new).collect();
+    names.sort_unstable();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let rest = names.len().saturating_sub(MOST_NAMES);
+    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    let fail = if names.len() == 1 { "fails" } else { "fail" };
+    let text = format!("{}{more} {fail} as well, of which no alert was sent before", names[..names.len() - rest].join(", "));
+    detail.message = format!("{title}; {text}");
+    detail.members = names.iter().map(|name| (*name).to_owned()).chain(std::mem::take(&mut detail.members)).take(MOST_NAMES).collect();
+    detail.members.sort();
+    let query = sqlx::query("UPDATE incident SET detail = $1 WHERE id = $2");
+    let detail = serde_json::to_string(&detail).expect("a detail has text keys only");
+    query.bind(detail).bind(storm).execute(&mut **transaction).await?;
+    context.note(transaction, storm, "changed", &text).await?;
+    // What was written just now is sent with what stands there now.
+    let statement = "SELECT route FROM outbox WHERE incident = $1 AND kind = 'trigger' AND recipients IS NULL AND created < $2 ORDER BY id";
+    let told: Vec<String> = sqlx::query_scalar(statement).bind(storm).bind(context.now.0).fetch_all(&mut **transaction).await?;
+    let told: BTreeSet<String> = told.iter().filter_map(|route| first_of(route)).collect();
+    let mut again = BTreeSet::new();
+    for route in targets.iter().filter_map(|(_, subject)| context.route(SEVERITY, &subject.tags)) {
+        if first_of(&route).is_some_and(|channel| told.contains(&channel) && again.insert(channel)) {
+            context.send(transaction, storm, "update", &route).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The channel that a route begins with.
+fn first_of(route: &str) -> Option<String> {
+    serde_json::from_str::<Vec<String>>(route).ok()?.into_iter().next()
+}
+
 /// Storms of which nobody was told: they began outside the hours of their routes.
 pub(super) async fn untold(transaction: &mut Transaction<'_, Any>) -> Result<Vec<String>, sqlx::Error> {
     let statement = "SELECT id FROM incident WHERE class = 'storm' AND resolved IS NULL AND acknowledged IS NULL \
@@ -190,12 +251,11 @@ async fn tell_routes(
     storm: &str,
     members: &[Vec<String>],
 ) -> Result<(), sqlx::Error> {
-    let statement = "SELECT route FROM outbox WHERE incident = $1 AND kind = 'trigger'";
+    let statement = "SELECT route FROM outbox WHERE incident = $1 AND kind = 'trigger' AND recipients IS NULL";
     let told: Vec<String> = sqlx::query_scalar(statement).bind(storm).fetch_all(&mut **transaction).await?;
-    let first = |route: &str| serde_json::from_str::<Vec<String>>(route).ok()?.into_iter().next();
-    let mut told: BTreeSet<String> = told.iter().filter_map(|route| first(route)).collect();
+    let mut told: BTreeSet<String> = told.iter().filter_map(|route| first_of(route)).collect();
     for route in members.iter().filter_map(|tags| context.route(SEVERITY, tags)) {
-        if first(&route).is_some_and(|channel| told.insert(channel)) {
+        if first_of(&route).is_some_and(|channel| told.insert(channel)) {
             context.send(transaction, storm, "trigger", &route).await?;
         }
     }

@@ -477,17 +477,42 @@ async fn who_joins_a_storm_during_maintenance_is_a_part_of_it_afterwards() {
     world.fail_together(&names[6..], 6 * MINUTE).await;
     assert_eq!(world.outbox().await.len(), 1);
     assert!(world.owed(20 * MINUTE).await);
-    assert_eq!(world.outbox().await.len(), 1);
+    // Who knows of the storm is told once of both.
+    assert!(!world.owed(21 * MINUTE).await);
+    assert_eq!(world.outbox().await[1..], [r#"update host:a:1 storm ["pager","mail"]"#]);
+    let detail: Detail = serde_json::from_str(&world.texts("SELECT detail FROM incident WHERE class = 'storm'").await[0]).unwrap();
+    assert!(detail.message.ends_with("; t6, t7 fail as well, of which no alert was sent before"), "{}", detail.message);
+    assert!(["t6", "t7"].iter().all(|name| detail.members.iter().any(|member| member == name)), "{:?}", detail.members);
     let alone = "SELECT subject FROM incident WHERE class = 'availability' AND parent IS NULL";
     assert_eq!(world.texts(alone).await, Vec::<String>::new());
     for name in &names[..6] {
         world.recover(name, 30 * MINUTE).await;
     }
-    assert_eq!(world.outbox().await.len(), 1, "two of them still fail");
+    assert_eq!(world.outbox().await.len(), 2, "two of them still fail");
     for name in &names[6..] {
         world.recover(name, 40 * MINUTE).await;
     }
-    assert_eq!(world.outbox().await[1..], [r#"resolve host:a:1 storm ["pager","mail"]"#]);
+    assert_eq!(world.outbox().await[2..], [r#"resolve host:a:1 storm ["pager","mail"]"#]);
+}
+
+#[tokio::test]
+async fn what_was_silenced_before_a_storm_that_others_know_is_told_when_the_silence_is_over() {
+    // Nobody takes care of the storm, or somebody does who knows nothing of it.
+    for (acknowledged, told) in
+        [(false, r#"update host:a:1 storm ["pager","mail"]"#), (true, r#"trigger t7 availability ["pager","mail"]"#)]
+    {
+        let (mut world, names) = under_maintenance(8, 7..8, 0..5).await;
+        world.fail(&names[7], MINUTE).await;
+        world.fail_together(&names[..6], 3 * MINUTE).await;
+        assert_eq!(world.outbox().await, [r#"trigger host:a:1 storm ["pager","mail"]"#]);
+        if acknowledged {
+            let storm = world.texts("SELECT id FROM incident WHERE class = 'storm'").await.remove(0);
+            assert!(acknowledge(&world.store, &storm, "bob", Moment(4 * MINUTE)).await.unwrap());
+        }
+        assert!(world.owed(5 * MINUTE).await);
+        assert_eq!(world.outbox().await[1..], [told]);
+        assert!(!world.owed(6 * MINUTE).await, "it is told once");
+    }
 }
 
 #[tokio::test]
