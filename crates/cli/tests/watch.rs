@@ -245,11 +245,18 @@ fn what_is_silenced_is_told_to_nobody_until_the_silence_ends() {
         (&["silence", "watch.yaml", "--reason", "x"][..], "--name <PATTERN>"),
         (&["silence", "watch.yaml", "--name", "*"], "--reason <TEXT>"),
         (&["silence", "watch.yaml", "--name", "*", "--reason", " "], "the reason is missing"),
+        (&["silence", "watch.yaml", "--name", "shop-ue", "--reason", "x"], "did you mean `shop-eu`? For targets to come, add --future"),
+        (&["silence", "watch.yaml", "--name", "SHOP-EU", "--tag", "paid", "--reason", "x"], "no target has a name that matches `SHOP-EU`"),
+        (&["silence", "watch.yaml", "--name", "shop-*", "--tag", "payd", "--reason", "x"], "no target has a tag that matches `payd`"),
+        (&["mute", "watch.yaml", "shop-ue"], "did you mean `shop-eu`?"),
         (&["unsilence", "watch.yaml", "nothing"], "no active silence `nothing`"),
     ] {
         let ran = watch(words);
         assert!(ran.code == Some(2) && ran.stderr.contains(part), "{words:?}: {}", ran.stderr);
     }
+    let future = watch(&["silence", "watch.yaml", "--name", "new-*", "--future", "--reason", "x"]);
+    assert_eq!(future.code, Some(0), "{}", future.stderr);
+    assert_eq!(watch(&["unsilence", "watch.yaml", future.stdout.split(':').next().unwrap()]).code, Some(0));
     let made = watch(&["silence", "watch.yaml", "--name", "shop-*", "--tag", "pa?d", "--reason", "it moves", "--for", "2h", "--by", "ann"]);
     assert_eq!(made.code, Some(0), "{}", made.stderr);
     let id = made.stdout.split(':').next().unwrap().to_owned();

@@ -604,7 +604,9 @@ fn silences_are_made_and_ended(dashboard: &Dashboard) {
     };
     assert_eq!(send("/silences", "names=&tags=&reason=x&minutes=5").status, 422, "nobody is meant");
     assert_eq!(send("/silences", "names=svc-*&tags=&reason=+&minutes=5").status, 422, "no reason");
-    assert_eq!(send("/silences", "names=svc-*%2C+other&tags=billing&reason=%3Cb%3Emoving&minutes=90").status, 303);
+    let refused = send("/silences", "names=svc-*%2C+other&tags=billing&reason=%3Cb%3Emoving&minutes=90");
+    assert!(refused.status == 422 && refused.body.contains("no target has a name that matches `other`"), "{}", refused.body);
+    assert_eq!(send("/silences", "names=svc-*%2C+other&tags=billing&future=yes&reason=%3Cb%3Emoving&minutes=90").status, 303);
     let (_, listed) = dashboard.json("GET", "/api/silences", "token-of-vera", &Value::Null);
     let silence = &listed["silences"][0];
     assert_eq!((&silence["names"], &silence["tags"]), (&json!(["svc-*", "other"]), &json!(["billing"])));
@@ -621,10 +623,14 @@ fn silences_are_made_and_ended(dashboard: &Dashboard) {
         (json!({ "names": ["*"], "reason": "", "minutes": 5 }), "the reason is missing"),
         (json!({ "reason": "x", "minutes": 5 }), "the silence matches no targets"),
         (json!({ "names": ["*"], "reason": "x", "minutes": 0 }), "`minutes` is out of range: 0"),
+        (json!({ "names": ["svc-000l"], "reason": "x", "minutes": 5 }), "no target has a name that matches `svc-000l`"),
+        (json!({ "tags": ["biling"], "reason": "x", "minutes": 5 }), "no target has a tag that matches `biling`"),
     ] {
         let (status, answer) = dashboard.json("POST", "/api/silences", "token-of-oscar", &body);
         assert_eq!((status, answer["problem"].as_str()), (422, Some(error)));
     }
+    let future = json!({ "tags": ["biling"], "reason": "x", "minutes": 5, "future": true });
+    assert_eq!(dashboard.json("POST", "/api/silences", "token-of-oscar", &future).0, 201, "it may be meant for targets to come");
     let (status, made) = dashboard.json("POST", "/api/silences", "token-of-oscar", &json!({ "tags": ["*"], "reason": "x", "minutes": 5 }));
     assert_eq!((status, made["author"].as_str()), (201, Some("oscar")));
     let path = format!("/api/silences/{}", made["id"].as_str().unwrap());
@@ -1020,6 +1026,7 @@ fn the_api_reads_and_writes(dashboard: &Dashboard) {
         ("POST", "/api/targets/svc-0003/deploys", json!({ "minutes": 0 }), 422, "invalid"),
         ("POST", "/api/targets/svc-0003/deploys", json!({ "minuets": 5 }), 422, "invalid"),
         ("POST", "/api/maintenance", json!({ "name": "x", "targets": ["nobody"], "minutes": 5 }), 422, "invalid"),
+        ("POST", "/api/maintenance", json!({ "name": "x", "tags": ["biling"], "minutes": 5 }), 422, "invalid"),
         ("GET", "/api/incidents?state=closed", Value::Null, 422, "invalid"),
         ("GET", "/api/incidents?before=x", Value::Null, 422, "invalid"),
         ("GET", "/api/incidents?limit=x", Value::Null, 400, "invalid"),

@@ -2,6 +2,8 @@
 
 use super::{Store, StoreFailure, ids};
 use crate::moment::Moment;
+use mcproof_analysis::did_you_mean;
+use std::collections::BTreeSet;
 use uuid::NoContext;
 
 /// What somebody wants to hear nothing of.
@@ -30,9 +32,19 @@ pub struct InvalidSilence {
     pub remedy: &'static str,
 }
 
+/// What a silence names that no target has, which is mostly a slip of the keyboard. Each is a sentence, or the begin of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmatched {
+    pub problem: String,
+    /// With its punctuation: more may follow.
+    pub remedy: String,
+}
+
 /// Characters of a pattern, or of a reason.
 const LONGEST: usize = 500;
 const MOST_PATTERNS: usize = 50;
+/// Names that are told where none of them is near.
+const MOST_NAMED: usize = 10;
 
 /// Of a silence that is about to be made.
 pub(crate) fn new_id(now: Moment) -> String {
@@ -57,6 +69,37 @@ impl Silence {
             () => None,
         }
     }
+
+    /// A pattern that fits none of these targets, of which each has a name and tags; or that none of them fits patterns of both kinds. A
+    /// pattern of stars only fits whatever comes.
+    pub fn unmatched(&self, targets: &[(&str, &[String])]) -> Option<Unmatched> {
+        let names: BTreeSet<&str> = targets.iter().map(|(name, _)| *name).collect();
+        let tags: BTreeSet<&str> = targets.iter().flat_map(|(_, tags)| tags.iter().map(String::as_str)).collect();
+        let fits_one = |pattern: &str, known: &BTreeSet<&str>| known.iter().any(|text| fits(pattern, text));
+        for (kind, patterns, known) in [("name", &self.names, &names), ("tag", &self.tags, &tags)] {
+            let Some(pattern) = patterns.iter().find(|pattern| !is_any(pattern) && !fits_one(pattern, known)) else { continue };
+            let problem = format!("no target has a {kind} that matches `{pattern}`");
+            let some: Vec<&str> = known.iter().copied().take(MOST_NAMED).collect();
+            let remedy = match did_you_mean(pattern, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if some.is_empty() => format!("No target has a {kind} yet."),
+                None => format!("Known: {}{}.", some.join(", "), if known.len() > some.len() { ", …" } else { "" }),
+            };
+            return Some(Unmatched { problem, remedy });
+        }
+        let is_one = |patterns: &[String], text: &str| patterns.iter().any(|pattern| fits(pattern, text));
+        let is_meant = |(name, tags): &(&str, &[String])| is_one(&self.names, name) && tags.iter().any(|tag| is_one(&self.tags, tag));
+        let needs_both = !self.names.is_empty() && !self.tags.is_empty() && !targets.is_empty();
+        (needs_both && !targets.iter().any(is_meant)).then(|| Unmatched {
+            problem: "no target has both a name and a tag that match".to_owned(),
+            remedy: "Check which tags the targets have, or omit the patterns of one kind.".to_owned(),
+        })
+    }
+}
+
+/// Whether a pattern fits every text.
+fn is_any(pattern: &str) -> bool {
+    pattern.chars().all(|character| character == '*')
 }
 
 /// Whether a text fits a pattern: `*` stands for any characters, `?` for one. Takes time that grows with the product of their lengths.
@@ -168,6 +211,35 @@ mod tests {
         }
         // Nobody waits for a pattern.
         assert!(!fits(&"*a".repeat(250), &"a".repeat(100).replace("aa", "ab")));
+    }
+
+    #[test]
+    fn a_pattern_that_no_target_fits_is_told_with_what_may_have_been_meant() {
+        let paid = vec!["paid".to_owned()];
+        let targets: [(&str, &[String]); 2] = [("shop", paid.as_slice()), ("desk", &[])];
+        let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+        for (names, tags, expected) in [
+            (&["shop"][..], &[][..], None),
+            (&["sh*"], &["p?id"], None),
+            (&["*"], &[], None),
+            (&["shpo"], &[], Some("no target has a name that matches `shpo`: did you mean `shop`?")),
+            (&["shop", "shpo"], &[], Some("no target has a name that matches `shpo`: did you mean `shop`?")),
+            (&["SHOP"], &["paid"], Some("no target has a name that matches `SHOP`: did you mean `shop`?")),
+            (&["zebra-*"], &[], Some("no target has a name that matches `zebra-*`: Known: desk, shop.")),
+            (&[], &["piad"], Some("no target has a tag that matches `piad`: did you mean `paid`?")),
+            (
+                &["desk"],
+                &["paid"],
+                Some(
+                    "no target has both a name and a tag that match: Check which tags the targets have, or omit the patterns of one kind.",
+                ),
+            ),
+        ] {
+            let (author, reason) = (String::new(), String::new());
+            let silence = Silence { names: words(names), tags: words(tags), author, reason, starts: Moment(1), ends: Moment(2) };
+            let told = silence.unmatched(&targets).map(|unmatched| format!("{}: {}", unmatched.problem, unmatched.remedy));
+            assert_eq!(told.as_deref(), expected, "{names:?} {tags:?}");
+        }
     }
 
     #[test]

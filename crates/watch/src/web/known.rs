@@ -6,10 +6,13 @@ use crate::moment::Moment;
 use crate::state::Availability;
 use crate::store::audit::AuditRow;
 use crate::store::read::{IncidentRow, Place, PublicState, TargetRow, Which};
+use crate::store::silences::{Silence, Unmatched};
 use crate::store::{Store, StoreFailure};
+use crate::worker::LONGEST_ANSWER;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
+use tokio::time::timeout;
 
 /// What to do where an incident is known in the database only, and that cannot be read.
 pub(super) const UNREAD_INCIDENT: &str = "an incident that is still open is opened again in memory with the next probe, and its alert is sent \
@@ -53,6 +56,13 @@ impl State {
             (Err(_), Some(memory)) => memory.targets().await,
             (found, _) => self.as_of_now(found?).await,
         }
+    }
+
+    /// What a silence names and no target has. Nothing if the targets cannot be read: what somebody decides is not refused for that.
+    pub(super) async fn unmatched(&self, silence: &Silence) -> Option<Unmatched> {
+        let targets = timeout(LONGEST_ANSWER, self.targets()).await.ok()?.ok()?;
+        let targets: Vec<(&str, &[String])> = targets.iter().map(|target| (target.name.as_str(), target.tags.as_slice())).collect();
+        silence.unmatched(&targets)
     }
 
     pub(crate) async fn target(&self, name: &str) -> Result<Option<TargetRow>, StoreFailure> {

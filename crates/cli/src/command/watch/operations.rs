@@ -82,6 +82,9 @@ pub(crate) struct SilenceArguments {
     /// Author [default: $USER]
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
+    /// Accept patterns that match no target yet
+    #[arg(long)]
+    future: bool,
     #[command(flatten)]
     kept: DatabaseArgs,
 }
@@ -180,7 +183,7 @@ pub(super) fn acknowledge(arguments: &AckArguments) -> Result<Exit, Failure> {
 }
 
 pub(super) fn silence(arguments: &SilenceArguments) -> Result<Exit, Failure> {
-    let SilenceArguments { config, names, tags, reason, lasts, by, kept } = arguments;
+    let SilenceArguments { config, names, tags, reason, lasts, by, future, kept } = arguments;
     let done = with_store(config, kept, async |store, now| {
         let silence = Silence {
             names: names.clone(),
@@ -193,12 +196,21 @@ pub(super) fn silence(arguments: &SilenceArguments) -> Result<Exit, Failure> {
         if let Some(flaw) = silence.flaw() {
             return Err(Failure::bad_input("bad-silence", flaw.problem).hint(flaw.remedy));
         }
+        let targets = store.targets().await.map_err(|failure| of_store(&failure))?;
+        let known: Vec<(&str, &[String])> = targets.iter().map(|target| (target.name.as_str(), target.tags.as_slice())).collect();
+        if let Some(unmatched) = silence.unmatched(&known).filter(|_| !future) {
+            let hint = format!("{} For targets to come, add --future", unmatched.remedy);
+            return Err(Failure::bad_input("unmatched-silence", unmatched.problem).hint(hint));
+        }
         write_down(store, "silence", &names.iter().chain(tags).cloned().collect::<Vec<_>>().join(", "), now).await?;
         let id = store.silence(&silence, now).await.map_err(|failure| of_store(&failure))?;
         output::show(&format!("{id}: alerts are silenced until {}\n", silence.ends))?;
         Ok(Exit::Passed)
     });
-    let body = json!({ "names": names, "tags": tags, "reason": reason, "minutes": lasts.as_secs().div_ceil(60) });
+    let mut body = json!({ "names": names, "tags": tags, "reason": reason, "minutes": lasts.as_secs().div_ceil(60) });
+    if *future {
+        body["future"] = json!(true);
+    }
     let call = format!("-d '{}' DASHBOARD/api/silences", body.to_string().replace('\'', "'\\''"));
     done.map_err(|failure| at_the_monitor(failure, config, "silence the targets", &call))
 }

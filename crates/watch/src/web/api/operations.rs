@@ -3,6 +3,7 @@
 use super::{ApiError, Body, PathName, QueryParameters, answer};
 use crate::incident::Detail;
 use crate::moment::{Moment, millis};
+use crate::store::StoreFailure;
 use crate::store::audit::AuditRow;
 use crate::store::operations::{Announcement, is_full_hash};
 use crate::store::read::{IncidentRow, MaintenanceRow, Place, ResultRow, Which};
@@ -188,6 +189,18 @@ pub(in crate::web) struct Announce {
     #[serde(default)]
     starts: Option<jiff::Timestamp>,
     minutes: u32,
+    /// Tags may be those of targets to come.
+    #[serde(default)]
+    future: bool,
+}
+
+/// Of these tags, one that no target has.
+pub(in crate::web) async fn unknown_tag<'a>(state: &State, tags: &'a [String]) -> Result<Option<&'a str>, StoreFailure> {
+    if tags.is_empty() {
+        return Ok(None);
+    }
+    let targets = state.store.targets().await?;
+    Ok(tags.iter().find(|tag| !targets.iter().any(|target| target.tags.contains(tag))).map(String::as_str))
 }
 
 pub(in crate::web) async fn announce(Shared(state): Shared<State>, Body(body): Body<Announce>) -> Result<Response, ApiError> {
@@ -199,6 +212,10 @@ pub(in crate::web) async fn announce(Shared(state): Shared<State>, Body(body): B
         if state.store.target(target).await?.is_none() {
             return Err(ApiError::invalid(format!("unknown target `{target}`"), "check the names in `targets`"));
         }
+    }
+    if let Some(tag) = unknown_tag(&state, &body.tags).await?.filter(|_| !body.future) {
+        let remedy = "check the names in `tags`; for targets to come, add `\"future\": true`";
+        return Err(ApiError::invalid(format!("no target has the tag `{tag}`"), remedy));
     }
     let starts = body.starts.map_or(now, |starts| Moment(starts.as_millisecond()));
     let ends = starts + minutes(body.minutes)?;

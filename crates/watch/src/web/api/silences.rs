@@ -27,6 +27,9 @@ pub(in crate::web) struct Add {
     #[serde(default)]
     starts: Option<jiff::Timestamp>,
     minutes: u32,
+    /// Patterns may match no target yet.
+    #[serde(default)]
+    future: bool,
 }
 
 pub(in crate::web) async fn list(Shared(state): Shared<State>) -> Result<Response, ApiError> {
@@ -56,6 +59,10 @@ pub(in crate::web) async fn add(
     let silence = Silence { names: body.names, tags: body.tags, author: identity.name, reason: body.reason, starts, ends };
     if let Some(flaw) = silence.flaw() {
         return Err(ApiError::invalid(flaw.problem, flaw.remedy));
+    }
+    if let Some(unmatched) = state.unmatched(&silence).await.filter(|_| !body.future) {
+        let remedy = format!("{} For targets to come, add `\"future\": true`", unmatched.remedy);
+        return Err(ApiError::invalid(unmatched.problem, remedy));
     }
     let id = new_id(now);
     let decided = state.decide(Decision::Silence { id: &id, silence: &silence }).await?;

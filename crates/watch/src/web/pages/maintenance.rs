@@ -4,6 +4,7 @@ use super::{Chrome, Fault, comma_list, html};
 use crate::config::When;
 use crate::moment::Moment;
 use crate::store::operations::Announcement;
+use crate::web::api::operations::unknown_tag;
 use crate::web::guard::Identity;
 use crate::web::shown::{self, Html};
 use crate::web::{LONGEST, State};
@@ -95,6 +96,9 @@ pub(in crate::web) struct Announce {
     #[serde(default)]
     starts: String,
     minutes: u32,
+    /// There if the box is checked.
+    #[serde(default)]
+    future: Option<String>,
 }
 
 pub(in crate::web) async fn announce(Shared(state): Shared<State>, Form(form): Form<Announce>) -> Result<Redirect, Fault> {
@@ -121,6 +125,10 @@ pub(in crate::web) async fn announce(Shared(state): Shared<State>, Form(form): F
         if state.store.target(target).await?.is_none() {
             return Err(Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, format!("unknown target `{target}`")));
         }
+    }
+    if let Some(tag) = unknown_tag(&state, &work.tags).await?.filter(|_| form.future.is_none()) {
+        let text = format!("no target has the tag `{tag}`: for targets to come, check the box below the tags");
+        return Err(Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, text));
     }
     state.store.announce(&work, now).await?;
     Ok(Redirect::to("/maintenance"))

@@ -68,6 +68,9 @@ pub(in crate::web) struct Add {
     tags: String,
     reason: String,
     minutes: u32,
+    /// There if the box is checked.
+    #[serde(default)]
+    future: Option<String>,
 }
 
 pub(in crate::web) async fn add(
@@ -86,6 +89,10 @@ pub(in crate::web) async fn add(
     };
     if let Some(flaw) = silence.flaw() {
         return Err(Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, format!("{}: {}", flaw.problem, flaw.remedy)));
+    }
+    if let Some(unmatched) = state.unmatched(&silence).await.filter(|_| form.future.is_none()) {
+        let text = format!("{}: {} For targets to come, check the box below the tags", unmatched.problem, unmatched.remedy);
+        return Err(Fault::Refused(StatusCode::UNPROCESSABLE_ENTITY, text));
     }
     state.decide(Decision::Silence { id: &new_id(now), silence: &silence }).await?;
     Ok(Redirect::to("/silences"))
