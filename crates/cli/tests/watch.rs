@@ -653,9 +653,31 @@ fn a_running_monitor_takes_over_a_changed_file_and_keeps_the_old_one_where_that_
     std::fs::write(folder.path().join("watch.yaml"), "targets: 5\n").unwrap();
     assert_eq!(monitor.says("mistake")["at"], "watch.yaml:1:10");
     monitor.says("not-reloaded");
+    // Whoever looks is told, wherever that is.
+    let (head, body) = get(&at, "/healthz");
+    assert!(head.starts_with("HTTP/1.1 200") && body.contains("an earlier version of the configuration"), "{head} {body}");
+    assert!(get(&at, "/metrics").1.contains("\nmcproof_configuration_rejected 1\n"));
+    assert!(get(&at, "/").1.contains("The configuration file was not applied, and an earlier version is in use: watch.yaml:1:10: "));
+    let extra = good.replace("targets: {", "targets: { extra: { http: 'http://127.0.0.1:1/mcp', evry: 2s },");
+    std::fs::write(folder.path().join("watch.yaml"), &extra).unwrap();
+    monitor.says("not-reloaded");
+    let status = run(folder.path(), &["watch", "status", "watch.yaml"]);
+    for part in
+        ["not applied, and an earlier version is in use: watch.yaml:2:", "not monitored, although they stand in the configuration: extra; "]
+    {
+        assert!(status.code == Some(1) && status.stderr.contains(part), "{}", status.stderr);
+    }
+    // Nobody has to mend the file to be left alone.
+    std::fs::write(folder.path().join("watch.yaml"), format!("{good}  x: [\n")).unwrap();
+    monitor.says("not-reloaded");
+    let muted = run(folder.path(), &["watch", "mute", "watch.yaml", "shop", "--for", "1m"]);
+    assert!(muted.code == Some(0) && muted.stderr.contains("going on with its database"), "{}", muted.stderr);
     let more = good.replace("targets: {", "targets: { dead: { http: 'http://127.0.0.1:1/mcp', every: 2s, timeout: 1s },");
     std::fs::write(folder.path().join("watch.yaml"), more).unwrap();
     assert_eq!(monitor.says("reloaded")["targets"], "2");
+    assert!(get(&at, "/metrics").1.contains("\nmcproof_configuration_rejected 0\n"));
+    let status = run(folder.path(), &["watch", "status", "watch.yaml"]).stderr;
+    assert!(!status.contains("not applied") && !status.contains("not monitored"), "{status}");
     // Fifteen seconds make it certain.
     let sent = monitor.says("sent");
     assert_eq!((sent["kind"].as_str(), sent["channel"].as_str()), (Some("trigger"), Some("pager")));

@@ -19,7 +19,7 @@ mod window;
 
 pub use dependency::Dependencies;
 pub use hours::Hours;
-pub use reader::{Loaded, config_schema, database_of, files_of, load};
+pub use reader::{Loaded, config_schema, database_of, database_of_broken, files_of, load, targets_of};
 pub use status::{StatusPageSpec, StatusSpec, SubscriptionMail, SubscriptionsSpec};
 pub(crate) use suite::load_read_only;
 pub(crate) use target::{NAMES, is_name};

@@ -89,6 +89,8 @@ pub struct Readings {
     pub lag: Duration,
     /// Age of the oldest undelivered notification.
     pub unsent: Duration,
+    /// The file of the configuration was not applied.
+    pub is_rejected: bool,
 }
 
 impl Metrics {
@@ -174,6 +176,11 @@ impl Metrics {
             Unit::Seconds,
             ConstGauge::new(readings.unsent.as_secs_f64()),
         );
+        registry.register(
+            "configuration_rejected",
+            "Whether the configuration file was changed and not applied, so that an earlier version is in use",
+            ConstGauge::new(i64::from(readings.is_rejected)),
+        );
         let change = |(target, level, count): &(String, String, i64)| {
             (ChangeOf { target: target.clone(), level: level.clone() }, u64::try_from(*count).unwrap_or(0))
         };
@@ -225,6 +232,7 @@ pub async fn read(state: &State) -> Result<Readings, StoreFailure> {
         open: live.open_incidents().await?,
         lag: since(live.oldest_due(now).await?),
         unsent: since(live.oldest_unsent().await?),
+        is_rejected: state.worker_health.rejection().is_some(),
     })
 }
 
@@ -280,6 +288,7 @@ mod tests {
             open: BTreeMap::from([((Class::Storm, Severity::Page), 2)]),
             lag: Duration::from_millis(1_500),
             unsent: Duration::ZERO,
+            is_rejected: true,
         };
         let text = metrics.text(&readings);
         let name = r#"target="a\"b\\c\nd""#;
@@ -294,6 +303,7 @@ mod tests {
             "mcproof_otlp_export_failures_total 1".to_owned(),
             "mcproof_schedule_lag_seconds 1.5".to_owned(),
             "mcproof_outbox_oldest_age_seconds 0.0".to_owned(),
+            "mcproof_configuration_rejected 1".to_owned(),
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }

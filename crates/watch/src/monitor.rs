@@ -184,7 +184,16 @@ impl Monitor {
     /// Says to the other processes that this one runs, and what it has in its file.
     async fn hold(&self, config: &Config, now: Moment) -> Result<(), StoreFailure> {
         let names: Vec<&str> = config.targets.keys().map(String::as_str).collect();
-        self.store.hold_targets(&self.worker.name, &names, now).await
+        self.store.hold_targets(&self.worker.name, &names, now).await?;
+        self.store.hold_rejection(&self.worker.name, self.worker_health.rejection().as_deref()).await
+    }
+
+    /// The file is another one now, and is not taken over for this reason: everything goes on as it was, and whoever looks is told. If the
+    /// database takes nothing, it knows with the next refresh.
+    pub async fn reject(&self, why: &str, now: Moment) {
+        self.worker_health.reject(Some(why));
+        let config = Arc::clone(&self.plan.borrow().config);
+        drop(self.hold(&config, now).await);
     }
 
     /// Targets that only the files of other processes name, which share the database.

@@ -239,6 +239,11 @@ fn metrics(readings: &Readings, counted: &[(crate::metrics::Outcome, u64)], orig
         gauge("mcproof_incidents_open", "1", open.collect()),
         gauge("mcproof_schedule_lag_seconds", "s", seconds(readings.lag.as_secs_f64())),
         gauge("mcproof_outbox_oldest_age_seconds", "s", seconds(readings.unsent.as_secs_f64())),
+        gauge(
+            "mcproof_configuration_rejected",
+            "1",
+            vec![json!({ "timeUnixNano": at, "asInt": i64::from(readings.is_rejected).to_string() })]
+        ),
     ]);
     json!({ "resourceMetrics": [{ "resource": origin.resource(), "scopeMetrics": [{ "scope": scope(), "metrics": all }] }] })
 }

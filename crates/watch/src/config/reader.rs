@@ -111,6 +111,32 @@ pub fn database_of(path_as_named: &str, text: &str, folder: &Path, environment: 
     database.filter(|_| is_flawless).ok_or_else(|| without_credentials(reader.diagnostics, environment))
 }
 
+/// The same of a text that is no YAML, so that an incident can be acknowledged although somebody has left the file in a bad state: of the
+/// line that names the database, or, if there is none, the database beside the file. Nothing if that is not certain.
+pub fn database_of_broken(path_as_named: &str, text: &str, folder: &Path, environment: &Environment) -> Option<String> {
+    let lines = || text.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
+    // Where keys are indented or in braces, no line says whose they are.
+    if lines().next().is_none_or(|line| !line.starts_with(|first: char| first.is_ascii_alphabetic())) {
+        return None;
+    }
+    let is_key = |line: &&str| line.trim_start_matches(['"', '\'']).starts_with("database");
+    match lines().filter(is_key).collect::<Vec<_>>().as_slice() {
+        [] => database_of(path_as_named, "targets: {}", folder, environment).ok(),
+        [line] if line.starts_with("database:") => database_of(path_as_named, line, folder, environment).ok(),
+        _ => None,
+    }
+}
+
+/// The names of the targets that a configuration names itself, whatever mistakes it has.
+pub fn targets_of(path_as_named: &str, text: &str) -> Vec<String> {
+    let source = Source::new(path_as_named, text);
+    let tree = document::parse(&source, 0).0;
+    match tree.as_ref().and_then(|tree| tree.get("targets")).map(|node| &node.kind) {
+        Some(Kind::Map(entries)) => entries.iter().map(|entry| entry.key.text.clone()).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// By JSON Schema 2020-12.
 pub fn config_schema() -> Value {
     let example = json!({

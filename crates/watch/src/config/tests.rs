@@ -315,6 +315,23 @@ fn a_configuration_is_made_of_its_imports_and_of_the_files_with_its_secrets() {
 }
 
 #[test]
+fn a_file_that_is_no_yaml_still_names_its_database_where_that_is_certain() {
+    let check = |text: &str, expected: Option<&str>| {
+        let found = database_of_broken("w.yaml", text, Path::new("/etc/w"), &environment());
+        assert_eq!(found.as_deref(), expected, "{text}");
+    };
+    check("# database: x\ntargets:\n  database: { stdio: x }\n  x: [\n", Some("sqlite:/etc/w/w.db"));
+    check("targets: {\ndatabase: 'sqlite:/var/w.db'\n", Some("sqlite:/var/w.db"));
+    check("database: sqlite:a.db\ndatabase: sqlite:b.db\n x: [\n", None);
+    check("database: 'sqlite:${dir}/a.db'\nvars: { dir: /srv }\n x: [\n", None);
+    check("\"database\": sqlite:a.db\nx: [\n", None);
+    check("{ database: sqlite:a.db, x: [\n", None);
+    check(" database: sqlite:a.db\n x: [\n", None);
+    assert_eq!(targets_of("w.yaml", "targets: { a: { evry: 5 }, b: 7 }\nlisten: nonsense\n"), ["a", "b"]);
+    assert_eq!(targets_of("w.yaml", "targets: 5\n"), [""; 0]);
+}
+
+#[test]
 fn the_examples_of_the_guide_are_read_and_it_names_every_key() {
     let guide = include_str!("../../../../docs/guide/monitoring.md");
     let blocks: Vec<&str> = guide.split("```yaml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();

@@ -73,6 +73,7 @@ fn readings() -> Readings {
         open: BTreeMap::new(),
         lag: Duration::from_millis(120),
         unsent: Duration::from_secs(3),
+        is_rejected: false,
     }
 }
 

@@ -26,6 +26,26 @@ impl Store {
         Ok(())
     }
 
+    /// Why this process goes on with an earlier version of its file; nothing if it has the one that is there.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn hold_rejection(&self, process: &str, why: Option<&str>) -> Result<(), StoreFailure> {
+        let statement = "UPDATE monitor_process SET rejected = $1 WHERE name = $2";
+        sqlx::query(statement).bind(why.map(str::to_owned)).bind(process).execute(&self.writer).await?;
+        Ok(())
+    }
+
+    /// Why processes that run go on with an earlier version of their file, each reason once.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn rejections(&self, now: Moment) -> Result<BTreeSet<String>, StoreFailure> {
+        let statement = "SELECT seen, rejected FROM monitor_process WHERE rejected IS NOT NULL";
+        let rows: Vec<(i64, String)> = sqlx::query_as(statement).fetch_all(&self.pool).await?;
+        Ok(rows.into_iter().filter(|(seen, _)| runs(Moment(*seen), now)).map(|(_, why)| why).collect())
+    }
+
     /// This process ends.
     ///
     /// # Errors
@@ -57,14 +77,18 @@ impl Store {
     }
 }
 
+/// Whether a process that was heard of at that time runs. A clock that was set back has left behind what has not come yet.
+fn runs(seen: Moment, now: Moment) -> bool {
+    seen + LONGEST_SILENCE >= now && seen <= now + LONGEST_SILENCE
+}
+
 /// The targets that the files of running processes name.
 pub(super) async fn held(connection: &mut AnyConnection, now: Moment) -> Result<BTreeSet<String>, sqlx::Error> {
     let statement = "SELECT seen, targets FROM monitor_process";
     let mut held = BTreeSet::new();
     for row in sqlx::query(statement).fetch_all(connection).await? {
         let (seen, targets): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
-        // A clock that was set back has left behind what has not come yet.
-        if Moment(seen) + LONGEST_SILENCE >= now && Moment(seen) <= now + LONGEST_SILENCE {
+        if runs(Moment(seen), now) {
             held.extend(serde_json::from_str::<Vec<String>>(&targets).unwrap_or_default());
         }
     }

@@ -30,8 +30,8 @@ const GRACE: Duration = Duration::from_secs(60);
 /// What was seen last of each target and region.
 #[derive(Default)]
 struct Seen {
-    /// Whether something is wrong with the monitor itself.
-    has_trouble: bool,
+    /// Whether something is wrong with the monitor itself, or its file was not taken over.
+    trouble: (bool, bool),
     at: HashMap<String, (Moment, Moment)>,
     results: HashMap<(String, String), (Moment, i64)>,
     incidents: BTreeSet<String>,
@@ -67,9 +67,9 @@ pub(super) async fn export(state: &State) {
 async fn look(state: &State, seen: &mut Seen) -> Result<(), StoreFailure> {
     let mut changed = Vec::new();
     // Pages that are open say so as well as those that are opened.
-    let has_trouble = state.worker_health.report().trouble.is_some();
-    if has_trouble != seen.has_trouble {
-        seen.has_trouble = has_trouble;
+    let trouble = (state.worker_health.report().trouble.is_some(), state.worker_health.rejection().is_some());
+    if trouble != seen.trouble {
+        seen.trouble = trouble;
         let _ = state.bell.send("*".to_owned());
     }
     let live = state.live();
@@ -145,9 +145,14 @@ pub(super) async fn events(Shared(state): Shared<State>) -> Sse<impl Stream<Item
     Sse::new(stream).keep_alive(KeepAlive::new().interval(Duration::from_secs(15)))
 }
 
-/// 200 as long as the database answers, results are written and pages are taken.
+/// 200 as long as the database answers, results are written and pages are taken. A file that was not taken over is told, and is no reason
+/// to start the process anew: that would end with the mistakes of the file.
 pub(super) async fn health(Shared(state): Shared<State>) -> Response {
     let (status, told) = match ailment(&state).await {
+        // Everybody may ask: what is wrong with the file is told on the dashboard.
+        None if state.worker_health.rejection().is_some() => {
+            (StatusCode::OK, "ok, with an earlier version of the configuration: the file was not applied\n".to_owned())
+        }
         None => (StatusCode::OK, "ok\n".to_owned()),
         Some(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
     };

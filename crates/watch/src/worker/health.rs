@@ -44,6 +44,8 @@ pub struct HealthReport {
     is_summoned: bool,
     /// What stands in for it, as soon as that is there.
     stand_in: Option<Store>,
+    /// Why the configuration is an earlier version of its file.
+    rejection: Option<String>,
     /// Its file is not where it was.
     is_displaced: bool,
     /// Why turns could not be had, or results not be written, the last time that this was tried.
@@ -110,6 +112,16 @@ impl WorkerHealth {
         report.looked = now;
         // Where nothing is due nothing is written: that results can be is seen when they are.
         report.trouble.take_if(|trouble| trouble.task == Task::Lease);
+    }
+
+    /// The file of the configuration is not taken over for this reason, or, without one, is.
+    pub fn reject(&self, why: Option<&str>) {
+        self.lock().rejection = why.map(str::to_owned);
+    }
+
+    /// Why the configuration is an earlier version of its file, if it is.
+    pub fn rejection(&self) -> Option<String> {
+        self.lock().rejection.clone()
     }
 
     pub(super) fn displaced(&self, is_displaced: bool) {

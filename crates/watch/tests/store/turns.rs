@@ -40,8 +40,17 @@ pub(crate) async fn a_target_is_monitored_as_long_as_a_process_names_it(address:
     assert!(store.next_due("here", FIRST).await.unwrap() > Some(FIRST), "the turn of `cart` is no reason to look again");
     store.leave_alone(&BTreeSet::new());
     assert_eq!(lease(&store, "here", FIRST).await.len(), 1);
+    // One of them goes on with an earlier version of its file, until it has taken over the next one.
+    let rejections = async |now: Moment| store.rejections(now).await.unwrap().into_iter().collect::<Vec<_>>().join(", ");
+    store.hold_rejection("first", Some("w.yaml:1:1: unknown key `evry`")).await.unwrap();
+    store.hold_targets("first", &["cart", "shop"], START).await.unwrap();
+    assert_eq!(rejections(START).await, "w.yaml:1:1: unknown key `evry`");
+    store.hold_rejection("first", None).await.unwrap();
+    assert_eq!(rejections(START).await, "");
+    store.hold_rejection("first", Some("gone")).await.unwrap();
     // Killed, or ended.
     let later = START + Duration::from_secs(31);
+    assert_eq!(rejections(later).await, "");
     store.hold_targets("second", &["shop"], later).await.unwrap();
     assert_eq!(names(later).await, ["cart shop", "shop"]);
     store.hold_targets("first", &["cart", "shop"], later).await.unwrap();

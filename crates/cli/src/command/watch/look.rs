@@ -29,7 +29,7 @@ const MOST: i64 = 1_000;
   mcproof watch status watch.yaml
   mcproof watch status watch.yaml --database postgres://db/watch --json
 
-Exit codes: 0 all targets work, 1 one does not, or nobody knows or monitors it, 2 bad input, 4 there are no targets")]
+Exit codes: 0 all targets work, 1 one does not, or nobody knows or monitors it, or the file was not applied, 2 bad input, 4 there are no targets")]
 pub(crate) struct StatusArguments {
     /// The configuration, a YAML file
     config: PathBuf,
@@ -117,10 +117,14 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
         // Nobody may have it in the file that is in use.
         let mut unmonitored = reading::targets(&arguments.config);
         unmonitored.retain(|name| !targets.iter().any(|target| target.name == *name));
-        let works = unmonitored.is_empty() && seen.iter().all(Seen::works);
+        let rejections = store.rejections(now).await.map_err(|failure| of_store(&failure))?;
+        let works = unmonitored.is_empty() && rejections.is_empty() && seen.iter().all(Seen::works);
         if arguments.json {
             let targets: Vec<Value> = seen.iter().map(Seen::json).collect();
-            output::show(&format!("{:#}\n", json!({ "works": works, "targets": targets, "unmonitored": unmonitored })))?;
+            output::show(&format!(
+                "{:#}\n",
+                json!({ "works": works, "targets": targets, "unmonitored": unmonitored, "rejected": rejections })
+            ))?;
         } else if !seen.is_empty() {
             let rows = seen.iter().map(|seen| seen.row(now));
             output::show(&table(["target", "state", "surface", "since", "last probe", "open incident"], rows))?;
@@ -130,11 +134,15 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
         }
         if !seen.is_empty() && !unmonitored.is_empty() {
             let names = escape(&unmonitored.join(", ")).into_owned();
-            output::talk(&format!("not monitored, although they stand in the configuration: {names}; restart or reload the monitor\n"));
+            let hint = if rejections.is_empty() { "restart or reload the monitor" } else { "correct the configuration" };
+            output::talk(&format!("not monitored, although they stand in the configuration: {names}; {hint}\n"));
+        }
+        for why in &rejections {
+            output::talk(&format!("the configuration was not applied, and an earlier version is in use: {}\n", escape(why)));
         }
         if seen.is_empty() {
             output::talk("there are no targets in this database\n");
-            return Ok(Exit::NothingSelected);
+            return Ok(if rejections.is_empty() { Exit::NothingSelected } else { Exit::Failed });
         }
         Ok(if works { Exit::Passed } else { Exit::Failed })
     })

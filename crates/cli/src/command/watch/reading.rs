@@ -7,7 +7,7 @@ use crate::{output, settings};
 use mcproof_record::{Diagnostic, Severity};
 use mcproof_report::diagnostic;
 use mcproof_suite::Environment;
-use mcproof_watch::config::{Config, Loaded, database_of, files_of, load};
+use mcproof_watch::config::{Config, Loaded, database_of, database_of_broken, files_of, load, targets_of};
 use mcproof_watch::web::is_open;
 use std::path::{Path, PathBuf};
 
@@ -51,14 +51,18 @@ pub(super) fn point_out(log: Form, level: Level, found: &[Diagnostic]) {
     }
 }
 
-/// The database that the file names; its mistakes are told on stderr.
+/// The database that the file names, as far as that is certain; its mistakes are told on stderr.
 pub(super) fn database(path: &Path) -> Result<Option<String>, Failure> {
     let File { shown, text, folder, environment } = File::open(path)?;
     match database_of(&shown, &text, &folder, &environment) {
         Ok(database) => Ok(Some(database)),
         Err(mistakes) => {
             output::talk(&diagnostic::render_all(&mistakes, &settings::style()));
-            Ok(None)
+            let database = database_of_broken(&shown, &text, &folder, &environment);
+            if database.is_some() {
+                output::talk("\nthe configuration cannot be read; going on with its database\n");
+            }
+            Ok(database)
         }
     }
 }
@@ -75,10 +79,20 @@ pub(super) fn dashboard(path: &Path) -> Dashboard {
     }
 }
 
-/// The names of the targets in this configuration, as far as it can be read; nothing is told of its mistakes.
+/// The names of the targets in this configuration, also of one with mistakes; nothing is told of those.
 pub(super) fn targets(path: &Path) -> Vec<String> {
     let Ok(File { shown, text, folder, environment }) = File::open(path) else { return Vec::new() };
-    load(&shown, &text, &folder, &environment).map_or_else(|_| Vec::new(), |loaded| loaded.config.targets.into_keys().collect())
+    let loaded = load(&shown, &text, &folder, &environment);
+    loaded.map_or_else(|_| targets_of(&shown, &text), |loaded| loaded.config.targets.into_keys().collect())
+}
+
+/// The mistakes of a file in a few words: where the first one is, what it is, and how many more there are.
+pub(super) fn in_short(mistakes: &[Diagnostic]) -> String {
+    let mut errors = mistakes.iter().filter(|mistake| mistake.severity == Severity::Error);
+    let Some(first) = errors.next() else { return "it has mistakes".to_owned() };
+    let place = first.place.as_ref().map(|place| format!("{}:{}:{}: ", place.file, place.line, place.column)).unwrap_or_default();
+    let more = errors.count();
+    format!("{place}{}{}", first.message, if more > 0 { format!(" (and {more} more)") } else { String::new() })
 }
 
 pub(super) enum Dashboard {

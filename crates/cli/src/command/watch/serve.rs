@@ -436,12 +436,14 @@ impl Services {
                 Read::Flawless(loaded) => {
                     if let Some(failure) = bound.and_then(|address| opened(address, &loaded.config)) {
                         refused = None;
+                        self.monitor.reject(&failure.to_string(), self.clock.now()).await;
                         self.log.say(Level::Error, "not-reloaded", &[("why", &failure.to_string()), ("hint", failure.hint())]);
                         continue;
                     }
                     if refused.is_none() {
                         self.point_out(Level::Warning, &loaded.warnings);
                     }
+                    self.monitor.worker_health.reject(None);
                     match self.monitor.reload(loaded.config, self.clock.now()).await {
                         Ok(_) => {
                             let targets = self.monitor.plan().borrow().targets.len().to_string();
@@ -451,6 +453,7 @@ impl Services {
                         }
                         Err(failure) => {
                             let why = failure.to_string();
+                            self.monitor.worker_health.reject(Some(&format!("the database does not take it: {why}")));
                             if refused.as_ref() != Some(&why) {
                                 let hint = "retried until the database accepts it";
                                 self.log.say(Level::Error, "not-reloaded", &[("why", &why), ("hint", hint)]);
@@ -462,6 +465,7 @@ impl Services {
                 Read::Mistaken(mistakes) => {
                     refused = None;
                     self.point_out(Level::Error, &mistakes);
+                    self.monitor.reject(&reading::in_short(&mistakes), self.clock.now()).await;
                     self.log.say(Level::Error, "not-reloaded", &[("why", "the configuration has errors: the previous one stays in use")]);
                 }
             }

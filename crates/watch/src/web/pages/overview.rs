@@ -142,7 +142,11 @@ async fn alarm(state: &State) -> Result<String, Fault> {
         return Ok(format!("Results cannot be written: {}.", shown::plain(&trouble.why)));
     }
     let overdue = state.store.overdue_page(state.now()).await?;
-    Ok(overdue.map(|waited| format!("No channel has accepted a page for {}.", shown::span(waited))).unwrap_or_default())
+    let overdue = overdue.map(|waited| format!("No channel has accepted a page for {}.", shown::span(waited)));
+    let rejected = state.worker_health.rejection();
+    let rejected =
+        rejected.map(|why| format!("The configuration file was not applied, and an earlier version is in use: {}.", shown::plain(&why)));
+    Ok(overdue.into_iter().chain(rejected).collect::<Vec<_>>().join(" "))
 }
 
 struct Known {
