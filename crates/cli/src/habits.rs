@@ -1,13 +1,15 @@
 //! Hints for subcommands and flags of other tools, where clap would only report an unknown word.
 
 use crate::suggest::did_you_mean;
+use clap::Command;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use std::ffi::OsString;
 
 /// Puts the advice in the place of the grammar's own, which would send the words after `--`, where the server's command stands.
-pub(crate) fn advise(error: &mut Error, typed: &[OsString]) {
-    let subcommand = typed.iter().skip(1).filter_map(|word| word.to_str()).find(|word| !word.starts_with('-')).unwrap_or_default();
+pub(crate) fn advise(error: &mut Error, typed: &[OsString], grammar: &Command) {
+    let mut words = typed.iter().skip(1).filter_map(|word| word.to_str()).filter(|word| !word.starts_with('-'));
+    let subcommand = words.next().unwrap_or_default();
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         _ => None,
@@ -18,6 +20,8 @@ pub(crate) fn advise(error: &mut Error, typed: &[OsString]) {
         ErrorKind::InvalidSubcommand => text(ContextKind::InvalidSubcommand).and_then(|word| of_subcommand(subcommand, &word)),
         ErrorKind::UnknownArgument => text(ContextKind::InvalidArg)
             .and_then(|word| of_flag(subcommand, &word).or_else(|| of_argument(subcommand, &word).filter(|_| !is_slip))),
+        // Of a command that takes a file or a command of its own, a misspelled one is taken for the file.
+        ErrorKind::ArgumentConflict => words.next().and_then(|word| of_slip(grammar, subcommand, word)),
         _ => None,
     };
     if error.kind() == ErrorKind::UnknownArgument {
@@ -28,6 +32,11 @@ pub(crate) fn advise(error: &mut Error, typed: &[OsString]) {
         error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(advice)]));
     }
+}
+
+fn of_slip(grammar: &Command, subcommand: &str, word: &str) -> Option<String> {
+    let near = did_you_mean(word, grammar.find_subcommand(subcommand)?.get_subcommands().map(Command::get_name))?;
+    Some(format!("did you mean `mcproof {subcommand} {near}`?"))
 }
 
 fn of_subcommand(subcommand: &str, word: &str) -> Option<String> {
@@ -130,5 +139,9 @@ mod tests {
         check(of_argument("call", "--city"), Some("city=VALUE"));
         check(of_argument("tools", "--jsn"), None);
         check(of_argument("schema", "x"), None);
+        let grammar = Command::new("mcproof").subcommand(Command::new("watch").subcommand(Command::new("status")));
+        check(of_slip(&grammar, "watch", "statsu"), Some("did you mean `mcproof watch status`?"));
+        check(of_slip(&grammar, "watch", "watch.yaml"), None);
+        check(of_slip(&grammar, "test", "statsu"), None);
     }
 }

@@ -91,7 +91,7 @@ fn run() -> ExitCode {
         Ok(line) => line,
         // Help and version are no errors; clap knows which is which, and where each of them goes.
         Err(mut error) => {
-            habits::advise(&mut error, &typed);
+            habits::advise(&mut error, &typed, &grammar);
             let _ = error.print();
             return if error.use_stderr() { Exit::BadInput } else { Exit::Passed }.into();
         }

@@ -250,6 +250,8 @@ fn what_is_silenced_is_told_to_nobody_until_the_silence_ends() {
         (&["silence", "watch.yaml", "--name", "shop-*", "--tag", "payd", "--reason", "x"], "no target has a tag that matches `payd`"),
         (&["mute", "watch.yaml", "shop-ue"], "did you mean `shop-eu`?"),
         (&["unsilence", "watch.yaml", "nothing"], "no active silence `nothing`"),
+        (&["statsu", "watch.yaml"], "did you mean `mcproof watch status`?"),
+        (&["statsu"], "did you mean `mcproof watch status`?"),
     ] {
         let ran = watch(words);
         assert!(ran.code == Some(2) && ran.stderr.contains(part), "{words:?}: {}", ran.stderr);
@@ -927,6 +929,7 @@ fn who_acknowledges_or_mutes_on_a_full_disk_is_heard_at_once_and_it_is_written_l
     let ran = shell.args(["-c", script, MCPROOF]).current_dir(scene.folder.path()).output().unwrap();
     let stderr = String::from_utf8(ran.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(ran.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("nothing was recorded"), "{stderr}");
     let hint = "a running monitor accepts it meanwhile and keeps it in memory: acknowledge the incident on http://127.0.0.1:0";
     assert!(stderr.contains(hint) && stderr.contains("/api/incidents/ID/acknowledge"), "{stderr}");
     scene.limit("unlimited");

@@ -125,6 +125,19 @@ impl StoreFailure {
         let Self::Database(error) = self else { return None };
         DatabaseProblem::of(error).map(|ailment| ailment.hint)
     }
+
+    /// Whether it may work in a moment: nobody answers, or the server is being started or ended.
+    pub fn may_pass(&self) -> bool {
+        let Self::Database(error) = self else { return false };
+        match error {
+            sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut => true,
+            // <https://www.postgresql.org/docs/current/errcodes-appendix.html>: operator intervention, connections, too many of those.
+            _ => error
+                .as_database_error()
+                .and_then(|error| error.code())
+                .is_some_and(|code| code.starts_with("57P") || code.starts_with("08") || code == "53300"),
+        }
+    }
 }
 
 /// What is wrong with a database, in words for those who have never seen its messages.

@@ -14,9 +14,10 @@ use crate::conversation::Watching;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output;
+use crate::suggest::did_you_mean;
 use mcproof_watch::store::StoreFailure;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Monitor servers: probe them on a schedule, send alerts and serve a dashboard
 ///
@@ -143,6 +144,10 @@ pub(crate) fn run(arguments: &Arguments, _watching: Watching) -> Result<Exit, Fa
         (Some(Action::Status(status)), _) => look::status(status),
         (Some(Action::Incidents(incidents)), _) => look::incidents(incidents),
         (None, Some(path)) => {
+            if let Some(near) = misspelled(path) {
+                let failure = Failure::bad_input("cannot-read", format!("{} cannot be read: there is no such file", path.display()));
+                return Err(failure.hint(format!("did you mean `mcproof watch {near}`?")));
+            }
             let seen = serve::look(path);
             let log = if arguments.json && !arguments.check { log::Form::Json } else { log::Form::Text };
             let Some(config) = reading::read(path, &arguments.instead)?.or_tell(log) else { return Ok(Exit::BadInput) };
@@ -158,6 +163,15 @@ pub(crate) fn run(arguments: &Arguments, _watching: Watching) -> Result<Exit, Fa
         }
         (None, None) => unreachable!("a configuration file or a subcommand is required"),
     }
+}
+
+/// The command that somebody may have meant who typed this in the place of a file that there is not.
+fn misspelled(path: &Path) -> Option<String> {
+    if path.exists() {
+        return None;
+    }
+    let grammar = <Arguments as clap::Args>::augment_args(clap::Command::new("watch"));
+    did_you_mean(path.to_str()?, grammar.get_subcommands().map(clap::Command::get_name)).map(str::to_owned)
 }
 
 fn of_store(failure: &StoreFailure) -> Failure {

@@ -13,11 +13,17 @@ use mcproof_watch::moment::Moment;
 use mcproof_watch::store::audit::AuditEvent;
 use mcproof_watch::store::operations::is_full_hash;
 use mcproof_watch::store::silences::Silence;
-use mcproof_watch::store::{Store, incidents};
+use mcproof_watch::store::{Store, StoreFailure, incidents};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tokio::time::sleep;
+
+/// For a database that does not respond.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two attempts to open it.
+const REST: Duration = Duration::from_millis(500);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -264,11 +270,22 @@ pub(super) fn with_store(
         return Err(failure.hint("start the monitor first, or name the database that it uses with --database"));
     }
     conversation::run(async {
-        let store = Store::open(&database).await.map_err(|failure| of_store(&failure))?;
+        let store = open(&database).await.map_err(|failure| of_store(&failure))?;
         let clock = Clock::of_machine(settings::now);
         clock.follow(&store).await.map_err(|failure| of_store(&failure))?;
         work(&store, clock.now()).await
     })?
+}
+
+/// A database that is gone for a moment, such as one that is started anew, is waited for.
+async fn open(database: &str) -> Result<Store, StoreFailure> {
+    let began = Instant::now();
+    loop {
+        match Store::open(database).await {
+            Err(failure) if failure.may_pass() && began.elapsed() < PATIENCE => sleep(REST).await,
+            opened => return opened,
+        }
+    }
 }
 
 /// This process opens the database itself, and cannot do without it. A monitor that runs can.
@@ -277,6 +294,7 @@ fn at_the_monitor(failure: Failure, config: &Path, what: &str, call: &str) -> Fa
         return failure;
     }
     let mut hint = failure.diagnostic.hint.clone().unwrap_or_default();
+    hint.push_str("; nothing was recorded: repeat it when the database responds");
     let told = match reading::dashboard(config) {
         Dashboard::None => {
             let text = "; the configuration has no `listen`, so a running monitor cannot be told: acknowledge the alert in the service that received it";
