@@ -183,6 +183,59 @@ fn a_test_alert_goes_to_each_channel_with_its_end() {
     assert_eq!(run(none.path(), &["watch", "test-alert", "watch.yaml"]).code, Some(4));
 }
 
+/// A mail server that has no room for `full@…` now, and takes what comes for others.
+fn mail_server() -> std::net::SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let (mut line, mut is_letter) = (String::from("CONNECT"), false);
+            loop {
+                let answer = match line.trim_end() {
+                    "" => break,
+                    "." => "250 queued",
+                    _ if is_letter => "",
+                    "CONNECT" => "220 ready",
+                    "DATA" => "354 go on",
+                    "QUIT" => "221 bye",
+                    line if line.starts_with("RCPT TO:<full@") => "452 mailbox full",
+                    _ => "250 ok",
+                };
+                is_letter = answer.starts_with("354") || is_letter && answer.is_empty();
+                if !answer.is_empty() && stream.get_mut().write_all(format!("{answer}\r\n").as_bytes()).is_err() {
+                    break;
+                }
+                line.clear();
+                // An empty line of a letter is no end.
+                if stream.read_line(&mut line).unwrap_or(0) == 0 {
+                    break;
+                }
+                if is_letter && line == "\r\n" {
+                    line = "-".to_owned();
+                }
+            }
+        }
+    });
+    address
+}
+
+#[test]
+fn a_test_alert_that_one_recipient_does_not_get_has_failed() {
+    let smtp = format!("url: 'smtp://{}?tls=none', from: w@example.com", mail_server());
+    for (to, code, part) in
+        [("[ann@example.com]", 0, "250 queued"), ("[ann@example.com, full@example.com]", 1, "452"), ("[full@example.com]", 1, "452")]
+    {
+        let config = format!("targets: {{}}\nchannels: {{ mail: {{ smtp: {{ {smtp}, to: {to} }} }} }}\n");
+        let folder = folder_with(&[("watch.yaml", &config)]);
+        let ran = run(folder.path(), &["watch", "test-alert", "watch.yaml"]);
+        assert!(ran.code == Some(code) && ran.stdout.contains(part), "{to}: {}{}", ran.stdout, ran.stderr);
+        // Who has the begin gets the end.
+        assert_eq!(ran.stdout.contains("resolve"), to.contains("ann"), "{}", ran.stdout);
+        assert_eq!(ran.stdout.contains("an alert is tried again for full@example.com"), to.contains(", full"), "{}", ran.stdout);
+    }
+}
+
 #[test]
 fn once_probes_everything_and_tells_what_is_down() {
     let pager = Service::answering(202);
