@@ -193,10 +193,7 @@ async fn explore_all(check_options: &CheckOptions) -> Explored {
             if !budget.were_in_the_way() || budget.left() < LEAST_FOR_ANOTHER {
                 return explored;
             }
-            let was_opened = |explored: &Explored| {
-                let mut conversations = explored.conversations.iter();
-                conversations.any(|one| !matches!(one.opened, Opened::No { .. } | Opened::OtherEra))
-            };
+            let was_opened = |explored: &Explored| explored.conversations.iter().any(|one| one.opened == Opened::Yes);
             // What happened once may be chance: two processes have to be in each other's way again.
             if was_opened(&explored) && run_side_by_side(check_options).await {
                 return explored;

@@ -65,7 +65,7 @@ fn node_servers_pass_at_once() {
         "# yaml-language-server: $schema=mcproof.schema.json\n",
         "with: { message: mcproof } # review\n        expect: \"Echo: mcproof\"",
         "name: get-sum wants a\n",
-        "with: { a: 1, b: 1 } # review",
+        "with: { a: 5, b: 3 } # review",
         "- call: mcproof-no-such-thing\n        tool_error: true",
         "- name: an unknown resource fails\n",
         "- prompt: args-prompt\n        with: { city: mcproof } # review",

@@ -350,9 +350,9 @@ for line in sys.stdin:
 #[test]
 fn what_comes_after_the_last_step_of_a_test_fails_a_test() {
     for (isolation, tests, failed) in [
-        ("case", "{ name: a, steps: [{ handshake: { serverInfo: { name: x } } }] }", "1 failed"),
-        ("file", "{ name: a, steps: [{ handshake: { serverInfo: { name: x } } }] }, { name: b, steps: [tools] }", "1 failed"),
-        ("file", "{ name: a, steps: [{ handshake: { serverInfo: { name: x } } }] }", "1 failed"),
+        ("case", "{ name: a, steps: [handshake] }", "1 failed"),
+        ("file", "{ name: a, steps: [handshake] }, { name: b, steps: [tools] }", "1 failed"),
+        ("file", "{ name: a, steps: [handshake] }", "1 failed"),
     ] {
         let text = format!("server:\n  era: legacy\n  stdio: {{ command: python3 server.py }}\nisolation: {isolation}\ntests: [{tests}]\n");
         for _ in 0..4 {
