@@ -13,7 +13,7 @@ pub struct Expectation {
     pub rhythm: PushSchedule,
     /// It may be so much later.
     pub grace: Duration,
-    /// It may take so long once it has said that it began; for ever if missing.
+    /// It may take so long once it has said that it began. If missing: until it is due again, or as long as may pass between two successes.
     pub lasts: Option<Duration>,
 }
 
@@ -75,40 +75,74 @@ impl Expectation {
             let message = format!("the job reported a failure at {at}{said}");
             return Judgment::Wrong { code: "job-failed", message, hint: "check the log of the job" };
         }
-        let Some((due, is_first)) = self.due(succeeded, known, now) else { return self.fresh(succeeded) };
-        // Whoever began in time is at it.
-        if running.is_some_and(|began| began + self.grace >= due) {
+        let Some(due) = self.due(succeeded, known, now) else { return self.fresh(succeeded) };
+        if running.is_some_and(|began| self.is_waited_for(began, &due, now)) {
             return Judgment::Well;
         }
-        if due + self.grace >= now {
+        if due.last + self.grace >= now {
             return self.fresh(succeeded);
         }
         let last = match succeeded {
             Some(succeeded) => format!("the last success was at {succeeded}"),
-            None if is_first => "it has never reported a success".to_owned(),
+            None if due.is_first => "it has never reported a success".to_owned(),
             None => "there was none".to_owned(),
         };
-        let message = format!("the job was due at {due}, with a grace period of {}; {last}", span(self.grace));
-        Judgment::Wrong { code: "job-missing", message, hint: "check whether it ran, and whether it can reach this monitor" }
+        let unfinished = running.map(|began| format!("; the run that started at {began} has not finished")).unwrap_or_default();
+        let message = format!("the job was due at {}, with a grace period of {}; {last}{unfinished}", due.last, span(self.grace));
+        Judgment::Wrong { code: "job-missing", message, hint: "check whether it ran to its end, and whether it can reach this monitor" }
+    }
+
+    /// A run that began in time may still succeed. One that began later than that is no reason to wait, whatever became of the runs before
+    /// it: a job that is killed each time begins again and again.
+    fn is_waited_for(&self, began: Moment, due: &Due, now: Moment) -> bool {
+        let is_in_time = began + self.grace >= due.last && began <= due.first + self.grace;
+        let longest = match (&self.rhythm, self.lasts) {
+            (_, Some(lasts)) => Some(lasts),
+            (PushSchedule::Every(every), None) => Some(*every + self.grace),
+            // Until it is due again.
+            (PushSchedule::Cron { .. }, None) => None,
+        };
+        is_in_time && longest.is_none_or(|longest| began + longest >= now)
     }
 
     fn fresh(&self, succeeded: Option<Moment>) -> Judgment {
         if succeeded.is_some() { Judgment::Well } else { Judgment::Waiting }
     }
 
-    /// The last time at which it should have reported a success, and did not before; whether that is the first one of all.
-    fn due(&self, succeeded: Option<Moment>, known: Moment, now: Moment) -> Option<(Moment, bool)> {
+    /// When it should have reported a success, and did not before. Nothing if it is not due yet.
+    fn due(&self, succeeded: Option<Moment>, known: Moment, now: Moment) -> Option<Due> {
+        let is_first = succeeded.is_none();
         match &self.rhythm {
-            PushSchedule::Every(every) => Some((succeeded.unwrap_or(known) + *every, succeeded.is_none())),
+            PushSchedule::Every(every) => {
+                let due = succeeded.unwrap_or(known) + *every;
+                Some(Due { first: due, last: due, is_first })
+            }
             PushSchedule::Cron { expression, zone } => {
+                let (cron, zone) = (Cron::from_str(expression).ok()?, TimeZone::get(zone).ok()?);
+                let zoned = |at: Moment| Some(Timestamp::from_millisecond(at.0).ok()?.to_zoned(zone.clone()));
+                let whole = |seconds: i64| Moment(seconds * 1_000);
                 // The last time whose grace is over; what came since then may still come.
-                let until = Timestamp::from_millisecond((now - self.grace).0).ok()?.to_zoned(TimeZone::get(zone).ok()?);
-                let last = Cron::from_str(expression).ok()?.find_previous_occurrence(&until, true).ok()?;
-                let due = Moment(last.timestamp().as_second() * 1_000);
-                (due >= known && succeeded.is_none_or(|succeeded| succeeded < due)).then_some((due, succeeded.is_none()))
+                let last = cron.find_previous_occurrence(&zoned(now - self.grace)?, true).ok()?;
+                let last = whole(last.timestamp().as_second());
+                if last < known || succeeded.is_some_and(|succeeded| succeeded >= last) {
+                    return None;
+                }
+                let first = cron.find_next_occurrence(&zoned(known.max(succeeded.unwrap_or(known)))?, false).ok();
+                let first = first.map_or(last, |first| whole(first.timestamp().as_second()));
+                Some(Due { first: first.min(last), last, is_first })
             }
         }
     }
+}
+
+/// When a job should have reported a success, and did not.
+struct Due {
+    /// Since the last success.
+    first: Moment,
+    /// Of those whose grace is over.
+    last: Moment,
+    /// It never reported one.
+    is_first: bool,
 }
 
 #[cfg(test)]
@@ -147,6 +181,14 @@ mod tests {
             (&Reported { succeeded: at(102), ..bad.clone() }, 103, "well"),
             (&Reported { started: at(160), ..good.clone() }, 175, "well"),
             (&Reported { started: at(99), ..good.clone() }, 171, "job-missing"),
+            // A run that never ends is not waited for as long as anybody likes.
+            (&Reported { started: at(160), ..good.clone() }, 230, "well"),
+            (&Reported { started: at(160), ..good.clone() }, 231, "job-missing"),
+            // It began in time and was killed; so was the next one, and that one was late.
+            (&Reported { started: at(170), ..good.clone() }, 171, "well"),
+            (&Reported { started: at(171), ..good.clone() }, 172, "job-missing"),
+            (&Reported { started: at(1_000), ..good.clone() }, 1_001, "job-missing"),
+            (&Reported { started: at(71), ..never.clone() }, 72, "job-missing"),
         ] {
             check(&job, reported, minute * MINUTE, expected);
         }
@@ -156,6 +198,23 @@ mod tests {
         check(&quick, &running, 181 * MINUTE, "job-overruns");
         let Judgment::Wrong { message, .. } = quick.judge(&bad, Moment(102 * MINUTE)) else { panic!() };
         assert_eq!(message, "the job reported a failure at 1970-01-01T01:41:00Z: disk full");
+    }
+
+    #[test]
+    fn a_job_that_is_killed_each_minute_is_missing_and_says_that_it_began() {
+        let cron = PushSchedule::Cron { expression: "* * * * *".into(), zone: "UTC".into() };
+        for rhythm in [PushSchedule::Every(Duration::from_secs(60)), cron] {
+            let job = Expectation { rhythm, grace: Duration::from_secs(10), lasts: None };
+            let reported = Reported {
+                succeeded: Some(Moment(10 * MINUTE + 5_000)),
+                started: Some(Moment(15 * MINUTE + 2_000)),
+                ..Reported::default()
+            };
+            check(&job, &Reported { started: Some(Moment(11 * MINUTE + 2_000)), ..reported.clone() }, 11 * MINUTE + 30_000, "well");
+            check(&job, &reported, 15 * MINUTE + 3_000, "job-missing");
+            let Judgment::Wrong { message, .. } = job.judge(&reported, Moment(15 * MINUTE + 3_000)) else { panic!() };
+            assert!(message.ends_with("; the run that started at 1970-01-01T00:15:02Z has not finished"), "{message}");
+        }
     }
 
     #[test]
@@ -174,6 +233,12 @@ mod tests {
             (Reported { succeeded: Some(Moment(hours(21))), ..good.clone() }, 26, "well"),
             (Reported { started: Some(Moment(hours(21))), ..good.clone() }, 39, "well"),
             (Reported { started: Some(Moment(hours(21))), ..good.clone() }, 42, "job-overruns"),
+            // Killed each night: the run of the next one began in time, and nothing came of that of the night before.
+            (Reported { started: Some(Moment(hours(20))), ..good.clone() }, 38, "well"),
+            (Reported { started: Some(Moment(hours(260))), ..good.clone() }, 261, "job-missing"),
+            (Reported { succeeded: Some(Moment(hours(21))), started: Some(Moment(hours(260))), ..good.clone() }, 266, "well"),
+            (Reported { known: Moment(hours(10)), started: Some(Moment(hours(20))), ..Reported::default() }, 26, "well"),
+            (Reported { known: Moment(hours(10)), started: Some(Moment(hours(260))), ..Reported::default() }, 261, "job-missing"),
             // Known since after the last night: the next one is waited for.
             (Reported { known: Moment(hours(50)), ..Reported::default() }, 200, "waiting"),
             (Reported { known: Moment(hours(50)), ..Reported::default() }, 266, "job-missing"),

@@ -101,7 +101,7 @@ impl TargetState {
         self.surface.accepted()
     }
 
-    /// When the certificate that was seen last ends.
+    /// When its certificate ends; of several, the first.
     pub fn certificate_ends(&self) -> Option<Moment> {
         self.certificate.ends
     }

@@ -1,4 +1,4 @@
-//! How long the certificate of a target is still good.
+//! How long the certificate of a target is still good. Where several instances have different ones, the one that ends first counts.
 
 use super::{Effect, Observation};
 use crate::incident::{Class, Detail, Severity};
@@ -8,20 +8,29 @@ use serde::{Deserialize, Serialize};
 const DAY: i64 = 86_400_000;
 /// Days that are left, and how much that matters; each is told once.
 const STEPS: [(i64, Severity); 3] = [(21, Severity::Notify), (7, Severity::Page), (1, Severity::Page)];
+/// Behind one address there may be several instances: a certificate is gone when so many probes in a row have seen another one, and so
+/// many more if it has come back before.
+const GONE_AFTER: u32 = 10;
+const GONE_FOR_GOOD_AFTER: u32 = 60;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Tracker {
     /// How many of the steps were told.
     told: usize,
-    /// As it was seen last.
+    /// Of the one that ends first.
     pub(super) ends: Option<Moment>,
+    /// Probes in a row that have seen another one instead, which ends later.
+    others: u32,
+    /// When the first of those ends.
+    others_end: Option<Moment>,
+    /// It was seen again after another one.
+    is_by_turns: bool,
 }
 
 impl Tracker {
     pub(super) fn fold(&mut self, observation: &Observation, now: Moment) -> Option<Effect> {
-        let ends = observation.certificate_ends?;
-        self.ends = Some(ends);
+        let ends = self.see(observation.certificate_ends?);
         let left = (ends.0 - now.0).div_euclid(DAY);
         let reached = STEPS.iter().filter(|(days, _)| left < *days).count();
         let told = std::mem::replace(&mut self.told, reached);
@@ -46,5 +55,22 @@ impl Tracker {
         } else {
             Effect::Escalate { class: Class::Certificate, severity, title }
         })
+    }
+
+    /// When the one that counts ends.
+    fn see(&mut self, seen: Moment) -> Moment {
+        let Some(known) = self.ends.filter(|known| *known < seen) else {
+            let is_by_turns = self.is_by_turns || self.others > 0;
+            *self = Self { told: self.told, ends: Some(seen), is_by_turns, ..Self::default() };
+            return seen;
+        };
+        let first = self.others_end.map_or(seen, |first| first.min(seen));
+        self.others = self.others.saturating_add(1);
+        self.others_end = Some(first);
+        if self.others < if self.is_by_turns { GONE_FOR_GOOD_AFTER } else { GONE_AFTER } {
+            return known;
+        }
+        *self = Self { told: self.told, ends: Some(first), ..Self::default() };
+        first
     }
 }

@@ -540,7 +540,7 @@ fn the_end_of_a_certificate_is_told_in_three_steps() {
     for hour in 0..31 * 24 {
         let now = Moment(hour * HOUR);
         let mut seen = observation("here", now.0, 0, now.0);
-        seen.certificate_ends = Some(if hour == 30 * 24 + 5 { Moment(ends + 90 * 24 * HOUR) } else { Moment(ends) });
+        seen.certificate_ends = Some(Moment(if hour >= 30 * 24 + 5 { ends + 90 * 24 * HOUR } else { ends }));
         for effect in observe(&mut state, &Policy { every: Duration::from_secs(3_600), ..Policy::default() }, &seen, None, now) {
             let told = match effect {
                 Effect::Open { severity, .. } => format!("open {severity}"),
@@ -550,12 +550,36 @@ fn the_end_of_a_certificate_is_told_in_three_steps() {
             };
             heard.push((hour / 24, told));
         }
-        if hour == 30 * 24 + 5 {
-            break;
-        }
     }
     let expected = [(9, "open notify"), (23, "more page"), (29, "more page"), (30, "end")];
     assert_eq!(heard, expected.map(|(day, told)| (day, told.to_owned())));
+}
+
+#[test]
+fn a_certificate_that_one_of_several_instances_still_has_is_not_renewed() {
+    const DAY: i64 = 24 * HOUR;
+    type Row = (&'static [i64], &'static [i64], i64, &'static [&'static str]);
+    // Days for which the certificate of each minute is valid; the last ones go on by turns.
+    let by_turns = |first: &'static [i64], then: &'static [i64], from: i64| {
+        move |at: i64, observation: &mut Observation| {
+            let (minute, days) = (at / MINUTE, if at < from * MINUTE { first } else { then });
+            let turn = usize::try_from(minute).unwrap() % days.len();
+            observation.certificate_ends = Some(Moment(days[turn] * DAY + HOUR));
+        }
+    };
+    let rows: [Row; 6] = [
+        (&[5, 90], &[5, 90], 0, &["0:00 page certificate"]),
+        (&[90, 90, 5], &[90], 30, &["2:00 page certificate", "89:00 end certificate"]),
+        // Renewed everywhere at once.
+        (&[5], &[90], 30, &["0:00 page certificate", "39:00 end certificate"]),
+        // What the others have by then counts.
+        (&[5, 15, 90], &[15, 90], 30, &["0:00 page certificate"]),
+        (&[20], &[20, 5], 30, &["0:00 notify certificate", "31:00 page more certificate"]),
+        (&[90, 60], &[60, 90], 50, &[]),
+    ];
+    for (first, then, from, expected) in rows {
+        check(Policy::default(), 120 * MINUTE, &by_turns(first, then, from), expected);
+    }
 }
 
 #[test]

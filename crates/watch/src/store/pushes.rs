@@ -19,9 +19,11 @@ impl Store {
             Said::Failed => "failed",
         };
         let message: String = message.chars().take(LONGEST).collect();
+        // Why the run before it failed is still true when the next one begins.
+        let said_with = if said == Said::Started { "" } else { ", message = excluded.message" };
         let statement = format!(
             "INSERT INTO push (target, {column}, message) VALUES ($1, $2, $3) \
-             ON CONFLICT (target) DO UPDATE SET {column} = excluded.{column}, message = excluded.message"
+             ON CONFLICT (target) DO UPDATE SET {column} = excluded.{column}{said_with}"
         );
         let query = sqlx::query(sqlx::AssertSqlSafe(statement)).bind(target).bind(now.0).bind(message);
         query.execute(&self.writer).await?;

@@ -95,9 +95,18 @@ pub(crate) async fn a_job_is_down_when_it_does_not_report_in(address: String) {
     assert_eq!((state().await, reasons().await), (vec![vec!["down".to_owned()]], vec![vec!["job-missing".to_owned()]]));
     monitor.store.push("backup", Said::Started, "", START + MINUTE * 77).await.unwrap();
     look(77, 79).await;
-    assert_eq!(state().await, [["ok"]], "it is at it");
+    let late = (vec![vec!["down".to_owned()]], vec![vec!["job-missing".to_owned()]]);
+    assert_eq!((state().await, reasons().await), late, "it began too late: it is up when it has succeeded");
     look(107, 110).await;
     assert_eq!((state().await, reasons().await), (vec![vec!["down".to_owned()]], vec![vec!["job-overruns".to_owned()]]));
+    // Who begins in time is at it; who is killed and begins again is not.
+    monitor.store.push("backup", Said::Succeeded, "", START + MINUTE * 110).await.unwrap();
+    monitor.store.push("backup", Said::Started, "", START + MINUTE * 170).await.unwrap();
+    look(174, 178).await;
+    assert_eq!(state().await, [["ok"]], "it is at it");
+    monitor.store.push("backup", Said::Started, "", START + MINUTE * 178).await.unwrap();
+    look(178, 181).await;
+    assert_eq!((state().await, reasons().await), late);
 }
 
 pub(crate) async fn each_failure_has_its_layer_and_its_culprit(address: String) {
