@@ -178,7 +178,8 @@ impl Notifier {
         };
         match outcome {
             Ok(said) => {
-                let begins = matches!(row.kind, Kind::Trigger | Kind::Escalation);
+                // What was told to others first, as something less severe, begins here with an update.
+                let begins = matches!(row.kind, Kind::Trigger | Kind::Update | Kind::Escalation);
                 let repeats = row.repeats || (begins && matches!(known, Some(ChannelSpec::Alertmanager { .. })));
                 let again = repeats.then(|| now + REPEATED_EVERY);
                 let is_ours = self.store.mark_delivered(row, channel, &said, now, again, &left).await?;

@@ -45,6 +45,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     ways_of_one_incident_do_not_wait_for_each_other,
     people_are_reminded_until_somebody_acknowledges_and_then_told_who,
     who_comes_next_is_told_until_somebody_acknowledges,
+    what_becomes_a_page_later_is_escalated_from_then_on_and_acknowledged_anew,
     nobody_else_is_told_during_maintenance_and_each_once_after_it,
     an_escalation_that_nobody_took_is_dropped_once_somebody_takes_care,
     a_reminder_of_a_storm_names_those_who_still_fail,
@@ -385,6 +386,41 @@ async fn who_comes_next_is_told_until_somebody_acknowledges(address: String) {
         assert_eq!(kinds(told).last().map(String::as_str), Some("resolve"));
     }
     assert_eq!(world.open().await, 0);
+}
+
+async fn what_becomes_a_page_later_is_escalated_from_then_on_and_acknowledged_anew(address: String) {
+    let (chat, pager, lead) = (Receiver::http().await, Receiver::http().await, Receiver::http().await);
+    let page = "{ severities: page, channels: pager, escalate: [{ after: 10m, channels: lead }] }";
+    let channels = hooks(&[("chat", &chat), ("pager", &pager), ("lead", &lead)]);
+    let mut world = World::new(&address, &format!("{channels}routes: [{page}, {{ channels: chat }}]\n")).await;
+    world.run("UPDATE incident SET severity = 'notify' WHERE $1 > 0").await;
+    world.write(Kind::Trigger, &["chat"]).await;
+    world.until(BEGIN + seconds(1_000)).await;
+    world.run("UPDATE incident SET acknowledged = $1, acknowledged_by = 'ann'").await;
+    world.until(BEGIN + seconds(2_000)).await;
+    assert_eq!(kinds(&chat), ["trigger", "acknowledge"]);
+    // As the result that makes it a page writes it.
+    world.run("UPDATE incident SET severity = 'page', acknowledged = NULL, acknowledged_by = NULL WHERE $1 > 0").await;
+    world.run("INSERT INTO incident_event (incident, at, kind, text) VALUES ('0197-incident', $1, 'raised', 'from notify to page')").await;
+    world.until(BEGIN + seconds(2_100)).await;
+    assert_eq!(kinds(&lead), [""; 0], "its page waits for the end of maintenance, or for the hours of its route");
+    world.write(Kind::Update, &["pager"]).await;
+    world.until(BEGIN + seconds(2_699)).await;
+    assert_eq!((kinds(&pager), kinds(&lead)), (vec!["update".to_owned()], Vec::new()));
+    world.until(BEGIN + seconds(2_702)).await;
+    assert_eq!(kinds(&lead), ["escalation"]);
+    world.run("UPDATE incident SET acknowledged = $1, acknowledged_by = 'bob'").await;
+    world.until(BEGIN + seconds(7_200)).await;
+    assert_eq!(kinds(&chat), ["trigger", "acknowledge", "acknowledge"]);
+    assert_eq!((kinds(&pager)[1..].to_vec(), kinds(&lead)[1..].to_vec()), (vec!["acknowledge".to_owned()], vec!["acknowledge".to_owned()]));
+    assert_eq!(chat.heard()[2].json()["acknowledged_by"], "bob");
+    // Nobody is told of an acknowledgement that no longer counts.
+    chat.will([Reply::Status(500, "")]);
+    world.run("UPDATE incident SET acknowledged = $1, acknowledged_by = 'eve'").await;
+    world.settle().await;
+    world.run("UPDATE incident SET acknowledged = NULL, acknowledged_by = NULL WHERE $1 > 0").await;
+    world.until(BEGIN + seconds(7_500)).await;
+    assert_eq!((kinds(&chat).iter().filter(|kind| *kind == "acknowledge").count(), world.open().await), (3, 0));
 }
 
 async fn nobody_else_is_told_during_maintenance_and_each_once_after_it(address: String) {

@@ -67,7 +67,8 @@ impl Tracker {
         let first = self.others_end.map_or(seen, |first| first.min(seen));
         self.others = self.others.saturating_add(1);
         self.others_end = Some(first);
-        if self.others < if self.is_by_turns { GONE_FOR_GOOD_AFTER } else { GONE_AFTER } {
+        let gone_after = if self.is_by_turns { GONE_FOR_GOOD_AFTER } else { GONE_AFTER };
+        if self.others < gone_after {
             return known;
         }
         *self = Self { told: self.told, ends: Some(first), ..Self::default() };

@@ -265,11 +265,11 @@ impl Store {
                 (INCIDENT, open.to_owned()),
                 (OUTBOX, format!("delivered IS NULL OR incident IN (SELECT incident.id FROM incident WHERE {open})")),
                 (INCIDENT, "resolved IS NOT NULL AND id IN (SELECT incident FROM outbox WHERE delivered IS NULL)".to_owned()),
-                // Who may have been told without saying so is told of the end.
+                // Who may have been told without saying so is told of the end; and escalation counts from when it became a page.
                 (
                     EVENT,
                     format!(
-                        "kind = 'unconfirmed' AND (incident IN (SELECT incident.id FROM incident WHERE {open}) \
+                        "kind IN ('unconfirmed', 'raised') AND (incident IN (SELECT incident.id FROM incident WHERE {open}) \
                          OR incident IN (SELECT incident FROM outbox WHERE delivered IS NULL))"
                     ),
                 ),
@@ -374,6 +374,11 @@ impl Store {
         write_records(&mut transaction, &memory.pool).await?;
         let events = EVENT.read(&memory.pool, all).await?;
         write_events(&mut transaction, &events).await?;
+        // What became more severe in memory is to be acknowledged anew.
+        let anew = "UPDATE incident SET acknowledged = NULL, acknowledged_by = NULL WHERE acknowledged IS NOT NULL AND resolved IS NULL \
+             AND EXISTS (SELECT 1 FROM incident_event raised WHERE raised.incident = incident.id AND raised.kind = 'raised' \
+             AND raised.at > incident.acknowledged)";
+        sqlx::query(anew).execute(&mut *transaction).await?;
         overtaken::end_removed(&mut transaction, now).await?;
         Ok(transaction.commit().await?)
     }

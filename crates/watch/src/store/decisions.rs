@@ -53,9 +53,11 @@ pub(super) async fn write(transaction: &mut Transaction<'_, Any>, memory: &AnyPo
     Ok(())
 }
 
-/// If nobody has acknowledged it before. A changed contract that is still open is what they have taken for good.
+/// If nobody has acknowledged it before, and it has not become more severe since. A changed contract that is still open is what they have
+/// taken for good.
 async fn acknowledge(transaction: &mut Transaction<'_, Any>, incident: &str, who: &str, at: Moment) -> Result<(), sqlx::Error> {
     let statement = "UPDATE incident SET acknowledged = $1, acknowledged_by = $2 WHERE id = $3 AND acknowledged IS NULL \
+         AND NOT EXISTS (SELECT 1 FROM incident_event raised WHERE raised.incident = $3 AND raised.kind = 'raised' AND raised.at >= $1) \
          RETURNING subject, class, resolved";
     let query = sqlx::query(statement).bind(at.0).bind(who).bind(incident);
     let Some(row) = query.fetch_optional(&mut **transaction).await? else { return Ok(()) };
@@ -134,6 +136,28 @@ mod tests {
             let history = texts(&store, "SELECT text FROM incident_event WHERE incident = 'i' AND kind = 'acknowledged'").await;
             assert_eq!(history, [format!("by {who}")]);
         }
+    }
+
+    #[tokio::test]
+    async fn what_became_more_severe_in_one_place_is_not_acknowledged_by_what_somebody_said_before_in_the_other() {
+        const RAISED: &str = "INSERT INTO incident_event (incident, at, kind, text) VALUES ('i', 1060000, 'raised', 'from notify to page')";
+        let acknowledged = "SELECT COALESCE(acknowledged_by, 'nobody') FROM incident WHERE id = 'i'";
+        // In the database, while somebody acknowledges it in memory.
+        let (store, memory) = both().await;
+        assert!(incidents::acknowledge(&memory, "i", "ann", NOW).await.unwrap());
+        run(&store, RAISED).await;
+        write_twice(&store, &memory).await;
+        assert_eq!(texts(&store, acknowledged).await, ["nobody"]);
+        // In memory, after somebody has acknowledged it in the database.
+        let (store, memory) = both().await;
+        assert!(incidents::acknowledge(&store, "i", "ann", NOW).await.unwrap());
+        run(&memory, RAISED).await;
+        write_twice(&store, &memory).await;
+        assert_eq!(texts(&store, acknowledged).await, ["nobody"]);
+        // It is still acknowledged by who says so later.
+        assert!(incidents::acknowledge(&memory, "i", "bob", WRITTEN).await.unwrap());
+        write_twice(&store, &memory).await;
+        assert_eq!(texts(&store, acknowledged).await, ["bob"]);
     }
 
     #[tokio::test]

@@ -134,6 +134,9 @@ async fn write_states(transaction: &mut Transaction<'_, Any>, turns: &[Turn], no
 
 /// The event of an incident that was told before, and became worse while nobody was to be told.
 const WITHHELD: &str = "withheld";
+/// The event of an incident that matters more than people knew, or than somebody has acknowledged: from here on it is to be acknowledged
+/// anew, and escalation counts from what is told of it then.
+const RAISED: &str = "raised";
 
 /// What is to be opened.
 struct Opening<'a> {
@@ -206,12 +209,17 @@ impl<'a> IncidentContext<'a> {
                 }
             }
             Effect::Escalate { class, severity, title } => {
-                let statement = "UPDATE incident SET severity = $1, title = $2 \
-                                 WHERE subject = $3 AND class = $4 AND resolved IS NULL RETURNING id, parent, since, opened";
-                let query = sqlx::query(statement).bind(severity.word()).bind(title).bind(&turn.target).bind(class.word());
+                let statement = "SELECT id, severity, parent, since, opened FROM incident \
+                                 WHERE subject = $1 AND class = $2 AND resolved IS NULL";
+                let query = sqlx::query(statement).bind(&turn.target).bind(class.word());
                 if let Some(row) = query.fetch_optional(&mut **transaction).await? {
                     let incident: String = row.try_get("id")?;
+                    let known = Severity::of_word(&row.try_get::<String, _>("severity")?).unwrap_or(*severity);
+                    let statement = "UPDATE incident SET severity = $1, title = $2 WHERE id = $3";
+                    let query = sqlx::query(statement).bind(severity.word()).bind(title).bind(&incident);
+                    query.execute(&mut **transaction).await?;
                     self.note(transaction, &incident, "escalated", title).await?;
+                    self.raise(transaction, &incident, known, *severity).await?;
                     let (since, opened) = (Moment(row.try_get("since")?), Moment(row.try_get("opened")?));
                     let raised = UnsentIncident { id: &incident, target: &turn.target, class: *class, severity: *severity, since, opened };
                     let parent: Option<String> = row.try_get("parent")?;
@@ -302,10 +310,31 @@ impl<'a> IncidentContext<'a> {
         let query = sqlx::query(statement).bind(severity.word()).bind(opening.title).bind(detail).bind(opening.evidence).bind(&id);
         query.execute(&mut **transaction).await?;
         self.note(transaction, &id, if severity > known { "escalated" } else { "changed" }, opening.title).await?;
+        self.raise(transaction, &id, known, severity).await?;
         let (since, opened) = (Moment(row.try_get("since")?), Moment(row.try_get("opened")?));
         let raised = UnsentIncident { id: &id, target: opening.subject, class: opening.class, severity, since, opened };
         let parent: Option<String> = row.try_get("parent")?;
         self.tell_again(transaction, &raised, parent.as_deref(), subject).await
+    }
+
+    /// It is as severe as this now, after it was less: whoever acknowledged what it was has not acknowledged what it is.
+    async fn raise(
+        &self,
+        transaction: &mut Transaction<'_, Any>,
+        incident: &str,
+        before: Severity,
+        severity: Severity,
+    ) -> Result<(), sqlx::Error> {
+        if severity <= before {
+            return Ok(());
+        }
+        let statement = "UPDATE incident SET acknowledged = NULL, acknowledged_by = NULL WHERE id = $1 AND acknowledged IS NOT NULL";
+        let was_acknowledged = sqlx::query(statement).bind(incident).execute(&mut **transaction).await?.rows_affected() > 0;
+        if was_acknowledged || before == Severity::Notify {
+            let again = if was_acknowledged { ": it has to be acknowledged again" } else { "" };
+            self.note(transaction, incident, RAISED, &format!("from {before} to {severity}{again}")).await?;
+        }
+        Ok(())
     }
 
     /// Nothing if one of its class is open already.

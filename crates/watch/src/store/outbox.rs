@@ -196,7 +196,8 @@ impl Store {
         }
         note(&mut transaction, &row.incident.id, now, "sent", &format!("{} by {by}: {said}", row.kind)).await?;
         if let Some(again) = again {
-            let statement = "INSERT INTO outbox (id, incident, kind, route, created, due, delivered) VALUES ($1, $2, $3, $4, $5, $6, $5) \
+            let statement = "INSERT INTO outbox (id, incident, kind, route, created, due, delivered) SELECT $1, $2, $3, $4, $5, $6, $5 \
+                             WHERE NOT EXISTS (SELECT 1 FROM outbox WHERE incident = $2 AND kind = $3 AND route = $4) \
                              ON CONFLICT DO NOTHING";
             sqlx::query(statement)
                 .bind(ids::derived(row.created, &[&row.incident.id, REPEAT, by]))
@@ -311,13 +312,16 @@ impl Store {
     /// What was to be told meanwhile is not told after the end.
     pub(crate) async fn supersede(&self, now: Moment) -> Result<(), sqlx::Error> {
         // A begin that one way did not take, while another one did, is not told after the end either.
-        // Whoever is only told because nobody takes care of it need not be told once somebody does.
+        // Whoever is only told because nobody takes care of it need not be told once somebody does; nor is anybody told of an
+        // acknowledgement that no longer counts.
         const LATE: &str = "delivered IS NULL AND lease_until <= $1 AND ((kind NOT IN ('trigger', 'resolve') \
                             OR (kind = 'trigger' AND (hop > 0 OR attempts > 0) AND EXISTS (SELECT 1 FROM outbox told \
                             WHERE told.incident = outbox.incident AND told.kind = 'trigger' AND told.delivered_by IS NOT NULL))) \
                             AND EXISTS (SELECT 1 FROM outbox later WHERE later.incident = outbox.incident AND later.kind = 'resolve') \
                             OR (kind = 'escalation' AND EXISTS (SELECT 1 FROM incident \
-                            WHERE incident.id = outbox.incident AND incident.acknowledged IS NOT NULL)))";
+                            WHERE incident.id = outbox.incident AND incident.acknowledged IS NOT NULL)) \
+                            OR (kind = 'acknowledge' AND EXISTS (SELECT 1 FROM incident \
+                            WHERE incident.id = outbox.incident AND incident.acknowledged IS NULL)))";
         // Whoever only reads does not wait for those who write.
         let statement = format!("SELECT id FROM outbox WHERE {LATE} LIMIT 1");
         let found: Option<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(statement)).bind(now.0).fetch_optional(&self.pool).await?;
@@ -329,12 +333,13 @@ impl Store {
         sqlx::query(sqlx::AssertSqlSafe(statement)).bind(now.0).execute(&self.writer).await.map(drop)
     }
 
-    /// Tells everybody who was told of an incident that somebody has acknowledged it.
+    /// Tells everybody who was told of an incident that somebody has acknowledged it; once more if that had to be done again.
     pub(crate) async fn tell_acknowledged(&self, now: Moment) -> Result<(), sqlx::Error> {
-        let statement = "SELECT DISTINCT incident.id AS incident, outbox.delivered_by AS channel FROM incident \
-                         JOIN outbox ON outbox.incident = incident.id AND outbox.delivered_by IS NOT NULL \
+        let statement = "SELECT DISTINCT incident.id AS incident, incident.acknowledged AS acknowledged, outbox.delivered_by AS channel \
+                         FROM incident JOIN outbox ON outbox.incident = incident.id AND outbox.delivered_by IS NOT NULL \
                          WHERE incident.acknowledged IS NOT NULL AND incident.resolved IS NULL AND NOT EXISTS \
-                         (SELECT 1 FROM outbox told WHERE told.incident = incident.id AND told.kind = 'acknowledge')";
+                         (SELECT 1 FROM outbox told WHERE told.incident = incident.id AND told.kind = 'acknowledge' \
+                         AND told.created >= incident.acknowledged)";
         let rows = sqlx::query(statement).fetch_all(&self.pool).await?;
         if rows.is_empty() {
             return Ok(());
@@ -342,11 +347,15 @@ impl Store {
         let mut transaction = self.begin().await?;
         for row in rows {
             let (incident, channel): (String, String) = (row.try_get("incident")?, row.try_get("channel")?);
-            let id = ids::derived(now, &[&incident, "acknowledge", &channel]);
+            let acknowledged = Moment(row.try_get("acknowledged")?);
+            // It may have been acknowledged after this pass began.
+            let created = now.max(acknowledged);
+            let id = ids::derived(created, &[&incident, "acknowledge", &channel]);
             let statement = "INSERT INTO outbox (id, incident, kind, route, created, due) SELECT $1, $2, 'acknowledge', $3, $4, $4 \
-                             WHERE NOT EXISTS (SELECT 1 FROM outbox WHERE incident = $2 AND kind = 'acknowledge' AND route = $3)";
-            let query = sqlx::query(statement).bind(id).bind(&incident).bind(in_json(&[&channel])).bind(now.0);
-            query.execute(&mut *transaction).await?;
+                             WHERE NOT EXISTS (SELECT 1 FROM outbox WHERE incident = $2 AND kind = 'acknowledge' AND route = $3 \
+                             AND created >= $5)";
+            let query = sqlx::query(statement).bind(id).bind(&incident).bind(in_json(&[&channel])).bind(created.0);
+            query.bind(acknowledged.0).execute(&mut *transaction).await?;
         }
         transaction.commit().await
     }
@@ -366,11 +375,14 @@ impl Store {
         sqlx::query(statement).fetch_all(&self.pool).await?.iter().map(unanswered_row).collect()
     }
 
-    /// What nobody has acknowledged, with the time of its first page, taken or not.
+    /// What nobody has acknowledged, with the time of its first page, taken or not: the first one since it became as severe as it is, if it
+    /// was told as less before.
     pub(crate) async fn unacknowledged(&self) -> Result<Vec<Unacknowledged>, sqlx::Error> {
         let statement = "SELECT incident.id, incident.subject, incident.class, incident.detail, incident.severity, \
                          target.tags, target.muted_until, MIN(outbox.created) AS delivered, '' AS delivered_by FROM incident \
-                         JOIN outbox ON outbox.incident = incident.id AND outbox.kind = 'trigger' \
+                         JOIN outbox ON outbox.incident = incident.id AND outbox.kind IN ('trigger', 'update') AND outbox.created >= \
+                         COALESCE((SELECT MAX(raised.at) FROM incident_event raised WHERE raised.incident = incident.id \
+                         AND raised.kind = 'raised'), 0) \
                          LEFT JOIN target ON target.name = incident.subject \
                          WHERE incident.resolved IS NULL AND incident.acknowledged IS NULL AND incident.parent IS NULL \
                          GROUP BY incident.id, incident.subject, incident.class, incident.detail, incident.severity, \

@@ -43,7 +43,7 @@ pub(super) async fn join(
             let parts = refresh(transaction, context, &group, tag).await?;
             let title = parts.iter().find(|part| part.subject == unsent.target).map_or("", |part| part.title.as_str());
             context.note(transaction, &group, "joined", title).await?;
-            raise(transaction, &group, severity.max(unsent.severity)).await?;
+            raise(transaction, context, &group, severity, severity.max(unsent.severity)).await?;
             update(transaction, context, &group, &channels, route).await?;
             context.note(transaction, unsent.id, "grouped", &format!("grouped with other incidents of {tag}")).await?;
             return Ok(());
@@ -133,7 +133,7 @@ pub(super) async fn changed(
         return Ok(());
     };
     refresh(transaction, context, group, tag_of(&subject)).await?;
-    raise(transaction, group, before.max(severity)).await?;
+    raise(transaction, context, group, before, before.max(severity)).await?;
     update(transaction, context, group, &channels, route).await
 }
 
@@ -187,9 +187,16 @@ async fn add(transaction: &mut Transaction<'_, Any>, group: &str, part: &str) ->
     query.execute(&mut **transaction).await.map(drop)
 }
 
-async fn raise(transaction: &mut Transaction<'_, Any>, group: &str, severity: Severity) -> Result<(), sqlx::Error> {
+async fn raise(
+    transaction: &mut Transaction<'_, Any>,
+    context: &IncidentContext<'_>,
+    group: &str,
+    before: Severity,
+    severity: Severity,
+) -> Result<(), sqlx::Error> {
     let query = sqlx::query("UPDATE incident SET severity = $1 WHERE id = $2").bind(severity.word()).bind(group);
-    query.execute(&mut **transaction).await.map(drop)
+    query.execute(&mut **transaction).await?;
+    context.raise(transaction, group, before, severity).await
 }
 
 /// Tells of the group as it is now, unless a message that says so is about to be sent for the first time anyway.

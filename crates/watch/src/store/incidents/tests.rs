@@ -645,6 +645,29 @@ async fn what_became_worse_while_it_was_muted_is_told_afterwards() {
 }
 
 #[tokio::test]
+async fn what_becomes_a_page_after_somebody_acknowledged_it_is_to_be_acknowledged_again() {
+    const DAY: i64 = 24 * 60 * MINUTE;
+    let mut world = World::new(&[("shop", "a:1")]).await;
+    let ends = |observation: &mut Observation| observation.certificate_ends = Some(Moment(10 * DAY));
+    world.see("shop", MINUTE, ends).await;
+    let id = world.texts("SELECT id FROM incident").await.remove(0);
+    assert!(acknowledge(&world.store, &id, "ann", Moment(2 * MINUTE)).await.unwrap());
+    world.see("shop", 2 * DAY, ends).await;
+    assert_eq!(world.texts("SELECT acknowledged_by FROM incident").await, ["ann"]);
+    world.see("shop", 4 * DAY, ends).await;
+    let route = r#"["pager","mail"]"#;
+    assert_eq!(world.outbox().await, [r#"trigger shop certificate ["chat"]"#.to_owned(), format!("update shop certificate {route}")]);
+    assert_eq!(world.texts("SELECT severity FROM incident WHERE acknowledged IS NULL").await, ["page"]);
+    let raised = world.texts("SELECT text FROM incident_event WHERE kind = 'raised'").await;
+    assert_eq!(raised, ["from notify to page: it has to be acknowledged again"]);
+    // The last step is no more severe than that.
+    assert!(acknowledge(&world.store, &id, "bob", Moment(5 * DAY)).await.unwrap());
+    world.see("shop", 10 * DAY - MINUTE, ends).await;
+    assert_eq!(world.outbox().await.len(), 3);
+    assert_eq!(world.texts("SELECT acknowledged_by FROM incident").await, ["bob"]);
+}
+
+#[tokio::test]
 async fn who_acknowledges_a_changed_contract_takes_it_as_it_is() {
     let world = after_change(&contract(&[("buy", "Buys.")]), &contract(&[]), None).await;
     let id = world.texts("SELECT id FROM incident").await.remove(0);
