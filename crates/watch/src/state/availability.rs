@@ -150,6 +150,8 @@ impl Tracker {
         if self.blind_since.take().is_some() {
             effects.push(Effect::Resolve { class: Class::Blind, reason: "results arrive again".into() });
         }
+        // What is probed from elsewhere now begins anew if it is probed from there again.
+        self.votes.retain(|region, _| policy.regions.is_empty() || policy.regions.contains(region));
         let vote = self.votes.entry(observation.region.clone()).or_default();
         *vote = vote.next(&policy.thresholds, observation);
         if self.flapping.is_some() {
@@ -173,7 +175,7 @@ impl Tracker {
                 self.stage = Stage::Ok;
                 effects.extend(self.look_where_it_failed(policy, now));
             }
-            Stage::Down { .. } | Stage::Recovering { .. } if self.most_fail(policy, now) => {}
+            Stage::Down { .. } | Stage::Recovering { .. } if self.most_failed(policy, now) => {}
             Stage::Down { since } if policy.thresholds.recoveries > 1 => {
                 self.stage = Stage::Recovering { since, passes: 1 };
                 effects.push(Effect::Confirm { region: None, after: SECOND_LOOK });
@@ -291,7 +293,8 @@ impl Tracker {
         if observation.verdict.is_up() {
             flapping.failing_since = None;
             let calm = policy.thresholds.calm.max(policy.every * CALM_INTERVALS);
-            if now.since(flapping.last_failure) >= calm {
+            let is_calm = now.since(flapping.last_failure) >= calm;
+            if is_calm && self.last(policy, now).all(|(_, vote)| vote.is_up) {
                 self.flapping = None;
                 self.outages.clear();
                 self.stage = Stage::Ok;
@@ -322,14 +325,16 @@ impl Tracker {
     /// Some regions see it down for good and most do not: that is told, but nobody is woken for it.
     fn fold_partial(&mut self, policy: &Policy, observation: &Observation, now: Moment, effects: &mut Vec<Effect>) {
         let is_known = |vote: &Vote| vote.is_confirmed(&policy.thresholds) && policy.regions.len() > 1;
-        let failing = self.fresh(policy, now).filter(|(_, vote)| is_known(vote)).map(|(region, _)| region.clone());
-        let failing: Vec<String> = failing.filter(|region| policy.regions.contains(region)).collect();
+        // A region that is not heard any more has not seen it recover.
+        let is_heard = |region: &String, vote: &Vote| self.partial.contains(region) || is_fresh(policy, vote, now);
+        let failing = self.last(policy, now).filter(|(region, vote)| is_known(vote) && is_heard(region, vote));
+        let failing: Vec<String> = failing.map(|(region, _)| region.clone()).collect();
         if self.is_told() || failing.is_empty() {
             let told = std::mem::take(&mut self.partial);
             if told.is_empty() {
                 return;
             }
-            let is_seen = |told: &String| policy.regions.contains(told) && self.fresh(policy, now).any(|(region, _)| region == told);
+            let is_seen = |told: &String| policy.regions.contains(told);
             let reason = if self.is_told() {
                 "down from most regions".to_owned()
             } else if told.iter().all(is_seen) {
@@ -364,9 +369,21 @@ impl Tracker {
         self.fresh(policy, now).filter(|(_, vote)| !vote.is_up).count() * 2 > self.fresh(policy, now).count()
     }
 
+    /// As above, of what each region has seen last: one that is not heard any more has not seen it recover.
+    fn most_failed(&self, policy: &Policy, now: Moment) -> bool {
+        self.last(policy, now).filter(|(_, vote)| !vote.is_up).count() * 2 > self.last(policy, now).count()
+    }
+
+    /// However long ago; where no regions are named, those that are fresh.
+    fn last(&self, policy: &Policy, now: Moment) -> impl Iterator<Item = (&String, &Vote)> {
+        self.votes.iter().filter(move |(region, vote)| match policy.regions.as_slice() {
+            [] => is_fresh(policy, vote, now),
+            regions => regions.contains(region),
+        })
+    }
+
     fn fresh(&self, policy: &Policy, now: Moment) -> impl Iterator<Item = (&String, &Vote)> {
-        let freshness = policy.every * FRESH_INTERVALS + FRESH_MARGIN;
-        self.votes.iter().filter(move |(_, vote)| now.since(vote.at) <= freshness)
+        self.votes.iter().filter(move |(_, vote)| is_fresh(policy, vote, now))
     }
 
     pub(super) fn heard_from(&self, region: &str) -> Option<Moment> {
@@ -400,6 +417,10 @@ impl Tracker {
             since: last_result,
         }]
     }
+}
+
+fn is_fresh(policy: &Policy, vote: &Vote, now: Moment) -> bool {
+    now.since(vote.at) <= policy.every * FRESH_INTERVALS + FRESH_MARGIN
 }
 
 /// Another region where there is one.

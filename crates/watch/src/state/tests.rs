@@ -280,6 +280,50 @@ fn what_only_some_regions_see_is_told_quietly_and_ends_by_itself() {
 }
 
 #[test]
+fn a_region_that_is_not_heard_any_more_has_not_seen_it_recover() {
+    // From where it does not work from minute 1 on; nothing is heard from there from minute 5 on, until one of them sees it work again.
+    let lost = |failing: &'static [&'static str], back: i64| {
+        move |at: i64, observation: &mut Observation| {
+            let (minute, region) = (at / MINUTE, observation.region.as_str());
+            let is_back = minute >= back && region == failing[0];
+            if minute >= 1 && failing.contains(&region) && !is_back {
+                observation.verdict = if minute < 5 { Verdict::Down } else { Verdict::Inconclusive };
+            }
+        }
+    };
+    let rows: [(&[&str], &'static [&'static str], &str, &str); 4] = [
+        (&["ap", "eu", "us"], &["eu", "us"], "page availability", "30:05 end availability"),
+        (&["ap", "eu", "us"], &["us", "eu"], "page availability", "30:05 end availability"),
+        (&["a", "b"], &["a"], "notify partial", "30:05 end partial"),
+        (&["a", "b", "c"], &["b"], "notify partial", "30:05 end partial"),
+    ];
+    for (regions, failing, begin, end) in rows {
+        let policy = Policy { regions: regions.iter().map(|&region| region.to_owned()).collect(), ..Policy::default() };
+        let mut sky = Simulation::new(policy);
+        sky.run(2 * HOUR, |_| None, &lost(failing, 30));
+        assert!(sky.heard[0].starts_with("1:") && sky.heard[0].ends_with(begin), "{:?}", sky.heard);
+        assert_eq!(sky.heard[1..], [end], "{failing:?}");
+    }
+    // Nor has it had no failure since.
+    let policy = Policy { every: Duration::from_secs(60), regions: vec!["a".into(), "b".into()], ..Policy::default() };
+    let mut sky = Simulation::new(policy);
+    let flaps = |at: i64, observation: &mut Observation| {
+        let minute = at / MINUTE;
+        if minute % 6 < 2 && minute < 14 {
+            observation.verdict = Verdict::Down;
+        } else if minute > 13 && observation.region == "a" {
+            observation.verdict = Verdict::Inconclusive;
+        }
+    };
+    sky.run(3 * HOUR, |_| None, &flaps);
+    assert_eq!(sky.state.availability(), Availability::Flapping, "{:?}", sky.heard);
+    // Until nobody probes it from there any more.
+    sky.policy.regions = vec!["b".into(), "c".into()];
+    let effects = observe(&mut sky.state, &sky.policy, &observation("b", 3 * HOUR, 0, 3 * HOUR), None, Moment(3 * HOUR));
+    assert!(matches!(&effects[..], [Effect::Resolve { class: Class::Flapping, .. }]), "{effects:?}");
+}
+
+#[test]
 fn a_blip_that_only_one_region_sees_is_nothing() {
     let policy = || Policy { regions: vec!["a".into(), "b".into(), "c".into()], ..Policy::default() };
     let blip = |at: i64, observation: &mut Observation| {
