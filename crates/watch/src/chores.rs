@@ -81,7 +81,8 @@ impl Chores {
 
     async fn do_what_is_due(&self, since: Moment, now: Moment) -> Result<Option<Moment>, StoreFailure> {
         self.store.recover_from_set_back(now).await?;
-        let config = Arc::clone(&self.plan.borrow().config);
+        let plan = Arc::clone(&self.plan.borrow());
+        let config = Arc::clone(&plan.config);
         let began = Instant::now();
         if self.store.take_chore("look", &self.name, LOOK, now).await?.is_some() {
             // Whoever waited for the database could not write results either, nor could the others.
@@ -92,9 +93,10 @@ impl Chores {
                 since
             };
             let blind = self.store.sweep_blind(&config, &self.region, since, now).await?;
+            let regions = incidents::sweep_regions(&self.store, &config, &plan.targets, since, now).await?;
             let ended =
                 incidents::end_storms(&self.store, &config, now).await? | incidents::end_empty_groups(&self.store, &config, now).await?;
-            if incidents::tell_what_is_owed(&self.store, &config, now).await? || blind > 0 || ended {
+            if incidents::tell_what_is_owed(&self.store, &config, now).await? || blind > 0 || regions || ended {
                 self.stirred.notify_one();
             }
             self.store.end_chore("look", &self.name, now).await?;

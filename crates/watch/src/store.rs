@@ -76,7 +76,6 @@ pub struct Store {
     /// Targets that only other processes know.
     left_alone: Arc<RwLock<Arc<Vec<String>>>>,
     /// A connection that nobody uses: a database in memory ends with its last one, and the pool closes those that fail.
-    #[expect(dead_code, reason = "held, not used")]
     anchor: Option<AnyPool>,
 }
 
@@ -244,6 +243,11 @@ impl Store {
     /// Whether the file of the database was removed, or another one put in its place.
     pub(crate) fn is_displaced(&self) -> bool {
         self.file.as_ref().is_some_and(|file| identity(&file.path) != Some(file.identity))
+    }
+
+    /// Whether it stands in for a database that others write, too.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.anchor.is_some()
     }
 
     /// The same store with another fence.

@@ -10,6 +10,7 @@ mod dependency;
 mod drift;
 mod group;
 pub(super) mod overtaken;
+mod silent_region;
 mod storm;
 pub(super) mod unread;
 
@@ -21,6 +22,7 @@ use crate::maintenance::{self, Planned};
 use crate::moment::Moment;
 use crate::state::{Effect, TargetState};
 pub use group::end_empty_groups;
+pub use silent_region::sweep_regions;
 use sqlx::any::AnyRow;
 use sqlx::{Any, Row as _, Transaction};
 use std::collections::BTreeMap;

@@ -2,11 +2,12 @@
 
 use super::fixtures::*;
 use mcproof_watch::chores::{Chores, Presence};
-use mcproof_watch::config::{Config, Retention, TargetSpec};
+use mcproof_watch::config::{Config, Retention, Route, TargetSpec};
+use mcproof_watch::incident::Severity;
 use mcproof_watch::latency::Latency;
 use mcproof_watch::moment::Moment;
 use mcproof_watch::state::Verdict;
-use mcproof_watch::store::{Lease, Store};
+use mcproof_watch::store::{Lease, Store, incidents};
 use mcproof_watch::worker::Plan;
 use sqlx::{AnyConnection, Connection as _, Executor as _};
 use std::collections::BTreeMap;
@@ -110,6 +111,69 @@ pub(crate) async fn who_is_not_heard_for_three_intervals_is_blind_unless_the_mon
     sync(&store, &[target("one"), quick], now).await;
     assert_eq!(blind(MIDNIGHT, now + Duration::from_secs(10)).await, 0);
     assert_eq!(blind(MIDNIGHT, now + Duration::from_secs(40)).await, 1);
+}
+
+pub(crate) async fn a_region_that_is_not_heard_while_others_are_is_told_until_it_is(address: String) {
+    let shop = |regions: &[&str]| TargetSpec { regions: regions.iter().map(|&name| name.to_owned()).collect(), ..target("shop") };
+    let all = shop(&["ap", "eu", "us"]);
+    let store = store_of(&address, std::slice::from_ref(&all)).await;
+    let route = |severities: &[Severity], channel: &str| Route {
+        severities: severities.to_vec(),
+        channels: vec![channel.to_owned()],
+        ..Route::default()
+    };
+    let config = Config { routes: vec![route(&[Severity::Page], "pager"), route(&[], "chat")], ..config() };
+    let known = |spec: TargetSpec| BTreeMap::from([("shop".to_owned(), Arc::new(spec))]);
+    let at = |minute: u32| START + MINUTE * minute;
+    let hear = async |regions: &'static [&'static str], minutes: std::ops::Range<u32>| {
+        for now in minutes.map(at) {
+            for region in regions {
+                for lease in lease(&store, region, now).await {
+                    let lease = Lease { turn: lease.turn.taken(target("shop").grid(), now), ..lease };
+                    commit(&store, &[finished(&lease, Verdict::Up, now)], now).await;
+                }
+            }
+        }
+    };
+    let targets = known(all);
+    let sweep = async |minute: u32| incidents::sweep_regions(&store, &config, &targets, START, at(minute)).await.unwrap();
+    let open = || {
+        let statement =
+            "SELECT subject || ' ' || severity FROM incident WHERE resolved IS NULL AND subject LIKE 'region:%' ORDER BY subject";
+        rows(&address, statement)
+    };
+    hear(&["ap", "eu", "us"], 1..6).await;
+    assert!(!sweep(5).await);
+    // Two of three are a majority.
+    hear(&["ap", "eu"], 6..12).await;
+    assert!(sweep(11).await);
+    assert!(!sweep(11).await, "it is known");
+    assert_eq!(open().await, [["region:us notify"]]);
+    hear(&["ap"], 12..18).await;
+    assert!(sweep(17).await);
+    assert_eq!(open().await, [["region:eu page"], ["region:us page"]]);
+    // What is not heard from anywhere is no end of it.
+    assert_eq!(store.sweep_blind(&config, "here", START, at(24)).await.unwrap(), 1);
+    assert!(!sweep(24).await);
+    assert_eq!(open().await.len(), 2);
+    hear(&["eu"], 24..25).await;
+    assert!(sweep(24).await);
+    assert_eq!(open().await, [["region:us page"]]);
+    let fewer = shop(&["ap", "eu"]);
+    sync(&store, std::slice::from_ref(&fewer), at(25)).await;
+    assert!(incidents::sweep_regions(&store, &config, &known(fewer), START, at(25)).await.unwrap());
+    let told = "SELECT outbox.kind || ' ' || incident.subject || ' ' || outbox.route FROM outbox \
+         JOIN incident ON incident.id = outbox.incident WHERE incident.subject LIKE 'region:%' ORDER BY outbox.id";
+    let expected = [
+        r#"trigger region:us ["chat"]"#,
+        r#"trigger region:eu ["pager"]"#,
+        r#"trigger region:us ["pager"]"#,
+        r#"resolve region:eu ["pager"]"#,
+        r#"resolve region:us ["chat"]"#,
+    ];
+    assert_eq!(rows(&address, told).await, expected.map(|told| [told]));
+    let reasons = "SELECT text FROM incident_event WHERE kind = 'resolved' AND text LIKE '%from%' ORDER BY at";
+    assert_eq!(rows(&address, reasons).await, [["results arrive again from eu"], ["nothing is probed from us any more"]]);
 }
 
 pub(crate) async fn who_waited_for_the_database_calls_nobody_blind(address: String) {

@@ -137,7 +137,8 @@ pub(super) async fn changed(
     update(transaction, context, group, &channels, route).await
 }
 
-fn first_of(route: &str) -> Option<String> {
+/// The first channel of a route, as the outbox keeps it.
+pub(super) fn first_of(route: &str) -> Option<String> {
     serde_json::from_str::<Vec<String>>(route).ok()?.into_iter().next()
 }
 
