@@ -145,7 +145,13 @@ impl Monitor {
         let mut given = self.given.lock().await;
         let specs: Vec<&TargetSpec> = config.targets.values().collect();
         self.hold(&config, now).await?;
-        let synced = self.store.sync_targets(&specs, &self.worker.region, now).await?;
+        // Whoever reads its file says what is to be monitored from now on, whatever killed processes had in theirs.
+        let kept_since = self.store.keep_vanished_since(now);
+        let synced = self.store.sync_targets(&specs, &self.worker.region, now).await;
+        if synced.is_err() {
+            self.store.keep_vanished_since(kept_since);
+        }
+        let synced = synced?;
         let specs = config.targets.values().map(|spec| (spec.name.clone(), Arc::new(spec.clone()))).collect();
         // The key, or what they may be, may be another one now.
         given.clear();
@@ -154,8 +160,8 @@ impl Monitor {
         Ok(synced)
     }
 
-    /// What this process monitors goes on, whatever others that share the database have in their files; and what none of those that run
-    /// has in its file ends.
+    /// What this process monitors goes on, whatever others that share the database have in their files; and what none of those that run,
+    /// or were killed, has in its file ends.
     async fn keep_targets(&self, now: Moment) -> Result<(), StoreFailure> {
         let kept = self.keep_targets_since(self.presence.seen(now), now).await;
         if kept.is_err() {

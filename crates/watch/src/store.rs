@@ -45,6 +45,7 @@ use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
+use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
@@ -75,6 +76,8 @@ pub struct Store {
     file: Option<OpenFile>,
     /// Targets that only other processes know.
     left_alone: Arc<RwLock<Arc<Vec<String>>>>,
+    /// When this process read its file, in milliseconds: what is known of processes that vanished before that does not count.
+    kept_since: Arc<AtomicI64>,
     /// A connection that nobody uses: a database in memory ends with its last one, and the pool closes those that fail.
     anchor: Option<AnyPool>,
 }
@@ -235,7 +238,8 @@ impl Store {
             Dialect::Postgres => writer.clone(),
         };
         let file = if dialect == Dialect::Sqlite { OpenFile::of(&dialect.address(address)) } else { None };
-        let store = Self { pool, writer, dialect, fence: Fence::Up, days: Arc::default(), file, left_alone: Arc::default(), anchor: None };
+        let (days, left_alone, kept_since) = (Arc::default(), Arc::default(), processes::never());
+        let store = Self { pool, writer, dialect, fence: Fence::Up, days, file, left_alone, kept_since, anchor: None };
         store.prepare().await?;
         Ok(store)
     }

@@ -3,7 +3,7 @@
 
 use super::incidents::{overtaken, unread};
 use super::values::Values;
-use super::{Dialect, Store, StoreFailure, decisions};
+use super::{Dialect, Store, StoreFailure, decisions, processes};
 use crate::moment::{DAY, FIVE_MINUTES, Moment, millis};
 use futures_util::future::join_all;
 use sqlx::any::AnyRow;
@@ -237,8 +237,8 @@ impl Store {
         let address = format!("sqlite:file:standby-{}?mode=memory&cache=shared", Uuid::now_v7());
         let connect = || dialect.pool(1).min_connections(1).idle_timeout(None).max_lifetime(None).connect(&address);
         let (anchor, pool) = (Some(connect().await?), connect().await?);
-        let (writer, days) = (pool.clone(), Arc::default());
-        let store = Self { pool, writer, dialect, fence: super::Fence::Up, days, file: None, left_alone: Arc::default(), anchor };
+        let (writer, days, left_alone, kept_since) = (pool.clone(), Arc::default(), Arc::default(), processes::never());
+        let store = Self { pool, writer, dialect, fence: super::Fence::Up, days, file: None, left_alone, kept_since, anchor };
         store.prepare().await?;
         store.prepare_for_decisions().await?;
         Ok(store)

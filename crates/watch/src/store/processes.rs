@@ -1,10 +1,12 @@
 //! Which processes share the database, and which targets stand in the file of each: a target is monitored as long as one of them names it.
-//! A process that starts with another file, or runs once with an older one, takes nothing away from those that run.
+//! A process that starts with another file, or runs once with an older one, takes nothing away from those that run. What one that was
+//! killed leaves behind is not seen any more, and that is told: nobody has said that it is not to be monitored.
 
 use super::{Store, StoreFailure};
 use crate::moment::Moment;
 use sqlx::{AnyConnection, Row as _};
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -55,7 +57,18 @@ impl Store {
         Ok(())
     }
 
-    /// The targets of the configuration that are monitored now, and those that the files of running processes name.
+    /// What stood in the files of processes that vanish from now on without a word stays, and is told as what nobody sees; until this is
+    /// said again, by whoever reads its file. Gives when that was said before.
+    pub fn keep_vanished_since(&self, now: Moment) -> Moment {
+        Moment(self.kept_since.swap(now.0, Ordering::Relaxed))
+    }
+
+    pub(super) fn kept_since(&self) -> Moment {
+        Moment(self.kept_since.load(Ordering::Relaxed))
+    }
+
+    /// The targets of the configuration that are monitored now, and those that the files of running processes name, or of those that
+    /// vanished.
     ///
     /// # Errors
     /// The database failed.
@@ -63,7 +76,7 @@ impl Store {
         let mut connection = self.pool.acquire().await?;
         let statement = "SELECT name FROM target WHERE source = 'config' AND removed IS NULL";
         let monitored: Vec<String> = sqlx::query_scalar(statement).fetch_all(&mut *connection).await?;
-        Ok((monitored.into_iter().collect(), held(&mut connection, now).await?))
+        Ok((monitored.into_iter().collect(), held(&mut connection, self.kept_since(), now).await?))
     }
 
     /// These are for other processes: no turn of theirs is taken here.
@@ -77,18 +90,24 @@ impl Store {
     }
 }
 
+/// Nothing of processes that vanish is kept.
+pub(super) fn never() -> Arc<AtomicI64> {
+    Arc::new(AtomicI64::new(i64::MAX))
+}
+
 /// Whether a process that was heard of at that time runs. A clock that was set back has left behind what has not come yet.
 fn runs(seen: Moment, now: Moment) -> bool {
     seen + LONGEST_SILENCE >= now && seen <= now + LONGEST_SILENCE
 }
 
-/// The targets that the files of running processes name.
-pub(super) async fn held(connection: &mut AnyConnection, now: Moment) -> Result<BTreeSet<String>, sqlx::Error> {
+/// The targets that the files of running processes name, and of those that have vanished since then.
+pub(super) async fn held(connection: &mut AnyConnection, kept_since: Moment, now: Moment) -> Result<BTreeSet<String>, sqlx::Error> {
     let statement = "SELECT seen, targets FROM monitor_process";
     let mut held = BTreeSet::new();
     for row in sqlx::query(statement).fetch_all(connection).await? {
         let (seen, targets): (i64, String) = (row.try_get(0)?, row.try_get(1)?);
-        if runs(Moment(seen), now) {
+        let seen = Moment(seen);
+        if runs(seen, now) || seen >= kept_since && seen < now {
             held.extend(serde_json::from_str::<Vec<String>>(&targets).unwrap_or_default());
         }
     }

@@ -103,7 +103,7 @@ impl TargetSpec {
 
 impl Store {
     /// Makes the targets of the configuration those that are given. What did not change keeps its turns, what became shorter or
-    /// longer goes on without a gap, and what no running process names any more is probed no more. `region` is our own.
+    /// longer goes on without a gap, and what no process names any more is probed no more. `region` is our own.
     ///
     /// # Errors
     /// The database failed.
@@ -120,7 +120,7 @@ impl Store {
             synced = Synced { added: synced.added + one.added, changed: synced.changed + one.changed, ..synced };
         }
         let named: BTreeSet<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-        let held = processes::held(&mut transaction, now).await?;
+        let held = processes::held(&mut transaction, self.kept_since(), now).await?;
         let is_gone = |(name, known): &(&String, &Known)| {
             let is_named = named.contains(name.as_str()) || held.contains(*name);
             known.source == Source::Config.word() && !known.removed && !is_named

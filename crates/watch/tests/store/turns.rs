@@ -62,6 +62,31 @@ pub(crate) async fn a_target_is_monitored_as_long_as_a_process_names_it(address:
     assert_eq!(names(later).await[1], "shop");
 }
 
+/// Nobody has said that they are not to be monitored.
+pub(crate) async fn what_a_process_that_was_killed_monitored_is_kept_until_a_file_is_read_again(address: String) {
+    let (both, one) = ([target("cart"), target("shop")], [target("shop")]);
+    let store = store_of(&address, &both).await;
+    store.keep_vanished_since(START);
+    let (seen, later) = (START + Duration::from_secs(10), START + MINUTE * 10);
+    store.hold_targets("killed", &["cart", "shop"], seen).await.unwrap();
+    store.hold_targets("ended", &["cart", "shop"], seen).await.unwrap();
+    store.let_go("ended").await.unwrap();
+    store.hold_targets("runs", &["shop"], later).await.unwrap();
+    assert_eq!(sync(&store, &one, later).await, (0, 0, 0));
+    let (monitored, held) = store.monitored_and_held(later).await.unwrap();
+    assert_eq!((monitored.len(), &held), (2, &monitored));
+    let leased = lease(&store, "here", later).await;
+    let leased: Vec<_> = leased.iter().filter(|lease| lease.target == "shop").map(|lease| finished(lease, Verdict::Up, later)).collect();
+    commit(&store, &leased, later).await;
+    assert_eq!(store.sweep_blind(&config(), "here", START, later).await.unwrap(), 1);
+    assert_eq!(rows(&address, "SELECT subject FROM incident WHERE class = 'blind' AND resolved IS NULL").await, [["cart"]]);
+    // Whoever reads its file decides.
+    assert_eq!(store.keep_vanished_since(later), START);
+    assert_eq!(sync(&store, &one, later).await, (0, 0, 1));
+    let ended = rows(&address, "SELECT detail FROM incident WHERE class = 'blind' AND resolved IS NOT NULL").await;
+    assert!(ended.len() == 1 && ended[0][0].contains("\"is_unmonitored\":true"), "{ended:?}");
+}
+
 pub(crate) async fn a_lease_that_ended_is_taken_over_and_its_result_is_dropped(address: String) {
     let store = store_of(&address, &[target("one")]).await;
     let (first, second) = taken_over(&store).await;
