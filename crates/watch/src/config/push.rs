@@ -60,10 +60,15 @@ pub(super) static PUSH: Object<PushDraft> = Object {
             draft.grace = Some(reader.duration(node)?);
             Ok(())
         }),
-        optional("lasts", "the longest duration of a run that reported its start", Shape::Duration, |reader, node, draft| {
-            draft.lasts = Some(read_at_least(reader, node, Duration::from_secs(1))?);
-            Ok(())
-        }),
+        optional(
+            "lasts",
+            "the longest duration of a run that reported its start; default: until it is due again",
+            Shape::Duration,
+            |reader, node, draft| {
+                draft.lasts = Some(read_at_least(reader, node, Duration::from_secs(1))?);
+                Ok(())
+            },
+        ),
     ],
     later: &[],
 };
