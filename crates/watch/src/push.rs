@@ -58,15 +58,20 @@ pub enum Judgment {
     },
 }
 
+impl Reported {
+    /// When the run began that has not ended.
+    fn running(&self) -> Option<Moment> {
+        let ended = self.succeeded.max(self.failed);
+        self.started.filter(|started| ended.is_none_or(|ended| *started > ended))
+    }
+}
+
 impl Expectation {
     /// A job that never reported has time until it should have for the first time.
     pub fn judge(&self, reported: &Reported, now: Moment) -> Judgment {
-        let Reported { known, started, succeeded, failed, .. } = *reported;
-        let ended = succeeded.max(failed);
-        let running = started.filter(|started| ended.is_none_or(|ended| *started > ended));
-        if let (Some(began), Some(lasts)) = (running, self.lasts)
-            && began + lasts < now
-        {
+        let Reported { known, succeeded, failed, .. } = *reported;
+        let running = reported.running();
+        if let Some(began) = self.overrun(reported, now) {
             let message = format!("the job started at {began} and has not finished for {}", span(now.since(began)));
             return Judgment::Wrong { code: "job-overruns", message, hint: "check whether it hangs; `lasts` sets the longest duration" };
         }
@@ -90,6 +95,12 @@ impl Expectation {
         let unfinished = running.map(|began| format!("; the run that started at {began} has not finished")).unwrap_or_default();
         let message = format!("the job was due at {}, with a grace period of {}; {last}{unfinished}", due.last, span(self.grace));
         Judgment::Wrong { code: "job-missing", message, hint: "check whether it ran to its end, and whether it can reach this monitor" }
+    }
+
+    /// When a run began that has lasted too long by now. It is not over because another one begins.
+    pub(crate) fn overrun(&self, reported: &Reported, now: Moment) -> Option<Moment> {
+        let lasts = self.lasts?;
+        reported.running().filter(|began| *began + lasts < now)
     }
 
     /// A run that began in time may still succeed. One that began later than that is no reason to wait, whatever became of the runs before

@@ -19,7 +19,7 @@ use mcproof_suite::Environment;
 use mcproof_watch::api_target;
 use mcproof_watch::config::{Config, Login, Proxy, Secret, StatusPageSpec, StatusSpec, TargetKind, TargetSpec, User, When, Window, load};
 use mcproof_watch::moment::Moment;
-use mcproof_watch::push::{Expectation, PushSchedule};
+use mcproof_watch::push::{Expectation, PushSchedule, Said};
 use mcproof_watch::role::Role;
 use mcproof_watch::seal::SealKey;
 use mcproof_watch::store::{Store, sqlite};
@@ -751,8 +751,8 @@ fn a_job_reports_in_by_its_token_and_by_no_other() {
 
 fn with_jobs() -> Config {
     let job = |name: &str, token: &str| {
-        let expectation =
-            Expectation { rhythm: PushSchedule::Every(Duration::from_secs(3_600)), grace: Duration::from_secs(60), lasts: None };
+        let lasts = (name == "svc-0002").then_some(Duration::from_secs(3_600));
+        let expectation = Expectation { rhythm: PushSchedule::Every(Duration::from_secs(3_600)), grace: Duration::from_secs(60), lasts };
         let kind = TargetKind::Push { token: Secret::new(token), expectation };
         let text = "targets: { NAME: { monitor: 'http://127.0.0.1:9/' } }".replace("NAME", name);
         let loaded = load("w.yaml", &text, std::path::Path::new("/"), &Environment::default()).unwrap();
@@ -775,6 +775,13 @@ fn a_job_reports_in(dashboard: &Dashboard) {
     }
     assert_eq!(reported("svc-0001").message, "disk full");
     assert_eq!(reported("svc-0002").succeeded, None, "each has its own");
+    // A run that has lasted too long is not over because another one begins.
+    for (minutes, expected) in [(61, NOW - Duration::from_secs(61 * 60)), (59, NOW)] {
+        let began = NOW - Duration::from_secs(minutes * 60);
+        dashboard.runtime.block_on(dashboard.store.push("svc-0002", Said::Started, "", began)).unwrap();
+        assert_eq!(dashboard.get("/push/b-token-of-one-job/start").status, 200);
+        assert_eq!(reported("svc-0002").started, Some(expected));
+    }
     assert_eq!(dashboard.ask("HEAD", "/push/b-token-of-one-job/0", &[], "").status, 200);
     assert_eq!(reported("svc-0002").succeeded, Some(NOW));
     assert_eq!(dashboard.ask("GET", "/push/b-token-of-one-job/137", &[], "").status, 200);

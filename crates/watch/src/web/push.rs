@@ -38,20 +38,26 @@ async fn take(Shared(state): Shared<State>, peer: Option<Extension<Peer>>, token
     let config = state.config();
     let mut found = None;
     for (name, spec) in &config.targets {
-        if let TargetKind::Push { token: known, .. } = &spec.kind
+        if let TargetKind::Push { token: known, expectation } = &spec.kind
             && same(known.expose().as_bytes(), token.as_bytes())
         {
-            found = Some(name);
+            found = Some((name, expectation));
         }
     }
-    let Some(name) = found else {
+    let Some((name, expectation)) = found else {
         if state.inner.refusals.count(peer.map(|Extension(peer)| peer), state.now()) {
             return (StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens: wait a minute\n").into_response();
         }
         return (StatusCode::NOT_FOUND, "unknown job token\n").into_response();
     };
     let message = String::from_utf8_lossy(body);
-    let push = async |store: &Store| store.push(name, said, message.trim(), state.now()).await;
+    let push = async |store: &Store| {
+        let now = state.now();
+        if said == Said::Started && expectation.overrun(&store.pushed(name).await?, now).is_some() {
+            return Ok(());
+        }
+        store.push(name, said, message.trim(), now).await
+    };
     // While another database stands in, jobs are judged by what that knows.
     let place = state.worker_health.keep_place().await;
     let pushed = match state.worker_health.stand_in() {
