@@ -58,6 +58,16 @@ pub enum Judgment {
     },
 }
 
+/// When a job should have reported a success, and did not.
+struct Due {
+    /// Since the last success.
+    first: Moment,
+    /// Of those whose grace is over.
+    last: Moment,
+    /// It never reported one.
+    is_first: bool,
+}
+
 impl Reported {
     /// When the run began that has not ended.
     fn running(&self) -> Option<Moment> {
@@ -144,16 +154,6 @@ impl Expectation {
             }
         }
     }
-}
-
-/// When a job should have reported a success, and did not.
-struct Due {
-    /// Since the last success.
-    first: Moment,
-    /// Of those whose grace is over.
-    last: Moment,
-    /// It never reported one.
-    is_first: bool,
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::output;
 use comfy_table::{ContentArrangement, Table, presets};
 use mcproof_report::escape;
+use mcproof_watch::incident::{Class, Severity};
 use mcproof_watch::moment::{Moment, span};
 use mcproof_watch::state::Availability;
 use mcproof_watch::store::BLIND_AFTER;
@@ -113,12 +114,16 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
         let targets = store.targets().await.map_err(|failure| of_store(&failure))?;
         let open = store.incidents(Which::Open, None, MOST).await.map_err(|failure| of_store(&failure))?;
         let inconclusive = store.inconclusive(Moment::default()).await.map_err(|failure| of_store(&failure))?;
+        let is_target = |incident: &IncidentRow| targets.iter().any(|target| target.name == incident.subject);
         let seen: Vec<Seen<'_>> = targets.iter().map(|target| Seen::of(target, &open, &inconclusive, now)).collect();
         // Nobody may have it in the file that is in use.
         let mut unmonitored = reading::targets(&arguments.config);
         unmonitored.retain(|name| !targets.iter().any(|target| target.name == *name));
         let rejections = store.rejections(now).await.map_err(|failure| of_store(&failure))?;
-        let works = unmonitored.is_empty() && rejections.is_empty() && seen.iter().all(Seen::works);
+        // The others still see what is probed from there, unless too few of them are left.
+        let blind: Vec<&IncidentRow> = open.iter().filter(|incident| incident.class == Class::Blind && !is_target(incident)).collect();
+        let is_seen = blind.iter().all(|incident| incident.severity == Severity::Notify);
+        let works = unmonitored.is_empty() && rejections.is_empty() && is_seen && seen.iter().all(Seen::works);
         if arguments.json {
             let targets: Vec<Value> = seen.iter().map(Seen::json).collect();
             output::show(&format!(
@@ -131,6 +136,9 @@ pub(super) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
         }
         if seen.iter().any(|seen| seen.is_stale) {
             output::talk("some targets have no recent result: is the monitor running, and can it write to the database?\n");
+        }
+        for incident in blind {
+            output::talk(&format!("{}: {}\n", incident.severity, escape(&incident.title)));
         }
         if !seen.is_empty() && !unmonitored.is_empty() {
             let names = escape(&unmonitored.join(", ")).into_owned();
