@@ -64,8 +64,6 @@ struct Due {
     first: Moment,
     /// Of those whose grace is over.
     last: Moment,
-    /// It never reported one.
-    is_first: bool,
 }
 
 impl Reported {
@@ -99,8 +97,7 @@ impl Expectation {
         }
         let last = match succeeded {
             Some(succeeded) => format!("the last success was at {succeeded}"),
-            None if due.is_first => "it has never reported a success".to_owned(),
-            None => "there was none".to_owned(),
+            None => "it has never reported a success".to_owned(),
         };
         let unfinished = running.map(|began| format!("; the run that started at {began} has not finished")).unwrap_or_default();
         let message = format!("the job was due at {}, with a grace period of {}; {last}{unfinished}", due.last, span(self.grace));
@@ -132,11 +129,10 @@ impl Expectation {
 
     /// When it should have reported a success, and did not before. Nothing if it is not due yet.
     fn due(&self, succeeded: Option<Moment>, known: Moment, now: Moment) -> Option<Due> {
-        let is_first = succeeded.is_none();
         match &self.rhythm {
             PushSchedule::Every(every) => {
                 let due = succeeded.unwrap_or(known) + *every;
-                Some(Due { first: due, last: due, is_first })
+                Some(Due { first: due, last: due })
             }
             PushSchedule::Cron { expression, zone } => {
                 let (cron, zone) = (Cron::from_str(expression).ok()?, TimeZone::get(zone).ok()?);
@@ -150,7 +146,7 @@ impl Expectation {
                 }
                 let first = cron.find_next_occurrence(&zoned(known.max(succeeded.unwrap_or(known)))?, false).ok();
                 let first = first.map_or(last, |first| whole(first.timestamp().as_second()));
-                Some(Due { first: first.min(last), last, is_first })
+                Some(Due { first: first.min(last), last })
             }
         }
     }
