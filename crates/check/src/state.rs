@@ -2,7 +2,8 @@
 //! nothing changes nothing, and whether a call that is repeated, as after a lost response, has its effect twice. Observers are the lists, resources, and the other read-only tools.
 //!
 //! A clock must not look like a change: an observer counts only if it said the same twice before the call, and if what it
-//! says afterwards stays the same for longer than a clock would let it.
+//! says afterwards stays the same for longer than a clock would let it. Where calls are repeated on request, this holds for the effect
+//! of the first call as well: what does not show that one would not show a second.
 
 use super::calls::{Callable, Tools};
 use super::explorer::{Explorer, ParallelRequest, ResponseOutcome};
@@ -20,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(1000);
 const BUDGET: Duration = Duration::from_secs(3);
 /// Where repeated calls are what was asked for.
 const MOST_REPEATED_TOOLS: usize = 24;
-const BUDGET_ON_REQUEST: Duration = Duration::from_secs(20);
+const BUDGET_ON_REQUEST: Duration = Duration::from_secs(40);
 /// Clocks and meters mostly tell seconds.
 const LONGER_THAN_A_CLOCK: Duration = Duration::from_millis(1100);
 
@@ -124,7 +125,8 @@ async fn try_tool(
         }
         let after = look(explorer, &others, until).await;
         let has_changed = second.iter().zip(&after).zip(&stable).any(|((before, after), stable)| *stable && before != after);
-        if has_changed && *call != FIRST_CALL {
+        let is_judged = *call != FIRST_CALL || explorer.check_options.repeats == RepeatedCalls::OfAllTools;
+        if has_changed && is_judged {
             tokio::time::sleep(LONGER_THAN_A_CLOCK).await;
             look(explorer, &others, Instant::now() + PATIENCE).await;
         }

@@ -507,6 +507,47 @@ fn no_check_passes_unless_a_conversation_got_through_the_handshake_and_the_lists
 }
 
 #[test]
+fn a_repeated_call_whose_effect_nothing_shows_is_no_success() {
+    let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/servers/orders.py");
+    let server = server.to_str().unwrap();
+    let rule = "lost-response-doubles-no-effect";
+    let unseen = "shows the effect of the first call of `create_order`";
+    let clock = "without a call, these change as well: tool `list_orders`";
+    std::thread::scope(|scope| {
+        for (shown_by, code, expected) in [
+            ("a-list", Some(0), "tool `list_orders` changes again when the same call is sent again"),
+            ("one-order", Some(0), "1 rule passed"),
+            ("nothing", Some(1), unseen),
+            ("a-clock", Some(1), clock),
+            ("seconds", Some(1), unseen),
+            ("a-counter", Some(1), clock),
+            ("an-error", Some(1), unseen),
+        ] {
+            scope.spawn(move || {
+                let folder = tempfile::tempdir().unwrap();
+                let words = ["check", "--call", "create_order", "--lost-response", "--only", rule, "--", "python3", server, shown_by];
+                let (found, stdout, stderr) = said(mcproof(folder.path(), &words));
+                assert_eq!(found, code, "{shown_by}: {stdout}{stderr}");
+                let told = in_one_line(&(stdout + &stderr));
+                assert!(told.contains(expected), "{shown_by}: {told}");
+            });
+        }
+    });
+    // With all the other rules as well.
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["check", "--call", "create_order", "--lost-response", "--", "python3", server, "nothing"];
+    let (code, stdout, stderr) = said(mcproof(folder.path(), &words));
+    assert_eq!(code, Some(1), "{stdout}{stderr}");
+    let told = in_one_line(&(stdout + &stderr));
+    assert!(told.contains("whether a repeated call doubles its effect is not known of `create_order`"), "{told}");
+}
+
+/// A text as it was before its lines were wrapped.
+fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
 fn a_selection_of_which_nothing_was_judged_is_inconclusive() {
     let folder = tempfile::tempdir().unwrap();
     let server = ["--", env!("CARGO_BIN_EXE_mcproof"), "demo", "shop"];

@@ -14,10 +14,11 @@ use mcproof_analysis::diagnosis::{self, Audience};
 use mcproof_check::{Budget, CheckOptions, Explored, Permission, RepeatedCalls, explore};
 use mcproof_client::redaction::Redactor;
 use mcproof_record::{
-    Baseline, CheckReport, Conclusion, Conversation, Diagnostic, FORMAT_VERSION, Finding, GapKind, RuleResult, Severity, Transcript,
+    Baseline, CheckReport, Conclusion, Conversation, Diagnostic, FORMAT_VERSION, Finding, Gap, GapKind, Judged, RuleResult, Severity,
+    Transcript,
 };
 use mcproof_report::{Repeat, diagnostic, escape};
-use mcproof_rules::{self as rules, Strictness, UnknownRule, hosts};
+use mcproof_rules::{self as rules, RepeatedTools, Strictness, UnknownRule, hosts};
 use mcproof_trace::{Trace, TraceLine, TraceRoom};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -103,8 +104,8 @@ struct RuleArgs {
     replay: Option<PathBuf>,
 }
 
-/// Probes that are second calls.
-const REPEATED: [&str; 2] = ["state-call-repeated", "state-call-again"];
+/// The rules that judge calls which were repeated.
+const OF_REPEATED_CALLS: [&str; 2] = ["lost-response-doubles-no-effect", "idempotent-changes-nothing-twice"];
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let RuleArgs { only, skip, strict, hosts, baseline, update_baseline, replay, .. } = &arguments.rules;
@@ -128,11 +129,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             Err(exit) => return Ok(exit),
         },
     };
-    if arguments.rules.lost_response {
-        tell_repeated(&conversations);
-    }
     let strictness = if *strict { Strictness::Strict } else { Strictness::Tolerant };
     let mut report = rules::report(target, &rules, conversations, strictness);
+    if arguments.rules.lost_response {
+        tell_repeated(&mut report);
+    }
     let mut stale = Vec::new();
     if let (Some(path), Some(known)) = (baseline, known) {
         let current = if *update_baseline { known.renewed(&report) } else { known };
@@ -173,18 +174,42 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     })
 }
 
-/// Says for which tools `--lost-response` proves something.
-fn tell_repeated(conversations: &[Conversation]) {
-    let probes = conversations.iter().flat_map(|talk| &talk.probes).filter(|probed| REPEATED.contains(&&*probed.probe));
-    let tools: BTreeSet<String> = probes.filter_map(|probed| probed.subject.as_deref()).map(|tool| format!("`{}`", escape(tool))).collect();
-    if !tools.is_empty() {
-        let tools: Vec<String> = tools.into_iter().collect();
-        return output::talk(&format!("repeated the calls of {}\n", tools.join(", ")));
+/// Says for which tools `--lost-response` proves something. If for none, what was asked for was not tested, and the check cannot pass.
+fn tell_repeated(report: &mut CheckReport) {
+    let RepeatedTools { repeated, unobserved } = rules::repeated_tools(&report.conversations);
+    let listed = |tools: &BTreeSet<String>| tools.iter().map(|tool| format!("`{}`", escape(tool))).collect::<Vec<_>>().join(", ");
+    if !repeated.is_empty() {
+        output::talk(&format!("repeated the calls of {}\n", listed(&repeated)));
     }
-    let warning =
-        Diagnostic::warning("nothing-repeated", "no call was repeated: no tool of --call succeeded with an effect that can be observed");
-    let warning = warning.hint("name tools in --call; effects are observed through resources, lists and read-only tools");
-    output::talk(&diagnostic::render(&warning, &settings::style()));
+    let rulings: Vec<&RuleResult> = report.rules.iter().filter(|ruling| OF_REPEATED_CALLS.contains(&ruling.rule.as_str())).collect();
+    if rulings.is_empty() || rulings.iter().any(|ruling| matches!(ruling.judged, Judged::Broken { .. })) {
+        return;
+    }
+    let is_judged = rulings.iter().any(|ruling| matches!(ruling.judged, Judged::Pass));
+    let why = rulings.iter().find_map(|ruling| match &ruling.judged {
+        Judged::Untestable { why } => Some(why.as_str()),
+        _ => None,
+    });
+    let unknown = "whether a repeated call doubles its effect is not known";
+    let (message, hint) = if repeated.is_empty() {
+        (
+            "no call was repeated: no tool of --call succeeded while a list, a resource or a read-only tool could be observed".to_owned(),
+            "name tools in --call that succeed with arguments made from their schemas, or repeat the call in a suite",
+        )
+    } else if !unobserved.is_empty() {
+        let message = format!("{unknown} of {}: nothing that can be read shows the effect of the first call", listed(&unobserved));
+        (message, "effects are observed through lists, resources and read-only tools that change with calls only; else, use a suite")
+    } else if let (false, Some(why)) = (is_judged, why) {
+        (format!("{unknown}: {why}"), "repeat the call in a suite, with arguments of your own")
+    } else {
+        return;
+    };
+    let is_known_of_none = repeated.len() == unobserved.len() || unobserved.is_empty();
+    if is_known_of_none && report.gaps.is_empty() {
+        report.gaps.push(Gap { kind: GapKind::NotJudged, message, hint: hint.to_owned(), conversation: None });
+    } else {
+        output::talk(&diagnostic::render(&Diagnostic::warning("not-observed", message).hint(hint), &settings::style()));
+    }
 }
 
 impl Arguments {
