@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{output, settings};
-use mcproof_client::{FaultInjector, Schedule};
+use mcproof_client::{FaultCount, FaultInjector, Schedule};
 use mcproof_record::Diagnostic;
 use mcproof_report::{diagnostic, escape_line};
 use mcproof_suite::plan::Fault;
@@ -82,17 +82,20 @@ pub(crate) enum FaultTransport {
 impl Faults {
     /// Says on stderr how often each fault came about.
     pub(crate) fn tell(&self) {
-        for (fault, hits) in self.known.iter().zip(self.injector.hits()) {
-            let is_chance = matches!(fault.rule.schedule, Schedule::Probability(_));
+        for (fault, FaultCount { selected, hit }) in self.known.iter().zip(self.injector.counts()) {
+            let is_spared = matches!(fault.rule.schedule, Schedule::Probability(_)) && selected > 0;
             let name = match fault.place.file.starts_with("--fault") {
                 true => fault.place.file.clone(),
                 false => format!("{}:{}", fault.place.file, fault.place.line),
             };
-            let times = if hits == 1 { "once".to_owned() } else { format!("{hits} times") };
-            if hits == 0 && !is_chance {
+            let times = if hit == 1 { "once".to_owned() } else { format!("{hit} times") };
+            if hit == 0 && !is_spared {
                 let warning = Diagnostic::warning("fault-not-injected", format!("the fault `{name}` hit nothing"));
                 let warning = warning.hint("check `method`, `tool` and `to`; the handshake is spared unless `method` names it");
                 output::talk(&diagnostic::render(&warning, &settings::style()));
+            } else if hit == 0 {
+                let messages = if selected == 1 { "message" } else { "messages" };
+                output::talk(&format!("fault injected 0 times, by chance, of {selected} {messages}: {name}\n"));
             } else {
                 output::talk(&format!("fault injected {times}: {name}\n"));
             }

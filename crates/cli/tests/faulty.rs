@@ -206,6 +206,10 @@ fn faults_over_http_are_statuses_broken_streams_and_doubled_events() {
     assert!(said.contains("fault injected"), "{said}");
     let said = check(&["reset tool=check_inventry"], &|client| assert_eq!(events(&call(client)), 1));
     assert!(said.contains("hit nothing"), "{said}");
+    let said = check(&["reset tool=check_inventry probability=0.9"], &|client| assert_eq!(events(&call(client)), 1));
+    assert!(said.contains("hit nothing"), "{said}");
+    let said = check(&["reset tool=check_inventory probability=0.000001"], &|client| assert_eq!(events(&call(client)), 1));
+    assert!(said.contains("fault injected 0 times, by chance"), "{said}");
 }
 
 #[test]

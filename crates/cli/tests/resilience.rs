@@ -73,7 +73,7 @@ fn an_injected_fault_is_the_likely_cause_of_what_follows_it() {
     let aftermath = ran.finished()[0]["aftermath"][0].clone();
     assert_eq!((&aftermath["state"], &aftermath["blame"]), (&json!("died"), &json!("server")), "{aftermath}");
     // A fault that never came about explains nothing.
-    let elsewhere = "faults: { drop: true, tool: other, probability: 0.5 }\n    steps: [{ call: nope }]";
+    let elsewhere = "faults: { drop: true, tool: nope, probability: 0.000001 }\n    steps: [{ call: nope }]";
     check_blame(elsewhere, "stdio", "answers", "server-or-suite", "still responds to `ping`");
     // What hit an earlier test that shares the server is no cause.
     let shared = format!(
@@ -104,7 +104,9 @@ fn a_fault_that_hits_nothing_fails_the_test() {
     check(&tracker(&format!("faults: {{ drop: true, tool: other }}\n    steps: [{ECHO}]")), &[], 1, &said);
     // Nothing comes that could overtake the only answer.
     check(&tracker(&format!("faults: {{ reorder: true, tool: echo }}\n    steps: [{ECHO}]")), &[], 1, &["3 failed", "hit nothing"]);
-    check(&tracker(&format!("faults: {{ drop: true, probability: 0.000001 }}\n    steps: [{ECHO}]")), &[], 0, &["3 passed"]);
+    let by_chance = |tool: &str| tracker(&format!("faults: {{ drop: true, tool: {tool}, probability: 0.000001 }}\n    steps: [{ECHO}]"));
+    check(&by_chance("echo"), &[], 0, &["3 passed", "by chance, this fault hit none of 1 message over stdio"]);
+    check(&by_chance("ecko"), &[], 1, &["3 failed", "this fault hit nothing over stdio, so that the test proves nothing"]);
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub use decode::ContentReader;
 pub use destinations::{Destinations, ListedHost, NoHost};
 pub use direct_channel::{Carrier, DirectChannel};
 pub use faults::{
-    Admission, DELAY_NOTE, DisturbedBody, DisturbedLines, FAULT_NOTE, FaultDirection, FaultInjector, FaultRule, InjectedFault,
+    Admission, DELAY_NOTE, DisturbedBody, DisturbedLines, FAULT_NOTE, FaultCount, FaultDirection, FaultInjector, FaultRule, InjectedFault,
     PlannedFault, Refusal, Schedule, Subject, admit,
 };
 pub use http::Endpoint;

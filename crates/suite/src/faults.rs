@@ -162,7 +162,7 @@ pub static FAULT: Object<FaultDraft> = Object {
             shape: Shape::Text,
             presence: Presence::Optional,
             read: |reader, node, draft| {
-                draft.method = Some((reader.text(node)?, node.span));
+                draft.method = Some((read_name(reader, node)?, node.span));
                 Ok(())
             },
         },
@@ -172,7 +172,7 @@ pub static FAULT: Object<FaultDraft> = Object {
             shape: Shape::Text,
             presence: Presence::Optional,
             read: |reader, node, draft| {
-                draft.tool = Some(reader.text(node)?);
+                draft.tool = Some(read_name(reader, node)?);
                 Ok(())
             },
         },
@@ -373,6 +373,17 @@ fn read_fault(reader: &mut Reader<'_>, node: &Node, seed: u64) -> Option<Fault> 
     (reader.mistakes() == before).then(|| Fault { rule, place: reader.place(key) })
 }
 
+/// Nothing has a name without characters: such a fault would hit nothing.
+fn read_name(reader: &mut Reader<'_>, node: &Node) -> Result<String, Unreadable> {
+    let name = reader.text(node)?;
+    if name.trim().is_empty() {
+        let diagnostic = Diagnostic::error("empty-name", "the name is empty, so that the fault selects nothing");
+        reader.report(diagnostic.hint("write a name, or leave out the key to select all"), node.span);
+        return Err(Unreadable::Reported);
+    }
+    Ok(name)
+}
+
 fn read_count(reader: &mut Reader<'_>, node: &Node) -> Result<u64, Unreadable> {
     match reader.number(node)? {
         0 => Err(Unreadable::Shape),
@@ -419,6 +430,8 @@ mod tests {
         check("reset", Err("wrong-type"));
         check("{ reset: , tol: search }", Err("unknown-key"));
         check("{ idle_cut: 1s, tool: search }", Err("meaningless-key"));
+        check("{ reset: , tool: \"\" }", Err("empty-name"));
+        check("{ reset: , method: \" \", probability: 0.5 }", Err("empty-name"));
         check("{ end_session: , to: client }", Err("meaningless-key"));
         check("{ list_changes: 4, to: server }", Err("meaningless-key"));
         check("{ reset: , cut: }", Err("two-of-a-kind"));

@@ -159,6 +159,15 @@ struct RuleState {
     dice: Rng,
 }
 
+/// How many messages one rule was about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FaultCount {
+    /// Those that its conditions select, whether or not its schedule hits them.
+    pub selected: u64,
+    /// Those that it hit.
+    pub hit: u64,
+}
+
 /// What is to be done to one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct MessageFaults {
@@ -219,6 +228,11 @@ impl FaultInjector {
     /// How often each rule has hit something, in the order of the rules.
     pub fn hits(&self) -> Vec<u64> {
         self.state().rules.iter().map(|rule| rule.hit).collect()
+    }
+
+    /// How many messages each rule has selected and hit, in the order of the rules.
+    pub fn counts(&self) -> Vec<FaultCount> {
+        self.state().rules.iter().map(|rule| FaultCount { selected: rule.named, hit: rule.hit }).collect()
     }
 
     /// What was done so far, in words.
@@ -416,6 +430,16 @@ mod tests {
             FaultRule { toward: FaultDirection::Client, ..rule(InjectedFault::Status { code: 503, retry_after: None }, Schedule::Always) },
             "xxxxxxxx",
         );
+    }
+
+    #[test]
+    fn what_chance_spares_is_selected_all_the_same() {
+        let selected = |tool: &str| {
+            let rule = FaultRule { tool: Some(tool.into()), ..rule(InjectedFault::Drop, Schedule::Probability(0.0)) };
+            check(rule, "........").counts()
+        };
+        assert_eq!(selected("echo"), [FaultCount { selected: 8, hit: 0 }]);
+        assert_eq!(selected("other"), [FaultCount::default()]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::interpolate_text;
 use crate::plan::{Action, Case, ExpectedFailure, Fault, Leaks, Skip, Step};
 use backon::{BackoffBuilder as _, ExponentialBuilder};
 use mcproof_analysis::diagnosis::{self, Audience};
-use mcproof_client::{Exit, Schedule, Session};
+use mcproof_client::{Exit, FaultCount, Schedule, Session};
 use mcproof_protocol::{Era, Transport, methods};
 use mcproof_record::{CaseOutcome, Diagnostic, Proof, SessionTranscript, Severity, StepOutcome, Verdict};
 use serde_json::{Map, Value};
@@ -472,26 +472,38 @@ fn open_audit(work: &Work, world: &RunContext, scope: &Map<String, Value>) -> Re
     opened.map_err(|diagnostic| diagnostic.at(work.case().place.clone()))
 }
 
-/// Faults that never came about: a test that asks for one proves nothing without it.
+/// Faults that never came about: a test that asks for one proves nothing without it. One that is left to chance has to have had the chance.
 fn unhit_faults(work: &Work, open: &BTreeMap<String, Open>) -> Vec<Diagnostic> {
     let of_case = &work.case().faults;
     let by_chance = |fault: &Fault| matches!(fault.rule.schedule, Schedule::Probability(_));
-    let mut hits = vec![0; of_case.len()];
+    let is_spared = |fault: &Fault, count: &FaultCount| by_chance(fault) && count.selected > 0;
+    let mut counts = vec![FaultCount::default(); of_case.len()];
     let mut found = Vec::new();
     let mut is_disturbed = false;
     for (name, Open { injector, .. }) in open {
         let Some(injector) = injector else { continue };
         is_disturbed = true;
-        let all = injector.hits();
+        let all = injector.counts();
         let (of_server, of_this_case) = all.split_at(all.len() - of_case.len());
-        hits.iter_mut().zip(of_this_case).for_each(|(sum, hits)| *sum += hits);
+        for (sum, count) in counts.iter_mut().zip(of_this_case) {
+            *sum = FaultCount { selected: sum.selected + count.selected, hit: sum.hit + count.hit };
+        }
         let faults = &binding(&work.suite.servers[name], work.transport).reach.faults;
-        if let Some(first) = faults.first().filter(|_| of_server.iter().all(|hits| *hits == 0) && !faults.iter().all(by_chance)) {
+        let has_hit = of_server.iter().any(|count| count.hit > 0);
+        let are_spared = faults.iter().zip(of_server).all(|(fault, count)| is_spared(fault, count));
+        if let Some(first) = faults.first().filter(|_| !has_hit && !are_spared) {
             let message = format!("no fault of `{name}` hit anything in this test");
             found.push(Diagnostic::warning("fault-not-injected", message).at(first.place.clone()));
         }
     }
-    for (fault, _) in of_case.iter().zip(hits).filter(|(fault, hits)| is_disturbed && *hits == 0 && !by_chance(fault)) {
+    for (fault, count) in of_case.iter().zip(counts).filter(|(_, count)| is_disturbed && count.hit == 0) {
+        if is_spared(fault, &count) {
+            let messages = if count.selected == 1 { "message" } else { "messages" };
+            let message = format!("by chance, this fault hit none of {} {messages} over {}", count.selected, work.transport);
+            let note = Diagnostic { severity: Severity::Note, ..Diagnostic::error("fault-not-injected", message) };
+            found.push(note.at(fault.place.clone()).hint("raise `probability`, or choose another `seed`"));
+            continue;
+        }
         let message = format!("this fault hit nothing over {}, so that the test proves nothing", work.transport);
         let hint = format!("check `method`, `tool` and `to`, or add `skip_if: {{ transport: {} }}`", work.transport);
         found.push(Diagnostic::error("fault-not-injected", message).at(fault.place.clone()).hint(hint));
