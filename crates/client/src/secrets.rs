@@ -1,5 +1,5 @@
-//! Which values of a target are secrets, so that no frame ever holds them: credentials in headers, URLs, arguments and environment
-//! variables, known by their names, or because a user gave them.
+//! Which values of a target are secrets, so that no frame ever holds them: credentials in headers, URLs and environment
+//! variables, known by their names.
 
 use crate::session::Target;
 use mcproof_record::FrameBody;
@@ -16,11 +16,10 @@ impl Target {
     pub fn secrets(&self) -> Vec<String> {
         let mut secrets = Vec::new();
         if let Self::Stdio(launch) | Self::Http { launch: Some(launch), .. } = self {
-            launch.env.iter().for_each(|(name, value)| take_given_variable(name, value, &mut secrets));
-            take_arguments(&launch.command, &mut secrets);
+            launch.env.iter().for_each(|(name, value)| take_variable(name, value, &mut secrets));
         }
         if let Self::Http { endpoint, .. } = self {
-            endpoint.headers.iter().for_each(|(name, value)| take_given_header(name, value, &mut secrets));
+            endpoint.headers.iter().for_each(|(name, value)| take(name, value, &mut secrets));
             take_url(&endpoint.url, &mut secrets);
         }
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
@@ -30,8 +29,7 @@ impl Target {
 }
 
 /// Names of variables end with these that hold credentials, whoever set them.
-const CREDENTIALS: [&str; 11] =
-    ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "_PWD", "CREDENTIALS", "API_KEY", "APIKEY", "ACCESS_KEY", "PRIVATE_KEY"];
+const CREDENTIALS: [&str; 9] = ["TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIALS", "API_KEY", "APIKEY", "ACCESS_KEY", "PRIVATE_KEY"];
 /// What is shorter is seldom a credential, and often a word.
 const SHORTEST_CREDENTIAL: usize = 12;
 
@@ -47,84 +45,7 @@ pub fn inherited_secrets<'a>(variables: impl IntoIterator<Item = (&'a String, &'
             && !value.contains("://")
             && !value.contains(' ')
     };
-    let mut secrets = Vec::new();
-    for (name, value) in variables {
-        match value.contains("://").then(|| Url::parse(value).ok()).flatten() {
-            Some(url) => secrets.extend(url.password().map(str::to_owned)),
-            None if is_credential(&(name, value)) => secrets.push(value.clone()),
-            None => {}
-        }
-    }
-    secrets
-}
-
-/// The values of variables that are secrets by their names alone, the longest first.
-pub fn named_secrets<'a>(variables: impl IntoIterator<Item = (&'a String, &'a String)>) -> Vec<String> {
-    let mut secrets = Vec::new();
-    variables.into_iter().for_each(|(name, value)| take_variable(name, value, &mut secrets));
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    secrets.dedup();
-    secrets
-}
-
-/// Headers that users set and that give no access.
-const PLAIN_HEADERS: [&str; 14] = [
-    "accept",
-    "accept-encoding",
-    "accept-language",
-    "baggage",
-    "cache-control",
-    "connection",
-    "content-type",
-    "host",
-    "mcp-protocol-version",
-    "origin",
-    "referer",
-    "traceparent",
-    "tracestate",
-    "user-agent",
-];
-/// What a user gives and is shorter is seldom a credential, whatever its name.
-const SHORTEST_GIVEN: usize = 8;
-
-/// A header that a user has set: gateways name their credentials as they like.
-fn take_given_header(name: &str, value: &str, secrets: &mut Vec<String>) {
-    take(name, value, secrets);
-    take_urls(value, secrets);
-    let is_plain = PLAIN_HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known));
-    if !is_plain && value.len() >= SHORTEST_GIVEN {
-        secrets.push(value.to_owned());
-    }
-}
-
-/// A variable that a user has set for a server: a secret by its name, or by its looks.
-fn take_given_variable(name: &str, value: &str, secrets: &mut Vec<String>) {
-    take_variable(name, value, secrets);
-    take_urls(value, secrets);
-    let has = |wanted: fn(&char) -> bool| value.chars().any(|symbol| wanted(&symbol));
-    let is_random = value.len() >= SHORTEST_CREDENTIAL && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic);
-    if is_random && !value.contains(['/', '\\', ' ', '$']) {
-        secrets.push(value.to_owned());
-    }
-}
-
-/// Arguments of a command: `--token=abc`, `--api-key abc`, and URLs with a password.
-fn take_arguments(words: &[String], secrets: &mut Vec<String>) {
-    let is_named = |flag: &str| {
-        let name = flag.trim_start_matches('-').to_ascii_uppercase().replace('-', "_");
-        flag.starts_with('-') && CREDENTIALS.iter().any(|ending| name.ends_with(ending))
-    };
-    let is_value = |value: &str| {
-        value.len() >= SHORTEST_GIVEN && !value.starts_with(['-', '/', '.', '~', '$']) && !value.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    for (place, word) in words.iter().enumerate() {
-        take_urls(word.split_once('=').filter(|_| word.starts_with('-')).map_or(word.as_str(), |(_, value)| value), secrets);
-        let (flag, value) = match word.split_once('=') {
-            Some((flag, value)) => (flag, Some(value)),
-            None => (word.as_str(), words.get(place + 1).map(String::as_str)),
-        };
-        secrets.extend(value.filter(|value| is_named(flag) && is_value(value)).map(str::to_owned));
-    }
+    variables.into_iter().filter(is_credential).map(|(_, value)| value.clone()).collect()
 }
 
 /// The credentials in an HTTP frame between other programs.
@@ -226,25 +147,6 @@ mod tests {
     }
 
     #[test]
-    fn what_a_user_gives_is_a_secret_by_its_looks_as_well() {
-        let of = |command: &[&str], env: &[(&str, &str)]| {
-            let command = command.iter().map(|word| (*word).to_owned()).collect();
-            Target::Stdio(Launch { command, env: pairs(env), ..Launch::default() }).secrets()
-        };
-        assert_eq!(
-            of(&[], &[("PLAIN", "Pl4inV4lue99xyz"), ("NODE_ENV", "production"), ("DIR", "/home/me/projects/1")]),
-            ["Pl4inV4lue99xyz"]
-        );
-        assert_eq!(of(&[], &[("DATABASE_URL", "postgres://u:p4ss@h/db")]), ["p4ss"]);
-        let words = ["server", "--api-key", "k-12345678", "--token=t-1234567", "--max-token", "12345678", "--url", "https://u:p4ss@h/"];
-        assert_eq!(of(&words, &[]), ["k-12345678", "t-1234567", "p4ss"]);
-        let variables =
-            pairs(&[("DATABASE_URL", "postgres://u:p4ss@h/db"), ("MYSQL_PWD", "0123456789abcdef"), ("OLDPWD", "/home/me/elsewhere")]);
-        let found = inherited_secrets(variables.iter().map(|(name, value)| (name, value)));
-        assert_eq!(found, ["p4ss", "0123456789abcdef"]);
-    }
-
-    #[test]
     fn credentials_of_urls_in_headers_are_known_as_well() {
         let check = |name: &str, value: &str, expected: &[&str]| {
             let headers = pairs(&[(name, value)]);
@@ -272,7 +174,6 @@ mod tests {
             locate: None,
         };
         check(&http("http://h/", &[("Authorization", "Bearer abcd"), ("Accept", "x")]), &["Bearer abcd", "abcd"]);
-        check(&http("http://h/", &[("X-Custom", "CUSTSECRET99"), ("X-Region", "eu"), ("User-Agent", "a longer name")]), &["CUSTSECRET99"]);
         check(&http("http://u:pass@h/?api_key=q123&page=2", &[("X-Api-Key", "k12345")]), &["k12345", "pass", "q123"]);
     }
 }

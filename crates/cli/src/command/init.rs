@@ -16,7 +16,7 @@ use files::{Planned, Scaffold};
 use mcproof_analysis::diagnosis::{evidence, of_list_failure};
 use mcproof_check::Permission;
 use mcproof_client::redaction::Redactor;
-use mcproof_client::{Handshake, Target, named_secrets};
+use mcproof_client::{Handshake, Launch, Target};
 use mcproof_contract as contract;
 use mcproof_record::{ContractLock, Diagnostic};
 use mcproof_report::{diagnostic, escape};
@@ -96,7 +96,9 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     let kind = interviewed.handshake().transport;
     let reaching = starter::reach(&resolved.target, &resolved.options, kind, arguments.started(), &arguments.dir, &here);
     let environment = settings::variables();
-    let secrets = Redactor::new(named_secrets(&environment).into_iter().chain(resolved.secrets.iter().cloned()));
+    let all = environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let secrets = Target::Stdio(Launch { env: all, ..Launch::default() }).secrets();
+    let secrets = Redactor::new(secrets.into_iter().chain(resolved.secrets.iter().cloned()));
     let private = private(&resolved, &environment, &here);
     let surroundings = BaseEnvironment { now: settings::now(), private, secrets, environment };
     let mut suite = starter::write(&interviewed, &reaching, &surroundings, files::SCHEMA);
@@ -287,7 +289,8 @@ fn first_file(folder: &Path) -> Option<String> {
 
 /// The parts of a response that depend on this machine, or must not be written.
 fn private(resolved: &Resolved, environment: &BTreeMap<String, String>, here: &Path) -> Vec<String> {
-    let mut private = named_secrets(environment);
+    let all = environment.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut private = Target::Stdio(Launch { env: all, ..Launch::default() }).secrets();
     private.extend(resolved.secrets.iter().cloned());
     if let Target::Stdio(launch) | Target::Http { launch: Some(launch), .. } = &resolved.target {
         private.extend(launch.env.iter().map(|(_, value)| value.clone()));
