@@ -35,14 +35,16 @@ impl Recording {
             let file = WholeFile::begin(path).map_err(|error| Failure::cannot_write(path, &error))?;
             return Ok(Self::Document(path.to_owned(), file));
         }
+        let secrets = Redactor::new(resolved.secrets.clone());
         let session = SessionInfo {
-            server: name_of(&resolved.target),
+            // The last word of a command may be the value of a flag.
+            server: secrets.text(&name_of(&resolved.target)).into_owned(),
             transport: if matches!(resolved.target, Target::Stdio(_)) { "stdio" } else { "http" }.to_owned(),
             client: Some("mcproof".into()),
             ..started(&resolved.target)
         };
         let path = file_of(path);
-        let writer = create(&path, manifest(&Redactor::new(resolved.secrets.clone())))?;
+        let writer = create(&path, manifest(&secrets))?;
         Ok(Self::Trace(Box::new(LiveTrace { path, writer, session, keys: Arc::default() })))
     }
 
@@ -83,8 +85,14 @@ pub(crate) fn is_document(path: &Path) -> bool {
 }
 
 /// Writes the conversations of a check, each a session; `report` is everything else of it.
-pub(crate) fn write_check(path: &Path, target: &str, conversations: &[Conversation], report: &[u8]) -> Result<(), Failure> {
-    let writer = create(&file_of(path), manifest(&Redactor::default()))?;
+pub(crate) fn write_check(
+    path: &Path,
+    target: &str,
+    conversations: &[Conversation],
+    report: &[u8],
+    secrets: &Redactor,
+) -> Result<(), Failure> {
+    let writer = create(&file_of(path), manifest(secrets))?;
     for talk in conversations {
         let session = SessionInfo {
             server: target.to_owned(),

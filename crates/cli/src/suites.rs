@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::restriction::RestrictionArgs;
 use crate::traffic::unknown_rules;
 use crate::{output, settings};
-use mcproof_client::{Destinations, ListedHost, Tls};
+use mcproof_client::{Destinations, ListedHost, Tls, given_secrets};
 use mcproof_protocol::{EraChoice, Transport};
 use mcproof_record::{Diagnostic, Place};
 use mcproof_report::diagnostic;
@@ -210,6 +210,16 @@ impl SuiteArgs {
             map.insert(name.to_owned(), value);
         }
         Ok(map)
+    }
+
+    /// What flags give to the server of the command line. What a template fills in is known by the name of its place.
+    pub(crate) fn given_secrets(&self) -> Vec<String> {
+        let pairs = |texts: &[String], separator: char| -> Vec<(String, String)> {
+            let literal = texts.iter().filter(|text| !text.contains("${"));
+            let split = literal.filter_map(|text| text.split_once(separator));
+            split.map(|(name, value)| (name.trim().to_owned(), value.trim_start().to_owned())).collect()
+        };
+        given_secrets(&pairs(&self.env, '='), &pairs(&self.headers, ':'))
     }
 
     /// The server of the command line, if it names one.

@@ -21,7 +21,7 @@ use mcproof_analysis::offer::check_revision;
 use mcproof_check::{CheckOptions, Permission};
 use mcproof_client::{
     BaseEnvironment, ConnectOptions, Destinations, Endpoint, Guardian, Launch, ListedHost, Network, Reading, Startup, TapBounds, Target,
-    inherited_secrets,
+    given_secrets, inherited_secrets,
 };
 use mcproof_protocol::{EraChoice, Transport, TransportChoice};
 use mcproof_suite::restriction::Restriction;
@@ -191,6 +191,13 @@ impl TargetArgs {
 
     /// The same, where somebody else than who sits at the terminal may have to sign in.
     pub(crate) fn resolve_for(&self, words: &[String], meaning: Words, consent: &Consent) -> Result<Resolved, Failure> {
+        let mut resolved = self.resolve_named(words, meaning, consent)?;
+        resolved.secrets.extend(given_secrets(&self.env, &self.header));
+        Ok(resolved)
+    }
+
+    /// The same for a program that compares what its server says: of its variables and headers, only those are secrets that are named so.
+    pub(crate) fn resolve_named(&self, words: &[String], meaning: Words, consent: &Consent) -> Result<Resolved, Failure> {
         let restriction = self.restriction()?;
         let restriction = restriction.as_deref();
         let find = |name: &str| config::find(self.config.as_deref(), name, restriction);

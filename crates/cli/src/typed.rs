@@ -2,6 +2,8 @@
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
+use mcproof_client::redaction::Redactor;
+use mcproof_client::{Launch, Target};
 use mcproof_report::Repeat;
 use std::collections::BTreeMap;
 
@@ -49,7 +51,7 @@ impl Typed {
             let values = values.iter().map(|value| without_secret(id, value));
             let flag = argument.get_long().map(|long| format!("--{long}"));
             match flag.or_else(|| argument.get_short().map(|short| format!("-{short}"))) {
-                None => repeat.server.extend(values),
+                None => repeat.server.extend(without_credentials(values.collect())),
                 Some(flag) if argument.get_action().takes_values() => {
                     repeat.flags.extend(values.flat_map(|value| [flag.clone(), value]));
                 }
@@ -58,6 +60,13 @@ impl Typed {
         }
         repeat
     }
+}
+
+/// The words of a command, without the values of flags that hold credentials.
+fn without_credentials(words: Vec<String>) -> Vec<String> {
+    let secrets = Target::Stdio(Launch { command: words.clone(), ..Launch::default() }).secrets();
+    let secrets = Redactor::new(secrets);
+    words.into_iter().map(|word| secrets.text(&word).into_owned()).collect()
 }
 
 fn without_secret(id: &str, value: &str) -> String {
@@ -163,6 +172,7 @@ mod tests {
     fn secrets_are_not_printed() {
         check(&["-e", "KEY=hunter2"], &["--env", "KEY=[redacted]"], &[]);
         check(&["--header", "Authorization: Bearer x"], &["--header", "Authorization: [redacted]"], &[]);
+        check(&["--", "server", "--token=hunter2", "--port", "80"], &[], &["server", "--token=[redacted]", "--port", "80"]);
         check(&["--bearer", "hunter2"], &["--bearer", "[redacted]"], &[]);
         check(&["--bearer", "env:TOKEN"], &["--bearer", "env:TOKEN"], &[]);
         check(&["--era", "http://me:p@ss@host/a@b"], &["--era", "http://[redacted]@host/a@b"], &[]);

@@ -174,3 +174,56 @@ fn no_run_and_no_monitor_shows_a_secret_in_any_form() {
     assert_eq!(folder.says_nothing(&["watch", "watch.yaml", "--once"]), Some(0));
     assert_eq!(folder.says_nothing(&["watch", "status", "watch.yaml", "--json"]), Some(0));
 }
+
+/// All lines of a trace.
+fn lines_of(folder: &Path, trace: &str) -> String {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_mcproof")).current_dir(folder).args(["trace", "export", trace, "--jsonl"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn no_trace_holds_what_flags_and_arguments_give_to_a_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = env!("CARGO_BIN_EXE_mcproof");
+    let script =
+        "echo $PLAIN $DATABASE_URL $MYSQL_PWD $1 $2 $3 $4 >&2; echo $MODE, $MAX_TOKENS on a $KEYBOARD keyboard >&2; exec \"$0\" demo shop";
+    let server = [
+        "--",
+        "sh",
+        "-c",
+        script,
+        binary,
+        "--api-key",
+        "ARGSECRET1xx",
+        "--token=ARGSECRET2xx",
+        "https://u:ARGSECRET3xx@h/?sig=ARGSECRET4xx",
+    ];
+    let given = ["-e", "PLAIN=FLAGSECRET1xx", "-e", "MODE=production", "-e", "MAX_TOKENS=1000", "-e", "KEYBOARD=german"];
+    for (verb, trace) in [("tools", "tools.mcptrace"), ("check", "check.mcptrace"), ("proxy", "proxy.mcptrace")] {
+        let mut command = Command::new(binary);
+        command.current_dir(folder.path()).env("XDG_STATE_HOME", folder.path()).env_remove("GITHUB_ACTIONS");
+        command.env("DATABASE_URL", "postgres://u:ENVSECRET1pw@h/db").env("MYSQL_PWD", "ENVSECRET2pw");
+        command.args([verb, "--trace", trace]).args(given).args(server).output().unwrap();
+        let lines = lines_of(folder.path(), trace);
+        let is_leak = |line: &&str| ["ARGSECRET", "FLAGSECRET", "ENVSECRET"].iter().any(|secret| line.contains(secret));
+        let leaked: Vec<&str> = lines.lines().filter(is_leak).collect();
+        assert!(leaked.is_empty(), "{verb}: {leaked:#?}");
+        // What is plain can be read.
+        assert!(lines.contains("production, 1000 on a german keyboard"), "{verb}: {lines}");
+    }
+}
+
+#[test]
+fn no_trace_holds_a_header_that_a_flag_gives() {
+    let folder = tempfile::tempdir().unwrap();
+    let binary = env!("CARGO_BIN_EXE_mcproof");
+    let mut command = Command::new(binary);
+    command.current_dir(folder.path()).args(["tools", "--header", "X-Custom: CUSTSECRET99", "--trace", "h.mcptrace"]);
+    command.args(["http://127.0.0.1:${port}/mcp", "--", binary, "demo", "shop", "--http", "--port", "${port}"]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let lines = lines_of(folder.path(), "h.mcptrace");
+    assert!(lines.to_ascii_lowercase().contains("x-custom") && !lines.contains("CUSTSECRET99"), "{lines}");
+}

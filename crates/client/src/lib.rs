@@ -15,7 +15,7 @@ pub mod transport;
 pub use answers::{Answers, Asked, AskedLog, Callback, CallbackResponse, Elicitation, HostedTasks, Sampling};
 
 pub use ports::free_port;
-pub use secrets::{inherited_secrets, is_secret, url_holds_secret};
+pub use secrets::{given_secrets, inherited_secrets, is_secret, url_holds_secret};
 pub use session::{
     CallFailure, Called, Canceler, Cancellation, ClientProfile, ConnectFailure, ConnectOptions, Deadline, EraEvidence, Fault, Handshake,
     Headers, ListFailure, Listed, ListenFailure, Notification, NotificationFailure, ParamHeaders, RawHttpRequest, RawHttpResponse, Reading,

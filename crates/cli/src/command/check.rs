@@ -119,10 +119,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let used = [baseline, replay, &arguments.server.config, &arguments.server.trace];
     let reporters = arguments.reports.open_for_check(|| Ok(used.into_iter().flatten().cloned().collect()))?;
     let began = Instant::now();
-    let (target, conversations) = match replay {
+    let Talked { target, conversations, secrets } = match replay {
         Some(path) => {
             let saved = read_report(path)?;
-            (saved.target, saved.conversations)
+            Talked { target: saved.target, conversations: saved.conversations, secrets: Redactor::default() }
         }
         None => match arguments.talk()? {
             Ok(talked) => talked,
@@ -146,7 +146,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     match arguments.server.trace.as_deref() {
         Some(path) if recording::is_document(path) => write(path, &report)?,
-        Some(path) => write_trace(path, &mut report)?,
+        Some(path) => write_trace(path, &mut report, &secrets)?,
         None => {}
     }
     let least = if *strict { Severity::Warning } else { Severity::Error };
@@ -212,9 +212,17 @@ fn tell_repeated(report: &mut CheckReport) {
     }
 }
 
+/// The conversations with a server.
+struct Talked {
+    /// What the server is called, without secrets.
+    target: String,
+    conversations: Vec<Conversation>,
+    secrets: Redactor,
+}
+
 impl Arguments {
-    /// Holds the conversations. Gives the name of the server and the conversations, or how the user ended it.
-    fn talk(&self) -> Result<Result<(String, Vec<Conversation>), Exit>, Failure> {
+    /// Holds the conversations, unless the user ends it.
+    fn talk(&self) -> Result<Result<Talked, Exit>, Failure> {
         let resolved = self.server.resolve(self.target.as_slice(), Words::Name)?;
         let name = self.target.clone().or_else(|| self.server.server.clone()).unwrap_or_else(|| self.server.command.join(" "));
         let check_options = CheckOptions {
@@ -224,6 +232,7 @@ impl Arguments {
             repeats: if self.rules.lost_response { RepeatedCalls::OfAllTools } else { RepeatedCalls::default() },
             ..resolved.check_options(self.rules.call.clone().unwrap_or_default())
         };
+        let secrets = Redactor::new(check_options.secrets.clone());
         let explored = conversation::run(async {
             let mut interrupts = Interrupts::new()?;
             let exploring = Status::new(Watching::Off).during("checking the server", explore(&check_options));
@@ -231,11 +240,12 @@ impl Arguments {
         })??;
         match explored {
             Err(exit) => Ok(Err(exit)),
-            Ok(Explored { conversations, unreachable: None }) => Ok(Ok((name, conversations))),
+            Ok(Explored { conversations, unreachable: None }) => {
+                Ok(Ok(Talked { target: secrets.text(&name).into_owned(), conversations, secrets }))
+            }
             Ok(Explored { conversations, unreachable: Some(failure) }) => {
                 let transcript = conversations.into_iter().next().map(|take| take.transcript).unwrap_or_default();
                 let diagnostic = diagnosis::of_connect_failure(&failure, &check_options.target, &transcript, Audience::CommandLine);
-                let secrets = Redactor::new(check_options.secrets);
                 Err(Failure::new(Exit::Unreachable, diagnostic.map_text(|text| secrets.text(&text).into_owned())))
             }
         }
@@ -283,13 +293,13 @@ fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
 }
 
 /// The sessions as those of a trace, and all else as a file in it.
-fn write_trace(path: &Path, report: &mut CheckReport) -> Result<(), Failure> {
+fn write_trace(path: &Path, report: &mut CheckReport, secrets: &Redactor) -> Result<(), Failure> {
     let transcripts: Vec<Transcript> = report.conversations.iter_mut().map(|talk| std::mem::take(&mut talk.transcript)).collect();
     let rest = serde_json::to_vec_pretty(report).expect("a report has text keys only");
     for (talk, transcript) in report.conversations.iter_mut().zip(transcripts) {
         talk.transcript = transcript;
     }
-    recording::write_check(path, &report.target, &report.conversations, &rest)
+    recording::write_check(path, &report.target, &report.conversations, &rest, secrets)
 }
 
 /// A report as JSON, or a trace with its sessions and the rest of it.

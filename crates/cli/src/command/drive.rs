@@ -1,5 +1,6 @@
 //! `mcproof drive`: the driver of test libraries for other languages, over stdin and stdout. Finds targets as all commands do.
 
+use crate::authorization::browser::Consent;
 use crate::conversation::{self, Interrupts};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -69,7 +70,7 @@ impl TargetResolver for Resolver {
         arguments.protocol_version = wanted.protocol_version;
         arguments.timeout = Some(wanted.timeout);
         arguments.connect_timeout = wanted.connect_timeout;
-        let resolved = arguments.resolve(&words, Words::Name).map_err(|failure| *failure.diagnostic)?;
+        let resolved = arguments.resolve_named(&words, Words::Name, &Consent::AtTerminal).map_err(|failure| *failure.diagnostic)?;
         let Resolved { target, options, secrets, timeout, tap, .. } = resolved;
         Ok(ResolvedTarget { target, options, secrets, timeout, tap })
     }

@@ -10,6 +10,7 @@ use crate::recording::Recording;
 use crate::target::{Resolved, TargetArgs, Words};
 use crate::{contracts, diagnosis, duration, output, settings};
 use mcproof_analysis::diagnosis::Audience;
+use mcproof_client::redaction::Redactor;
 use mcproof_client::{ConnectOptions, Startup, Tap, Target};
 use mcproof_contract::probe::{ProbeExtent, ProbePlan, Probed, Promise, persist, probe};
 use mcproof_record::ProbeVerdict;
@@ -124,8 +125,9 @@ impl Arguments {
             (None, None, Target::Http { endpoint, .. }) => endpoint.url.to_string(),
             (None, None, Target::Stdio(launch)) => launch.command.join(" "),
         };
+        let secrets = Redactor::new(resolved.secrets.clone());
         Ok(ProbePlan {
-            name,
+            name: secrets.text(&name).into_owned(),
             target: resolved.target.clone(),
             // A probe tells whether the server works now: it does not wait until an outage is over, unless --retry says so.
             options: ConnectOptions { startup: Startup::Over, ..resolved.options.clone() },

@@ -14,7 +14,8 @@ use crate::target::{parse_header, parse_variable};
 use crate::{output, settings};
 use judgment::FailOn;
 use mcproof_client::{
-    BaseEnvironment, ConnectOptions, Endpoint, Guardian, Launch, ShutdownTimeouts, Startup, Tap, Target, inherited_secrets, open_bare,
+    BaseEnvironment, ConnectOptions, Endpoint, Guardian, Launch, ShutdownTimeouts, Startup, Tap, Target, given_secrets, inherited_secrets,
+    open_bare,
 };
 use mcproof_protocol::Transport;
 use mcproof_relay::proxy::{
@@ -225,6 +226,7 @@ impl Arguments {
 
     fn secrets(&self, target: &Target) -> Vec<String> {
         let mut secrets = target.secrets();
+        secrets.extend(given_secrets(&self.env, &self.header));
         secrets.extend(inherited_secrets(&settings::variables()));
         secrets
     }

@@ -224,7 +224,7 @@ impl Arguments {
             judge: Some(Arc::new(traffic::judge)),
             coverage: if self.coverage { CoverageMode::Servers } else { CoverageMode::Off },
             audit: self.audit.clone(),
-            secrets: mcproof_client::inherited_secrets(&settings::variables()),
+            secrets: [mcproof_client::inherited_secrets(&settings::variables()), self.suites.given_secrets()].concat(),
             began: settings::now(),
             snapshots: if self.update_snapshots { Snapshots::Update } else { Snapshots::Compare },
         }

@@ -1,6 +1,7 @@
 //! Finds the secrets of an OAuth exchange in a frame before it is recorded: in queries, forms, JSON and headers. Works on
 //! text rather than on parsed values, so that a broken document hides nothing.
 
+use crate::secrets::take_address;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mcproof_record::{FrameBody, Raw};
 use url::form_urlencoded;
@@ -51,7 +52,10 @@ fn in_headers(headers: &[(String, String)], found: &mut Vec<String>) {
                 let decoded = STANDARD.decode(credentials).ok().and_then(|bytes| String::from_utf8(bytes).ok());
                 found.extend(decoded.and_then(|pair| Some(pair.split_once(':')?.1.to_owned())));
             }
-            "location" => in_url(value, found),
+            "location" | "content-location" => {
+                in_url(value, found);
+                take_address(value, found);
+            }
             "set-cookie" => {
                 let pair = value.split(';').next().unwrap_or_default();
                 found.extend(pair.split_once('=').map(|(_, value)| value.trim().to_owned()).filter(|value| value.len() >= COOKIE));
@@ -131,6 +135,7 @@ mod tests {
         check(&response("location", "http://localhost/cb?state=s&code=c%2Fd&iss=i"), &["c%2Fd", "c/d"]);
         check(&response("Location", "/cb?x=1#access_token=abc&token_type=bearer"), &["abc"]);
         check(&response("location", "http://localhost/authorize?code_challenge=x"), &[]);
+        check(&response("location", "http://u:pw@localhost/cb?api_key=k-1"), &["pw", "k-1"]);
         check(&response("set-cookie", "session=0123456789abcdef; Path=/"), &["0123456789abcdef"]);
         check(&response("set-cookie", "lang=en; Path=/"), &[]);
         check(&body(r#"{"access_token" : "a\/b", "expires_in": 1, "refresh_token":"r"}"#), &["a\\/b", "a/b", "r"]);
