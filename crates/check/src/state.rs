@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(1000);
 const BUDGET: Duration = Duration::from_secs(3);
 /// Where repeated calls are what was asked for.
 const MOST_REPEATED_TOOLS: usize = 24;
-const BUDGET_ON_REQUEST: Duration = Duration::from_secs(40);
+const BUDGET_ON_REQUEST: Duration = Duration::from_secs(30);
 /// Clocks and meters mostly tell seconds.
 const LONGER_THAN_A_CLOCK: Duration = Duration::from_millis(1100);
 

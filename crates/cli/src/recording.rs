@@ -7,10 +7,11 @@ use crate::settings;
 use crate::target::Resolved;
 use crate::whole_file::WholeFile;
 use mcproof_client::redaction::Redactor;
-use mcproof_client::{Tap, Target};
+use mcproof_client::{Tap, Target, given_secrets};
 use mcproof_record::{Conversation, FORMAT_VERSION, Frame, FrameBody, Transcript};
 use mcproof_trace::calls::CallTracker;
 use mcproof_trace::{Manifest, SessionInfo, SessionKey, TraceWriter};
+use std::borrow::Cow;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -187,8 +188,10 @@ pub(crate) fn started(target: &Target) -> SessionInfo {
         Target::Http { endpoint, launch, .. } => (launch.as_ref(), endpoint.url.port()),
     };
     let Some(launch) = launch else { return SessionInfo::default() };
+    let secrets = Redactor::new([target.secrets(), given_secrets(&launch.env, &[])].concat());
     let said = |(name, value): &(String, String)| {
-        let with_port = port.map(|port| with_port(value, port)).filter(|with_port| with_port != value);
+        let is_secret = matches!(secrets.text(value), Cow::Owned(_));
+        let with_port = port.map(|port| with_port(value, port)).filter(|with_port| with_port != value && !is_secret);
         (name.clone(), with_port.unwrap_or_else(|| format!("${{env.{name}}}")))
     };
     let cwd = launch.folder.as_ref().map(|folder| settings::current_folder().join(folder).display().to_string());
