@@ -192,7 +192,15 @@ impl TargetArgs {
     /// The same, where somebody else than who sits at the terminal may have to sign in.
     pub(crate) fn resolve_for(&self, words: &[String], meaning: Words, consent: &Consent) -> Result<Resolved, Failure> {
         let mut resolved = self.resolve_named(words, meaning, consent)?;
-        resolved.secrets.extend(given_secrets(&self.env, &self.header));
+        // By flags, or by the configuration file that names the server.
+        let given = match &resolved.target {
+            Target::Stdio(launch) => given_secrets(&launch.env, &[]),
+            Target::Http { endpoint, launch, .. } => {
+                let variables = launch.as_ref().map(|launch| launch.env.as_slice()).unwrap_or_default();
+                given_secrets(variables, &endpoint.headers)
+            }
+        };
+        resolved.secrets.extend(given);
         Ok(resolved)
     }
 

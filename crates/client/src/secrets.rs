@@ -50,6 +50,9 @@ const INNOCENT: [&str; 20] = [
 ];
 /// Variables that are named like a password and hold a folder.
 const FOLDERS: [&str; 2] = ["PWD", "OLDPWD"];
+/// Variables of every environment, which hosts pass on.
+const COMMON: [&str; 14] =
+    ["COLORTERM", "EDITOR", "HOME", "HOSTNAME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "USERNAME"];
 /// Headers that everybody sends, or that say nothing about who sends them.
 const HARMLESS_HEADERS: [&str; 30] = [
     "accept",
@@ -115,7 +118,7 @@ pub fn given_secrets(variables: &[(String, String)], headers: &[(String, String)
     for (name, value) in variables {
         take_variable(name, value, &mut secrets);
         take_address(value, &mut secrets);
-        if plain::is_opaque(value) {
+        if plain::is_opaque(value) && !COMMON.contains(&name.as_str()) {
             secrets.push(value.clone());
         }
     }
@@ -382,6 +385,7 @@ mod tests {
             ("BASE_URL", "https://api.example.com/v1"),
             ("NODE_OPTIONS", "--max-old-space-size=4096"),
             ("NOTES", "/tmp/notes-Ab12Cd34.json"),
+            ("TERM", "xterm-256color"),
         ]);
         let headers = pairs(&[
             ("X-Custom", "CUSTSECRET99"),
