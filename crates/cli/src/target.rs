@@ -20,8 +20,8 @@ use mcproof_analysis::oddities::Oddities;
 use mcproof_analysis::offer::check_revision;
 use mcproof_check::{CheckOptions, Permission};
 use mcproof_client::{
-    BaseEnvironment, ConnectOptions, Destinations, Endpoint, Guardian, Launch, ListedHost, Network, Reading, Startup, TapBounds, Target,
-    given_secrets, inherited_secrets,
+    BaseEnvironment, ConnectOptions, Destinations, Endpoint, Guardian, Launch, ListedHost, Network, Reading, Root, Startup, TapBounds,
+    Target, given_secrets, inherited_secrets,
 };
 use mcproof_protocol::{EraChoice, Transport, TransportChoice};
 use mcproof_suite::restriction::Restriction;
@@ -248,7 +248,7 @@ impl TargetArgs {
         if let Some(Capabilities(capabilities)) = &self.capabilities {
             options.client.capabilities = capabilities.clone();
         }
-        options.answers.roots = (!self.root.is_empty()).then(|| self.root.clone());
+        options.answers.roots = (!self.root.is_empty()).then(|| self.root.iter().map(|uri| Root::from(uri.as_str())).collect());
         let mut secrets = target.secrets();
         if let Target::Stdio(_) | Target::Http { launch: Some(_), .. } = &target {
             secrets.extend(inherited_secrets(&settings::variables()));

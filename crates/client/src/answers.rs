@@ -16,8 +16,8 @@ use std::time::Duration;
 /// The policies of a session. By default a server may ask for nothing but `ping`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answers {
-    /// URIs that `roots/list` gives.
-    pub roots: Option<Vec<String>>,
+    /// What `roots/list` gives.
+    pub roots: Option<Vec<Root>>,
     pub elicitation: Option<Elicitation>,
     pub sampling: Option<Sampling>,
     /// Whether elicitation and sampling may be asked as tasks, in 2025-11-25, the one revision that has them.
@@ -26,6 +26,36 @@ pub struct Answers {
     pub callback: Option<Callback>,
     /// Where to note what was asked.
     pub asked: Option<AskedLog>,
+}
+
+/// A place where a server may work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Root {
+    pub uri: String,
+    pub name: Option<String>,
+}
+
+impl Root {
+    /// `None` for what is neither a URI nor an object with one.
+    pub fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::String(uri) => Some(Self::from(uri.as_str())),
+            Value::Object(members) => {
+                let text = |value: &Value| value.as_str().map(str::to_owned);
+                let is_known = members.keys().all(|name| name == "uri" || name == "name");
+                let name = members.get("name").map(text);
+                Some(Self { uri: members.get("uri").and_then(text)?, name: name.unwrap_or_default() })
+                    .filter(|root| is_known && root.name.is_some() == members.contains_key("name"))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for Root {
+    fn from(uri: &str) -> Self {
+        Self { uri: uri.to_owned(), name: None }
+    }
 }
 
 /// How long what a server asks as a task is under way.
@@ -135,7 +165,11 @@ impl Answers {
         match (method, self) {
             (methods::PING, _) => Ok(json!({})),
             (methods::ROOTS_LIST, Self { roots: Some(roots), .. }) => {
-                let roots: Vec<Value> = roots.iter().map(|uri| json!({ "uri": uri })).collect();
+                let root = |Root { uri, name }: &Root| match name {
+                    Some(name) => json!({ "uri": uri, "name": name }),
+                    None => json!({ "uri": uri }),
+                };
+                let roots: Vec<Value> = roots.iter().map(root).collect();
                 Ok(json!({ "roots": roots }))
             }
             (methods::ELICITATION_CREATE, Self { elicitation: Some(policy), .. }) => Ok(elicited(policy, params)),
@@ -188,7 +222,7 @@ mod tests {
     #[test]
     fn a_policy_answers_what_it_declares() {
         let answers = Answers {
-            roots: Some(vec!["file:///a".into()]),
+            roots: Some(vec!["file:///a".into(), Root { uri: "file:///b".into(), name: Some("b".into()) }]),
             elicitation: Some(Elicitation::Accept(Map::from_iter([("b".into(), json!(2))]))),
             sampling: Some(Sampling::Text("hi".into())),
             tasks: Some(HostedTasks::default()),
@@ -199,7 +233,7 @@ mod tests {
         assert_eq!(answers.tasks_capability(), Some(json!({ "list": {}, "cancel": {}, "requests": requests })));
         let check = |method, params: Value, expected: Value| assert_eq!(answers.answer(method, &params), Ok(expected), "{method}");
         check("ping", Value::Null, json!({}));
-        check("roots/list", Value::Null, json!({ "roots": [{ "uri": "file:///a" }] }));
+        check("roots/list", Value::Null, json!({ "roots": [{ "uri": "file:///a" }, { "uri": "file:///b", "name": "b" }] }));
         let schema =
             json!({ "properties": { "a": { "type": "integer", "default": 1 }, "b": { "default": 0 }, "c": { "type": "string" } } });
         check("elicitation/create", json!({ "requestedSchema": schema }), json!({ "action": "accept", "content": { "a": 1, "b": 2 } }));

@@ -5,7 +5,7 @@ use crate::error::DriveError;
 use crate::outlet::Outlet;
 use crate::redaction::Redaction;
 use mcproof_client::jsonrpc::RpcError;
-use mcproof_client::{Answers, Callback, CallbackResponse, Elicitation, Sampling};
+use mcproof_client::{Answers, Callback, CallbackResponse, Elicitation, Root, Sampling};
 use mcproof_protocol::error_code::INTERNAL_ERROR;
 use mcproof_record::drive::{AskedOfDriver, DriveAnswers};
 use serde_json::{Map, Value};
@@ -90,9 +90,9 @@ impl Callbacks {
     }
 }
 
-fn read_roots(value: Value) -> Result<Vec<String>, DriveError> {
-    let uris = value.as_array().and_then(|uris| uris.iter().map(|uri| uri.as_str().map(str::to_owned)).collect());
-    uris.ok_or_else(|| wrong("roots", "a list of URIs"))
+fn read_roots(value: Value) -> Result<Vec<Root>, DriveError> {
+    let roots = value.as_array().and_then(|roots| roots.iter().map(Root::of).collect());
+    roots.ok_or_else(|| wrong("roots", "a list of URIs, or of maps with `uri` and `name`"))
 }
 
 fn read_elicitation(value: Value) -> Result<Elicitation, DriveError> {

@@ -2,7 +2,7 @@
 
 use super::document::{Kind, Node};
 use super::format::{Fault, Key, Object, Presence, Shape};
-use mcproof_client::{Answers, Elicitation, HostedTasks, Sampling};
+use mcproof_client::{Answers, Elicitation, HostedTasks, Root, Sampling};
 use serde_json::{Map, Value};
 
 /// What has a policy here is declared as a capability of the client.
@@ -11,15 +11,15 @@ pub static ANSWERS: Object<Answers> = Object {
     keys: &[
         Key {
             name: "roots",
-            doc: "URIs that `roots/list` returns",
-            shape: Shape::TextList,
+            doc: "what `roots/list` returns: URIs, or maps with `uri` and `name`",
+            shape: Shape::Roots,
             presence: Presence::Optional,
             read: |reader, node, draft| {
                 let Kind::Seq(items) = &node.kind else { return Err(Fault::Shape) };
                 let roots = items.iter().map(|item| {
-                    let uri = reader.text(item)?;
-                    reader.permit(item.span, |restriction| restriction.uri(&uri))?;
-                    Ok(uri)
+                    let root = Root::of(&value(&reader.final_value(item))?).ok_or(Fault::Shape)?;
+                    reader.permit(item.span, |restriction| restriction.uri(&root.uri))?;
+                    Ok(root)
                 });
                 draft.roots = Some(roots.collect::<Result<_, _>>()?);
                 Ok(())

@@ -83,6 +83,7 @@ pub enum Shape {
     Elicitation,
     /// A text or a result.
     Sampling,
+    Roots,
     /// A value of any kind.
     Any,
     /// Names to values of any kind.
@@ -140,6 +141,7 @@ impl Shape {
             Self::TextOrTexts => "text or a list of texts",
             Self::Elicitation => "`accept`, `decline`, `cancel` or a map of values",
             Self::Sampling => "text, `reject` or a result as a map",
+            Self::Roots => "a list of URIs, or of maps such as { uri: file:///home/me/project, name: project }",
             Self::Any => "a value",
             Self::Values => "a map of names to values",
             Self::Texts => "a map of names to texts",

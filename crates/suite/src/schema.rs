@@ -132,6 +132,11 @@ impl Definitions {
             Shape::TextList => json!({ "type": "array", "items": text() }),
             Shape::Elicitation => json!({ "anyOf": [{ "enum": ["accept", "decline", "cancel"] }, { "type": "object" }, variable()] }),
             Shape::Sampling => json!({ "type": ["string", "object"] }),
+            Shape::Roots => {
+                let properties = json!({ "uri": { "type": "string" }, "name": { "type": "string" } });
+                let named = json!({ "type": "object", "properties": properties, "required": ["uri"], "additionalProperties": false });
+                json!({ "type": "array", "items": { "anyOf": [text(), named] } })
+            }
             Shape::Values => json!({ "anyOf": [{ "type": ["object", "null"] }, variable()] }),
             Shape::Texts => json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } }),
             Shape::Matcher => json!({ "$ref": "#/$defs/matcher" }),
@@ -183,6 +188,7 @@ fn examples(shape: Shape) -> Vec<Value> {
         Shape::Command => vec![json!("node server.js"), json!(["sh", "-c", "node server.js 2>log"])],
         Shape::Elicitation => vec![json!("accept"), json!({ "name": "Ann" })],
         Shape::Sampling => vec![json!("the model's response"), json!("reject")],
+        Shape::Roots => vec![json!(["file:///home/me/project"]), json!([{ "uri": "file:///home/me/project", "name": "project" }])],
         Shape::Matcher => {
             vec![json!({ "status": "ok" }), json!({ "$text": "/found [0-9]+ results/i" }), json!({ "items": { "$len": { "$gt": 0 } } })]
         }

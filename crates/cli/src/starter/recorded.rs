@@ -682,8 +682,11 @@ fn answer(method: &str, result: &Value, answers: &mut Map<String, Value>) {
             _ => return,
         },
         "roots/list" => {
-            let uris = result["roots"].as_array().into_iter().flatten().filter_map(|root| root.get("uri")).cloned();
-            ("roots", Value::Array(uris.collect()))
+            let roots = result["roots"].as_array().into_iter().flatten().filter_map(|root| {
+                let (uri, name) = (root.get("uri")?, root.get("name"));
+                Some(name.map_or_else(|| uri.clone(), |name| json!({ "uri": uri, "name": name })))
+            });
+            ("roots", Value::Array(roots.collect()))
         }
         _ => return,
     };

@@ -52,7 +52,7 @@ pub(crate) fn reach(
         server.insert("era".into(), json!(options.era.to_string()));
     }
     server.extend(options.protocol_version.as_ref().map(|version| ("protocol_version".to_owned(), json!(literal(version)))));
-    let roots = options.answers.roots.as_ref().map(|roots| roots.iter().map(|root| literal(root)).collect::<Vec<_>>());
+    let roots = options.answers.roots.as_ref().map(|roots| roots.iter().map(|root| literal(&root.uri)).collect::<Vec<_>>());
     ServerSection { server, answers: roots.map(|roots| json!({ "roots": roots })), variables, folder: runs_in }
 }
 

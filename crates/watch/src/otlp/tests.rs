@@ -109,6 +109,7 @@ async fn what_a_collector_is_sent_is_what_the_official_messages_allow() {
             ["mcproof_incidents_open", "gauge", 39],
             ["mcproof_schedule_lag_seconds", "gauge", 1],
             ["mcproof_outbox_oldest_age_seconds", "gauge", 1],
+            ["mcproof_configuration_rejected", "gauge", 1],
         ])
     );
     let of_a_probe = ["mcproof.probe", "mcproof.dns", "mcproof.connect"];
