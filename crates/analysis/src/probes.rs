@@ -51,6 +51,12 @@ pub const UNKNOWN_STREAM: &str = "unknown-stream";
 pub const CALL_WITH_INPUT: &str = "call-with-input";
 /// How often a call that requires input gets it.
 pub const INPUT_ROUNDS: usize = 4;
+/// A call of a host that can be asked, for what its user and its model say.
+pub const CALL_AS_HOST: &str = "call-as-host";
+/// So often a call that does not end asks for the same, and gets a response, until it is endless.
+pub const SAME_QUESTIONS: usize = 4;
+/// What a host is asked without end gets a response so often.
+pub const MOST_QUESTIONS: usize = 100;
 /// A tool that never answered: a mark for the judges, with its name.
 pub const UNANSWERED_CALL: &str = "call-unanswered";
 /// A tool that answered at once, and never again: a mark for the judges, with its name.

@@ -5,9 +5,11 @@ use super::listing::whole;
 use super::{CheckOptions, Permission, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::fixtures::SAMPLED;
-use mcproof_analysis::probes::{CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, SILENT_AGAIN, UNANSWERED_CALL};
+use mcproof_analysis::probes::{
+    CALL_AS_HOST, CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, MOST_QUESTIONS, SILENT_AGAIN, UNANSWERED_CALL,
+};
 use mcproof_analysis::{ConversationView, named};
-use mcproof_client::{Answers, ConnectOptions, Elicitation, Sampling};
+use mcproof_client::{Answers, AskedLog, ConnectOptions, Elicitation, Sampling};
 use mcproof_protocol::{EraChoice, Transport, meta, methods};
 use mcproof_record::{Conversation, FrameId, Opened};
 use serde_json::{Value, json};
@@ -204,19 +206,24 @@ impl Host<'_> {
 /// A host that can be asked: for what its user says, for what a model says, and for its roots. Some tools ask only then.
 pub(super) async fn call_as_host<'c>(check_options: &'c CheckOptions, era: EraChoice, tools: &Tools) -> Option<Host<'c>> {
     let readers = tools.0.iter().filter(|tool| tool.reads_only());
-    let calls: Vec<ParallelRequest> = readers.map(|tool| tool.call("call-as-host", tool.arguments.clone())).collect();
+    let calls: Vec<ParallelRequest> = readers.map(|tool| tool.call(CALL_AS_HOST, tool.arguments.clone())).collect();
     if calls.is_empty() {
         return None;
     }
+    let asked = AskedLog::default();
     let host = Answers {
         roots: Some(vec!["file:///mcproof".into()]),
         // A form may want what nobody knows.
         elicitation: Some(Elicitation::Decline),
         sampling: Some(Sampling::Text(SAMPLED.into())),
         tasks: None,
+        asked: Some(asked.clone()),
         ..Answers::default()
     };
-    let options = ConnectOptions { era, answers: check_options.options.answers.clone().or(&host), ..check_options.options.clone() };
+    let answers = check_options.options.answers.clone().or(&host);
+    // What a modern server asks for without end is bounded by its rounds.
+    let bounded = if era == EraChoice::Modern { answers.clone() } else { answers.clone().up_to(MOST_QUESTIONS) };
+    let options = ConnectOptions { era, answers: bounded, ..check_options.options.clone() };
     let mut explorer = match Explorer::open(check_options, "host", options).await {
         Ok(explorer) => explorer,
         Err(failed) => return Some(Host::Refused(failed.0)),
@@ -229,10 +236,32 @@ pub(super) async fn call_as_host<'c>(check_options: &'c CheckOptions, era: EraCh
                 give_input(&mut explorer, call, result).await;
             }
         }
+    } else if asked.all().iter().any(|asked| asked.method == methods::ELICITATION_CREATE) {
+        ask_alone(&mut explorer, &answers, &calls, &outcomes).await;
     }
     // That it is still there is seen by what is no call.
     explorer.send_request("after-calls", None, explorer.any_method(), json!({})).await;
     Some(Host::Stays { explorer: Box::new(explorer), since: Instant::now() })
+}
+
+/// Calls tools by themselves whose calls failed while the user was asked: what is asked over stdio does not say which call it belongs to.
+async fn ask_alone(explorer: &mut Explorer<'_>, answers: &Answers, calls: &[ParallelRequest], outcomes: &[ParallelOutcome]) {
+    // One that asks without end would be heard in the midst of the others.
+    if outcomes.iter().any(|outcome| outcome.response.is_none()) {
+        return;
+    }
+    for (call, _) in calls.iter().zip(outcomes).filter(|(_, outcome)| has_failed(outcome)).take(MOST_ASKING) {
+        explorer.session().set_client_responses(answers.clone().up_to(MOST_QUESTIONS));
+        explorer.request_in_parallel(std::slice::from_ref(call), PATIENCE, Instant::now() + PATIENCE).await;
+    }
+}
+
+fn has_failed(outcome: &ParallelOutcome) -> bool {
+    match &outcome.response {
+        Some(Ok(result)) => result.get("isError") == Some(&json!(true)),
+        Some(Err(_)) => true,
+        None => false,
+    }
 }
 
 fn requires_input(outcome: &ParallelOutcome) -> bool {

@@ -11,6 +11,8 @@ pub use callback::{Callback, CallbackResponse};
 use crate::jsonrpc::RpcError;
 use mcproof_protocol::{error_code::METHOD_NOT_FOUND, methods};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The policies of a session. By default a server may ask for nothing but `ping`.
@@ -107,6 +109,24 @@ impl Answers {
             callback: self.callback.or_else(|| others.callback.clone()),
             asked: self.asked.or_else(|| others.asked.clone()),
         }
+    }
+
+    /// The same, for a server in the legacy era that may ask without end: what it asks of the user and the model gets `most` responses, and
+    /// is left without one after that, as by a user who has gone. Tasks and a callback know an end of their own.
+    #[must_use]
+    pub fn up_to(self, most: usize) -> Self {
+        let (elicitation, sampling) = (self.elicitation.is_some(), self.sampling.is_some());
+        if self.callback.is_some() || self.tasks.is_some() || !(elicitation || sampling) {
+            return self;
+        }
+        let (policies, given) = (Self { asked: None, ..self.clone() }, AtomicUsize::new(0));
+        let ask = move |method: String, params: Value| -> CallbackResponse {
+            match given.fetch_add(1, Ordering::Relaxed) < most {
+                true => Box::pin(std::future::ready(policies.answer(&method, &params))),
+                false => Box::pin(std::future::pending()),
+            }
+        };
+        Self { callback: Some(Callback { roots: false, elicitation, sampling, ask: Arc::new(ask) }), ..self }
     }
 
     /// The capabilities that these policies can keep.
@@ -239,6 +259,22 @@ mod tests {
         check("elicitation/create", json!({ "requestedSchema": schema }), json!({ "action": "accept", "content": { "a": 1, "b": 2 } }));
         check("elicitation/create", json!({ "mode": "url", "url": "https://a" }), json!({ "action": "accept" }));
         assert_eq!(answers.answer("sampling/createMessage", &Value::Null).unwrap()["content"]["text"], "hi");
+    }
+
+    #[tokio::test]
+    async fn who_asks_without_end_is_left_without_a_response() {
+        let asked = AskedLog::default();
+        let policies = Answers { elicitation: Some(Elicitation::Decline), asked: Some(asked.clone()), ..Answers::default() };
+        let answers = policies.clone().up_to(2);
+        assert_eq!(answers.capabilities(), policies.capabilities());
+        for _ in 0..2 {
+            let given = answers.give(methods::ELICITATION_CREATE, &Value::Null).await;
+            assert_eq!(given, Ok(json!({ "action": "decline" })));
+        }
+        let third = tokio::time::timeout(Duration::ZERO, answers.give(methods::ELICITATION_CREATE, &Value::Null)).await;
+        assert!(third.is_err());
+        assert_eq!(asked.all().len(), 3);
+        assert_eq!(answers.give(methods::PING, &Value::Null).await, Ok(json!({})));
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! What a server asks of the user and of the model: forms, pages, samples; in a request of its own, or in a result with `input_required`.
 //! Source: client/elicitation and client/sampling.
 
-use super::answers::messages;
+use super::answers::{ServerMessage, messages};
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView};
-use mcproof_analysis::probes::{CALL_WITH_INPUT, INPUT_ROUNDS};
+use mcproof_analysis::named;
+use mcproof_analysis::probes::{CALL_AS_HOST, CALL_WITH_INPUT, INPUT_ROUNDS, SAME_QUESTIONS};
 use mcproof_analysis::wording::excerpt;
 use mcproof_protocol::error_code::INTERNAL_ERROR;
 use mcproof_protocol::{Revision, methods};
 use mcproof_record::FrameId;
 use regex::Regex;
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 use url::Url;
 
@@ -24,6 +26,15 @@ const SECRETS: &[RequirementSource] = &[
         revisions: revisions::SINCE_2025_11,
         level: RequirementLevel::Must,
         source: "client/elicitation#form-mode-security",
+    },
+];
+/// "Servers should handle each state appropriately"; before there were forms, what a model says has to end a call as well.
+const CLIENT_RESPONSES: &[RequirementSource] = &[
+    RequirementSource { revisions: Revision::V2024_11_05..=Revision::V2025_03_26, level: RequirementLevel::Should, source: "" },
+    RequirementSource {
+        revisions: Revision::V2025_06_18..=Revision::V2025_11_25,
+        level: RequirementLevel::Should,
+        source: "client/elicitation#response-actions",
     },
 ];
 const fn since_2025_11(keyword: RequirementLevel, source: &'static str) -> RequirementSource {
@@ -73,6 +84,17 @@ pub(super) const RULES: &[Rule] = &[
         ..Rule::DEFAULT
     },
     Rule {
+        id: "client-response-is-processed",
+        area: Area::Calls,
+        requirement: "a call that asks the user or the model ends, also if the user declines: it neither breaks nor asks endlessly",
+        sources: CLIENT_RESPONSES,
+        judge: Judge::Each(client_responses_are_processed),
+        why: "each user declines now and then, and then sees a defect of the program, or cannot leave the dialog",
+        remedy: "look at `action` before `content`, which only `accept` has; if the user has declined, end with a result that says what \
+                 was not done",
+        ..Rule::DEFAULT
+    },
+    Rule {
         id: "sampling-context-is-declared",
         area: Area::Capabilities,
         requirement: "a server requests the context of servers only if the client has declared `sampling.context`",
@@ -105,6 +127,138 @@ fn input_is_processed(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::NotApplicable("no call required input".into());
     }
     Judgment::of(violations, seen, "no call with the input that it required got a response")
+}
+
+/// Something that was asked in the midst of calls, in a request of its own.
+struct AskedInCall<'c> {
+    value: &'c Value,
+    frame: FrameId,
+    /// The response of the client, and its frame.
+    response: Option<(&'c Value, FrameId)>,
+    /// The calls that it may belong to, by position: the one on whose stream it came, else all that were under way.
+    callers: Vec<usize>,
+}
+
+impl<'c> AskedInCall<'c> {
+    /// Else it is for the model.
+    fn is_for_user(&self) -> bool {
+        self.value.get("method").and_then(Value::as_str) == Some(methods::ELICITATION_CREATE)
+    }
+
+    fn is_declined(&self) -> bool {
+        let action = self.response.and_then(|(response, _)| response.pointer("/result/action")?.as_str());
+        matches!(action, Some("decline" | "cancel"))
+    }
+
+    /// What is the same where the same is asked again: the form, whatever its message counts, or the messages to the model.
+    fn what(&self) -> &'c Value {
+        let pointer = if self.is_for_user() { "/params/requestedSchema" } else { "/params/messages" };
+        self.value.pointer(pointer).unwrap_or(&Value::Null)
+    }
+}
+
+fn asked_in_calls<'c>(conversation: &'c ConversationView<'_>, calls: &[Attempt<'_, '_>]) -> Vec<AskedInCall<'c>> {
+    let is_question = |message: &ServerMessage<'_>| {
+        message.is_request() && matches!(message.method(), Some(methods::ELICITATION_CREATE | methods::SAMPLING_CREATE_MESSAGE))
+    };
+    let asked = messages(conversation).filter(is_question).map(|message| {
+        let is_own =
+            |call: &Attempt<'_, '_>| message.exchange.is_some() && call.request.is_some_and(|request| request.exchange == message.exchange);
+        let is_under_way = |call: &Attempt<'_, '_>| {
+            let request = call.request.filter(|request| request.frame.id < message.frame);
+            request.is_some_and(|request| conversation.answer_to(request).is_none_or(|answer| answer.frame.id > message.frame))
+        };
+        let callers = match calls.iter().position(is_own) {
+            Some(own) => vec![own],
+            None => (0..calls.len()).filter(|index| is_under_way(&calls[*index])).collect(),
+        };
+        let mut later = conversation.from_client().filter(|answer| answer.is_answer() && answer.frame.id > message.frame);
+        let answer = later.find(|answer| answer.id() == message.id);
+        let response = answer.map(|answer| (&*answer.value, answer.frame.id));
+        AskedInCall { value: message.value, frame: message.frame, response, callers }
+    });
+    asked.filter(|asked| !asked.callers.is_empty()).collect()
+}
+
+fn client_responses_are_processed(conversation: &ConversationView<'_>) -> Judgment {
+    let calls: Vec<Attempt<'_, '_>> = conversation.probes(CALL_AS_HOST).collect();
+    let asked = asked_in_calls(conversation, &calls);
+    if asked.is_empty() && conversation.handshake().is_some() {
+        return Judgment::NotApplicable("no call asked the user or the model".into());
+    }
+    let is_answered = |caller: &usize| calls[*caller].request.is_some_and(|request| conversation.answer_to(request).is_some());
+    let mut violations = broken_after_decline(&calls, &asked);
+    violations.extend(endless_questions(&calls, asked.iter().filter(|asked| !asked.callers.iter().any(is_answered))));
+    let is_sound = |caller: &usize| is_answered(caller) && breakage(&calls[*caller]).is_none();
+    let seen = asked.iter().filter(|asked| asked.response.is_some() && asked.callers.iter().all(is_sound)).count();
+    Judgment::of(violations, seen, "no call that asks the user or the model got a response")
+}
+
+/// Calls that broke after a form of theirs was declined, each tool once. Where several calls were under way, none is named.
+fn broken_after_decline(calls: &[Attempt<'_, '_>], asked: &[AskedInCall<'_>]) -> Vec<Violation> {
+    let mut tools = BTreeSet::new();
+    let broken = calls.iter().enumerate().filter_map(|(index, call)| {
+        let declined = asked.iter().rfind(|asked| asked.callers == [index] && asked.is_for_user() && asked.is_declined())?;
+        let message = format!("after the user declined, `{}` got {}", call.subject(), breakage(call)?);
+        if !tools.insert(call.subject()) {
+            return None;
+        }
+        let mut frames = call.frames();
+        frames.extend([Some(declined.frame), declined.response.map(|(_, frame)| frame)].into_iter().flatten());
+        frames.sort_unstable();
+        Some(Violation::new(message, frames))
+    });
+    broken.collect()
+}
+
+/// What runtimes say, in lower case, where the content is read that a form has only if it is accepted.
+const WITHOUT_CONTENT: [&str; 9] = [
+    "cannot read propert",
+    "undefined (reading",
+    "undefined is not an object",
+    "null is not an object",
+    "'nonetype' object",
+    "object has no attribute",
+    "keyerror",
+    "nullpointerexception",
+    "nil pointer dereference",
+];
+
+/// How a call ended that broke inside.
+fn breakage(call: &Attempt<'_, '_>) -> Option<String> {
+    if call.answer.code() == Some(INTERNAL_ERROR) {
+        return Some(format!("error {INTERNAL_ERROR}"));
+    }
+    let AttemptOutcome::Result { value, .. } = call.answer else { return None };
+    let parts = value.get("content").and_then(Value::as_array).filter(|_| call.answer.is_refusal());
+    let text = parts.into_iter().flatten().filter_map(|part| part.get("text")?.as_str()).collect::<Vec<_>>().join("\n");
+    let lower = text.to_lowercase();
+    WITHOUT_CONTENT.iter().any(|words| lower.contains(words)).then(|| format!("\"{}\"", excerpt(&text)))
+}
+
+/// What calls that got no response asked for again and again, although there was a response each time.
+fn endless_questions<'q, 'c: 'q>(calls: &[Attempt<'_, '_>], asked: impl Iterator<Item = &'q AskedInCall<'c>>) -> Vec<Violation> {
+    let mut same: BTreeMap<(bool, String), Vec<&AskedInCall<'_>>> = BTreeMap::new();
+    let is_done = |asked: &&AskedInCall<'_>| asked.response.is_some() && (asked.is_declined() || !asked.is_for_user());
+    for asked in asked.filter(is_done) {
+        same.entry((asked.is_for_user(), asked.what().to_string())).or_default().push(asked);
+    }
+    let endless = same.into_iter().filter(|(_, asked)| asked.len() >= SAME_QUESTIONS).filter_map(|((is_for_user, _), asked)| {
+        // Others were under way at first.
+        let callers: Vec<&Attempt<'_, '_>> = asked.last()?.callers.iter().map(|caller| &calls[*caller]).collect();
+        let names: BTreeSet<String> = callers.iter().map(|call| call.subject().to_owned()).collect();
+        let who = if names.len() == 1 { "" } else { "one of " };
+        let names = named(&names.into_iter().collect::<Vec<_>>());
+        let what = match is_for_user {
+            true => format!("asks the user for the same again after {SAME_QUESTIONS} declines"),
+            false => format!("asks the model for the same again after {SAME_QUESTIONS} responses"),
+        };
+        let requests = callers.iter().filter_map(|call| call.request).map(|request| request.frame.id);
+        let mut frames: Vec<FrameId> = requests.chain(asked.iter().take(SAME_QUESTIONS).map(|asked| asked.frame)).collect();
+        frames.sort_unstable();
+        Some(Violation::new(format!("{who}{names} {what}, and gets no response"), frames))
+    });
+    endless.collect()
 }
 
 /// Something that was asked of the client, with what the client had declared.
@@ -222,7 +376,65 @@ fn sampling_context_is_declared(conversation: &ConversationView<'_>) -> Judgment
 
 #[cfg(test)]
 mod tests {
+    use super::super::{ConversationView, Strictness, example, find, judge_one};
     use super::is_secret_name;
+    use mcproof_record::Judged;
+
+    #[test]
+    fn a_call_that_asks_ends_whatever_the_user_says() {
+        let handshake = r#"> {"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}
+            < {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}"#;
+        let rule = find("client-response-is-processed").unwrap();
+        let check = |text: &str, expected: Result<&str, &str>| {
+            let take = example::read(&format!("{handshake}\n{text}"), "stdio", "2025-11-25");
+            let judged = judge_one(rule, &[ConversationView::new(&take)], Strictness::Tolerant).judged;
+            let seen = match &judged {
+                Judged::Pass => Ok("pass"),
+                Judged::Untestable { .. } => Ok("untestable"),
+                Judged::NotApplicable { .. } => Ok("not applicable"),
+                Judged::Broken { findings } => Err(findings[0].message.as_str()),
+            };
+            assert_eq!(seen, expected, "{text}");
+        };
+        let call = |id: u32, tool: &str| {
+            let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}"}}}}"#);
+            format!("@ call-as-host {tool}\n> {request}\n")
+        };
+        let asked = |id: u32, method: &str, params: &str, result: &str| {
+            let question = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+            format!("< {question}\n> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n")
+        };
+        let declined = |id: u32| {
+            let form = format!(r#"{{"message":"try {id}","requestedSchema":{{"type":"object","properties":{{}}}}}}"#);
+            asked(id, "elicitation/create", &form, r#"{"action":"decline"}"#)
+        };
+        let internal = |id: u32| format!("< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":-32603,\"message\":\"no\"}}}}\n");
+        let done = |id: u32| format!("< {{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[]}}}}\n");
+
+        check(&(call(2, "book") + &done(2)), Ok("not applicable"));
+        check(&(call(2, "book") + &declined(70) + &done(2)), Ok("pass"));
+        check(&(call(2, "book") + &declined(70) + &internal(2)), Err("after the user declined, `book` got error -32603"));
+        check(&(call(2, "book") + &internal(2) + &call(3, "pay") + &declined(70) + &done(3)), Ok("pass"));
+        // Which of two calls asked is not known until one of them is made alone.
+        let both = call(2, "book") + &call(3, "pay") + &declined(70) + &done(3) + &internal(2);
+        check(&both, Ok("untestable"));
+        let alone = both + &call(4, "book") + &declined(71) + &internal(4);
+        check(&alone, Err("after the user declined, `book` got error -32603"));
+
+        let times = |many: u32, one: &dyn Fn(u32) -> String| (70..70 + many).map(one).collect::<String>();
+        let endless = "`book` asks the user for the same again after 4 declines, and gets no response";
+        check(&(call(2, "book") + &times(9, &declined)), Err(endless));
+        check(&(call(2, "book") + &times(3, &declined)), Ok("untestable"));
+        check(&(call(2, "book") + &times(9, &declined) + &done(2)), Ok("pass"));
+        check(&(call(2, "book") + &call(3, "pay") + &times(3, &declined) + &done(3) + &times(5, &|id| declined(id + 10))), Err(endless));
+        let one_of = "one of `book` and `pay` asks the user for the same again after 4 declines, and gets no response";
+        check(&(call(2, "book") + &call(3, "pay") + &times(9, &declined)), Err(one_of));
+        let sampled = |id: u32| asked(id, "sampling/createMessage", r#"{"messages":[{"role":"user"}]}"#, r#"{"role":"assistant"}"#);
+        let endless = "`book` asks the model for the same again after 4 responses, and gets no response";
+        check(&(call(2, "book") + &times(9, &sampled)), Err(endless));
+        let grows = |id: u32| asked(id, "sampling/createMessage", &format!(r#"{{"messages":[{id}]}}"#), r#"{"role":"assistant"}"#);
+        check(&(call(2, "book") + &times(9, &grows)), Ok("untestable"));
+    }
 
     #[test]
     fn names_of_secrets_are_told_from_others() {

@@ -78,6 +78,22 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "declined-form-breaks",
+        "asks the user for a name in the midst of a call, and breaks if the user declines",
+        "client-response-is-processed",
+        ALL,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::DeclinesBreak),
+    ),
+    broken_server(
+        "forms-without-end",
+        "asks the user for a name in the midst of a call until there is one, whatever the user says",
+        "client-response-is-processed",
+        ALL,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::FormsWithoutEnd),
+    ),
+    broken_server(
         "unknown-tool-internal-error",
         "calls an unknown tool an internal error",
         "call-unknown-tool-code",

@@ -24,8 +24,12 @@ pub(crate) enum InternalDeviation {
     ContentTypeUnchecked,
     /// Cursors are valid only in the process that issued them.
     CursorsOfOneProcess,
+    /// A call of `echo` asks the user for a name, and breaks if the user declines.
+    DeclinesBreak,
     /// A DELETE ends the sessions of all clients.
     EndsAllSessions,
+    /// A call of `echo` asks the user for a name until there is one.
+    FormsWithoutEnd,
     HostUnchecked,
     ListensEverywhere,
     MethodHeaderUnchecked,

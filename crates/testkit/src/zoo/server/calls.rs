@@ -5,6 +5,8 @@ use super::message::{Outlet, Received, RpcError, notification};
 use super::session::rank;
 use super::ticket::Ticket;
 use super::{fixtures, legacy_tasks};
+use crate::zoo::InternalDeviation;
+use mcproof_protocol::error_code::INTERNAL_ERROR;
 use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::Duration;
@@ -29,6 +31,7 @@ pub(super) fn call(received: &Received, ticket: &Ticket, outlet: &dyn Outlet) ->
         Some(mistakes) => Some(refused(&mistakes)),
         None => match fixtures::call(received, name, &arguments, outlet) {
             Some(outcome) => Some(outcome?),
+            None if !asks_first(received, name, ticket, outlet)? => None,
             None => run(received, name, &arguments, ticket, outlet),
         },
     })
@@ -41,6 +44,30 @@ fn mistakes(schema: &Value, arguments: &Value) -> Option<String> {
     let all: Vec<String> =
         validator.iter_errors(arguments).map(|error| format!("{error} at {:?}", error.instance_path().as_str())).collect();
     (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// Asks the user for a name before `echo`, where the server cannot cope with one who declines. Whether the call is still wanted then.
+fn asks_first(received: &Received, name: &str, ticket: &Ticket, outlet: &dyn Outlet) -> Result<bool, RpcError> {
+    let server = &received.server;
+    let (is_endless, breaks) = (server.deviates(InternalDeviation::FormsWithoutEnd), server.deviates(InternalDeviation::DeclinesBreak));
+    if name != "echo" || received.is_modern() || !received.client_can("/elicitation") || !(is_endless || breaks) {
+        return Ok(true);
+    }
+    let form = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+    let params = json!({ "message": "Who are you?", "requestedSchema": form });
+    let is_accepted = || {
+        let answer = server.ask(received, outlet, "elicitation/create", params.clone());
+        answer.is_some_and(|answer| answer["action"] == "accept")
+    };
+    while !is_accepted() {
+        if breaks {
+            return Err(RpcError::new(INTERNAL_ERROR, "Cannot read properties of undefined (reading 'name')"));
+        }
+        if !ticket.is_wanted(received.is_modern(), outlet) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn run(received: &Received, name: &str, arguments: &Value, ticket: &Ticket, outlet: &dyn Outlet) -> Option<Value> {
