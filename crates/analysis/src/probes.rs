@@ -79,6 +79,10 @@ pub mod fixtures {
     pub const TEMPLATE: &str = "test://template/{id}/data";
 }
 
+/// The completion of an argument whose value a user has begun to type.
+pub const COMPLETE_TYPED: &str = "complete-typed";
+/// A subscription to a resource that is subscribed to.
+pub const SUBSCRIBE_AGAIN: &str = "subscribe-again";
 /// Of a page that a tool names: its subject is the URI.
 pub const READ_APP: &str = "read-app";
 pub const APP_SCHEME: &str = "ui://";

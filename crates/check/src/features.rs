@@ -3,7 +3,7 @@
 
 use super::explorer::Explorer;
 use super::listing::UNKNOWN_NAME;
-use mcproof_analysis::probes::{APP_SCHEME, EXPLORED_IN_PART, READ_APP, page_of};
+use mcproof_analysis::probes::{APP_SCHEME, COMPLETE_TYPED, EXPLORED_IN_PART, READ_APP, SUBSCRIBE_AGAIN, page_of};
 use mcproof_protocol::{Revision, methods};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,6 +24,8 @@ const MOST_ITEMS: usize = 500;
 const LOOKING: Duration = Duration::from_secs(5);
 /// Arguments of one list that are completed.
 const MOST_COMPLETIONS: usize = 4;
+/// Those of one list that are completed once more, after a user has begun to type.
+const MOST_TYPED: usize = 2;
 
 /// Changes that can be listened for, and the capability of each.
 pub(super) const CHANGES: [(&str, &str); 3] = [
@@ -130,13 +132,30 @@ fn expanded(template: &str, last: &str) -> String {
     format!("{start}{value}{after}")
 }
 
+/// A value as it stands in a URI: reserved characters stay only where a template takes them as they are (RFC 6570, 3.2.1).
+fn encoded(template: &str, value: &str) -> String {
+    let takes_reserved = ["{+", "{#"].iter().any(|start| template.contains(start));
+    let mut text = String::new();
+    for character in value.chars() {
+        match character {
+            _ if is_unreserved(character) || takes_reserved && ":/?#[]@!$&'()*+,;=%".contains(character) => text.push(character),
+            _ => character.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| text += &format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+fn is_unreserved(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "-._~".contains(character)
+}
+
 /// Reads what the server itself offered for a template.
 async fn fill_in(explorer: &mut Explorer<'_>, templates: &[Value], offered: &Offered) {
     for template in texts(templates, "uriTemplate").take(MOST_TEMPLATES) {
         // Whether values of several variables go together is not known.
         let [variable] = &variables(template)[..] else { continue };
         if let Some(value) = offered.get(&(template.to_owned(), variable.clone())) {
-            let uri = expanded(template, value);
+            let uri = expanded(template, &encoded(template, value));
             explorer.send_request("read-template", Some(&uri), methods::RESOURCES_READ, json!({ "uri": uri })).await;
         }
     }
@@ -185,7 +204,8 @@ async fn get(explorer: &mut Explorer<'_>, prompts: &[Value], offered: &Offered) 
     }
 }
 
-/// Completes arguments as if nothing had been typed yet: that is where most values are offered.
+/// Completes arguments as if nothing had been typed yet: that is where most values are offered. What a server does once something is typed
+/// is seen of a few.
 async fn complete(explorer: &mut Explorer<'_>, found: &Catalogue<'_>) -> Offered {
     let of_prompts = found.prompts.iter().flat_map(|prompt| {
         let arguments = prompt.get("arguments").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -195,15 +215,25 @@ async fn complete(explorer: &mut Explorer<'_>, found: &Catalogue<'_>) -> Offered
     let of_templates = texts(found.templates, "uriTemplate").flat_map(|template| {
         variables(template).into_iter().map(move |variable| (json!({ "type": "ref/resource", "uri": template }), variable))
     });
-    let all: Vec<(Value, String)> = of_prompts.take(MOST_COMPLETIONS).chain(of_templates.take(MOST_COMPLETIONS)).collect();
+    let of_prompts = of_prompts.take(MOST_COMPLETIONS).enumerate();
+    let all: Vec<(usize, (Value, String))> = of_prompts.chain(of_templates.take(MOST_COMPLETIONS).enumerate()).collect();
     let mut offered = Offered::new();
     let mut before: Option<(Value, String)> = None;
     let takes_context = Revision::at(explorer.revision()) >= Revision::V2025_06_18;
-    for (reference, argument) in all {
+    for (position, (reference, argument)) in all {
         let params = json!({ "ref": reference, "argument": { "name": argument, "value": "" } });
         let completed = explorer.send_request("complete", Some(&argument), methods::COMPLETION_COMPLETE, params.clone()).await;
         let Some(Ok(result)) = completed else { continue };
-        let first = result.pointer("/completion/values/0").and_then(Value::as_str);
+        let values = result.pointer("/completion/values").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let values = || values.iter().filter_map(Value::as_str);
+        // Such a one is the same in a URI.
+        let plain = values().find(|value| !value.is_empty() && value.chars().all(is_unreserved));
+        let first = plain.or_else(|| values().next());
+        if position < MOST_TYPED {
+            let begun = first.and_then(|value| value.chars().next()).unwrap_or('a').to_string();
+            let params = json!({ "ref": reference, "argument": { "name": argument, "value": begun } });
+            explorer.send_request(COMPLETE_TYPED, Some(&argument), methods::COMPLETION_COMPLETE, params).await;
+        }
         let of = ["name", "uri"].into_iter().find_map(|key| reference.get(key)?.as_str());
         if let (Some(value), Some(of)) = (first, of) {
             offered.insert((of.to_owned(), argument.clone()), value.to_owned());
@@ -236,6 +266,7 @@ async fn subscribe(explorer: &mut Explorer<'_>, resources: &[Value]) {
     let subscribed = explorer.send_request("subscribe", Some(uri), methods::RESOURCES_SUBSCRIBE, json!({ "uri": uri })).await;
     if matches!(subscribed, Some(Ok(_))) {
         sleep(HOLD).await;
+        explorer.send_request(SUBSCRIBE_AGAIN, Some(uri), methods::RESOURCES_SUBSCRIBE, json!({ "uri": uri })).await;
     }
     explorer.send_request("unsubscribe", Some(uri), methods::RESOURCES_UNSUBSCRIBE, json!({ "uri": uri })).await;
 }
@@ -280,6 +311,14 @@ mod tests {
         check("demo://{kind}/{id}/text", "demo://a/../x/text");
         check("demo://docs{/path}", "demo://docs/../x");
         check("demo://docs{?first,path*}", "demo://docs?path=../x");
+    }
+
+    #[test]
+    fn values_stand_in_a_uri_as_its_template_takes_them() {
+        let check = |template: &str, value: &str, expected: &str| assert_eq!(encoded(template, value), expected, "{template}");
+        check("demo://{id}", "a-1.b_~", "a-1.b_~");
+        check("demo://{id}", "a b/ü", "a%20b%2F%C3%BC");
+        check("file:///{+path}", "a b/ü?", "a%20b/%C3%BC?");
     }
 
     #[test]

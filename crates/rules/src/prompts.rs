@@ -6,6 +6,7 @@ use super::resources::of_listed;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView};
 use mcproof_analysis::named;
+use mcproof_analysis::probes::COMPLETE_TYPED;
 use mcproof_protocol::error_code;
 use serde_json::Value;
 
@@ -71,7 +72,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "listed-reference-is-completable",
         area: Area::Resources,
-        requirement: "a completion for a listed prompt or template is not refused like one for a prompt that does not exist",
+        requirement: "a completion for a listed prompt or template neither fails nor is refused like one for a prompt that does not exist",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         judge: Judge::Each(listed_is_completable),
         why: "hosts ask for completions of what is listed, and their users get an error, or no help",
@@ -242,11 +243,14 @@ fn error_of<'a>(answer: &AttemptOutcome<'a>) -> Option<&'a Value> {
     }
 }
 
+/// The completion of an argument, with another one that is known.
+const WITH_CONTEXT: &str = "complete-with-context";
+
 fn listed_is_completable(conversation: &ConversationView<'_>) -> Judgment {
     if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "completions") {
         return judgment;
     }
-    let completed: Vec<_> = conversation.probes("complete").chain(conversation.probes("complete-with-context")).collect();
+    let completed: Vec<_> = ["complete", COMPLETE_TYPED, WITH_CONTEXT].into_iter().flat_map(|probe| conversation.probes(probe)).collect();
     let completes = completed.iter().any(|attempt| matches!(attempt.answer, AttemptOutcome::Result { .. }));
     if completed.is_empty() && conversation.handshake().is_some() {
         return Judgment::NotApplicable("no listed prompt and no listed template has an argument".into());
@@ -266,8 +270,13 @@ fn listed_is_completable(conversation: &ConversationView<'_>) -> Judgment {
         let is_about_params = attempt.answer.code() == Some(error_code::INVALID_PARAMS);
         let (refusal, of_unknown) = (error.to_string(), model.to_string());
         let told = attempt.answer.describe();
-        let message = if attempt.probed.probe == "complete-with-context" {
-            Some(format!("the completion of `{}` for `{name}` got {told} with `context`, and a result without it", attempt.subject()))
+        let addition = match attempt.probed.probe.as_str() {
+            WITH_CONTEXT => Some("with `context`"),
+            COMPLETE_TYPED => Some("with the beginning of a value"),
+            _ => None,
+        };
+        let message = if let Some(addition) = addition {
+            Some(format!("the completion of `{}` for `{name}` got {told} {addition}, and a result without it", attempt.subject()))
         } else if is_about_params && of_unknown.replace(unknown.subject(), &name) == refusal {
             Some(format!("`{name}` is listed, and its completion is refused like that of an unknown prompt: {told}"))
         } else {
@@ -280,11 +289,18 @@ fn listed_is_completable(conversation: &ConversationView<'_>) -> Judgment {
         }
     }
     violations.dedup_by(|later, first| later.message == first.message);
-    // It declares completions, and fails at each of them.
-    let has_failed = |attempt: &&Attempt<'_, '_>| attempt.answer.code() == Some(error_code::INTERNAL_ERROR);
-    if let (true, Some(first)) = (!completes && completed.iter().all(|attempt| has_failed(&attempt)), completed.first()) {
-        let message = format!("each completion of what is listed got {}", first.answer.describe());
-        violations.push(Violation::new(message, first.frames()));
+    let has_failed = |attempt: &&&Attempt<'_, '_>| attempt.answer.code() == Some(error_code::INTERNAL_ERROR);
+    let plain: Vec<&Attempt<'_, '_>> = completed.iter().filter(|attempt| attempt.probed.probe == "complete").collect();
+    let failed: Vec<&Attempt<'_, '_>> = plain.iter().filter(has_failed).copied().collect();
+    if let Some(first) = failed.first() {
+        let mut names: Vec<String> = failed.iter().filter_map(|attempt| of(attempt)).collect();
+        names.dedup();
+        let what = match failed.len() == plain.len() {
+            // It declares completions, and fails at each of them.
+            true => "each completion of what is listed".to_owned(),
+            false => format!("the completion of `{}` for the listed {}", first.subject(), named(&names)),
+        };
+        violations.push(Violation::new(format!("{what} got {}", first.answer.describe()), first.frames()));
     }
     Judgment::of(violations, seen, "no completion got a response")
 }
@@ -294,7 +310,7 @@ const MOST_VALUES: usize = 100;
 
 fn completion_has_at_most_100(conversation: &ConversationView<'_>) -> Judgment {
     let (mut seen, mut violations) = (0, Vec::new());
-    for attempt in conversation.probes("complete") {
+    for attempt in conversation.probes("complete").chain(conversation.probes(COMPLETE_TYPED)) {
         let AttemptOutcome::Result { value, .. } = attempt.answer else { continue };
         let Some(values) = value.pointer("/completion/values").and_then(Value::as_array) else { continue };
         seen += 1;
@@ -311,7 +327,7 @@ fn completion_has_at_most_100(conversation: &ConversationView<'_>) -> Judgment {
 
 fn completion_total_is_consistent(conversation: &ConversationView<'_>) -> Judgment {
     let (mut answered, mut seen, mut violations) = (0, 0, Vec::new());
-    for attempt in conversation.probes("complete") {
+    for attempt in conversation.probes("complete").chain(conversation.probes(COMPLETE_TYPED)) {
         let AttemptOutcome::Result { value, .. } = attempt.answer else { continue };
         answered += 1;
         let member = |name: &str| value.get("completion").and_then(|completion| completion.get(name));

@@ -103,6 +103,7 @@ mod tests {
         "listed-prompt-is-retrievable",
         "completion-has-at-most-100",
         "completion-total-is-consistent",
+        "client-response-is-processed",
     ];
 
     #[test]

@@ -1,11 +1,13 @@
 //! Resources and their templates: listed resources are readable, others are refused.
 //! Source: server/resources.
 
+use super::calls::is_refused_as_unknown;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use super::served::{Served, served};
 use super::{Attempt, AttemptOutcome, ConversationView};
 use iri_string::template::UriTemplateStr;
 use mcproof_analysis::named;
+use mcproof_analysis::probes::SUBSCRIBE_AGAIN;
 use mcproof_protocol::{error_code, methods};
 use mcproof_record::FrameId;
 use serde_json::Value;
@@ -15,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "listed-resource-is-readable",
         area: Area::Resources,
-        requirement: "a listed resource can be read",
+        requirement: "a listed resource can be read, and so can one of a listed template with a value that the server offers for it",
         sources: &[RequirementSource {
             revisions: revisions::ALL,
             level: RequirementLevel::Should,
@@ -111,10 +113,34 @@ fn listed_can_be_read(conversation: &ConversationView<'_>) -> Judgment {
     if let Some(judgment) = crate::rule_definition::unless_declared(conversation, "resources") {
         return judgment;
     }
-    of_listed(conversation, "read", "the server lists no resource", |refused, count| {
+    let listed = of_listed(conversation, "read", "the server lists no resource", |refused, count| {
         let of = if count == 1 { String::new() } else { format!(" of {count} listed resources") };
         format!("reading {}{of}", named(refused))
-    })
+    });
+    match (listed, broken_template(conversation)) {
+        (listed, None) => listed,
+        (Judgment::Broken(mut violations), Some(broken)) => {
+            violations.push(broken);
+            Judgment::Broken(violations)
+        }
+        (_, Some(broken)) => Judgment::Broken(vec![broken]),
+    }
+}
+
+/// The reading of what the server itself offers for a template, and fails to read. What is not found may be the beginning of a value.
+fn broken_template(conversation: &ConversationView<'_>) -> Option<Violation> {
+    let unknown = conversation.probe("unknown-resource");
+    let is_broken = |attempt: &Attempt<'_, '_>| {
+        let is_unknown = unknown.as_ref().is_some_and(|unknown| is_refused_as_unknown(attempt, unknown));
+        let code = attempt.answer.code().filter(|_| !is_unknown);
+        code.is_some_and(|code| !matches!(code, error_code::RESOURCE_NOT_FOUND | error_code::INVALID_PARAMS))
+    };
+    let broken: Vec<Attempt<'_, '_>> = conversation.probes("read-template").filter(is_broken).collect();
+    let names: Vec<String> = broken.iter().map(|attempt| attempt.subject().to_owned()).collect();
+    let first = broken.first()?;
+    let message =
+        format!("reading {}, with a value that the server offers for its template, got {}", named(&names), first.answer.describe());
+    Some(Violation::new(message, first.frames()))
 }
 
 /// Each probe of this name requests something listed. Refused ones are reported in one sentence, with the first response.
@@ -286,6 +312,8 @@ fn template_parses(conversation: &ConversationView<'_>) -> Judgment {
     Judgment::of(violations.into_iter().collect(), all.len(), "no resource template was listed")
 }
 
+const SUBSCRIBED_TWICE: &str = "clients seldom subscribe twice";
+
 fn subscription_works(conversation: &ConversationView<'_>) -> Judgment {
     if let Some(judgment) = crate::rule_definition::unless_declared(conversation, methods::RESOURCES_SUBSCRIBE) {
         return judgment;
@@ -304,6 +332,10 @@ fn subscription_works(conversation: &ConversationView<'_>) -> Judgment {
             }
             _ => {}
         }
+    }
+    if let Some(again) = conversation.probe(SUBSCRIBE_AGAIN).filter(|again| again.answer.code() == Some(error_code::INTERNAL_ERROR)) {
+        let message = format!("a second `resources/subscribe` of `{}` got {}", again.subject(), again.answer.describe());
+        violations.push(Violation { tolerance: Some(SUBSCRIBED_TWICE), ..Violation::new(message, again.frames()) });
     }
     Judgment::of(violations, seen, "no subscription to a resource got a response")
 }
@@ -329,7 +361,65 @@ fn listening_to_a_resource_works(conversation: &ConversationView<'_>) -> Judgmen
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Strictness, example, find, judge_one};
     use super::*;
+    use mcproof_record::Judged;
+
+    #[test]
+    fn what_a_server_offers_it_reads_and_completes() {
+        let check = |rule: &str, text: &str, expected: &str| {
+            let take = example::read(text, "stdio", "2025-11-25");
+            let judged = judge_one(find(rule).unwrap(), &[ConversationView::new(&take)], Strictness::Tolerant).judged;
+            let seen = match judged {
+                Judged::Pass => "pass",
+                Judged::Broken { .. } => "broken",
+                _ => "not judged",
+            };
+            assert_eq!(seen, expected, "{rule}: {text}");
+        };
+        let tried = |id: u32, probe: &str, method: &str, params: &str, outcome: &str| {
+            let request = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
+            format!("@ {probe}\n> {request}\n< {{\"jsonrpc\":\"2.0\",\"id\":{id},{outcome}}}\n")
+        };
+        let error = |code: i32| format!(r#""error":{{"code":{code},"message":"no"}}"#);
+        let read = |id: u32, probe: &str, uri: &str, outcome: &str| {
+            tried(id, &format!("{probe} {uri}"), "resources/read", &format!(r#"{{"uri":"{uri}"}}"#), outcome)
+        };
+        let check_read = |outcome: &str, expected: &str| {
+            let text = read(1, "read", "demo://a", r#""result":{"contents":[]}"#) + &read(2, "read-template", "demo://x/1", outcome);
+            check("listed-resource-is-readable", &text, expected);
+        };
+        check_read(r#""result":{"contents":[]}"#, "pass");
+        check_read(&error(-32002), "pass");
+        check_read(&error(-32603), "broken");
+        check_read(&error(0), "broken");
+
+        let reference = |kind: &str, key: &str, of: &str| format!(r#"{{"ref":{{"type":"ref/{kind}","{key}":"{of}"}}}}"#);
+        let (prompt, template) = (reference("prompt", "name", "a"), reference("resource", "uri", "demo://{x}"));
+        let check_complete = |of_prompt: &str, typed: Option<&str>, of_template: &str, expected: &str| {
+            let complete = |id: u32, probe: &str, params: &str, outcome: &str| tried(id, probe, "completion/complete", params, outcome);
+            let typed = typed.map(|outcome| complete(2, "complete-typed x", &prompt, outcome)).unwrap_or_default();
+            let unknown = complete(4, "complete-unknown b", &reference("prompt", "name", "b"), &error(-32602));
+            let text =
+                complete(1, "complete x", &prompt, of_prompt) + &typed + &complete(3, "complete x", &template, of_template) + &unknown;
+            check("listed-reference-is-completable", &text, expected);
+        };
+        let values = r#""result":{"completion":{"values":[]}}"#;
+        check_complete(values, Some(values), values, "pass");
+        check_complete(values, Some(error(-32603).as_str()), values, "broken");
+        check_complete(values, Some(values), &error(-32603), "broken");
+        check_complete(&error(-32603), None, &error(-32603), "broken");
+
+        let subscribed = |again: &str| {
+            let subscribe = |id: u32, probe: &str, outcome: &str| {
+                tried(id, &format!("{probe} demo://a"), "resources/subscribe", r#"{"uri":"demo://a"}"#, outcome)
+            };
+            subscribe(1, "subscribe", r#""result":{}"#) + &subscribe(2, "subscribe-again", again)
+        };
+        check("resource-subscription-works", &subscribed(r#""result":{}"#), "pass");
+        check("resource-subscription-works", &subscribed(&error(-32602)), "pass");
+        check("resource-subscription-works", &subscribed(&error(-32603)), "broken");
+    }
 
     #[test]
     fn contents_belong_to_the_uri_that_was_read() {

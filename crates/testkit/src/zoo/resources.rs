@@ -39,6 +39,67 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "template-breaks-inside",
+        "fails to read what it offers for a template",
+        "listed-resource-is-readable",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|received, message| {
+            let is_of_template = received.params()["uri"].as_str().is_some_and(|uri| uri.starts_with("zoo://animals/"));
+            match received.method() == "resources/read" && is_of_template && !is_error(&message) {
+                true => vec![refuse(received, -32603, "cannot read the animal")],
+                false => vec![message],
+            }
+        }),
+    ),
+    broken_server(
+        "typed-completion-breaks",
+        "fails to complete what somebody has begun to type",
+        "listed-reference-is-completable",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|received, message| {
+            let is_typed = received.params()["argument"]["value"].as_str().is_some_and(|value| !value.is_empty());
+            match received.method() == "completion/complete" && is_typed && !is_error(&message) {
+                true => vec![refuse(received, -32603, "cannot complete it")],
+                false => vec![message],
+            }
+        }),
+    ),
+    broken_server(
+        "template-completion-breaks",
+        "fails to complete the variables of templates, and completes the arguments of prompts",
+        "listed-reference-is-completable",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|received, message| {
+            match received.method() == "completion/complete" && received.params()["ref"]["type"] == "ref/resource" && !is_error(&message) {
+                true => vec![refuse(received, -32603, "cannot complete it")],
+                false => vec![message],
+            }
+        }),
+    ),
+    broken_server(
+        "subscribes-once",
+        "fails when a resource is subscribed to that is subscribed to already",
+        "resource-subscription-works",
+        ALL,
+        LEGACY,
+        Deviation::Outgoing(|received, message| {
+            let mut memory = received.server.memory();
+            let was_watched = memory["watched"] == true;
+            match received.method() {
+                "resources/subscribe" if !is_error(&message) => memory["watched"] = json!(true),
+                "resources/unsubscribe" => memory["watched"] = json!(false),
+                _ => return vec![message],
+            }
+            match was_watched && received.method() == "resources/subscribe" {
+                true => vec![refuse(received, -32603, "it is subscribed to already")],
+                false => vec![message],
+            }
+        }),
+    ),
+    broken_server(
         "updates-of-others",
         "tells who subscribes to a resource that another one has changed",
         "resource-update-is-subscribed",

@@ -69,6 +69,7 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
             ("logging/setLevel", json!({ "level": "loud" })),
             ("logging/setLevel", json!({ "level": "info" })),
             ("resources/subscribe", json!({ "uri": "zoo://notes" })),
+            ("resources/subscribe", json!({ "uri": "zoo://notes" })),
             ("resources/subscribe", json!({ "uri": "zoo://nowhere" })),
         ] {
             steps.push(Step::Send(request(method, params)));
@@ -93,6 +94,7 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
         ("prompts/get", json!({ "name": "nothing" })),
         ("completion/complete", completion("feed")),
         ("completion/complete", completion("nothing")),
+        ("completion/complete", completion_of_template()),
         ("mcproof/no-such-method", json!({})),
     ] {
         steps.push(Step::Send(request(method, params)));
@@ -198,6 +200,10 @@ pub(crate) fn beginnings() -> [Step; 3] {
         ask("initialize", json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": client }))
     };
     [initialize("1999-01-01"), initialize("2025-06-18"), ask("tools/list", json!({}))]
+}
+
+fn completion_of_template() -> Value {
+    json!({ "ref": { "type": "ref/resource", "uri": "zoo://animals/{species}" }, "argument": { "name": "species", "value": "" } })
 }
 
 fn completion(prompt: &str) -> Value {
