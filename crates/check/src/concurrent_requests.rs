@@ -25,7 +25,9 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, tools: &[Value], resources
     // Those of one tool go together, and those of another later: where all get the result of the last one, that is a result of the tool.
     for (name, (argument, kind)) in callable.take(MOST_TOOLS) {
         requests.extend(CALLS.into_iter().zip(AT_ONCE_NUMBERS).map(|(call, number)| {
-            let value = if kind == "string" { json!(format!("{AT_ONCE}{call}")) } else { json!(number) };
+            // With the name of the tool, which tells where a result that comes to another call is from.
+            let text = || format!("{AT_ONCE}{call}-{}", name.as_str().unwrap_or_default());
+            let value = if kind == "string" { json!(text()) } else { json!(number) };
             (methods::TOOLS_CALL, json!({ "name": name, "arguments": { argument: value } }))
         }));
         send_at_once(explorer, std::mem::take(&mut requests)).await;

@@ -5,6 +5,7 @@ use super::ConversationView;
 use super::answers::{Meaning, Pairing, Request, ServerMessage, first_abuse, gathered, messages, shown};
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use mcproof_analysis::probes::{AT_ONCE, AT_ONCE_NUMBERS, LEGAL_FORM, SAME_ID};
+use mcproof_analysis::wording::excerpt;
 use mcproof_analysis::{Attempt, AttemptOutcome, HttpExchange, WireMessage};
 use mcproof_protocol::{Revision, error_code, methods};
 use mcproof_record::{FrameId, ProbeOutcome, Probed};
@@ -390,12 +391,19 @@ fn concurrent_answers_match(conversation: &ConversationView<'_>) -> Judgment {
         let Some(reply) = pairing.answer_to(*index).filter(|reply| matches!(reply.meaning, Meaning::Response { .. })) else { continue };
         let Some(result) = reply.value.get("result") else { continue };
         seen += 1;
-        let others = attempt.iter().filter(|(other, _)| other != index).map(|(_, other)| other.value);
-        if let Some(mixed) = mixed_up(request.value, result, others) {
-            violations.push(Violation::new(
-                format!("of several concurrent requests, `{}` got {mixed}", request.method()),
-                [request.frame, reply.frame],
-            ));
+        let others = || attempt.iter().filter(|(other, _)| other != index).map(|(_, other)| other.value);
+        let Some(mixed) = mixed_up(request.value, result, others()) else { continue };
+        // What a request gets that is alone has another cause.
+        let is_so_alone = pairing.requests.iter().enumerate().any(|(single, asked)| {
+            let result = || pairing.answer_to(single)?.value.get("result");
+            !attempt.iter().any(|(concurrent, _)| *concurrent == single)
+                && is_same_request(asked, request)
+                && result().is_some_and(|result| mixed_up(asked.value, result, others()).is_some())
+        });
+        let message = format!("of several concurrent requests, {} got {mixed}", what_is_asked(request.value));
+        // Which of them get it, and how many, is chance.
+        if !is_so_alone && !violations.iter().any(|known| known.message == message) {
+            violations.push(Violation::new(message, [request.frame, reply.frame]));
         }
     }
     match seen {
@@ -430,15 +438,27 @@ fn of_same_id(conversation: &ConversationView<'_>, pairing: &Pairing<'_>) -> (us
     (seen, violations)
 }
 
+fn is_same_request(one: &Request<'_>, other: &Request<'_>) -> bool {
+    one.method() == other.method() && ["name", "arguments", "uri"].iter().all(|key| one.value["params"][key] == other.value["params"][key])
+}
+
+/// A request for a reader: by its tool or its resource, if it is about one.
+fn what_is_asked(request: &Value) -> String {
+    let method = request["method"].as_str().unwrap_or_default();
+    match (request["params"]["name"].as_str(), request["params"]["uri"].as_str()) {
+        (Some(name), _) if method == methods::TOOLS_CALL => format!("a call of `{}`", excerpt(name)),
+        (_, Some(uri)) => format!("`{method}` of `{}`", excerpt(uri)),
+        _ => format!("`{method}`"),
+    }
+}
+
 /// Requests whose responses the other client may have got: each time, although the same requests are answered before and after that.
 fn unanswered_for_their_ids(pairing: &Pairing<'_>, unanswered: &[&Request<'_>]) -> Option<Violation> {
-    let is_same = |one: &Request<'_>, other: &Request<'_>| {
-        one.method() == other.method() && ["name", "arguments"].iter().all(|key| one.value["params"][key] == other.value["params"][key])
-    };
     unanswered.iter().enumerate().find_map(|(at, first)| {
-        let last = unanswered[at + 1..].iter().rfind(|request| is_same(request, first))?;
+        let last = unanswered[at + 1..].iter().rfind(|request| is_same_request(request, first))?;
         let mut answered = pairing.requests.iter().enumerate().filter(|(index, request)| {
-            is_same(request, first) && pairing.answer_to(*index).is_some_and(|reply| matches!(reply.meaning, Meaning::Response { .. }))
+            is_same_request(request, first)
+                && pairing.answer_to(*index).is_some_and(|reply| matches!(reply.meaning, Meaning::Response { .. }))
         });
         let is_answered_around =
             answered.any(|(_, request)| request.frame < first.frame) && answered.any(|(_, request)| request.frame > last.frame);
@@ -482,9 +502,16 @@ fn mixed_up<'v>(request: &Value, result: &Value, mut others: impl Iterator<Item 
     if own.iter().any(|own| text.contains(own.as_str())) {
         return None;
     }
-    let other = others
-        .find(|other| other["method"] == request["method"] && subjects(other).iter().any(|subject| text.contains(subject.as_str())))?;
-    Some(format!("what was asked with {}", shown(&other["params"])))
+    let is_of =
+        |other: &&Value| other["method"] == request["method"] && subjects(other).iter().any(|subject| text.contains(subject.as_str()));
+    // Several may have asked with the same: most likely it is of the same tool.
+    let of: Vec<&Value> = others.filter(is_of).collect();
+    let is_same_tool = |other: &&Value| other["params"]["name"] == request["params"]["name"];
+    let other = of.iter().copied().find(is_same_tool).or_else(|| of.first().copied())?;
+    Some(match method == methods::TOOLS_CALL && is_same_tool(&other) {
+        true => "the result of another call of it".to_owned(),
+        false => format!("what belongs to {}", what_is_asked(other)),
+    })
 }
 
 fn legal_requests_are_served(conversation: &ConversationView<'_>) -> Judgment {
@@ -539,6 +566,47 @@ mod tests {
             })
             .collect();
         assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn what_a_request_gets_alone_has_another_cause_than_others_at_once() {
+        let read = |id: u32, uri: &str| format!(r#"> {{"jsonrpc":"2.0","id":{id},"method":"resources/read","params":{{"uri":"{uri}"}}}}"#);
+        let contents = |id: u32, uri: &str| format!(r#"< {{"jsonrpc":"2.0","id":{id},"result":{{"contents":[{{"uri":"{uri}"}}]}}}}"#);
+        let call = |id: u32, tool: &str| {
+            let params = format!(r#"{{"name":"{tool}","arguments":{{"text":"mcproof-at-once-{id}-{tool}"}}}}"#);
+            format!(r#"> {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)
+        };
+        let said = |id: u32, text: &str| {
+            format!(r#"< {{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"text":"mcproof-at-once-{text}"}}]}}}}"#)
+        };
+        let check = |lines: &[String], expected: Result<(), &str>| {
+            let take = example::read(&lines.join("\n"), "stdio", "2025-11-25");
+            let judged = concurrent_answers_match(&ConversationView::new(&take));
+            let seen = match &judged {
+                Judgment::Pass => Ok(()),
+                Judgment::Broken(violations) => {
+                    Err(violations.iter().map(|violation| violation.message.as_str()).collect::<Vec<_>>().join("; "))
+                }
+                other => Err(format!("{other:?}")),
+            };
+            assert_eq!(seen, expected.map_err(str::to_owned), "{lines:?}");
+        };
+        let alone = |came: &str| ["@ read a".to_owned(), read(1, "a://a"), contents(1, came)];
+        let at_once = ["@ concurrent".to_owned(), read(2, "a://a"), read(3, "a://b"), contents(2, "a://b"), contents(3, "a://b")];
+        let mixed = "of several concurrent requests, `resources/read` of `a://a` got what belongs to `resources/read` of `a://b`";
+        check(&[alone("a://a").as_slice(), &at_once].concat(), Err(mixed));
+        check(&[alone("a://b").as_slice(), &at_once].concat(), Ok(()));
+
+        let calls = |tools: [&str; 3], came: [&str; 3]| {
+            let asked = tools.iter().zip(1..).map(|(tool, id)| call(id, tool));
+            let came = came.iter().zip(1..).map(|(text, id)| said(id, text));
+            std::iter::once("@ concurrent".to_owned()).chain(asked).chain(came).collect::<Vec<_>>()
+        };
+        check(&calls(["echo", "echo", "echo"], ["1-echo", "2-echo", "3-echo"]), Ok(()));
+        let of_itself = "of several concurrent requests, a call of `echo` got the result of another call of it";
+        check(&calls(["echo", "echo", "echo"], ["3-echo", "3-echo", "3-echo"]), Err(of_itself));
+        let of_another = "of several concurrent requests, a call of `echo` got what belongs to a call of `draw`";
+        check(&calls(["echo", "echo", "draw"], ["3-draw", "2-echo", "3-draw"]), Err(of_another));
     }
 
     #[test]

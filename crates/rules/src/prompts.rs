@@ -305,6 +305,16 @@ fn listed_is_completable(conversation: &ConversationView<'_>) -> Judgment {
     Judgment::of(violations, seen, "no completion got a response")
 }
 
+/// The first of several, with how many others there are: one function answers for all arguments.
+fn as_one(mut violations: Vec<Violation>) -> Vec<Violation> {
+    let more = violations.len().saturating_sub(1);
+    violations.truncate(1);
+    if let (Some(first), true) = (violations.first_mut(), more > 0) {
+        first.message += &format!(", and {more} more like it");
+    }
+    violations
+}
+
 /// The maximum number of values.
 const MOST_VALUES: usize = 100;
 
@@ -321,7 +331,7 @@ fn completion_has_at_most_100(conversation: &ConversationView<'_>) -> Judgment {
     }
     match (seen, crate::rule_definition::unless_declared(conversation, "completions")) {
         (0, Some(judgment)) => judgment,
-        _ => Judgment::of(violations, seen, "no completion got a result"),
+        _ => Judgment::of(as_one(violations), seen, "no completion got a result"),
     }
 }
 
@@ -346,7 +356,7 @@ fn completion_total_is_consistent(conversation: &ConversationView<'_>) -> Judgme
     match (answered, seen, crate::rule_definition::unless_declared(conversation, "completions")) {
         (0, _, Some(judgment)) => judgment,
         (1.., 0, _) => Judgment::NotApplicable("no completion has a `total`".into()),
-        _ => Judgment::of(violations, seen, "no completion got a result"),
+        _ => Judgment::of(as_one(violations), seen, "no completion got a result"),
     }
 }
 
