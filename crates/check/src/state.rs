@@ -91,37 +91,65 @@ async fn observe(explorer: &mut Explorer<'_>, claims: &AnnotatedTools<'_>) {
     let read_only = claims.read_only.iter().take(MOST_JUDGED_TOOLS).map(|tool| (*tool, &[CALL][..]));
     let idempotent = claims.idempotent.iter().take(MOST_JUDGED_TOOLS).map(|tool| (*tool, &[FIRST_CALL, SAME_CALL][..]));
     let others = claims.others.iter().take(MOST_REPEATED_TOOLS).map(|tool| (*tool, &[FIRST_CALL, REPEATED_CALL][..]));
-    for (tool, calls) in others.chain(read_only).chain(idempotent) {
-        if !try_tool(explorer, tool, &observers, calls, until).await {
-            return;
-        }
+    if try_each(explorer, others.chain(read_only), &observers, until).await != Next::Nothing {
+        // Somebody has named these, whatever time the looks at others took.
+        try_each(explorer, idempotent, &observers, until.max(Instant::now() + BUDGET)).await;
     }
 }
 
-/// Looks, calls, and looks again, for each of the calls. `false` if the conversation cannot go on.
+/// What may be tried after a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    AnyTool,
+    /// The time for tools of this kind is up.
+    OtherKind,
+    Nothing,
+}
+
+async fn try_each<'t>(
+    explorer: &mut Explorer<'_>,
+    tools: impl Iterator<Item = (&'t Callable, &'t [&'static str])>,
+    observers: &[ParallelRequest],
+    until: Instant,
+) -> Next {
+    for (tool, calls) in tools {
+        let next = try_tool(explorer, tool, observers, calls, until).await;
+        if next != Next::AnyTool {
+            return next;
+        }
+    }
+    Next::AnyTool
+}
+
+/// Looks, calls, and looks again, for each of the calls.
 async fn try_tool(
     explorer: &mut Explorer<'_>,
     tool: &Callable,
     observers: &[ParallelRequest],
     calls: &[&'static str],
     until: Instant,
-) -> bool {
+) -> Next {
     let others: Vec<ParallelRequest> = observers.iter().filter(|observer| observer.subject != subject_of(tool)).cloned().collect();
     let mut before = look(explorer, &others, until).await;
     for call in calls {
         let second = look(explorer, &others, until).await;
         let stable: Vec<bool> = before.iter().zip(&second).map(|(one, two)| one.is_some() && one == two).collect();
-        if explorer.is_over() || Instant::now() >= until || !stable.contains(&true) {
-            return !explorer.is_over() && Instant::now() < until;
+        match (explorer.is_over(), Instant::now() >= until) {
+            (true, _) => return Next::Nothing,
+            (false, true) => return Next::OtherKind,
+            (false, false) if !stable.contains(&true) => return Next::AnyTool,
+            (false, false) => {}
         }
-        let outcomes = explorer.request_in_parallel(&[tool.call(call, tool.arguments.clone())], PATIENCE, until).await;
+        // A call that was cut short would still go on.
+        let whole = Instant::now() + PATIENCE;
+        let outcomes = explorer.request_in_parallel(&[tool.call(call, tool.arguments.clone())], PATIENCE, whole).await;
         // What goes on in the background may change something later, and would be taken for the effect of the next call.
         if outcomes.iter().any(|outcome| outcome.response.is_none()) {
-            return false;
+            return Next::Nothing;
         }
         // What was refused had no effect that could double.
         if calls.contains(&REPEATED_CALL) && outcomes.into_iter().any(|outcome| seen(outcome.response).is_none()) {
-            return true;
+            return Next::AnyTool;
         }
         let after = look(explorer, &others, until).await;
         let has_changed = second.iter().zip(&after).zip(&stable).any(|((before, after), stable)| *stable && before != after);
@@ -132,7 +160,7 @@ async fn try_tool(
         }
         before = after;
     }
-    true
+    Next::AnyTool
 }
 
 /// One look through each observer; `None` where it saw nothing that can be compared.
