@@ -15,6 +15,7 @@ pub mod stdout_lines;
 mod suggest;
 pub mod texts;
 mod unread;
+mod unusual_headers;
 pub mod wording;
 
 pub use conversation::{
@@ -23,4 +24,5 @@ pub use conversation::{
 };
 pub use suggest::{did_you_mean, interpreter, listed, missing};
 pub use unread::has_escaped_line_end;
+pub use unusual_headers::unusual_headers;
 pub use wording::named;

@@ -2,8 +2,11 @@
 
 use super::lifecycle::{COULD_NOT_BE_READ, NOT_ALL_KEPT, REFUSES_ACCESS, WANTS_AUTHORIZATION};
 use super::{ConversationView, Judge, Judgment, Rule, Violation, alike, causes, sessions, slow};
+use mcproof_analysis::probes::PARALLEL_TOKEN;
 use mcproof_protocol::{Era, Revision};
-use mcproof_record::{Conversation, Direction, Finding, Frame, FrameBody, Judged, Opened, RuleResult, Severity, without_numbers};
+use mcproof_record::{
+    Conversation, Direction, Finding, Frame, FrameBody, Judged, Opened, ProbeOutcome, RuleResult, Severity, without_numbers,
+};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -202,8 +205,33 @@ fn in_time(conversation: &ConversationView<'_>, judgment: Judgment) -> Judgment 
     match (conversation.left_out(), judgment) {
         (Some(why), Judgment::Untestable(_) | Judgment::NotTried(_)) => Judgment::Untestable(why.to_owned()),
         (None, Judgment::Untestable(_)) if !is_kept(conversation) => Judgment::Untestable(NOT_ALL_KEPT.to_owned()),
+        (None, Judgment::Untestable(why)) if !BETTER.contains(&why.as_str()) && was_given_up(conversation) => {
+            Judgment::Untestable(GIVEN_UP.to_owned())
+        }
+        (None, Judgment::NotTried(_)) if was_given_up(conversation) => Judgment::NotTried(GIVEN_UP.to_owned()),
         (_, judgment) => judgment,
     }
+}
+
+/// Requests in a row without a response after which a client asks no more.
+const MOST_SILENT: usize = 3;
+const GIVEN_UP: &str = "three requests in a row got no response, after which no more were sent";
+
+/// Reasons that tell more than that the server fell silent.
+const BETTER: [&str; 8] =
+    [THROTTLED, EXPIRED, TURNED_AWAY, UNREADABLE, NOT_ALL_KEPT, WANTS_AUTHORIZATION, REFUSES_ACCESS, COULD_NOT_BE_READ];
+
+/// Whether the last requests that were waited for got no response, so that no more were sent.
+fn was_given_up(conversation: &ConversationView<'_>) -> bool {
+    // What is only noted has no frames; whoever aborts does not wait.
+    let waited = conversation.conversation.probes.iter().rev().filter(|probed| probed.first < probed.end && probed.probe != "abort");
+    let last: Vec<_> = waited.take(MOST_SILENT).collect();
+    last.len() == MOST_SILENT
+        && last.iter().all(|probed| {
+            // What goes out beside others is given up sooner.
+            let token = || conversation.attempt(probed).request?.param("/_meta/progressToken")?.as_str();
+            probed.outcome == ProbeOutcome::Silent && token().is_none_or(|token| !token.starts_with(PARALLEL_TOKEN))
+        })
 }
 
 /// One violation breaks the rule; else one pass is a pass; else the best reason is reported. That something could not be tested
@@ -577,6 +605,21 @@ mod tests {
                        < 200 content-type: text/event-stream
                        < data: {"jsonrpc":"2.0","id":109,"result":{}}"#;
         check("response-belongs-to-a-request", HTTP, 0, stray, "broken");
+    }
+
+    #[test]
+    fn what_was_not_sent_for_want_of_responses_says_so() {
+        let silent = |id: u32| format!("@ plain!\n> POST /mcp\n> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n");
+        let why = |times: u32| {
+            let text: String = (1..=times).map(silent).collect();
+            let take = example::read(&text, HTTP.0, HTTP.1);
+            match judge_one(find("origin-is-validated").unwrap(), &[ConversationView::new(&take)], Strictness::Tolerant).judged {
+                Judged::Untestable { why } => why,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(why(3), GIVEN_UP);
+        assert_ne!(why(2), GIVEN_UP);
     }
 
     #[test]

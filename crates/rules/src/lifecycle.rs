@@ -11,7 +11,7 @@ use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, Requiremen
 use mcproof_analysis::diagnosis::{missing_piece, remedy_for_body};
 use mcproof_analysis::probes::{LEGAL_FORM, PARALLEL_TOKEN};
 use mcproof_analysis::wording::{excerpt, reason, shortened};
-use mcproof_analysis::{Attempt, AttemptOutcome, HttpExchange, USUAL_PROBES, WireMessage};
+use mcproof_analysis::{Attempt, AttemptOutcome, HttpExchange, USUAL_PROBES, WireMessage, unusual_headers};
 use mcproof_protocol::error_code::HEADER_MISMATCH;
 use mcproof_protocol::{Era, Revision, methods};
 use mcproof_record::{FrameBody, FrameId, Opened, ProbeOutcome};
@@ -564,6 +564,8 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
         *known = (*known).max(took.unwrap_or_default());
     }
     let (mut violations, mut told) = (Vec::<Violation>::new(), BTreeSet::new());
+    // Requests that others differ from only in their headers, each with its method.
+    let (mut plain, mut unusual) = (BTreeSet::new(), Vec::new());
     for probed in conversation.conversation.probes.iter().filter(|probed| probed.probe != LEGAL_FORM) {
         for (index, request) in pairing.within(probed.first, probed.end) {
             let is_lost = || pairing.may_be_missing(request, conversation.is_over("http"));
@@ -595,7 +597,7 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
                 {
                     let request_frame = request.frame;
                     let how = format!("got status {status} but no response");
-                    if told.insert((request.method().to_owned(), how.clone())) {
+                    if told.insert((format!("`{}`", request.method()), how.clone())) {
                         let frames =
                             [Some(request_frame), exchange.and_then(|exchange| exchange.response.map(|response| response.frame.id))];
                         let violation = Violation::new(format!("`{}` {how}", request.method()), frames.into_iter().flatten());
@@ -614,14 +616,25 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
                 }
                 _ => continue,
             };
+            let headers = exchange.and_then(|exchange| unusual_headers(conversation, exchange));
+            let asked = format!("`{}`{}", request.method(), headers.as_ref().map(|headers| format!(" {headers}")).unwrap_or_default());
             // Each method once, unless it fails in different ways.
-            if !told.insert((request.method().to_owned(), how.clone())) {
+            if !told.insert((asked.clone(), how.clone())) {
                 continue;
             }
             let frames = [Some(request.frame), exchange.and_then(|exchange| exchange.response.map(|response| response.frame.id))];
-            violations.push(Violation::new(format!("`{}` {how}", request.method()), frames.into_iter().flatten()));
+            let violation = Violation::new(format!("{asked} {how}"), frames.into_iter().flatten());
+            match headers {
+                Some(_) => unusual.push((request.method(), violation)),
+                None => {
+                    plain.insert(request.method());
+                    violations.push(violation);
+                }
+            }
         }
     }
+    // Where the same fails without them, the headers are not to blame.
+    violations.extend(unusual.into_iter().filter(|(method, _)| !plain.contains(method)).map(|(_, violation)| violation));
     violations.extend(hung_up(conversation, &pairing, is_valid));
     let is_judged = |index: usize| is_valid(index) && !may_be_silent(index);
     let answered = (0..pairing.requests.len()).filter(|index| is_judged(*index) && pairing.answer_to(*index).is_some()).count();
@@ -764,6 +777,33 @@ mod tests {
         check(r#"{"uri":"a"}"#, "Broken");
         check(r#"{"uri":"a","_meta":{"progressToken":"mcproof-flock-3"}}"#, "Pass");
         check(r#"{"uri":"a","_meta":{"progressToken":"mine"}}"#, "Broken");
+    }
+
+    #[test]
+    fn silence_names_the_header_that_is_unusual_unless_others_get_none_either() {
+        let post = |probe: &str, headers: &str, id: u32, rest: &str| {
+            let request = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\"}}");
+            format!("@ {probe}\n> POST /mcp accept: a | {headers}\n> {request}\n{rest}\n")
+        };
+        let answer = |id: u32| {
+            let result = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[]}}}}"#);
+            format!("< 200 content-type: application/json\n< {result}\n! ended")
+        };
+        let check = |text: &str, expected: &[&str]| {
+            let Judgment::Broken(violations) = requests_are_answered(&ConversationView::new(&example::read(text, "http", "2025-11-25")))
+            else {
+                panic!("{text}")
+            };
+            let messages: Vec<&str> = violations.iter().map(|violation| violation.message.as_str()).collect();
+            assert!(messages.len() == expected.len(), "{messages:?}");
+            assert!(messages.iter().zip(expected).all(|(message, start)| message.starts_with(start)), "{messages:?}");
+        };
+        let usual = post("list", "host: h", 1, &answer(1)) + &post("plain", "host: h", 2, &answer(2));
+        let silent = "~ 5000\n! note no response";
+        let foreign = post("evil-origin!", "host: h | origin: https://x.example", 3, silent);
+        check(&(usual.clone() + &foreign), &["`tools/list` with `Origin: https://x.example` got no response within 5"]);
+        let plain = post("list-again!", "host: h", 4, silent);
+        check(&(usual + &plain + &foreign), &["`tools/list` got no response within 5"]);
     }
 
     #[test]

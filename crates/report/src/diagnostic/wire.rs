@@ -67,7 +67,10 @@ fn describe(frame: &Frame, earlier: &[Frame]) -> Option<FrameLine> {
         }
         FrameBody::Stderr { bytes } => format!("stderr: {}", bytes.to_text()),
         FrameBody::Stdout { bytes } => format!("stdout: {}", bytes.to_text()),
-        FrameBody::HttpRequest { method, url, body, .. } => format!("{method} {} {}", path_of(url), document(body)).trim_end().to_owned(),
+        FrameBody::HttpRequest { method, url, headers, body, .. } => {
+            let unusual = unusual_headers(url, headers, body);
+            format!("{method} {}{unusual} {}", path_of(url), document(body)).trim_end().to_owned()
+        }
         FrameBody::HttpResponse { exchange, status, headers } => {
             is_bad = *status >= 400;
             let content_type = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
@@ -153,6 +156,41 @@ fn signal_name(signal: i32) -> Option<&'static str> {
         15 => "SIGTERM",
         _ => return None,
     })
+}
+
+/// ` [origin: https://a.example]`: the headers in which a request differs from what most clients send.
+fn unusual_headers(url: &str, headers: &[(String, String)], body: &Raw) -> String {
+    let header = |wanted: &str| headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.as_str());
+    let shown = |name: &str, value: &str| format!(" [{name}: {value}]");
+    let mut text = header("origin").map(|origin| shown("origin", origin)).unwrap_or_default();
+    // Through a proxy, clients name the proxy.
+    let is_foreign = |host: &&str| !host.eq_ignore_ascii_case(authority_of(url)) && !LOOPBACK.iter().any(|name| host.starts_with(name));
+    text += &header("host").filter(is_foreign).map(|host| shown("host", host)).unwrap_or_default();
+    if message(&body.to_text()).is_none() {
+        return text;
+    }
+    let is_usual = |accept: &str| ["application/json", "text/event-stream"].iter().all(|kind| accept.contains(kind));
+    text += &match header("accept") {
+        Some(accept) if is_usual(accept) => String::new(),
+        Some(accept) => shown("accept", accept),
+        // Without any header, nothing is known of them.
+        None if headers.is_empty() => String::new(),
+        None => " [no accept]".to_owned(),
+    };
+    let other_type = header("content-type").filter(|kind| !kind.eq_ignore_ascii_case("application/json"));
+    text += &other_type.map(|kind| shown("content-type", kind)).unwrap_or_default();
+    // No version is older.
+    let strange = header("mcp-protocol-version").filter(|version| version.len() != "2024-11-05".len() || *version < "2024-11-05");
+    text + &strange.map(|version| shown("mcp-protocol-version", version)).unwrap_or_default()
+}
+
+const LOOPBACK: [&str; 3] = ["127.", "localhost", "[::1]"];
+
+/// `127.0.0.1:8000` of `http://127.0.0.1:8000/mcp`.
+fn authority_of(url: &str) -> &str {
+    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = after_scheme.split('/').next().unwrap_or_default();
+    authority.rsplit_once('@').map_or(authority, |(_, host)| host)
 }
 
 /// `/mcp` of `http://127.0.0.1:8000/mcp`.
@@ -272,6 +310,25 @@ mod tests {
         check(r#"{"jsonrpc":"2.0","id":2,"result":{},"extra":1}"#, None);
         check(r#"{"jsonrpc":"2.0","id":2,"id":3,"result":{}}"#, None);
         check(r#"[{"jsonrpc":"2.0","id":2,"result":{}}]"#, None);
+    }
+
+    #[test]
+    fn what_a_request_is_tried_with_is_shown() {
+        let check = |headers: &[(&str, &str)], body: &str, expected: &str| {
+            let headers: Vec<(String, String)> = headers.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+            assert_eq!(unusual_headers("http://127.0.0.1:8000/mcp", &headers, &Raw::from(body)), expected);
+        };
+        let (ping, both) = (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, ("accept", "application/json, text/event-stream"));
+        let usual = [("host", "127.0.0.1:8000"), ("content-type", "application/json"), both, ("mcp-protocol-version", "2025-11-25")];
+        check(&[], ping, "");
+        check(&usual, ping, "");
+        check(&[("origin", "https://a.example"), both], ping, " [origin: https://a.example]");
+        check(&[("Host", "a.example"), both], ping, " [host: a.example]");
+        check(&[("host", "127.0.0.1:8000")], ping, " [no accept]");
+        check(&[("accept", "application/json")], ping, " [accept: application/json]");
+        check(&[("content-type", "text/plain"), both], ping, " [content-type: text/plain]");
+        check(&[both, ("mcp-protocol-version", "1900-01-01")], ping, " [mcp-protocol-version: 1900-01-01]");
+        check(&[("accept", "text/html")], "a=b", "");
     }
 
     #[test]
