@@ -123,7 +123,7 @@ impl Answers {
         let ask = move |method: String, params: Value| -> CallbackResponse {
             match given.fetch_add(1, Ordering::Relaxed) < most {
                 true => Box::pin(std::future::ready(policies.answer(&method, &params))),
-                false => Box::pin(std::future::pending()),
+                false => Box::pin(std::future::pending::<Result<Value, RpcError>>()),
             }
         };
         Self { callback: Some(Callback { roots: false, elicitation, sampling, ask: Arc::new(ask) }), ..self }
