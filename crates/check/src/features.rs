@@ -137,9 +137,10 @@ fn encoded(template: &str, value: &str) -> String {
     let takes_reserved = ["{+", "{#"].iter().any(|start| template.contains(start));
     let mut text = String::new();
     for character in value.chars() {
-        match character {
-            _ if is_unreserved(character) || takes_reserved && ":/?#[]@!$&'()*+,;=%".contains(character) => text.push(character),
-            _ => character.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| text += &format!("%{byte:02X}")),
+        if is_unreserved(character) || takes_reserved && ":/?#[]@!$&'()*+,;=%".contains(character) {
+            text.push(character);
+        } else {
+            character.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| text += &format!("%{byte:02X}"));
         }
     }
     text
