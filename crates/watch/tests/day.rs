@@ -61,7 +61,7 @@ const EXPECTED: &[Expected] = &[
     ("breaks", "availability", &[told("trigger", at(4, 0)), told("resolve", at(4, 20))]),
     ("drifts", "contract", &[told("trigger", at(5, 0)), told("resolve", at(9, 0))]),
     ("mixed", "mixed-fleet", &[("trigger", at(7, 5), at(7, 50)), ("resolve", at(10, 20), at(11, 0))]),
-    ("expires", "certificate", &[told("trigger", 0), told("trigger", at(12, 0)), told("resolve", at(19, 30))]),
+    ("expires", "certificate", &[told("trigger", 0), told("trigger", at(12, 0)), told("resolve", at(19, 20))]),
     ("slows", "latency", &[("trigger", at(10, 20), at(11, 0)), ("resolve", at(12, 20), at(13, 0))]),
     (
         "flaps",
@@ -80,7 +80,7 @@ const EXPECTED: &[Expected] = &[
     ("planned", "availability", &[("trigger", at(18, 0), at(18, 1)), told("resolve", at(18, 30))]),
     ("flaps", "blind", &[("trigger", at(21, 10), at(21, 18)), told("resolve", CUT.1)]),
     ("slows", "blind", &[("trigger", at(21, 10), at(21, 18)), told("resolve", CUT.1)]),
-    ("host", "storm", &[told("trigger", at(19, 0)), told("resolve", at(19, 30))]),
+    ("host", "storm", &[told("trigger", at(19, 0)), told("resolve", at(19, 20))]),
 ];
 
 /// The targets, each behind a door of its own, but for those of the host that they share.

@@ -183,7 +183,7 @@ pub(crate) async fn what_people_decide_in_memory_counts_at_once_and_is_written_o
         while desk.json("GET", "/api/incidents", Value::Null).await.1["incidents"].as_array().unwrap().len() < 2 {
             sleep(SOON).await;
         }
-        let silence = json!({ "names": ["x-*"], "reason": "moving", "minutes": 5 });
+        let silence = json!({ "names": ["x-*"], "reason": "moving", "minutes": 5, "future": true });
         let (status, silenced) = desk.json("POST", "/api/silences", silence.clone()).await;
         assert!(status == 201 && silenced["stored"] == false, "{silenced}");
         let (status, over) = desk.json("POST", "/api/silences", silence).await;
