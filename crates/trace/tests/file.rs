@@ -114,7 +114,7 @@ fn each_client_of_a_proxy_is_a_session() {
     writer.finish().unwrap();
     let mut stream = CallStream::new(Trace::open(&path).unwrap());
     let mut calls = Vec::new();
-    while let Some(item) = stream.next() {
+    for item in stream.by_ref() {
         if let Item::Call(call) = item.unwrap() {
             calls.push((call.session.0, call.method.clone(), call.http.map(|http| http.exchange.0)));
         }

@@ -215,7 +215,7 @@ fn read(path: &Path) -> Result<Vec<(String, Transcript)>, Failure> {
     let cannot = |error: mcproof_trace::TraceError| super::trace::unreadable(path, &error);
     let mut stream = CallStream::new(Trace::open(path).map_err(cannot)?.within(TraceRoom::default()));
     let mut sessions: BTreeMap<SessionKey, Transcript> = BTreeMap::new();
-    while let Some(item) = stream.next() {
+    for item in stream.by_ref() {
         match item.map_err(cannot)? {
             Item::Session(session) => {
                 sessions.entry(session.key).or_default();

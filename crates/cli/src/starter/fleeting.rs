@@ -213,7 +213,7 @@ fn another(text: &str, saved: &[&Value]) -> String {
 fn is_data(key: &str, text: &str) -> bool {
     const SHORTEST: usize = 32;
     let is_symbol = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
-    matches!(key, "data" | "blob") && text.len() >= SHORTEST && text.len() % 4 == 0 && text.bytes().all(is_symbol)
+    matches!(key, "data" | "blob") && text.len() >= SHORTEST && text.len().is_multiple_of(4) && text.bytes().all(is_symbol)
 }
 
 /// Whether a number of this name is another one a second later.

@@ -16,7 +16,7 @@ pub(super) fn write(trace: Trace, out: &mut dyn Write) -> Result<Ending, ExportE
     let mut stream = CallStream::new(trace);
     let mut known: BTreeSet<SessionKey> = BTreeSet::new();
     let mut batch: (SessionKey, Vec<Frame>) = (SessionKey(0), Vec::new());
-    while let Some(item) = stream.next() {
+    for item in stream.by_ref() {
         match item? {
             Item::Session(session) => {
                 known.insert(session.key);
