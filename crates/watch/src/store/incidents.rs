@@ -487,9 +487,8 @@ pub(super) async fn note(
 }
 
 /// Writes the pages that were held back, for what is still open, no longer under maintenance or muted, within the hours of a route, and
-/// explained by nothing else any more. Many that failed meanwhile and share a host, or a place that they are probed from, are one storm and one page here, too;
-/// and where a storm was told before, those who know of it are told that these are a part of it.
-/// True if there were any.
+/// explained by nothing else any more. Many that failed meanwhile and share a host, or a place that they are probed from, are one storm and
+/// one page here, too; and where a storm was told before, those who know of it are told that these are a part of it. True if there were any.
 ///
 /// # Errors
 /// The database refused.

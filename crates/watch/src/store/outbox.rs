@@ -376,18 +376,20 @@ impl Store {
     }
 
     /// What nobody has acknowledged, with the time of its first page, taken or not: the first one since it became as severe as it is, if it
-    /// was told as less before.
+    /// was told as less before. A message that waited then says how severe it is when it is sent, and counts from then on.
     pub(crate) async fn unacknowledged(&self) -> Result<Vec<Unacknowledged>, sqlx::Error> {
-        let statement = "SELECT incident.id, incident.subject, incident.class, incident.detail, incident.severity, \
-                         target.tags, target.muted_until, MIN(outbox.created) AS delivered, '' AS delivered_by FROM incident \
-                         JOIN outbox ON outbox.incident = incident.id AND outbox.kind IN ('trigger', 'update') AND outbox.created >= \
-                         COALESCE((SELECT MAX(raised.at) FROM incident_event raised WHERE raised.incident = incident.id \
-                         AND raised.kind = 'raised'), 0) \
-                         LEFT JOIN target ON target.name = incident.subject \
-                         WHERE incident.resolved IS NULL AND incident.acknowledged IS NULL AND incident.parent IS NULL \
-                         GROUP BY incident.id, incident.subject, incident.class, incident.detail, incident.severity, \
-                         target.tags, target.muted_until";
-        sqlx::query(statement).fetch_all(&self.pool).await?.iter().map(unanswered_row).collect()
+        const RAISED: &str = "COALESCE((SELECT MAX(raised.at) FROM incident_event raised WHERE raised.incident = incident.id \
+                              AND raised.kind = 'raised'), 0)";
+        let statement = format!(
+            "SELECT incident.id, incident.subject, incident.class, incident.detail, incident.severity, target.tags, target.muted_until, \
+             MIN(CASE WHEN outbox.created < {RAISED} THEN {RAISED} ELSE outbox.created END) AS delivered, '' AS delivered_by FROM incident \
+             JOIN outbox ON outbox.incident = incident.id AND outbox.kind IN ('trigger', 'update') AND outbox.recipients IS NULL \
+             AND (outbox.created >= {RAISED} OR outbox.delivered IS NULL OR outbox.delivered >= {RAISED}) \
+             LEFT JOIN target ON target.name = incident.subject \
+             WHERE incident.resolved IS NULL AND incident.acknowledged IS NULL AND incident.parent IS NULL \
+             GROUP BY incident.id, incident.subject, incident.class, incident.detail, incident.severity, target.tags, target.muted_until"
+        );
+        sqlx::query(sqlx::AssertSqlSafe(statement)).fetch_all(&self.pool).await?.iter().map(unanswered_row).collect()
     }
 
     /// Tells somebody else of what nobody has acknowledged. It is the same row whoever writes it.

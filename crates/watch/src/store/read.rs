@@ -221,7 +221,8 @@ impl Store {
     /// The database does not respond.
     pub async fn oldest_unsent_page(&self) -> Result<Option<Moment>, StoreFailure> {
         let statement = "SELECT min(outbox.created) FROM outbox JOIN incident ON incident.id = outbox.incident \
-             WHERE outbox.delivered IS NULL AND outbox.recipients IS NULL AND outbox.kind IN ('trigger', 'update', 'escalation') AND incident.severity <> 'notify'";
+             WHERE outbox.delivered IS NULL AND outbox.recipients IS NULL AND outbox.kind IN ('trigger', 'update', 'escalation') \
+             AND incident.severity <> 'notify'";
         let oldest: Option<i64> = sqlx::query_scalar(statement).fetch_one(&self.pool).await?;
         Ok(oldest.map(Moment))
     }

@@ -208,7 +208,7 @@ async fn tell_routes(
     severity: Severity,
     members: &[Vec<String>],
 ) -> Result<bool, sqlx::Error> {
-    let statement = "SELECT route FROM outbox WHERE incident = $1 AND kind = 'trigger'";
+    let statement = "SELECT route FROM outbox WHERE incident = $1 AND kind = 'trigger' AND recipients IS NULL";
     let told: Vec<String> = sqlx::query_scalar(statement).bind(incident).fetch_all(&mut **transaction).await?;
     let told: BTreeSet<String> = told.iter().filter_map(|route| first_of(route)).collect();
     let mut now_told = BTreeSet::new();

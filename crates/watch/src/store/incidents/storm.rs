@@ -1,6 +1,7 @@
 //! Whether a target fails alone. Many that share a host, or a place that they are probed from, fail for one reason: that is one
 //! incident, and one page.
 
+use super::group::first_of;
 use super::{IncidentContext, Opening, ROWS, Subject, Turn, UnsentIncident, dependency};
 use crate::config::Config;
 use crate::incident::{Class, Detail, Severity};
@@ -200,11 +201,6 @@ pub(super) async fn tell_of_more(
         }
     }
     Ok(())
-}
-
-/// The channel that a route begins with.
-fn first_of(route: &str) -> Option<String> {
-    serde_json::from_str::<Vec<String>>(route).ok()?.into_iter().next()
 }
 
 /// Storms of which nobody was told: they began outside the hours of their routes.

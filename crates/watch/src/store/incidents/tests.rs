@@ -668,6 +668,23 @@ async fn what_becomes_a_page_after_somebody_acknowledged_it_is_to_be_acknowledge
 }
 
 #[tokio::test]
+async fn what_becomes_a_page_before_its_first_message_was_sent_is_escalated_from_then_on() {
+    let mut world = World::new(&[("shop", "a:1")]).await;
+    world.fail("shop", MINUTE).await;
+    // As a group does: the message that waits says what became of it, so that no other one follows.
+    let raised = "INSERT INTO incident_event (incident, at, kind, text) SELECT id, $1, 'raised', '' FROM incident";
+    sqlx::query(raised).bind(5 * MINUTE).execute(&world.store.pool).await.unwrap();
+    let told = async || world.store.unacknowledged().await.unwrap().iter().map(|one| one.told).collect::<Vec<Moment>>();
+    assert_eq!(told().await, [Moment(5 * MINUTE)]);
+    // What had been sent before says nothing of it.
+    let sent = "UPDATE outbox SET delivered = $1, delivered_by = 'pager'";
+    sqlx::query(sent).bind(4 * MINUTE).execute(&world.store.pool).await.unwrap();
+    assert_eq!(told().await, Vec::<Moment>::new());
+    sqlx::query(sent).bind(6 * MINUTE).execute(&world.store.pool).await.unwrap();
+    assert_eq!(told().await, [Moment(5 * MINUTE)]);
+}
+
+#[tokio::test]
 async fn who_acknowledges_a_changed_contract_takes_it_as_it_is() {
     let world = after_change(&contract(&[("buy", "Buys.")]), &contract(&[]), None).await;
     let id = world.texts("SELECT id FROM incident").await.remove(0);
