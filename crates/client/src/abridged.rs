@@ -74,7 +74,7 @@ fn kept(text: &[u8]) -> usize {
     let mut at = 0;
     while at < KEPT {
         at += match &text[at..] {
-            [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B', ..] => 12,
+            [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B', _, _, b'\\', b'u', ..] => 12,
             [b'\\', b'u', ..] => 6,
             [b'\\', ..] => 2,
             [0xf0..=0xff, ..] => 4,
@@ -138,5 +138,8 @@ mod tests {
         }
         let escaped = format!("{{\"id\":1,\"text\":\"{}\"}}", "\\ud83d\\ude00".repeat(10_000));
         assert!(serde_json::from_str::<Value>(&line(&escaped, Direction::FromServer)).is_ok_and(|value| value["id"] == 1));
+        // Half of a pair is as long as any other escape, so that what follows it is not cut in two.
+        let half = format!("{{\"id\":1,\"text\":\"{}\\ud83dabcde\\n{}\"}}", "a".repeat(KEPT - 1), "a".repeat(LONGEST));
+        assert!(line(&half, Direction::FromServer).contains("\\ud83d… ["));
     }
 }

@@ -198,13 +198,15 @@ pub async fn run<G: Future<Output = ()>>(
                 ending.spawn(async move { Ended { case, diagnostics: leftovers.end().await } });
             }
             Some(ended) = ending.join_next() => {
-                let Ended { case, diagnostics } = unless_panicked(ended);
+                let Ended { case, mut diagnostics } = unless_panicked(ended);
                 match case.and_then(|id| passed.remove(&id)) {
                     Some(mut outcome) => {
-                        if !diagnostics.is_empty() {
+                        if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
                             outcome.verdict = Verdict::Fail;
-                            outcome.diagnostics.splice(0..0, diagnostics);
                         }
+                        // That traffic exceeds the limit, say, was told with the case.
+                        diagnostics.retain(|late| outcome.diagnostics.iter().all(|known| known.message != late.message));
+                        outcome.diagnostics.splice(0..0, diagnostics);
                         recorder.record(Event::CaseFinished(outcome));
                     }
                     None => diagnostics.into_iter().for_each(|diagnostic| recorder.record(Event::Notice { diagnostic })),
