@@ -55,13 +55,18 @@ impl Clients {
     }
 }
 
+/// Whether this is the command line of a proxy. Flags may stand before the subcommand, of which `--color` takes a word of its own.
+fn is_of_proxy(command: &[String]) -> bool {
+    let is_subcommand = |at: &usize| !command[*at].starts_with('-') && command[*at - 1] != "--color";
+    (1..command.len()).find(is_subcommand).is_some_and(|at| command[at] == "proxy")
+}
+
 impl CallStream {
     pub fn new(trace: Trace) -> Self {
         // A completed trace knows from the start what its sessions turned out to be.
         let sessions: BTreeMap<_, _> = trace.manifest().sessions.iter().map(|session| (session.key, session.clone())).collect();
         let last = sessions.keys().next_back().copied().unwrap_or_default();
-        let is_of_proxy = trace.manifest().command.get(1).is_some_and(|command| command == "proxy");
-        let clients = is_of_proxy.then(|| Clients { last, ..Clients::default() });
+        let clients = is_of_proxy(&trace.manifest().command).then(|| Clients { last, ..Clients::default() });
         Self { trace, tracker: CallTracker::new(), sessions, waiting: VecDeque::new(), is_over: false, clients }
     }
 

@@ -81,7 +81,7 @@ fn a_completed_trace_knows_its_sessions_from_the_start() {
 fn each_client_of_a_proxy_is_a_session() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mcptrace");
-    let command = ["mcproof", "proxy", "http://127.0.0.1:1/mcp"].map(str::to_owned).to_vec();
+    let command = ["mcproof", "--color", "never", "proxy", "http://127.0.0.1:1/mcp"].map(str::to_owned).to_vec();
     let writer = TraceWriter::create(&path, Manifest { mcproof: "0".into(), command, ..Manifest::default() }).unwrap();
     let recorded = writer.begin_session(SessionInfo { transport: "http".into(), ..info() });
     let mut id = 0;

@@ -118,15 +118,12 @@ pub(crate) fn run(arguments: &Arguments, watching: Watching) -> Result<Exit, Fai
     output::talk("locking the contract for each client kind …\n");
     let mut exit = Exit::Passed;
     let locked = match lock(arguments, &resolved, &reaching, watching) {
-        Ok(Ok(locked)) => match contracts::unstable(resolved, &locked.contracts, watching)? {
-            Ok(None) => Some(locked),
-            Ok(Some(warning)) => {
-                output::talk(&diagnostic::render(&warning, &settings::style()));
-                output::talk(&format!("skipped {LOCK}: `lock --verify` would fail\n"));
-                None
-            }
-            Err(exit) => return Ok(exit),
-        },
+        Ok(Ok(locked)) => if_stable(locked, resolved, watching),
+        Ok(Err(exit)) => Ok(Err(exit)),
+        Err(failure) => Err(failure),
+    };
+    let locked = match locked {
+        Ok(Ok(locked)) => locked,
         Ok(Err(exit)) => return Ok(exit),
         Err(failure) => {
             printing::report(&failure);
@@ -227,6 +224,19 @@ fn lock(arguments: &Arguments, resolved: &Resolved, reaching: &ServerSection, wa
     let can_be_verified = target.is_some() && !has_headers;
     let contracts = taken.contracts;
     Ok(Ok(Locked { text: contract::write(&ContractLock::new(target, contracts.clone())), contracts, can_be_verified }))
+}
+
+/// The lock, unless another session shows another contract.
+fn if_stable(locked: Locked, resolved: Resolved, watching: Watching) -> Result<Result<Option<Locked>, Exit>, Failure> {
+    Ok(match contracts::unstable(resolved, &locked.contracts, watching)? {
+        Ok(None) => Ok(Some(locked)),
+        Ok(Some(warning)) => {
+            output::talk(&diagnostic::render(&warning, &settings::style()));
+            output::talk(&format!("skipped {LOCK}: `lock --verify` would fail\n"));
+            Ok(None)
+        }
+        Err(exit) => Err(exit),
+    })
 }
 
 impl Arguments {
