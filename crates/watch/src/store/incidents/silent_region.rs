@@ -2,7 +2,7 @@
 //! left. Each region is one incident, however many targets it has.
 
 use super::group::first_of;
-use super::{IncidentContext, Opening, Subject};
+use super::{IncidentContext, Opening, RAISED, Subject};
 use crate::clock::TOLERANCE;
 use crate::config::{Config, TargetSpec};
 use crate::incident::{Class, Detail, Severity};
@@ -192,11 +192,18 @@ async fn open_or_raise(
         context.raise(transaction, &incident, known, severity).await?;
         return tell_routes(transaction, context, &incident, severity, &tags).await;
     }
-    // It may have begun outside the hours of its routes.
-    if context.was_told(transaction, &incident).await? {
+    // It may have begun, or have become a page, outside the hours of its routes.
+    if is_told(transaction, &incident).await? {
         return Ok(false);
     }
     tell_routes(transaction, context, &incident, known, &tags).await
+}
+
+/// Whether anybody was told of it since it became as severe as it is.
+async fn is_told(transaction: &mut Transaction<'_, Any>, incident: &str) -> Result<bool, sqlx::Error> {
+    let statement = "SELECT count(*) FROM outbox WHERE incident = $1 AND created >= \
+         COALESCE((SELECT MAX(at) FROM incident_event WHERE incident = $1 AND kind = $2), 0)";
+    Ok(sqlx::query_scalar::<_, i64>(statement).bind(incident).bind(RAISED).fetch_one(&mut **transaction).await? > 0)
 }
 
 /// Tells everybody who is to be told of one of these targets. Routes that begin with the same channel reach the same people. False if
