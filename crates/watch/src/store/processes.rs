@@ -76,7 +76,12 @@ impl Store {
         let mut connection = self.pool.acquire().await?;
         let statement = "SELECT name FROM target WHERE source = 'config' AND removed IS NULL";
         let monitored: Vec<String> = sqlx::query_scalar(statement).fetch_all(&mut *connection).await?;
-        Ok((monitored.into_iter().collect(), held(&mut connection, self.kept_since(), now).await?))
+        let monitored: BTreeSet<String> = monitored.into_iter().collect();
+        let of_running = held(&mut connection, NEVER, now).await?;
+        let mut held = held(&mut connection, self.kept_since(), now).await?;
+        // What another process has removed since then stays removed.
+        held.retain(|name| of_running.contains(name) || monitored.contains(name));
+        Ok((monitored, held))
     }
 
     /// These are for other processes: no turn of theirs is taken here.
@@ -90,9 +95,12 @@ impl Store {
     }
 }
 
+/// Later than any process vanishes: nothing of those is kept.
+const NEVER: Moment = Moment(i64::MAX);
+
 /// Nothing of processes that vanish is kept.
 pub(super) fn never() -> Arc<AtomicI64> {
-    Arc::new(AtomicI64::new(i64::MAX))
+    Arc::new(AtomicI64::new(NEVER.0))
 }
 
 /// Whether a process that was heard of at that time runs. A clock that was set back has left behind what has not come yet.

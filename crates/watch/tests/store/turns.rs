@@ -83,6 +83,10 @@ pub(crate) async fn what_a_process_that_was_killed_monitored_is_kept_until_a_fil
     // Whoever reads its file decides.
     assert_eq!(store.keep_vanished_since(later), START);
     assert_eq!(sync(&store, &one, later).await, (0, 0, 1));
+    // For those who have read theirs earlier, too.
+    assert_eq!(store.keep_vanished_since(START), later);
+    let (monitored, held) = store.monitored_and_held(later).await.unwrap();
+    assert_eq!((monitored.len(), &held), (1, &monitored));
     let ended = rows(&address, "SELECT detail FROM incident WHERE class = 'blind' AND resolved IS NOT NULL").await;
     assert!(ended.len() == 1 && ended[0][0].contains("\"is_unmonitored\":true"), "{ended:?}");
 }
