@@ -76,6 +76,8 @@ pub fn telling(schema: &Value, valid: &Value) -> Option<Value> {
         let is_meant = ["const", "enum", "examples", "example", "default"].iter().any(|keyword| inner.contains_key(*keyword));
         let other = match value {
             _ if is_meant => None,
+            Value::Number(_) if begins(property) => Some(json!(LOW)),
+            Value::Number(_) if ends(property) => Some(json!(HIGH)),
             Value::Number(_) if !is_amount(property) => numbers.next().map(Value::from),
             Value::Array(items) if items.is_empty() => {
                 let items = inner.get("items").filter(|items| items.is_object());
@@ -92,6 +94,33 @@ pub fn telling(schema: &Value, valid: &Value) -> Option<Value> {
 
 /// The first for a number that is alone.
 const TELLING: [i64; 5] = [5, 3, 2, 7, 11];
+
+/// Of what begins at one number and ends at another one.
+const LOW: i64 = 2;
+const HIGH: i64 = 9;
+
+/// Whether a number of this name is the lower one of two.
+fn begins(name: &str) -> bool {
+    words(name).iter().any(|word| ["start", "begin", "from", "min", "minimum", "low", "lower"].contains(&word.as_str()))
+}
+
+/// Whether it is the higher one.
+fn ends(name: &str) -> bool {
+    words(name).iter().any(|word| ["end", "to", "until", "max", "maximum", "high", "upper", "total"].contains(&word.as_str()))
+}
+
+/// `start_line` and `startLine` in lower case.
+fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for letter in name.chars() {
+        let begins_word = !letter.is_alphanumeric() || letter.is_uppercase();
+        match words.last_mut() {
+            Some(word) if !begins_word => word.push(letter),
+            _ => words.push(letter.to_lowercase().filter(|letter| letter.is_alphanumeric()).collect()),
+        }
+    }
+    words
+}
 
 /// Whether a number of this name says how much is done or how long it takes, or names something that may not be there.
 fn is_amount(name: &str) -> bool {
@@ -662,6 +691,7 @@ mod tests {
             Some(json!({ "a": 5, "seconds": 1, "user_id": 1, "b": 3 })),
         );
         check(json!({ "a": { "type": "number", "default": 1 }, "text": { "type": "string" } }), None);
+        check(json!({ "start_line": number, "endLine": number, "n": number }), Some(json!({ "start_line": 2, "endLine": 9, "n": 5 })));
         check(json!({ "names": { "type": "array", "items": { "type": "string" } } }), Some(json!({ "names": ["mcproof"] })));
         check(json!({ "names": { "type": "array", "items": { "type": "string" }, "maxItems": 0 } }), None);
     }

@@ -27,11 +27,13 @@ pub(super) async fn explore(check_options: &CheckOptions, found: DetectedServer)
     let mut conversations = if found.kind == Transport::Sse { streams::explore(check_options).await } else { Vec::new() };
     let eras = [(found.is_legacy, EraChoice::Legacy), (found.is_modern, EraChoice::Modern)];
     for (_, era) in eras.into_iter().filter(|(is_spoken, _)| *is_spoken) {
+        // Before what a server may not survive.
+        let compressed = if found.kind == Transport::Http { compressed(check_options, era).await } else { None };
         let talked = talk_in(check_options, found, era).await;
         if found.kind == Transport::Http && talked.opened == Opened::Yes {
             conversations.extend(same_ids::explore(check_options, era, &talked).await);
-            conversations.extend(compressed(check_options, era).await);
         }
+        conversations.extend(compressed);
         conversations.push(talked);
     }
     // A server that died is not to die once more.

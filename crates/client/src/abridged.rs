@@ -1,7 +1,7 @@
 //! Messages whose long texts are cut before they are kept, so that a few large ones do not crowd out all others. What surrounds a text stays
 //! as it came, byte for byte.
 
-use mcproof_record::{Direction, FrameBody, Raw};
+use mcproof_record::{ABRIDGED, Direction, FrameBody, Raw};
 use memchr::memchr2;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -10,8 +10,8 @@ const LONGEST: usize = 64 << 10;
 /// Bytes that are kept of them.
 const KEPT: usize = 1 << 10;
 
-/// A frame with its long texts cut: all of what mcproof sent itself, and of the server what is only there to be read, the `text` of contents.
-/// Binary data, and whatever a schema may describe, stay whole.
+/// A frame with its long texts cut: all of what mcproof sent itself, and of the server what is only there to be read, the `text` of contents and
+/// the `data` of logs. Binary data, and whatever a schema may describe, stay whole.
 pub(crate) fn abridged(body: FrameBody, direction: Direction) -> FrameBody {
     let cut = |raw: Raw| cut(raw.as_bytes(), direction).map_or(raw, Raw::from);
     match body {
@@ -37,7 +37,8 @@ fn cut(bytes: &[u8], direction: Direction) -> Option<Vec<u8>> {
         let Some(end) = end_of_string(bytes, begin) else { break };
         let text = &bytes[begin..end];
         let is_name = bytes[end + 1..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
-        let may_be_cut = direction == Direction::ToServer || name == Some(&b"text"[..]);
+        let may_be_cut =
+            direction == Direction::ToServer || name == Some(&b"text"[..]) || name == Some(&b"data"[..]) && text.contains(&b' ');
         if text.len() > LONGEST && !is_name && may_be_cut && is_plain(text) {
             left.extend_from_slice(&bytes[copied..begin + kept(text)]);
             left.extend_from_slice(mark(text).as_bytes());
@@ -90,7 +91,7 @@ fn kept(text: &[u8]) -> usize {
 fn mark(text: &[u8]) -> String {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
-    format!("… [{} bytes, {:016x}]", text.len(), hasher.finish())
+    format!("{ABRIDGED}{} bytes, {:016x}]", text.len(), hasher.finish())
 }
 
 #[cfg(test)]
@@ -115,7 +116,7 @@ mod tests {
             let read: Value = serde_json::from_str(&kept).unwrap();
             assert_eq!(read["id"], message["id"]);
         };
-        let long = "ab\"\\\n\u{1f600}ü".repeat(20_000);
+        let long = "ab \"\\\n\u{1f600}ü".repeat(20_000);
         let result = |text: &str| json!({ "id": 1, "result": { "content": [{ "type": "text", "text": text }] } });
         check(&result(&long), Direction::FromServer, true);
         check(&result("short"), Direction::FromServer, false);
@@ -124,6 +125,8 @@ mod tests {
             Direction::FromServer,
             false,
         );
+        let log = json!({ "method": "notifications/message", "params": { "level": "info", "data": long } });
+        check(&log, Direction::FromServer, true);
         check(&json!({ "id": 1, "result": { "structuredContent": { "value": long } } }), Direction::FromServer, false);
         check(&json!({ "id": 1, "params": { "arguments": { "a": long, "b": [long, long] } } }), Direction::ToServer, true);
         // Texts that differ at their end only are told apart.

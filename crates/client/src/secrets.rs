@@ -24,7 +24,7 @@ const TELLTALES: [&str; 12] = [
     "signature",
 ];
 /// Of these, numbers are secret as well: people choose them.
-const CHOSEN: [&str; 4] = ["pass", "pwd", "secret", "authorization"];
+const CHOSEN: [&str; 6] = ["pass", "pwd", "secret", "authorization", "pin", "otp"];
 /// Words in which a telltale means something else.
 const INNOCENT: [&str; 20] = [
     "tokeniz",
@@ -48,6 +48,8 @@ const INNOCENT: [&str; 20] = [
     "surrogate-key",
     "cache-key",
 ];
+/// How names end whose values are secret.
+const ENDINGS: [&str; 4] = ["-pass", "-pw", "-pin", "-otp"];
 /// Variables that are named like a password and hold a folder.
 const FOLDERS: [&str; 2] = ["PWD", "OLDPWD"];
 /// Variables of every environment, which hosts pass on.
@@ -126,10 +128,11 @@ pub fn given_secrets(variables: &[(String, String)], headers: &[(String, String)
         take(name, value, &mut secrets);
         take_address(value, &mut secrets);
         let is_harmless = HARMLESS_HEADERS.iter().any(|harmless| name.eq_ignore_ascii_case(harmless));
-        if is_harmless || plain::is_quantity(value) || plain::is_short_word(value) {
+        let credential = value.split_once(' ').filter(|(scheme, _)| SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)));
+        // What names a place, a language or a kind of thing stands in any message.
+        if is_harmless || credential.is_none() && !plain::is_opaque(value) {
             continue;
         }
-        let credential = value.split_once(' ').filter(|(scheme, _)| SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)));
         secrets.extend(credential.map(|(_, credential)| credential.trim().to_owned()));
         secrets.push(value.clone());
     }
@@ -259,7 +262,8 @@ fn folded(name: &str) -> String {
 }
 
 fn tells(folded: &str) -> bool {
-    folded == "sig" || TELLTALES.iter().any(|telltale| folded.contains(telltale))
+    let is_ending = ENDINGS.iter().any(|ending| folded.ends_with(ending) || *folded == ending[1..]);
+    folded == "sig" || is_ending || TELLTALES.iter().any(|telltale| folded.contains(telltale))
 }
 
 /// Many a key is none to a lock: by which to sort, say. Its value tells.
@@ -272,7 +276,8 @@ fn take(name: &str, value: &str, secrets: &mut Vec<String>) {
     let is_chosen = CHOSEN.iter().any(|chosen| folded.contains(chosen));
     if tells(&folded) && (is_chosen || !plain::is_quantity(value)) {
         // `Bearer abc`: the server may well repeat `abc` alone.
-        secrets.extend(value.split_once(' ').map(|(_, credentials)| credentials.trim().to_owned()));
+        let credential = value.split_once(' ').filter(|(scheme, _)| SCHEMES.iter().any(|known| scheme.eq_ignore_ascii_case(known)));
+        secrets.extend(credential.map(|(_, credential)| credential.trim().to_owned()));
         secrets.push(value.to_owned());
     } else if is_key(&folded) {
         take_key(value, secrets);

@@ -77,6 +77,9 @@ pub enum FrameBody {
     Note { text: String },
 }
 
+/// Stands in a long text of which only the beginning was kept, before how long it is.
+pub const ABRIDGED: &str = "… [abridged: ";
+
 /// What the note says that stands in the place of frames which were not stored, after their number.
 pub const NOT_STORED: &str = "earlier frames were counted but not stored";
 

@@ -13,7 +13,7 @@ use mcproof_analysis::wording::{excerpt, shortened};
 use mcproof_analysis::{Attempt, AttemptOutcome, WireMessage};
 use mcproof_protocol::error_code::{HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS};
 use mcproof_protocol::methods;
-use mcproof_record::{FrameId, ProbeOutcome};
+use mcproof_record::{ABRIDGED, FrameId, ProbeOutcome};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 
@@ -557,7 +557,7 @@ fn is_other_json(text: &Value, structured: &Value) -> bool {
     }
     let parsed = serde_json::from_str::<Value>(text).ok();
     if parsed.is_none() && text.starts_with("{\"") {
-        return true;
+        return !text.contains(ABRIDGED);
     }
     let wrapped = structured.as_object().filter(|members| members.len() == 1).and_then(|members| members.values().next());
     parsed.is_some_and(|parsed| (parsed.is_object() || parsed.is_array()) && parsed != *structured && Some(&parsed) != wrapped)

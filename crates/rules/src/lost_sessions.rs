@@ -70,8 +70,14 @@ fn issued<'c>(conversations: &[&'c ConversationView<'_>]) -> BTreeMap<&'c str, u
     of_one.filter_map(|(id, positions)| Some((id, positions.into_iter().next()?))).collect()
 }
 
-/// Sessions that are not known any more after so many requests, always as many: no time was up, and nobody has ended them.
+/// Sessions that are not known any more after so many requests, always as many: no time was up, and nobody has ended them. Who counts
+/// may look at a request before or after what is refused for another reason.
 pub(super) fn short_lived(conversations: &[&ConversationView<'_>]) -> Option<ServerFailure> {
+    lost_after(conversations, |status| status < 300).or_else(|| lost_after(conversations, |_| true))
+}
+
+/// The same, where requests with these statuses count.
+fn lost_after(conversations: &[&ConversationView<'_>], counts: impl Fn(u16) -> bool) -> Option<ServerFailure> {
     /// So many sessions do not end after the same number of requests by chance.
     const LEAST_SESSIONS: usize = 3;
     /// What is lost at once is told otherwise.
@@ -92,8 +98,7 @@ pub(super) fn short_lived(conversations: &[&ConversationView<'_>]) -> Option<Ser
             conversations[position].exchanges.values().filter(is_of_session).partition(|exchange| exchange.status().is_some());
         let is_refused = |exchange: &HttpExchange<'_>| exchange.status() == Some(404) && !names_request(exchange);
         let is_ended = in_session.iter().any(|exchange| exchange.method == "DELETE" && !is_refused(exchange));
-        // What was refused for another reason may not have been looked up.
-        let served = in_session.iter().filter(|exchange| exchange.status().is_some_and(|status| status < 300)).count();
+        let served = in_session.iter().filter(|exchange| !is_refused(exchange) && exchange.status().is_some_and(&counts)).count();
         let refused: Vec<_> = in_session.into_iter().filter(|exchange| exchange.method == "POST" && is_refused(exchange)).collect();
         most = most.max(served);
         if !is_ended && refused.len() > 1 {

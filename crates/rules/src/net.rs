@@ -122,10 +122,13 @@ fn not_kept(recorded: &[Conversation]) -> Option<String> {
 /// That rules have no verdict, because of what was not kept.
 fn not_kept_of_rules(results: &[RuleResult]) -> Option<Gap> {
     let is_lost = |result: &&RuleResult| matches!(&result.judged, Judged::Untestable { why } if why == NOT_ALL_KEPT);
-    let (lost, all) = (results.iter().filter(is_lost).count(), results.len());
+    /// Of those that apply, one in so many.
+    const PART: usize = 20;
+    let lost = results.iter().filter(is_lost).count();
+    let all = lost + results.iter().filter(|result| matches!(result.judged, Judged::Pass | Judged::Broken { .. })).count();
     let message = format!("{lost} of {all} rules were not tested, because {NOT_ALL_KEPT}");
     let hint = "raise --max-transcript, or let the tools return less";
-    (lost > 0).then(|| Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: None })
+    (lost * PART > all).then(|| Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: None })
 }
 
 /// A message that was too large to be judged.

@@ -41,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "calls-leak-no-resources",
         area: Area::Process,
-        requirement: "the processes, open files and memory of a server do not grow with each call",
+        requirement: "the processes and open files of a server do not grow with each call, nor does its memory by 1 MiB or more",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         judge: Judge::Each(calls_hold_nothing),
         why: "a server that a host runs all day reaches its limit of open files, processes or memory and stops responding",

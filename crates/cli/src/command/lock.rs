@@ -7,7 +7,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::oddities::StrictArgs;
 use crate::target::{Resolved, TargetArgs, Words};
-use crate::{output, settings, whole_file};
+use crate::{output, printing, settings, whole_file};
 use mcproof_contract::{self as contract, Extent, Side, Visitor, diff};
 use mcproof_protocol::{Era, Transport};
 use mcproof_record::{ChangeLevel, Contract, ContractLock, Diagnostic, LockedTarget, Place};
@@ -104,9 +104,14 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
         told += "the lock does not record the server, because its command or URL contains a secret: pass the server to `lock --verify`\n";
     }
     output::show(&told)?;
-    match contracts::unstable(resolved, &taken, watching)? {
-        Ok(unstable) => unstable.iter().for_each(|warning| output::talk(&diagnostic::render(warning, &settings::style()))),
-        Err(exit) => return Ok(exit),
+    // A server may take one client only; the lock is written all the same.
+    match contracts::unstable(resolved, &taken, watching) {
+        Ok(Ok(unstable)) => unstable.iter().for_each(|warning| output::talk(&diagnostic::render(warning, &settings::style()))),
+        Ok(Err(exit)) => return Ok(exit),
+        Err(failure) => {
+            printing::report(&failure);
+            output::talk("whether the contract is the same in another session is not known\n");
+        }
     }
     Ok(Exit::Passed)
 }

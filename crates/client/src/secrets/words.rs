@@ -25,7 +25,10 @@ pub(super) fn take_words(words: &[&str], secrets: &mut Vec<String>) {
             Some((name, value)) => {
                 take_argument(name, value, secrets);
                 // `--env=API_KEY=abc`
-                take_words(&[value], secrets);
+                if let Some((name, value)) = value.split_once('=').filter(|(name, _)| is_name(name)) {
+                    take_argument(name, value, secrets);
+                }
+                take_address(value, secrets);
             }
             None if is_flag => {
                 if let Some(next) = words.get(at + 1).filter(|next| !next.starts_with('-')) {
