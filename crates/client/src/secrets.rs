@@ -352,10 +352,7 @@ mod tests {
             &http("https://h/?sig=a%2Bb12&X-Amz-Signature=c1234", &[("Ocp-Apim-Subscription-Key", "o12345")]),
             &["o12345", "a+b12", "c1234"],
         );
-        check(
-            &launch(&[("MYSQL_PWD", "m1234"), ("MY_PASSPHRASE", "one two"), ("DB", "postgres://u:w1@h/d")]),
-            &["one two", "m1234", "two", "w1"],
-        );
+        check(&launch(&[("MYSQL_PWD", "m1234"), ("MY_PASSPHRASE", "one two"), ("DB", "postgres://u:w1@h/d")]), &["one two", "m1234", "w1"]);
     }
 
     #[test]

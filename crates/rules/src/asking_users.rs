@@ -188,7 +188,8 @@ fn client_responses_are_processed(conversation: &ConversationView<'_>) -> Judgme
     }
     let is_answered = |caller: &usize| calls[*caller].request.is_some_and(|request| conversation.answer_to(request).is_some());
     let mut violations = broken_after_decline(&calls, &asked);
-    violations.extend(endless_questions(&calls, asked.iter().filter(|asked| !asked.callers.iter().any(is_answered))));
+    let of_silent = asked.iter().filter(|asked| !asked.callers.iter().all(is_answered));
+    violations.extend(endless_questions(&calls, of_silent, is_answered));
     let is_sound = |caller: &usize| is_answered(caller) && breakage(&calls[*caller]).is_none();
     let seen = asked.iter().filter(|asked| asked.response.is_some() && asked.callers.iter().all(is_sound)).count();
     Judgment::of(violations, seen, "no call that asks the user or the model got a response")
@@ -237,15 +238,24 @@ fn breakage(call: &Attempt<'_, '_>) -> Option<String> {
 }
 
 /// What calls that got no response asked for again and again, although there was a response each time.
-fn endless_questions<'q, 'c: 'q>(calls: &[Attempt<'_, '_>], asked: impl Iterator<Item = &'q AskedInCall<'c>>) -> Vec<Violation> {
+fn endless_questions<'q, 'c: 'q>(
+    calls: &[Attempt<'_, '_>],
+    asked: impl Iterator<Item = &'q AskedInCall<'c>>,
+    is_answered: impl Fn(&usize) -> bool,
+) -> Vec<Violation> {
     let mut same: BTreeMap<(bool, String), Vec<&AskedInCall<'_>>> = BTreeMap::new();
     let is_done = |asked: &&AskedInCall<'_>| asked.response.is_some() && (asked.is_declined() || !asked.is_for_user());
     for asked in asked.filter(is_done) {
         same.entry((asked.is_for_user(), asked.what().to_string())).or_default().push(asked);
     }
-    let endless = same.into_iter().filter(|(_, asked)| asked.len() >= SAME_QUESTIONS).filter_map(|((is_for_user, _), asked)| {
+    // Each call that was under way may have asked as often.
+    let is_endless = |asked: &[&AskedInCall<'_>]| {
+        asked.len() >= SAME_QUESTIONS * asked.iter().map(|asked| asked.callers.len()).max().unwrap_or_default().max(1)
+    };
+    let endless = same.into_iter().filter(|(_, asked)| is_endless(asked)).filter_map(|((is_for_user, _), asked)| {
         // Others were under way at first.
-        let callers: Vec<&Attempt<'_, '_>> = asked.last()?.callers.iter().map(|caller| &calls[*caller]).collect();
+        let callers: Vec<&Attempt<'_, '_>> =
+            asked.last()?.callers.iter().filter(|caller| !is_answered(caller)).map(|caller| &calls[*caller]).collect();
         let names: BTreeSet<String> = callers.iter().map(|call| call.subject().to_owned()).collect();
         let who = if names.len() == 1 { "" } else { "one of " };
         let names = named(&names.into_iter().collect::<Vec<_>>());

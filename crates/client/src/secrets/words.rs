@@ -25,8 +25,9 @@ pub(super) fn take_words(words: &[&str], secrets: &mut Vec<String>) {
             Some((name, value)) => {
                 take_argument(name, value, secrets);
                 // `--env=API_KEY=abc`
-                if let Some((name, value)) = value.split_once('=').filter(|(name, _)| is_name(name)) {
-                    take_argument(name, value, secrets);
+                let inner = value.split_once('=').filter(|(name, _)| is_name(name));
+                if let Some((name, value)) = inner.or_else(|| value.split_once(':').filter(|_| is_header(value))) {
+                    take_argument(name, value.trim(), secrets);
                 }
                 take_address(value, secrets);
             }
