@@ -80,7 +80,7 @@ const EXPECTED: &[Expected] = &[
     ("planned", "availability", &[("trigger", at(18, 0), at(18, 1)), told("resolve", at(18, 30))]),
     ("flaps", "blind", &[("trigger", at(21, 10), at(21, 18)), told("resolve", CUT.1)]),
     ("slows", "blind", &[("trigger", at(21, 10), at(21, 18)), told("resolve", CUT.1)]),
-    ("host", "storm", &[told("trigger", at(19, 0)), told("resolve", at(19, 20))]),
+    ("host", "storm", &[told("trigger", at(19, 0)), told("resolve", at(19, 30))]),
 ];
 
 /// The targets, each behind a door of its own, but for those of the host that they share.
