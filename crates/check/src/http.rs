@@ -20,20 +20,16 @@ use mcproof_client::{ConnectOptions, Target};
 use mcproof_protocol::{EraChoice, Revision, Transport};
 use mcproof_record::{Conversation, Opened};
 use request_variants::Questions;
-use serde_json::json;
 
 /// In each era that the server speaks. What it may not survive comes last.
 pub(super) async fn explore(check_options: &CheckOptions, found: DetectedServer) -> Vec<Conversation> {
     let mut conversations = if found.kind == Transport::Sse { streams::explore(check_options).await } else { Vec::new() };
     let eras = [(found.is_legacy, EraChoice::Legacy), (found.is_modern, EraChoice::Modern)];
     for (_, era) in eras.into_iter().filter(|(is_spoken, _)| *is_spoken) {
-        // Before what a server may not survive.
-        let compressed = if found.kind == Transport::Http { compressed(check_options, era).await } else { None };
         let talked = talk_in(check_options, found, era).await;
         if found.kind == Transport::Http && talked.opened == Opened::Yes {
             conversations.extend(same_ids::explore(check_options, era, &talked).await);
         }
-        conversations.extend(compressed);
         conversations.push(talked);
     }
     // A server that died is not to die once more.
@@ -61,26 +57,6 @@ async fn talk_in(check_options: &CheckOptions, found: DetectedServer, era: EraCh
     sessions::take(&mut explorer, &questions).await;
     abort::take(&mut explorer).await;
     explorer.end().await
-}
-
-/// What the HTTP clients of the SDKs send without being told. They undo the encoding, so that nobody sees it until it is wrong.
-const ACCEPTED: (&str, &str) = ("accept-encoding", "gzip, deflate, br");
-
-/// A client that takes compressed bodies, as `fetch` and `httpx` do. `None` where the user says what is to be sent.
-async fn compressed(check_options: &CheckOptions, era: EraChoice) -> Option<Conversation> {
-    let mut accepting = check_options.clone();
-    let Target::Http { endpoint, .. } = &mut accepting.target else { return None };
-    if endpoint.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(ACCEPTED.0)) {
-        return None;
-    }
-    endpoint.headers.push((ACCEPTED.0.into(), ACCEPTED.1.into()));
-    match Explorer::open_in(&accepting, "client that accepts compressed bodies", era).await {
-        Ok(mut explorer) => {
-            explorer.send_request("list-compressed", None, explorer.any_method(), json!({})).await;
-            Some(explorer.end().await)
-        }
-        Err(failed) => Some(failed.0),
-    }
 }
 
 /// A server that let nobody in: where it sends those who want to get in, and what it lets in instead.

@@ -121,8 +121,16 @@ pub(crate) fn take(
 }
 
 /// A warning about a contract that another session does not show: whoever locks it meets changes that nobody made.
-pub(crate) fn unstable(resolved: Resolved, taken: &Contracts, watching: Watching) -> Result<Result<Option<Diagnostic>, Exit>, Failure> {
-    let Some((key, before)) = taken.first_key_value() else { return Ok(Ok(None)) };
+/// `lock`: its text.
+pub(crate) fn unstable(
+    resolved: Resolved,
+    taken: &Contracts,
+    lock: &str,
+    watching: Watching,
+) -> Result<Result<Option<Diagnostic>, Exit>, Failure> {
+    /// Two larger contracts are not to be in memory at the same time.
+    const LARGEST: usize = 4 << 20;
+    let Some((key, before)) = taken.first_key_value().filter(|_| lock.len() <= LARGEST) else { return Ok(Ok(None)) };
     let Ok((visitor, identity)) = Visitor::of_key(key) else { return Ok(Ok(None)) };
     // The trace is that of the first visit.
     let resolved = Resolved { trace: None, ..resolved };

@@ -7,6 +7,9 @@ use mcproof_protocol::{Revision, Transport};
 /// No revision of the protocol.
 const BAD_VERSIONS: [&str; 2] = ["1900-01-01", "not-a-version"];
 
+/// What the HTTP clients of the SDKs send without being told. They undo the encoding, so that nobody sees it until it is wrong.
+const ACCEPTED: &str = "gzip, deflate, br";
+
 pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions) {
     let text = http_requests.plain(explorer).with("content-type", "text/plain");
     explorer.http("text-body", None, &text).await;
@@ -19,6 +22,8 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     explorer.http("accept-wildcard", None, &wildcard).await;
     let named = http_requests.plain(explorer).with("content-type", "application/json; charset=utf-8");
     explorer.http("charset-named", None, &named).await;
+    let compressed = http_requests.plain(explorer).with("accept-encoding", ACCEPTED);
+    explorer.http("compressed", None, &compressed).await;
     if let Some(path) = other_spelling(explorer) {
         let mut other = http_requests.plain(explorer);
         other.path = Some(path.clone());

@@ -222,13 +222,13 @@ fn lock(arguments: &Arguments, resolved: &Resolved, reaching: &ServerSection, wa
     }
     let has_headers = matches!(&resolved.target, Target::Http { endpoint, .. } if !endpoint.headers.is_empty());
     let can_be_verified = target.is_some() && !has_headers;
-    let contracts = taken.contracts;
-    Ok(Ok(Locked { text: contract::write(&ContractLock::new(target, contracts.clone())), contracts, can_be_verified }))
+    let lock = ContractLock::new(target, taken.contracts);
+    Ok(Ok(Locked { text: contract::write(&lock), contracts: lock.contracts, can_be_verified }))
 }
 
 /// The lock, unless another session shows another contract.
 fn if_stable(locked: Locked, resolved: Resolved, watching: Watching) -> Result<Result<Option<Locked>, Exit>, Failure> {
-    Ok(match contracts::unstable(resolved, &locked.contracts, watching)? {
+    Ok(match contracts::unstable(resolved, &locked.contracts, &locked.text, watching)? {
         Ok(None) => Ok(Some(locked)),
         Ok(Some(warning)) => {
             output::talk(&diagnostic::render(&warning, &settings::style()));

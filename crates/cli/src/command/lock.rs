@@ -105,7 +105,7 @@ fn write(arguments: &Arguments, watching: Watching) -> Result<Exit, Failure> {
     }
     output::show(&told)?;
     // A server may take one client only; the lock is written all the same.
-    match contracts::unstable(resolved, &taken, watching) {
+    match contracts::unstable(resolved, &taken, &text, watching) {
         Ok(Ok(unstable)) => unstable.iter().for_each(|warning| output::talk(&diagnostic::render(warning, &settings::style()))),
         Ok(Err(exit)) => return Ok(exit),
         Err(failure) => {
