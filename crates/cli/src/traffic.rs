@@ -19,6 +19,9 @@ const SAME: [(&str, &str); 4] = [
 pub(crate) fn judge(traffic: &Traffic<'_>) -> Vec<BrokenRule> {
     // Without any rule, every test would pass.
     let mut selected = rules::of_traffic(traffic.is_whole, &traffic.skipped).expect("unknown rules are errors of the suite");
+    if traffic.is_over {
+        selected.extend(rules::of_endings(&traffic.skipped).expect("unknown rules are errors of the suite"));
+    }
     selected.retain(|rule| !SAME.iter().any(|(code, same)| rule.id == *same && traffic.told.contains(*code)));
     let results = rules::judge(&selected, slice::from_ref(&traffic.conversation), Strictness::Tolerant);
     let first = results.into_iter().filter_map(|RuleResult { rule, judged, .. }| {

@@ -349,6 +349,32 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", **({"id": message["id"]} if "id" in message else {}), "result": result}), flush=True)
 "#;
 
+/// Prints a line that is no message when its input ends, if it has an argument.
+const PRINTS_LATE: &str = r#"
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message:
+        continue
+    result = {"tools": []}
+    if message["method"] == "initialize":
+        result = {"capabilities": {"tools": {}}, "protocolVersion": "2025-06-18", "serverInfo": {"name": "x", "version": "1"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
+if len(sys.argv) > 1:
+    print("bye", flush=True)
+"#;
+
+#[test]
+fn a_line_that_is_no_message_fails_a_test_when_it_comes_at_the_end() {
+    for (flag, code) in [("", 0), (" noise", 1)] {
+        let command = format!("python3 server.py{flag}");
+        let text = format!("server:\n  era: legacy\n  stdio: {{ command: {command} }}\ntests: [{{ name: a, steps: [tools] }}]\n");
+        let ran = run_files(&[("s.mcproof.yaml", text.as_str()), ("server.py", PRINTS_LATE)], &[]);
+        assert_eq!(ran.code, Some(code), "{flag}: {}{}", ran.stdout, ran.stderr);
+        assert_eq!(ran.stdout.contains("a line on stdout is not a message: `bye`"), code == 1, "{flag}: {}", ran.stdout);
+    }
+}
+
 #[test]
 fn what_comes_after_the_last_step_of_a_test_fails_a_test() {
     for (isolation, tests, failed) in [

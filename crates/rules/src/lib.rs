@@ -83,5 +83,5 @@ pub(crate) use mcproof_analysis::{Attempt, AttemptOutcome, ConversationView, Htt
 pub use net::report;
 pub use rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions};
 pub use sdk::may_be_of_an_sdk;
-pub use selection::{UnknownRule, of_hosts, of_traffic, select};
+pub use selection::{UnknownRule, of_endings, of_hosts, of_traffic, select};
 pub use state::{RepeatedTools, repeated_tools};

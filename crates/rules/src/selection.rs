@@ -60,6 +60,19 @@ pub fn of_traffic(is_whole: bool, skip: &[&str]) -> Result<Vec<&'static Rule>, U
     Ok(selected)
 }
 
+/// The rules about what is no message, for traffic of which no client tells it: what came after its last step. Without those that `skip` names.
+///
+/// # Errors
+/// A selector matches no rule.
+pub fn of_endings(skip: &[&str]) -> Result<Vec<&'static Rule>, UnknownRule> {
+    let skip: Vec<String> = skip.iter().map(ToString::to_string).collect();
+    let skipped = named(&skip)?;
+    Ok(all().filter(|rule| OF_ENDINGS.contains(&rule.id) && !skipped.iter().any(|other| other.id == rule.id)).collect())
+}
+
+/// Lines of a stdio server that no client can read.
+const OF_ENDINGS: [&str; 2] = ["stdio-line-is-terminated", "stdio-only-messages-on-stdout"];
+
 /// Those of a part of a session, and those of a whole one.
 static TRAFFIC: LazyLock<[Vec<&'static Rule>; 2]> = LazyLock::new(|| {
     let of_part = |rule: &&Rule| OF_TRAFFIC.contains(&rule.id);

@@ -26,6 +26,8 @@ pub struct Traffic<'a> {
     pub conversation: Conversation,
     /// Whether it begins with the session. Otherwise there are only the handshake and what came during this test.
     pub is_whole: bool,
+    /// Whether it ends with the session: nobody has told yet what came since then and is no message.
+    pub is_over: bool,
     /// The first frame of this test: what ended before is not its own.
     pub since: FrameId,
     /// Rules that the test is not judged by, as they are named.
@@ -58,7 +60,14 @@ pub(super) fn judge(work: &Work, options: &RunOptions, sessions: SessionsOfCase<
     let errors = outcome.diagnostics.iter().filter(|known| known.severity == Severity::Error);
     let told: BTreeSet<String> = errors.map(|known| known.code.clone()).collect();
     let skipped: Vec<&str> = case.skip_rules.iter().map(|rule| rule.name.as_str()).collect();
-    let whole = |conversation| Traffic { conversation, is_whole: true, since: FrameId(0), skipped: skipped.clone(), told: told.clone() };
+    let whole = |conversation| Traffic {
+        conversation,
+        is_whole: true,
+        is_over: false,
+        since: FrameId(0),
+        skipped: skipped.clone(),
+        told: told.clone(),
+    };
     let ended = past.iter().filter_map(|past| {
         let spoke = past.spoke.clone()?;
         Some(whole(conversation(&past.transcript.server, spoke, past.transcript.transcript.clone())))
@@ -86,7 +95,8 @@ pub(super) fn judge_rest(work: &Work, options: &RunOptions, name: &str, record: 
     if !record.tap.transcript_since(record.since).frames.iter().any(is_message) {
         return Vec::new();
     }
-    broken(work, judge, &of_session(work, name, record), &[], &mut BTreeSet::new())
+    let traffic = Traffic { is_over: true, ..of_session(work, name, record) };
+    broken(work, judge, &traffic, &[], &mut BTreeSet::new())
 }
 
 /// The traffic of one session, to be judged for a case.
@@ -103,7 +113,7 @@ fn of_session<'w>(work: &'w Work, name: &str, record: SessionRecord) -> Traffic<
         _ => (tap.transcript_since(begins), true),
     };
     let skipped = work.case().skip_rules.iter().map(|rule| rule.name.as_str()).collect();
-    Traffic { conversation: conversation(name, spoke, transcript), is_whole, since, skipped, told: BTreeSet::new() }
+    Traffic { conversation: conversation(name, spoke, transcript), is_whole, is_over: false, since, skipped, told: BTreeSet::new() }
 }
 
 /// An error for each rule that traffic breaks, at the step of the case that shows it. `codes` has those that the case has already.
