@@ -6,6 +6,7 @@ use crate::diagnosis;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::oddities;
+use crate::output;
 use crate::recording::Recording;
 use crate::status::Status;
 use crate::target::{Resolved, TargetArgs};
@@ -130,7 +131,11 @@ pub(crate) fn unstable(
 ) -> Result<Result<Option<Diagnostic>, Exit>, Failure> {
     /// Two larger contracts are not to be in memory at the same time.
     const LARGEST: usize = 4 << 20;
-    let Some((key, before)) = taken.first_key_value().filter(|_| lock.len() <= LARGEST) else { return Ok(Ok(None)) };
+    if lock.len() > LARGEST {
+        output::talk("the contract is too large to be compared with that of another session\n");
+        return Ok(Ok(None));
+    }
+    let Some((key, before)) = taken.first_key_value() else { return Ok(Ok(None)) };
     let Ok((visitor, identity)) = Visitor::of_key(key) else { return Ok(Ok(None)) };
     // The trace is that of the first visit.
     let resolved = Resolved { trace: None, ..resolved };

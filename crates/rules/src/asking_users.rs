@@ -2,6 +2,7 @@
 //! Source: client/elicitation and client/sampling.
 
 use super::answers::{ServerMessage, messages};
+use super::calls::texts;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView};
 use mcproof_analysis::named;
@@ -89,7 +90,7 @@ pub(super) const RULES: &[Rule] = &[
         requirement: "a call that asks the user or the model ends, also if the user declines: it neither breaks nor asks endlessly",
         sources: CLIENT_RESPONSES,
         judge: Judge::Each(client_responses_are_processed),
-        why: "each user declines now and then, and then sees a defect of the program, or cannot leave the dialog",
+        why: "users decline, and then see an error of the program, or cannot leave the dialog",
         remedy: "look at `action` before `content`, which only `accept` has; if the user has declined, end with a result that says what \
                  was not done",
         ..Rule::DEFAULT
@@ -231,8 +232,7 @@ fn breakage(call: &Attempt<'_, '_>) -> Option<String> {
         return Some(format!("error {INTERNAL_ERROR}"));
     }
     let AttemptOutcome::Result { value, .. } = call.answer else { return None };
-    let parts = value.get("content").and_then(Value::as_array).filter(|_| call.answer.is_refusal());
-    let text = parts.into_iter().flatten().filter_map(|part| part.get("text")?.as_str()).collect::<Vec<_>>().join("\n");
+    let text = if call.answer.is_refusal() { texts(value) } else { String::new() };
     let lower = text.to_lowercase();
     WITHOUT_CONTENT.iter().any(|words| lower.contains(words)).then(|| format!("\"{}\"", excerpt(&text)))
 }

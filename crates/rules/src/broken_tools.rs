@@ -1,7 +1,7 @@
 //! Tools of which no call succeeded, because something is broken inside of them or in front of them, by the look of what they say. Who
 //! refuses an argument that was made up says something else. Knows results and conversations, and no violation.
 
-use super::calls::quotes_an_argument;
+use super::calls::{quotes_an_argument, texts};
 use super::{Attempt, AttemptOutcome, ConversationView};
 use mcproof_analysis::named;
 use mcproof_analysis::wording::excerpt;
@@ -15,15 +15,12 @@ use std::sync::LazyLock;
 /// Calls with arguments that the schema allows.
 const VALID: [&str; 6] = ["call", "call-all-arguments", "call-other-arguments", "call-with-logs", "call-as-host", "call-repeated"];
 
-/// What runtimes say of a defect in a program, in lower case.
-const DEFECTS: [&str; 20] = [
+/// What runtimes say of a defect in a program, in lower case, which an argument that was made up may have brought about.
+const DEFECTS: [&str; 14] = [
     "typeerror",
     "referenceerror",
     "attributeerror",
     "nameerror",
-    "importerror",
-    "modulenotfounderror",
-    "unboundlocalerror",
     "is not a function",
     "cannot read propert",
     "undefined (reading",
@@ -31,15 +28,12 @@ const DEFECTS: [&str; 20] = [
     "'nonetype' object",
     "object has no attribute",
     "object is not subscriptable",
-    "got an unexpected keyword argument",
-    "required positional argument",
     "nullpointerexception",
     "nil pointer dereference",
     "no such table",
-    "no module named",
 ];
 
-/// Those that no argument brings about which the schema allows: it is the program that lacks something.
+/// The same, of what no argument brings about that the schema allows: it is the program that lacks something.
 const INDEPENDENT: [&str; 6] = [
     "importerror",
     "modulenotfounderror",
@@ -154,8 +148,7 @@ fn failure(attempt: &Attempt<'_, '_>) -> Option<Failure> {
         AttemptOutcome::Status { status: status @ 400..500, .. } if !matches!(status, 404 | 429) => Some(Failure::Status(status)),
         AttemptOutcome::Error { .. } if attempt.answer.code() == Some(error_code::INTERNAL_ERROR) => Some(Failure::Code),
         AttemptOutcome::Result { value, .. } if attempt.answer.is_refusal() => {
-            let parts = value.get("content").and_then(Value::as_array).into_iter().flatten();
-            let text = parts.filter_map(|part| part.get("text")?.as_str()).collect::<Vec<_>>().join("\n");
+            let text = texts(value);
             let lower = text.to_lowercase();
             // So says Node.js of a network that is not there.
             let is_independent = INDEPENDENT.iter().any(|words| lower.contains(words)) || MISSING_NAME.is_match(&lower);

@@ -312,6 +312,12 @@ pub(super) fn is_refused_as_unknown(attempt: &Attempt<'_, '_>, unknown: &Attempt
         && model.replace(unknown.subject(), attempt.subject()) == refusal
 }
 
+/// All texts of a result.
+pub(super) fn texts(result: &Value) -> String {
+    let blocks = result.get("content").and_then(Value::as_array).into_iter().flatten();
+    blocks.filter_map(|block| block.get("text")?.as_str()).collect::<Vec<_>>().join("\n")
+}
+
 /// The error of a response, or the content of a result with `isError`.
 fn refusal_text(answer: &AttemptOutcome<'_>) -> Option<String> {
     match answer {

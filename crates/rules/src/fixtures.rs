@@ -7,6 +7,7 @@
 pub(super) mod rounds;
 pub(super) mod tasks;
 
+use super::calls::texts;
 use super::rule_definition::{
     AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Revisions, Rule, Violation, revisions,
 };
@@ -233,11 +234,6 @@ fn succeeded<'c>(attempt: &Attempt<'_, 'c>) -> Result<&'c Value, String> {
 
 fn content(result: &Value) -> &[Value] {
     result.get("content").and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-/// All texts of a result.
-fn texts(result: &Value) -> String {
-    content(result).iter().filter_map(|block| block.get("text")?.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 fn is_text(value: Option<&Value>) -> bool {
