@@ -3,7 +3,7 @@
 
 use super::calls::Callable;
 use super::explorer::Explorer;
-use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS, GROWTH_MEMORY, GROWTH_ROUNDS, HOLDING, HOLDING_MEMORY};
+use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS, GROWTH_MEMORY, GROWTH_MOST_ROUNDS, GROWTH_ROUNDS, HOLDING, HOLDING_MEMORY};
 use mcproof_client::transport::ResourceUsage;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
@@ -13,13 +13,16 @@ const BUDGET: Duration = Duration::from_secs(2);
 /// For the calls that tell a leak from memory that is reclaimed in time.
 const MEMORY_BUDGET: Duration = Duration::from_secs(4);
 /// Rounds of calls until then, if memory goes on growing.
-const MOST_ROUNDS: usize = 200;
+const MOST_ROUNDS: usize = 440;
 /// For each of the calls.
 const PATIENCE: Duration = Duration::from_millis(1600);
 /// How long what is let go in time may be kept: connections that wait for the next call, for the most part.
 const REST: Duration = Duration::from_secs(6);
 /// The least moment in which a process that has done its work is gone.
 const MOMENT: Duration = Duration::from_millis(30);
+
+/// The program whose garbage grows to a quarter of the machine's memory before it is looked at: growth of its memory tells nothing.
+const LAZY_RUNTIME: &str = "java";
 
 /// Whether a tool may be called that often: it changes nothing, and asks nobody else.
 pub(super) fn is_harmless(tool: &Callable) -> bool {
@@ -32,7 +35,7 @@ pub(super) fn is_harmless(tool: &Callable) -> bool {
 struct Held {
     processes: usize,
     descriptors: usize,
-    /// In MiB.
+    /// In KiB. 0 where it tells nothing.
     memory: u64,
 }
 
@@ -75,14 +78,22 @@ struct Growth {
 /// Calls a tool in rounds.
 async fn measure(explorer: &mut Explorer<'_>, tool: &Callable, until: Instant) -> Growth {
     let mut counts: Vec<Held> = Vec::new();
-    while counts.len() <= GROWTH_ROUNDS && !explorer.is_over() && call(explorer, tool, until).await {
+    while (counts.len() <= GROWTH_ROUNDS || grow(&counts) && counts.len() <= GROWTH_MOST_ROUNDS)
+        && !explorer.is_over()
+        && call(explorer, tool, until).await
+    {
         sleep(MOMENT).await;
         let Some(count) = count(explorer, HOLDING, tool) else { break };
         counts.push(count);
     }
-    let grows = |of: fn(&Held) -> usize| counts.windows(2).all(|pair| of(&pair[1]) >= of(&pair[0]) + GROWTH_CALLS);
-    let of_counts = counts.len() > GROWTH_ROUNDS && (grows(|held| held.processes) || grows(|held| held.descriptors));
+    let of_counts = counts.len() > GROWTH_ROUNDS && grow(&counts);
     Growth { of_counts, of_memory: fill_memory(explorer, tool, counts.iter().map(|held| held.memory).collect()).await }
+}
+
+/// Whether there are more processes or descriptors after each round, one for each call.
+fn grow(counts: &[Held]) -> bool {
+    let grow = |of: fn(&Held) -> usize| counts.windows(2).all(|pair| of(&pair[1]) >= of(&pair[0]) + GROWTH_CALLS);
+    grow(|held| held.processes) || grow(|held| held.descriptors)
 }
 
 /// Goes on while memory grows, until nothing of it will be reclaimed. Whether that came to be.
@@ -104,11 +115,12 @@ async fn call(explorer: &mut Explorer<'_>, tool: &Callable, until: Instant) -> b
 /// What the processes hold, where the system tells.
 fn count(explorer: &mut Explorer<'_>, probe: &str, tool: &Callable) -> Option<Held> {
     let ResourceUsage { processes, descriptors, resident } = explorer.session().resource_usage()?;
-    let held = Held { processes: processes.values().sum(), descriptors: descriptors.values().sum(), memory: resident >> 20 };
+    let memory = if processes.contains_key(LAZY_RUNTIME) { 0 } else { resident >> 10 };
+    let held = Held { processes: processes.values().sum(), descriptors: descriptors.values().sum(), memory };
     let Held { processes, descriptors, memory } = held;
     explorer.record_observation(
         probe,
-        &format!("{processes} processes, {descriptors} file descriptors and {memory} MiB after {GROWTH_CALLS} calls of `{}`", tool.name),
+        &format!("{processes} processes, {descriptors} file descriptors and {memory} KiB after {GROWTH_CALLS} calls of `{}`", tool.name),
     );
     Some(held)
 }

@@ -2,10 +2,11 @@
 //! Source: basic/lifecycle, shutdown; 2026-07-28, basic/transports/stdio, shutdown.
 
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
+use super::answers::how_it_exited;
 use super::{Attempt, ConversationView};
 use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS, GROWTH_MEMORY, GROWTH_ROUNDS, HOLDING, HOLDING_MEMORY};
 use mcproof_protocol::methods;
-use mcproof_record::{FrameBody, FrameId, Opened, ProbeOutcome};
+use mcproof_record::{Frame, FrameBody, FrameId, Opened, ProbeOutcome};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -41,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "calls-leak-no-resources",
         area: Area::Process,
-        requirement: "the processes and open files of a server do not grow with each call, nor does its memory by 1 MiB or more",
+        requirement: "the processes and open files of a server do not grow with each call, nor does its memory by 160 KiB or more",
         sources: &[RequirementSource { revisions: revisions::ALL, level: RequirementLevel::Should, source: "" }],
         judge: Judge::Each(calls_hold_nothing),
         why: "a server that a host runs all day reaches its limit of open files, processes or memory and stops responding",
@@ -72,7 +73,7 @@ const SOON: Duration = Duration::from_millis(4900);
 struct Counted {
     /// Processes and descriptors.
     held: [usize; 2],
-    /// In MiB.
+    /// In KiB.
     memory: u64,
     /// Which tool had been called.
     tool: String,
@@ -117,7 +118,7 @@ fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
             if held.len() <= GROWTH_ROUNDS || !held.windows(2).all(|pair| pair[1].held[kind] >= pair[0].held[kind] + GROWTH_CALLS) {
                 continue;
             }
-            let (calls, before) = (GROWTH_CALLS * GROWTH_ROUNDS, first.held[kind]);
+            let (calls, before) = (GROWTH_CALLS * (held.len() - 1), first.held[kind]);
             match of_tool(&at_rest, tool).first() {
                 None => untestable = Some(format!("the resources of the idle server were not counted again after the calls of {tool}")),
                 Some(rest) if rest.held[kind] >= before + calls => {
@@ -128,7 +129,7 @@ fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
             }
         }
         if is_leak {
-            let message = format!("with each call of {tool} the server's memory grew, by more than {} MiB in all", GROWTH_MEMORY.leak);
+            let message = format!("with each call of {tool} the server's memory grew, by more than {} MiB in all", GROWTH_MEMORY.leak >> 10);
             broken(message, last.at);
         } else if is_open {
             untestable = Some(format!(
@@ -160,9 +161,20 @@ fn exits_on_end_of_input(conversation: &ConversationView<'_>) -> Judgment {
             let message = format!("it was still running {:.0} s after its stdin was closed", waited.as_secs_f64());
             Judgment::Broken(vec![Violation::new(message, [closed.id, frame.id])])
         }
+        Some(Frame { id, body: FrameBody::Exited { code, signal }, .. }) if is_crash(*code, *signal) => {
+            let how = how_it_exited(*code, *signal);
+            Judgment::Broken(vec![Violation::new(format!("it crashed after its stdin was closed: the process ended {how}"), [closed.id, *id])])
+        }
         Some(_) => Judgment::Pass,
         None => Judgment::Untestable("its exit was not awaited".into()),
     }
+}
+
+/// Whether a process ended as only a crash ends it, be it told by a shell: an illegal instruction, an abort, a fault of memory or of
+/// arithmetic.
+fn is_crash(code: Option<i32>, signal: Option<i32>) -> bool {
+    const CRASHES: [i32; 6] = [4, 5, 6, 7, 8, 11];
+    signal.or_else(|| code?.checked_sub(128)).is_some_and(|signal| CRASHES.contains(&signal))
 }
 
 fn ends_on_sigterm(conversation: &ConversationView<'_>) -> Judgment {

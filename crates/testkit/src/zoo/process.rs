@@ -21,6 +21,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "crashes-at-its-end",
+        "aborts when stdin has ended",
+        "stdio-exits-on-end-of-input",
+        STDIO,
+        BOTH,
+        Deviation::End(|| std::process::abort()),
+    ),
+    broken_server(
         "ignores-sigterm",
         "ignores SIGTERM",
         "process-ends-on-sigterm",
@@ -45,14 +53,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
     ),
     broken_server(
         "keeps-memory-for-good",
-        "keeps 4 MiB with each call and never frees them",
+        "keeps 300 KiB with each call and never frees them",
         "calls-leak-no-resources",
         ALL,
         BOTH,
         Deviation::Incoming(|message| {
             if message["method"] == "tools/call" {
                 // Only what was written to is in memory.
-                std::mem::forget(vec![1_u8; 4 << 20]);
+                std::mem::forget(vec![1_u8; 300 << 10]);
             }
         }),
     ),
