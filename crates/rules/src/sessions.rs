@@ -257,7 +257,7 @@ pub(super) fn weakness(ids: &[&str]) -> Option<String> {
 }
 
 fn unknown_gets_404(conversation: &ConversationView<'_>) -> Judgment {
-    if ids(conversation).is_empty() {
+    if ids(conversation).is_empty() && conversation.probe("unknown-session").is_none() {
         return without_sessions(conversation);
     }
     match varied(conversation, "unknown-session") {
@@ -377,7 +377,7 @@ fn exist_side_by_side(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 fn missing_gets_400(conversation: &ConversationView<'_>) -> Judgment {
-    if ids(conversation).is_empty() {
+    if ids(conversation).is_empty() && conversation.probe("no-session").is_none() {
         return without_sessions(conversation);
     }
     match varied(conversation, "no-session") {

@@ -44,7 +44,8 @@ impl RequestVariants for RawHttpRequest {
 }
 
 impl Questions {
-    /// Opens a second session where there are sessions: it has no stream for what the server says unasked, and it may end.
+    /// Opens a second session where there are sessions: it has no stream for what the server says unasked, and it may end. A server that
+    /// takes one session at a time is asked in that of the conversation.
     pub(super) async fn prepare(explorer: &mut Explorer<'_>) -> Self {
         if explorer.is_modern() || explorer.kind() == Transport::Sse {
             return Self::of_session(explorer);
@@ -52,6 +53,10 @@ impl Questions {
         let mut http_requests = Self { path: None, headers: Headers::new(), plain: explorer.any_method() };
         let http_request = http_requests.initialize(explorer);
         let opened = explorer.http("session", None, &http_request).await;
+        let first = Self::of_session(explorer);
+        if first.session().is_some() && opened.as_ref().is_some_and(|answer| answer.head.status >= 400) {
+            return first;
+        }
         let id = opened.as_ref().and_then(|answer| answer.head.header("mcp-session-id"));
         http_requests.headers.extend(id.map(|id| ("mcp-session-id".to_owned(), id.to_owned())));
         if Revision::at(explorer.revision()).has_version_header() {
@@ -59,7 +64,6 @@ impl Questions {
         }
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         explorer.http("session-initialized", None, &http_requests.post(initialized.to_string())).await;
-        let first = Self::of_session(explorer);
         if first.session().is_some() && http_requests.session() != first.session() {
             explorer.http("session-beside-others", None, &first.plain(explorer)).await;
         }

@@ -20,18 +20,25 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     if explorer.kind() != Transport::Http {
         return;
     }
+    let is_only_one = Questions::of_session(explorer).session() == Some(first);
     let mut ids = vec![first.to_owned()];
-    for _ in 0..MORE {
+    for _ in 0..if is_only_one { 0 } else { MORE } {
         let http_request = http_requests.initialize(explorer);
         let opened = explorer.http("session", None, &http_request).await;
         ids.extend(opened.and_then(|answer| answer.head.header("mcp-session-id").map(str::to_owned)));
     }
-    let http_request = http_requests.plain(explorer);
-    explorer.http("session-beside-others", None, &http_request).await;
+    if !is_only_one {
+        let http_request = http_requests.plain(explorer);
+        explorer.http("session-beside-others", None, &http_request).await;
+    }
     let http_request = http_requests.plain(explorer).without("mcp-session-id");
     explorer.http("no-session", None, &http_request).await;
     let http_request = http_requests.plain(explorer).with("mcp-session-id", ANONYMOUS);
     explorer.http("unknown-session", None, &http_request).await;
+    // What comes after this needs it.
+    if is_only_one {
+        return;
+    }
     let deleted = explorer.http("delete", None, &http_requests.bare("DELETE")).await.map(|answer| answer.head.status);
     if deleted.is_some_and(|status| (200..300).contains(&status)) {
         let http_request = http_requests.plain(explorer);
