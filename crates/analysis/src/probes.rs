@@ -134,12 +134,17 @@ impl MemoryGrowth {
         memory.len() > GROWTH_ROUNDS && memory.first().zip(memory.last()).is_some_and(|(first, last)| *last >= first + self.leak)
     }
 
-    /// Whether it is not known yet: it grows still. Two rounds that add next to nothing are its end.
+    /// Whether it is not known yet: it grows still. Rounds that together add less than one of them should are its end. A runtime takes
+    /// memory in pieces, so that no single round tells.
     pub fn is_open(self, memory: &[u64]) -> bool {
-        let is_level = |pair: &[u64]| pair[1] < pair[0] + self.each_round() / 4;
-        let begins = memory.windows(2).take(GROWTH_ROUNDS).all(|pair| pair[1] >= pair[0] + self.each_round());
-        let ends = memory.len() > 2 && memory.windows(2).rev().take(2).all(is_level);
-        memory.len() > 1 && begins && !ends && !self.is_leak(memory)
+        /// Rounds of which one should add something.
+        const LEVEL: usize = 4;
+        let rounds = memory.len().saturating_sub(1);
+        let grew = |from: usize, to: usize| memory[to].saturating_sub(memory[from]);
+        let first = rounds.min(GROWTH_ROUNDS);
+        let begins = || grew(0, first) >= self.each_round() * first as u64;
+        let ends = || rounds > LEVEL && grew(rounds - LEVEL, rounds) < self.each_round();
+        rounds > 0 && begins() && !ends() && !self.is_leak(memory)
     }
 }
 
@@ -162,9 +167,11 @@ mod tests {
         check(&growing(400_000, 4), true, false);
         check(&growing(600_000, 2), false, true);
         // A runtime that has enough from then on.
-        check(&[growing(20_000, 6), vec![180_000, 180_200]].concat(), false, false);
-        // One round in which it collects is not the end.
-        check(&[growing(20_000, 6), vec![120_000]].concat(), false, true);
-        check(&[growing(20_000, 6), vec![120_000, 140_000, 160_000]].concat(), false, true);
+        check(&[growing(20_000, 6), vec![180_000, 180_200]].concat(), false, true);
+        check(&[growing(20_000, 6), vec![180_000, 180_200, 180_300, 180_300]].concat(), false, false);
+        // What a runtime takes in pieces.
+        check(&[80_000, 80_100, 82_500, 84_000, 84_000, 86_000], false, true);
+        // Memory that is given back is the end of growth.
+        check(&[growing(20_000, 6), vec![120_000]].concat(), false, false);
     }
 }
