@@ -169,9 +169,9 @@ pub fn inherited_secrets<'a>(variables: impl IntoIterator<Item = (&'a String, &'
     for (name, value) in variables {
         let name = name.to_ascii_uppercase();
         let is_named = CREDENTIALS.iter().any(|ending| name.ends_with(ending));
-        if value.contains("://") {
-            let mut found = Vec::new();
-            take_address(value, &mut found);
+        let mut found = Vec::new();
+        take_address(value, &mut found);
+        if value.contains("://") || !found.is_empty() {
             secrets.extend(found.into_iter().filter(|secret| secret.len() >= SHORTEST_IN_ADDRESS && !plain::is_word(secret)));
         } else if is_named
             && value.len() >= SHORTEST_CREDENTIAL
@@ -220,6 +220,8 @@ pub fn url_holds_secret(url: &Url) -> bool {
 /// Credentials in an address, also in one of several hosts, of JDBC, or without a host: its password, or a user that is a token, and
 /// parameters that are named as secrets.
 pub(crate) fn take_address(text: &str, secrets: &mut Vec<String>) {
+    take_connection_string(text, secrets);
+    take_private_key(text, secrets);
     if let Some((_, rest)) = text.split_once("://") {
         let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
         if let Some((user_info, _)) = authority.rsplit_once('@') {
@@ -239,6 +241,32 @@ pub(crate) fn take_address(text: &str, secrets: &mut Vec<String>) {
                 take_address(&value, secrets);
             }
         }
+    }
+}
+
+/// Credentials in `Server=db;User ID=sa;Password=abc`, as drivers of databases and clients of clouds take it, or in
+/// `host=db password=abc`, as libpq does. A value may be quoted; what is shorter than a word is a part of one.
+fn take_connection_string(text: &str, secrets: &mut Vec<String>) {
+    const SHORTEST: usize = 4;
+    let separator = if text.contains(';') { ';' } else { ' ' };
+    let settings: Vec<(&str, &str)> = text.split(separator).filter_map(|part| part.trim().split_once('=')).collect();
+    if settings.len() < 2 || text.contains('\n') {
+        return;
+    }
+    for (name, value) in settings {
+        let value = value.trim().trim_matches(['\'', '"', '{', '}']);
+        if value.len() >= SHORTEST && !value.starts_with('$') {
+            take(name.trim(), value, secrets);
+        }
+    }
+}
+
+/// A private key in PEM, and each of its lines: a message may quote some, or escape what is between them.
+fn take_private_key(text: &str, secrets: &mut Vec<String>) {
+    if text.contains("PRIVATE KEY-----") {
+        let lines = text.split(['\n', '\r']).flat_map(|line| line.split("\\n")).map(str::trim);
+        secrets.extend(lines.filter(|line| !line.is_empty() && !line.starts_with("-----")).map(str::to_owned));
+        secrets.push(text.to_owned());
     }
 }
 
@@ -266,9 +294,11 @@ fn tells(folded: &str) -> bool {
     folded == "sig" || is_ending || TELLTALES.iter().any(|telltale| folded.contains(telltale))
 }
 
-/// Many a key is none to a lock: by which to sort, say. Its value tells.
+/// Many a key is none to a lock: by which to sort, say. Its value tells. So it does whether `AUTH` is a credential or a kind.
 fn is_key(folded: &str) -> bool {
-    folded == "key" || folded.ends_with("-key") || folded.ends_with("subscriptionkey")
+    const NAMES: [&str; 3] = ["key", "auth", "pat"];
+    let ends = |name: &&str| folded.strip_suffix(*name).is_some_and(|before| before.is_empty() || before.ends_with('-'));
+    NAMES.iter().any(|name| ends(&name)) || ["subscriptionkey", "accountkey", "accesskey"].iter().any(|name| folded.ends_with(name))
 }
 
 fn take(name: &str, value: &str, secrets: &mut Vec<String>) {
@@ -325,6 +355,9 @@ mod tests {
             ("TEST_DATABASE_URL", "postgres://postgres:postgres@localhost/db"),
             ("MONGO_URL", "mongodb://u:p%40ss-123@h1:1,h2:2/db"),
             ("MYSQL_PWD", "0123456789mysql"),
+            ("STORE", "Server=h;User ID=sa;Password=Sa-1234567;Encrypt=true"),
+            ("SIGNER", "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\n-----END PRIVATE KEY-----\n"),
+            ("OPTIONS", "a=b; c=d"),
             ("MY_PASSPHRASE", "correct horse battery"),
             ("PWD", "/home/me/work"),
             ("OLDPWD", "0123456789abcdef0"),
@@ -332,7 +365,7 @@ mod tests {
         let found = inherited_secrets(variables.iter().map(|(name, value)| (name, value)));
         let of_addresses = ["Pw-1234567", "p%40ss-123", "p@ss-123"];
         let named = ["ghp_0123456789abcdef", "0123456789abcdef"];
-        assert_eq!(found, [&named[..], &of_addresses[..], &["0123456789mysql", "correct horse battery"][..]].concat());
+        assert_eq!(found, [&named[..], &of_addresses[..], &["0123456789mysql", "Sa-1234567", "MIIEvQIBADANBg", variables[12].1.as_str(), "correct horse battery"][..]].concat());
     }
 
     #[test]
@@ -352,6 +385,9 @@ mod tests {
             &http("https://h/?sig=a%2Bb12&X-Amz-Signature=c1234", &[("Ocp-Apim-Subscription-Key", "o12345")]),
             &["o12345", "a+b12", "c1234"],
         );
+        let azure = "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=QUJD+/12==;EndpointSuffix=core.windows.net";
+        check(&launch(&[("STORAGE", azure), ("PG", "host=h user=u password='p 1234'")]), &["QUJD+/12=="]);
+        check(&launch(&[("PG", "host=h user=u password=p1234"), ("MODE", "password=p5678")]), &["p1234"]);
         check(&launch(&[("MYSQL_PWD", "m1234"), ("MY_PASSPHRASE", "one two"), ("DB", "postgres://u:w1@h/d")]), &["one two", "m1234", "w1"]);
     }
 
@@ -371,6 +407,11 @@ mod tests {
             ("ENCRYPTION_KEY_1", "x1y2", true),
             ("--api-key", "abc", true),
             ("privateKeyPem", "x1y2", true),
+            ("AUTH", "u-12:p-34", true),
+            ("NPM_AUTH", "dXNlcjpwYXNz", true),
+            ("AUTH", "none", false),
+            ("GH_PAT", "pat-9f8e", true),
+            ("AUTHOR", "x1y2", false),
         ] {
             assert_eq!(is_secret(name, value), expected, "{name}={value}");
         }

@@ -15,6 +15,9 @@ pub(super) fn take_words(words: &[&str], secrets: &mut Vec<String>) {
             continue;
         }
         if word.contains(char::is_whitespace) && !is_header(flagged) {
+            if word.contains(';') {
+                take_address(flagged, secrets);
+            }
             let inner: Vec<&str> = word.split_whitespace().map(|part| part.trim_matches(['\'', '"', ';'])).collect();
             take_words(&inner, secrets);
             continue;
@@ -77,6 +80,8 @@ mod tests {
             (&["--header=X-Api-Key:abc-42"], &["abc-42"]),
             (&["--url", "https://u:pw-1@h/?api_key=key-1"], &["pw-1", "key-1"]),
             (&["-c", "exec server --password 'hunter22' --port 80"], &["hunter22"]),
+            (&["--db", "Server=h;User ID=sa;Password=Sa-12;Encrypt=true"], &["Sa-12"]),
+            (&["--db=Server=h;Uid=sa;Pwd=Sa-12"], &["Sa-12"]),
             (&["--max-tokens", "4096", "--key", "/etc/key.pem", "--token-file", "here", "--verbose"], &[]),
             (&["-c", "exec server --token $TOKEN"], &[]),
             (&["-c", "import sys\ntoken = sys.argv[1]\nstart(token=sys.argv[2])"], &[]),
