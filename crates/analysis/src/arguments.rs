@@ -63,26 +63,38 @@ pub fn minimal(schema: &Value) -> Option<Value> {
     })
 }
 
-/// Valid arguments in which made-up numbers differ from one another and from what changes nothing in a sum, a product or a power, and made-up
-/// lists have an item: so that it shows if a tool mixes up its arguments, or passes over them. `None` if there is nothing to change.
-pub fn telling(schema: &Value, valid: &Value) -> Option<Value> {
+/// Valid arguments in which made-up numbers differ from one another and from what changes nothing in a sum, a product or a power, made-up texts
+/// differ from one another, and made-up lists have an item: so that it shows if a tool mixes up its arguments, or passes over them. Where
+/// there are two such numbers, once more the other way round: the first of a pair may have to be the greater one. None if there is nothing
+/// to change.
+pub fn telling(schema: &Value, valid: &Value) -> Vec<Value> {
+    let mut reversed = TELLING;
+    reversed.swap(0, 1);
+    let mut made: Vec<Value> = [TELLING, reversed].iter().filter_map(|numbers| telling_with(schema, valid, numbers)).collect();
+    made.dedup();
+    made
+}
+
+fn telling_with(schema: &Value, valid: &Value, numbers: &[i64]) -> Option<Value> {
     let judged = Schema::of(schema).ok()?;
     let maker = Maker { root: schema, source: Source::Suggested, steps: Cell::new(MOST_STEPS) };
-    let (mut arguments, mut numbers) = (valid.clone(), TELLING.into_iter());
+    let mut arguments = valid.clone();
+    let (mut numbers, mut amounts, mut texts) = (numbers.iter(), 1.., 1..);
     for (property, value) in valid.as_object()?.iter().take(MOST_PROPERTIES) {
         let Some(inner) = property_schema(schema, property).and_then(Value::as_object).and_then(|inner| maker.flattened(inner, 0)) else {
             continue;
         };
         let is_meant = ["const", "enum", "examples", "example", "default"].iter().any(|keyword| inner.contains_key(*keyword));
         let other = match value {
-            _ if is_meant => None,
+            _ if is_meant || is_place(property) => None,
             Value::Number(_) if begins(property) => Some(json!(LOW)),
             Value::Number(_) if ends(property) => Some(json!(HIGH)),
-            Value::Number(_) if !is_amount(property) => numbers.next().map(Value::from),
-            Value::Array(items) if items.is_empty() => {
-                let items = inner.get("items").filter(|items| items.is_object());
-                items.and_then(|items| maker.value(items, property, 1)).map(|item| json!([item]))
+            Value::Number(_) if is_amount(property) => amounts.next().map(|amount: i64| json!(amount)),
+            Value::Number(_) => numbers.next().map(|number| json!(number)),
+            Value::String(text) if *text == WORD => {
+                texts.next().filter(|number| *number > 1).map(|number: i64| json!(format!("{WORD}{number}")))
             }
+            Value::Array(items) if items.is_empty() => maker.filled(&inner, property, 1),
             _ => None,
         };
         if let Some(changed) = other.and_then(|other| valid_with(&judged, &arguments, property, other)) {
@@ -92,8 +104,8 @@ pub fn telling(schema: &Value, valid: &Value) -> Option<Value> {
     (arguments != *valid).then_some(arguments)
 }
 
-/// The first for a number that is alone.
-const TELLING: [i64; 5] = [5, 3, 2, 7, 11];
+/// The first for a number that is alone. Two of them are more often a beginning and an end than the other way round.
+const TELLING: [i64; 5] = [3, 5, 2, 7, 11];
 
 /// Of what begins at one number and ends at another one.
 const LOW: i64 = 2;
@@ -122,12 +134,13 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether a number of this name says how much is done or how long it takes, or names something that may not be there.
+/// Whether a number of this name says how much is done or how long it takes, or names something that may not be there: the least are
+/// the best.
 fn is_amount(name: &str) -> bool {
-    const AMOUNTS: [&str; 26] = [
+    const AMOUNTS: [&str; 17] = [
         "second",
-        "minute",
-        "hour",
+        "minutes",
+        "hours",
         "milli",
         "delay",
         "timeout",
@@ -137,24 +150,21 @@ fn is_amount(name: &str) -> bool {
         "interval",
         "count",
         "limit",
-        "size",
-        "length",
-        "max",
-        "page",
-        "offset",
         "times",
         "repeat",
         "depth",
-        "width",
-        "height",
-        "port",
-        "index",
         "iteration",
         "steps",
     ];
     let folded = name.to_ascii_lowercase();
     let is_id = folded == "id" || folded.ends_with("_id") || folded.ends_with("-id") || name.ends_with("Id");
     is_id || folded.ends_with("ms") || AMOUNTS.iter().any(|amount| folded.contains(amount))
+}
+
+/// Whether a number of this name is a place among things of which there may be no more than one.
+fn is_place(name: &str) -> bool {
+    let folded = name.to_ascii_lowercase();
+    ["page", "offset", "index", "port"].iter().any(|place| folded.contains(place))
 }
 
 /// Valid arguments with every declared property that takes a value beside the others; `None` if there is nothing to add.
@@ -412,6 +422,23 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
+    /// A list with an item, or two numbers, whatever is inside of it too.
+    fn filled(&self, list: &Map<String, Value>, name: &str, depth: usize) -> Option<Value> {
+        let schema = list.get("items").filter(|items| items.is_object())?;
+        let item = self.value(schema, name, depth + 1)?;
+        let inner = schema.as_object().and_then(|items| self.flattened(items, depth));
+        let is_meant =
+            inner.as_ref().is_some_and(|inner| ["const", "enum", "minimum", "maximum"].iter().any(|keyword| inner.contains_key(*keyword)));
+        match item {
+            Value::Number(_) if !is_meant && !list.contains_key("maxItems") => Some(json!([TELLING[0], TELLING[1]])),
+            Value::Array(items) if items.is_empty() => {
+                let inner = inner.filter(|_| depth < DEEPEST).and_then(|inner| self.filled(&inner, name, depth + 1));
+                Some(json!([inner.unwrap_or_else(|| json!([]))]))
+            }
+            item => Some(json!([item])),
+        }
+    }
+
     /// `name` is that of the property, if it is one.
     fn value(&self, schema: &Value, name: &str, depth: usize) -> Option<Value> {
         self.steps.set(self.steps.get().checked_sub(1)?);
@@ -678,22 +705,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn made_up_numbers_and_lists_tell_whether_they_are_used() {
-        let check = |properties: Value, expected: Option<Value>| {
+    fn made_up_values_tell_whether_they_are_used() {
+        let check = |properties: Value, expected: &[Value]| {
             let required: Vec<&String> = properties.as_object().unwrap().keys().collect();
             let schema = json!({ "type": "object", "properties": properties, "required": required });
             assert_eq!(telling(&schema, &minimal(&schema).unwrap()), expected, "{schema}");
         };
         let number = json!({ "type": "number" });
-        check(json!({ "a": number, "b": number }), Some(json!({ "a": 5, "b": 3 })));
+        let text = json!({ "type": "string" });
+        let list = |items: &Value| json!({ "type": "array", "items": items });
+        check(json!({ "a": number, "b": number }), &[json!({ "a": 3, "b": 5 }), json!({ "a": 5, "b": 3 })]);
+        check(json!({ "base": number }), &[json!({ "base": 3 }), json!({ "base": 5 })]);
         check(
-            json!({ "a": number, "seconds": number, "user_id": number, "b": { "type": "integer", "maximum": 4 } }),
-            Some(json!({ "a": 5, "seconds": 1, "user_id": 1, "b": 3 })),
+            json!({ "a": number, "seconds": number, "user_id": number, "page": number, "b": { "type": "integer", "maximum": 4 } }),
+            &[
+                json!({ "a": 3, "seconds": 1, "user_id": 2, "page": 1, "b": 1 }),
+                json!({ "a": 5, "seconds": 1, "user_id": 2, "page": 1, "b": 3 }),
+            ],
         );
-        check(json!({ "a": { "type": "number", "default": 1 }, "text": { "type": "string" } }), None);
-        check(json!({ "start_line": number, "endLine": number, "n": number }), Some(json!({ "start_line": 2, "endLine": 9, "n": 5 })));
-        check(json!({ "names": { "type": "array", "items": { "type": "string" } } }), Some(json!({ "names": ["mcproof"] })));
-        check(json!({ "names": { "type": "array", "items": { "type": "string" }, "maxItems": 0 } }), None);
+        check(json!({ "hour": number, "minute": number }), &[json!({ "hour": 3, "minute": 5 }), json!({ "hour": 5, "minute": 3 })]);
+        check(json!({ "a": { "type": "number", "default": 1 }, "text": text }), &[]);
+        check(json!({ "text": text, "from": text, "to": text }), &[json!({ "text": "mcproof", "from": "mcproof2", "to": "mcproof3" })]);
+        check(json!({ "start_line": number, "endLine": number }), &[json!({ "start_line": 2, "endLine": 9 })]);
+        check(json!({ "names": list(&text) }), &[json!({ "names": ["mcproof"] })]);
+        check(json!({ "names": { "type": "array", "items": { "type": "string" }, "maxItems": 0 } }), &[]);
+        check(json!({ "rows": list(&list(&number)) }), &[json!({ "rows": [[3, 5]] })]);
+        check(json!({ "ids": list(&json!({ "type": "integer", "maximum": 1 })) }), &[json!({ "ids": [1] })]);
     }
 
     #[test]

@@ -707,9 +707,8 @@ impl<'a> ConversationView<'a> {
     /// The result of the handshake: of `initialize`, or of `server/discover`.
     pub fn handshake(&self) -> Option<(&Value, FrameId)> {
         let method = if self.is_modern() { methods::SERVER_DISCOVER } else { methods::INITIALIZE };
-        let (_, answer) = self.requests().rfind(|(request, _)| request.method() == Some(method))?;
-        let answer = answer?;
-        Some((answer.value.get("result")?, answer.frame.id))
+        let mut shaken = self.requests().rev().filter(|(request, _)| request.method() == Some(method));
+        shaken.find_map(|(_, answer)| Some((answer?.value.get("result")?, answer?.frame.id)))
     }
 
     /// What the server declared under a capability, such as `tools` or `resources/subscribe`.

@@ -365,7 +365,15 @@ mod tests {
         let found = inherited_secrets(variables.iter().map(|(name, value)| (name, value)));
         let of_addresses = ["Pw-1234567", "p%40ss-123", "p@ss-123"];
         let named = ["ghp_0123456789abcdef", "0123456789abcdef"];
-        assert_eq!(found, [&named[..], &of_addresses[..], &["0123456789mysql", "Sa-1234567", "MIIEvQIBADANBg", variables[12].1.as_str(), "correct horse battery"][..]].concat());
+        assert_eq!(
+            found,
+            [
+                &named[..],
+                &of_addresses[..],
+                &["0123456789mysql", "Sa-1234567", "MIIEvQIBADANBg", variables[12].1.as_str(), "correct horse battery"][..]
+            ]
+            .concat()
+        );
     }
 
     #[test]

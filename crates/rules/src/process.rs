@@ -1,8 +1,8 @@
 //! The end of a server's process.
 //! Source: basic/lifecycle, shutdown; 2026-07-28, basic/transports/stdio, shutdown.
 
-use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::answers::how_it_exited;
+use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, ConversationView};
 use mcproof_analysis::probes::{AT_REST, GROWTH_CALLS, GROWTH_MEMORY, GROWTH_ROUNDS, HOLDING, HOLDING_MEMORY};
 use mcproof_protocol::methods;
@@ -129,7 +129,8 @@ fn calls_hold_nothing(conversation: &ConversationView<'_>) -> Judgment {
             }
         }
         if is_leak {
-            let message = format!("with each call of {tool} the server's memory grew, by more than {} MiB in all", GROWTH_MEMORY.leak >> 10);
+            let message =
+                format!("with each call of {tool} the server's memory grew, by more than {} MiB in all", GROWTH_MEMORY.leak >> 10);
             broken(message, last.at);
         } else if is_open {
             untestable = Some(format!(
@@ -163,7 +164,10 @@ fn exits_on_end_of_input(conversation: &ConversationView<'_>) -> Judgment {
         }
         Some(Frame { id, body: FrameBody::Exited { code, signal }, .. }) if is_crash(*code, *signal) => {
             let how = how_it_exited(*code, *signal);
-            Judgment::Broken(vec![Violation::new(format!("it crashed after its stdin was closed: the process ended {how}"), [closed.id, *id])])
+            Judgment::Broken(vec![Violation::new(
+                format!("it crashed after its stdin was closed: the process ended {how}"),
+                [closed.id, *id],
+            )])
         }
         Some(_) => Judgment::Pass,
         None => Judgment::Untestable("its exit was not awaited".into()),

@@ -448,7 +448,7 @@ mod tests {
         check("repo_path", text("where it lies"), &[json!("mcproof"), json!("/data")]);
         check("uri", text("which"), &[json!("mcproof"), json!("demo://one")]);
         check("count", json!({ "type": "integer", "description": "such as '5'" }), &[json!(1)]);
-        check("base", json!({ "type": "number" }), &[json!(5), json!(1)]);
+        check("base", json!({ "type": "number" }), &[json!(3), json!(5), json!(1)]);
         check("seconds", json!({ "type": "number" }), &[json!(1)]);
         check("names", json!({ "type": "array", "items": { "type": "string" } }), &[json!(["mcproof"]), json!([])]);
         check("path", json!({ "type": "string", "enum": ["a", "b"] }), &[json!("a")]);
