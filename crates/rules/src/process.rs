@@ -185,7 +185,7 @@ fn ends_on_sigterm(conversation: &ConversationView<'_>) -> Judgment {
     let Some(probed) = conversation.conversation.probes.iter().find(|probed| probed.probe == "terminate") else {
         return Judgment::Untestable("mcproof did not start the server, or sent it no signal".into());
     };
-    let within = |frame: &&mcproof_record::Frame| probed.contains(frame.id);
+    let within = |frame: &&Frame| probed.contains(frame.id);
     let signal = conversation.frames().iter().filter(within).find(|frame| matches!(frame.body, FrameBody::Signalled { .. }));
     match (signal, probed.outcome) {
         (None, _) => Judgment::Untestable("it exited before a signal could be sent".into()),
