@@ -15,6 +15,8 @@ pub use texts::WORD;
 const DEEPEST: usize = 24;
 /// Schemas that are looked at for one value; references may multiply without end.
 const MOST_STEPS: usize = 5_000;
+/// What a tool can count up to without taking its time.
+const MOST_AT_ONCE: f64 = 100_000.0;
 /// Items of an array, or characters beyond what is natural, that a schema may ask for.
 const MOST_ITEMS: u64 = 1_000;
 
@@ -50,6 +52,23 @@ impl Unusual {
             Self::Unicode => "call-unicode-argument",
             Self::Large => "call-large-argument",
         }
+    }
+
+    /// Behind "a call with".
+    pub fn told(self) -> &'static str {
+        match self {
+            Self::Extra => "an undeclared argument",
+            Self::Null => "`null` for an argument",
+            Self::Boundary => "the least values of its arguments",
+            Self::Unicode => "a string of unusual characters",
+            Self::Large => "a string of 1 MiB",
+        }
+    }
+
+    /// Whether a tool that answers at once may well take its time with this: to count up to the greatest number, or to wait.
+    pub fn may_take_long(self, variant: &Variant) -> bool {
+        let numbers = || variant.arguments.as_object().into_iter().flatten().filter(|(_, value)| value.is_number());
+        self == Self::Boundary && numbers().any(|(name, value)| is_amount(name) || value.as_f64().is_some_and(|number| number > MOST_AT_ONCE))
     }
 }
 

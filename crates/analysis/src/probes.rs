@@ -61,6 +61,8 @@ pub const SAME_QUESTIONS: usize = 4;
 pub const MOST_QUESTIONS: usize = 100;
 /// A tool that never answered: a mark for the judges, with its name.
 pub const UNANSWERED_CALL: &str = "call-unanswered";
+/// A tool that answers what is usual, and not what is unusual: a mark for the judges, with its name and what is unusual.
+pub const UNUSUAL_UNANSWERED: &str = "call-unusual-unanswered";
 /// A tool that answered at once, and never again: a mark for the judges, with its name.
 pub const SILENT_AGAIN: &str = "call-silent-again";
 

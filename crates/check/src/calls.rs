@@ -6,7 +6,7 @@ use super::{CheckOptions, Permission, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::fixtures::SAMPLED;
 use mcproof_analysis::probes::{
-    CALL_AS_HOST, CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, MOST_QUESTIONS, SILENT_AGAIN, UNANSWERED_CALL,
+    CALL_AS_HOST, CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, MOST_QUESTIONS, SILENT_AGAIN, UNANSWERED_CALL, UNUSUAL_UNANSWERED,
 };
 use mcproof_analysis::{ConversationView, named};
 use mcproof_client::{Answers, AskedLog, ConnectOptions, Elicitation, Sampling};
@@ -42,6 +42,8 @@ const MOST_ASKING: usize = 4;
 const MOMENT: Duration = Duration::from_millis(200);
 /// For what calls have left to do.
 const REST: Duration = Duration::from_millis(1200);
+/// Calls with something unusual that are repeated with that patience, of each kind.
+const MOST_SILENT: usize = 2;
 /// For all calls of a kind together.
 const BUDGET: Duration = Duration::from_secs(3);
 
@@ -600,13 +602,18 @@ async fn cancel_once(explorer: &mut Explorer<'_>, tool: &Callable, took: Duratio
 
 /// Calls with unusual arguments, by what is unusual: on the tools on which most can be tried, and then on the others, but for what
 /// takes its time.
-fn odd_calls(tools: &[Callable]) -> Vec<(Unusual, Vec<ParallelRequest>)> {
+fn odd_calls(tools: &[Callable]) -> Vec<(Unusual, Vec<OddCall>)> {
     let mut tools: Vec<&Callable> = tools.iter().collect();
     tools.sort_by_key(|tool| arguments::unusual(tool.schema(), &tool.arguments, Unusual::Unicode).is_empty());
     let (first, others) = tools.split_at(MOST_ODD_TOOLS.min(tools.len()));
     let calls = |unusual: Unusual, tool: &Callable| {
         let variants = arguments::unusual(tool.schema(), &tool.arguments, unusual).into_iter();
-        variants.map(|variant| tool.call(unusual.probe(), variant.arguments)).collect::<Vec<_>>()
+        let call = |variant| OddCall {
+            usual: tool.call("call-usual", tool.arguments.clone()),
+            may_take_long: unusual.may_take_long(&variant),
+            unusual: tool.call(unusual.probe(), variant.arguments),
+        };
+        variants.map(call).collect::<Vec<_>>()
     };
     let (large, small): (Vec<Unusual>, Vec<Unusual>) = Unusual::EVERY.into_iter().partition(|unusual| *unusual == Unusual::Large);
     let on = |unusual: &[Unusual], tools: &[&Callable]| {
@@ -616,15 +623,44 @@ fn odd_calls(tools: &[Callable]) -> Vec<(Unusual, Vec<ParallelRequest>)> {
     on(&small, first).into_iter().chain(on(&small, others)).chain(on(&large, first)).collect()
 }
 
+/// A call with something unusual, and one of the same tool without it.
+struct OddCall {
+    usual: ParallelRequest,
+    unusual: ParallelRequest,
+    may_take_long: bool,
+}
+
 /// One call after the other, so that it is known which of them a server did not survive.
-async fn survives(explorer: &mut Explorer<'_>, unusual: Unusual, calls: &[ParallelRequest], until: Instant) -> bool {
+async fn survives(explorer: &mut Explorer<'_>, unusual: Unusual, calls: &[OddCall], until: Instant) -> bool {
+    let mut silent = Vec::new();
     for call in calls {
-        let outcomes = explorer.request_in_parallel(std::slice::from_ref(call), PATIENCE, until.max(Instant::now() + PATIENCE / 3)).await;
+        let least = until.max(Instant::now() + PATIENCE / 3);
+        let outcomes = explorer.request_in_parallel(std::slice::from_ref(&call.unusual), PATIENCE, least).await;
         // An answer shows that it lives; without one, only what it says next does.
         let was_answered = outcomes.iter().all(|outcome| outcome.response.is_some());
         if !was_answered && !explorer.is_alive_after(unusual.probe()).await {
             return false;
         }
+        // A call that there was no time to wait for says nothing.
+        let was_waited_for = outcomes.iter().all(|outcome| outcome.took >= PATIENCE);
+        silent.extend((!was_answered && was_waited_for && !call.may_take_long).then_some(call));
+    }
+    for call in silent.into_iter().take(MOST_SILENT) {
+        ask_again(explorer, unusual, call).await;
     }
     explorer.is_alive_after(unusual.probe()).await
+}
+
+/// Whether a tool answers what is usual at once, and what is unusual not even in a time that is many times as long.
+async fn ask_again(explorer: &mut Explorer<'_>, unusual: Unusual, call: &OddCall) {
+    let mut ask = async |request: &ParallelRequest, patience: Duration| {
+        let outcomes = explorer.request_in_parallel(std::slice::from_ref(request), patience, Instant::now() + patience).await;
+        outcomes.into_iter().next().map(|outcome| (matches!(outcome.response, Some(Ok(_))), outcome.took))
+    };
+    let Some((true, usual)) = ask(&call.usual, PATIENCE).await else { return };
+    let again = ParallelRequest { probe: "call-unusual-again", ..call.unusual.clone() };
+    let is_silent = ask(&again, LONG_PATIENCE).await.is_some_and(|(is_answered, took)| !is_answered && took >= LONG_PATIENCE);
+    if is_silent && usual * 10 < LONG_PATIENCE {
+        explorer.record_observation(UNUSUAL_UNANSWERED, &format!("{} {}", unusual.probe(), call.unusual.subject));
+    }
 }

@@ -6,8 +6,9 @@ use super::judging::{self, THROTTLED};
 use super::lifecycle::{NOT_ALL_KEPT, last_words};
 use super::{ConversationView, Strictness, broken_tools, prompts, unanswered};
 use crate::sdk;
+use mcproof_analysis::arguments::Unusual;
 use mcproof_analysis::diagnosis::remedy_for_silence;
-use mcproof_analysis::probes::{EXPLORED_IN_PART, LEFT_OUT, SILENT_AGAIN, UNANSWERED_CALL, UNKNOWN_CALL};
+use mcproof_analysis::probes::{EXPLORED_IN_PART, LEFT_OUT, SILENT_AGAIN, UNANSWERED_CALL, UNKNOWN_CALL, UNUSUAL_UNANSWERED};
 use mcproof_analysis::{AttemptOutcome, MOST_NOTIFICATIONS, TooMuch, did_you_mean, named};
 use mcproof_protocol::{Era, error_code, methods};
 use mcproof_record::{
@@ -88,6 +89,7 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
         gaps.extend(calls_of_unlisted_tools(conversations));
         gaps.extend(calls_without_response(conversations));
         gaps.extend(calls_answered_once(conversations));
+        gaps.extend(unusual_calls_without_response(conversations));
         gaps.extend(calls_that_all_fail(conversations));
         gaps.extend(broken_tools::gap(conversations));
         gaps.extend(unexplained_end(conversations, results));
@@ -199,6 +201,27 @@ fn calls_answered_once(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     let message = format!("{} responded at once, and then to no further call with the same arguments", named(&tools));
     let hint = "a lock that is not released looks like this, and so does a tool that waits for something to happen: call it twice in one session, such as in a suite";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(take) })
+}
+
+/// Tools that answer at once, unless something about their arguments is unusual.
+fn unusual_calls_without_response(conversations: &[ConversationView<'_>]) -> Option<Gap> {
+    let marks = || conversations.iter().enumerate().flat_map(|(take, one)| one.probes(UNUSUAL_UNANSWERED).map(move |mark| (take, mark)));
+    let (take, _) = marks().next()?;
+    let mut tools: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (_, mark) in marks() {
+        let (probe, tool) = mark.probed.subject.as_deref().and_then(|subject| subject.split_once(' '))?;
+        let unusual = Unusual::EVERY.into_iter().find(|unusual| unusual.probe() == probe)?;
+        tools.entry(tool).or_default().insert(unusual.told());
+    }
+    let told: Vec<String> = tools
+        .iter()
+        .map(|(tool, unusual)| {
+            let unusual: Vec<&str> = unusual.iter().copied().collect();
+            format!("`{tool}` responds at once, but not to a call with {}", unusual.join(" or "))
+        })
+        .collect();
+    let hint = "a server that stops reading, waits for a pipe or retries without end looks like this; if the tool needs long for such a call, it should refuse it or report progress";
+    Some(Gap { kind: GapKind::NotJudged, message: told.join(", and "), hint: hint.into(), conversation: Some(take) })
 }
 
 /// How a finding begins to tell of the end of a process.
