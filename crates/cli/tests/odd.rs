@@ -381,6 +381,7 @@ fn a_check_sees_what_calls_leave_behind() {
         assert!(ran.code == Some(code) && ran.stdout.contains(said), "{oddity}: {:?}\n{}{}", ran.code, ran.stdout, ran.stderr);
     };
     check("answers-once", 1, "`echo` responded at once, and then to no further call");
+    check("ascii-only", 1, "`echo` responds at once, but not to a call with a string of unusual characters");
     check("fails-later", 1, "server-stays-alive");
 }
 

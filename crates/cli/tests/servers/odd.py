@@ -133,6 +133,8 @@ def stdio():
                 ask()
             if ODDITY == "answers-once" and len(CALLS) > 1:
                 continue
+            if ODDITY == "ascii-only" and not str(message["params"].get("arguments", {})).isascii():
+                continue
             if ODDITY == "logs":
                 write(b'{"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "error", "data": "disk full"}}\n')
             if ODDITY == "fails-later":
