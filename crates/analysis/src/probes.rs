@@ -174,7 +174,7 @@ mod tests {
         // What a runtime takes in pieces.
         check(&[80_000, 80_100, 82_500, 84_000, 84_000, 86_000], false, true);
         // One round in which it collects is not the end.
-        check(&[growing(20_000, 6), vec![120_000]].concat(), false, true);
-        check(&[growing(20_000, 6), vec![120_000, 140_000, 160_000]].concat(), false, true);
+        check(&[growing(20_000, 6), vec![110_000]].concat(), false, true);
+        check(&[growing(20_000, 6), vec![110_000, 130_000, 150_000]].concat(), false, true);
     }
 }

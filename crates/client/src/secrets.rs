@@ -356,7 +356,7 @@ mod tests {
             ("MONGO_URL", "mongodb://u:p%40ss-123@h1:1,h2:2/db"),
             ("MYSQL_PWD", "0123456789mysql"),
             ("STORE", "Server=h;User ID=sa;Password=Sa-1234567;Encrypt=true"),
-            ("SIGNER", "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBg\n-----END PRIVATE KEY-----\n"),
+            ("SIGNER", "-----BEGIN PRIVATE KEY-----\nMIIEvQ1BADANBg\n-----END PRIVATE KEY-----\n"),
             ("OPTIONS", "a=b; c=d"),
             ("MY_PASSPHRASE", "correct horse battery"),
             ("PWD", "/home/me/work"),
@@ -370,7 +370,7 @@ mod tests {
             [
                 &named[..],
                 &of_addresses[..],
-                &["0123456789mysql", "Sa-1234567", "MIIEvQIBADANBg", variables[12].1.as_str(), "correct horse battery"][..]
+                &["0123456789mysql", "Sa-1234567", "MIIEvQ1BADANBg", variables[11].1.as_str(), "correct horse battery"][..]
             ]
             .concat()
         );
