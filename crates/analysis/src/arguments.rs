@@ -68,7 +68,8 @@ impl Unusual {
     /// Whether a tool that answers at once may well take its time with this: to count up to the greatest number, or to wait.
     pub fn may_take_long(self, variant: &Variant) -> bool {
         let numbers = || variant.arguments.as_object().into_iter().flatten().filter(|(_, value)| value.is_number());
-        self == Self::Boundary && numbers().any(|(name, value)| is_amount(name) || value.as_f64().is_some_and(|number| number > MOST_AT_ONCE))
+        self == Self::Boundary
+            && numbers().any(|(name, value)| is_amount(name) || value.as_f64().is_some_and(|number| number > MOST_AT_ONCE))
     }
 }
 

@@ -28,9 +28,12 @@ const MORE: usize = 1;
 /// Nothing, if the server does not take two clients at the same time, which it does not have to.
 pub(super) async fn explore(check_options: &CheckOptions) -> Vec<Conversation> {
     let Ok(mut first) = Explorer::open_in(check_options, "first client", EraChoice::Legacy).await else { return Vec::new() };
-    let Ok(mut second) = Explorer::open_in(check_options, "second client", EraChoice::Legacy).await else {
-        first.end().await;
-        return Vec::new();
+    let mut second = match Explorer::open_in(check_options, "second client", EraChoice::Legacy).await {
+        Ok(second) => second,
+        Err(failed) => {
+            let first = first.with_brief_shutdown().end().await;
+            return if is_accepted(&failed.0.transcript) { vec![first, failed.0] } else { Vec::new() };
+        }
     };
     if first.kind() == Transport::Http {
         tokio::join!(await_stream(&first), await_stream(&second));
@@ -55,6 +58,19 @@ pub(super) async fn explore(check_options: &CheckOptions) -> Vec<Conversation> {
     let conversations = vec![first.with_brief_shutdown().end().await, second.with_brief_shutdown().end().await];
     // Whoever came last may have taken the place of the other one.
     if are_whole { conversations } else { Vec::new() }
+}
+
+/// Whether a server took the messages of a client, which is to say that it will respond.
+fn is_accepted(transcript: &Transcript) -> bool {
+    let posts = || {
+        transcript.frames.iter().filter_map(|frame| match &frame.body {
+            FrameBody::HttpRequest { exchange, method, .. } if method == "POST" => Some(*exchange),
+            _ => None,
+        })
+    };
+    let is_of_post = |wanted: ExchangeId| posts().any(|exchange| exchange == wanted);
+    let accepts = |body: &FrameBody| matches!(body, FrameBody::HttpResponse { exchange, status: 200..300, .. } if is_of_post(*exchange));
+    transcript.frames.iter().any(|frame| accepts(&frame.body))
 }
 
 /// Until the server has responded to the request for a stream.
