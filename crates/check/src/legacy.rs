@@ -1,14 +1,15 @@
 //! A client of the legacy era: the handshake, everything that it may ask, and the versions that it may offer.
 
 use super::explorer::{Explorer, ResponseOutcome};
+use super::modern::FUTURE_VERSION;
 use super::{CheckOptions, EraOutcome, EraSupport, features, listing};
 use mcproof_client::{ConnectFailure, ConnectOptions};
 use mcproof_protocol::{Era, EraChoice, Revision, Transport};
 use mcproof_record::{Conversation, Opened};
 use serde_json::json;
 
-/// No revision of the protocol.
-const UNKNOWN_VERSION: &str = "1999-01-01";
+/// No revision of the protocol, and later than all: what a newer client offers. Servers that ask for "at least" take it for one.
+const UNKNOWN_VERSION: &str = FUTURE_VERSION;
 
 const NEWEST: &str = Revision::LATEST_LEGACY.as_str();
 

@@ -3,7 +3,7 @@
 use super::calls::Tools;
 use super::explorer::{Explorer, FailedDiscovery, ResponseOutcome, headers_of_post};
 use super::features::NO_RESOURCE;
-use super::{CheckOptions, EraOutcome, EraSupport, listing, modern_headers};
+use super::{CheckOptions, EraOutcome, EraSupport, Permission, listing, modern_headers};
 use mcproof_client::{ConnectFailure, ConnectOptions, HeaderCase, Target};
 use mcproof_protocol::{EraChoice, Revision, Transport, error_code, meta, methods};
 use mcproof_record::{Conversation, Opened};
@@ -13,6 +13,12 @@ use tokio::time::sleep;
 
 /// No revision of the protocol.
 pub(super) const UNKNOWN_VERSION: &str = "1900-01-01";
+
+/// Neither is this: servers that ask for "at least" take it for one.
+pub(super) const FUTURE_VERSION: &str = "2099-12-31";
+
+/// A list: its method, the key of its items, and its capability.
+type List = (&'static str, &'static str, &'static str);
 
 /// The process of a server that is not modern is handed on, to whoever wants to talk with it in another way.
 pub(super) async fn explore<'a>(check_options: &'a CheckOptions, eras: &EraSupport, hand_on: oneshot::Sender<Explorer<'a>>) -> EraOutcome {
@@ -35,9 +41,9 @@ pub(super) async fn explore<'a>(check_options: &'a CheckOptions, eras: &EraSuppo
     match opened {
         Ok(mut explorer) => {
             let kind = explorer.kind();
-            let first = listing::LISTS.iter().find(|(_, _, capability)| explorer.declares(capability)).copied();
+            let lists: Vec<List> = listing::LISTS.into_iter().filter(|(_, _, capability)| explorer.declares(capability)).collect();
+            let first = lists.first().copied();
             let logs = explorer.declares("logging");
-            let reads = explorer.declares("resources");
             let (conversations, stateless) = match kind {
                 Transport::Stdio | Transport::InMemory => {
                     let touring = async {
@@ -45,12 +51,12 @@ pub(super) async fn explore<'a>(check_options: &'a CheckOptions, eras: &EraSuppo
                         undeclared_logs(&mut explorer, first, logs).await;
                         explorer.end().await
                     };
-                    tokio::join!(touring, stateless(check_options, eras, kind, first, logs, reads))
+                    tokio::join!(touring, stateless(check_options, eras, kind, &lists, logs))
                 }
                 Transport::Http | Transport::Sse => {
                     listing::explore(&mut explorer).await;
                     undeclared_logs(&mut explorer, first, logs).await;
-                    (explorer.end().await, stateless(check_options, eras, kind, first, logs, reads).await)
+                    (explorer.end().await, stateless(check_options, eras, kind, &lists, logs).await)
                 }
             };
             EraOutcome {
@@ -149,24 +155,18 @@ fn is_modern(answer: &Result<Value, i64>) -> bool {
 }
 
 /// Requests without a discovery before them, which have to be understood each by itself.
-async fn stateless(
-    check_options: &CheckOptions,
-    eras: &EraSupport,
-    kind: Transport,
-    first: Option<(&str, &str, &str)>,
-    logs: bool,
-    reads: bool,
-) -> Option<Conversation> {
+async fn stateless(check_options: &CheckOptions, eras: &EraSupport, kind: Transport, lists: &[List], logs: bool) -> Option<Conversation> {
     let mut explorer = Explorer::bare(check_options, "stateless", kind, Revision::MODERN.as_str()).await.ok()?;
-    let mut listed = None;
-    if let Some((method, ..)) = first {
-        listed = explorer.send_request("first-message", Some(method), method, json!({})).await;
+    let mut listed = Vec::new();
+    for (method, key, _) in lists {
+        let result = explorer.send_request("first-message", Some(method), method, json!({})).await.and_then(Result::ok);
+        listed.push((*method, result.and_then(|result| result.get(key).cloned()).unwrap_or_default()));
     }
     without_metadata(&mut explorer).await;
     versions(&mut explorer).await;
-    let uses = uses(&mut explorer, listed.and_then(Result::ok).unwrap_or_default(), reads).await;
+    let uses = uses(&explorer.check_options.calls, &listed);
     misuse(&mut explorer, &uses).await;
-    if let Some((method, ..)) = first.filter(|_| logs) {
+    if let (true, Some((method, ..))) = (logs, lists.first()) {
         log_levels(&mut explorer, method).await;
     }
     if kind == Transport::Http {
@@ -201,18 +201,20 @@ async fn without_metadata(explorer: &mut Explorer<'_>) {
     }
 }
 
-/// What clients do once they know what there is: a call that is allowed, and the reading of a resource.
-async fn uses(explorer: &mut Explorer<'_>, listed: Value, reads: bool) -> Vec<(&'static str, Value)> {
-    let tools = listed.get("tools").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-    let Tools(tools) = Tools::of(tools, &explorer.check_options.calls);
+/// What clients do once they know what there is: each list again, a call that is allowed, the reading of a resource, and a prompt.
+fn uses(calls: &Permission, listed: &[(&'static str, Value)]) -> Vec<(&'static str, Value)> {
+    let items = |wanted: &str| listed.iter().find(|(method, _)| *method == wanted).and_then(|(_, items)| items.as_array());
+    let Tools(tools) = Tools::of(items(methods::TOOLS_LIST).map_or(&[][..], Vec::as_slice), calls);
     let call = tools.first().map(|tool| (methods::TOOLS_CALL, json!({ "name": tool.name, "arguments": tool.arguments })));
-    let resources = if reads {
-        explorer.send_request("list-for-calls", Some(methods::RESOURCES_LIST), methods::RESOURCES_LIST, json!({})).await
-    } else {
-        None
+    let uri = items(methods::RESOURCES_LIST).and_then(|resources| resources.first()?.get("uri"));
+    let read = uri.map(|uri| (methods::RESOURCES_READ, json!({ "uri": uri })));
+    let is_free = |prompt: &&Value| {
+        let arguments = prompt.get("arguments").and_then(Value::as_array).into_iter().flatten();
+        arguments.into_iter().all(|argument| argument.get("required") != Some(&Value::Bool(true)))
     };
-    let uri = resources.and_then(Result::ok).and_then(|listed| listed.pointer("/resources/0/uri").cloned());
-    call.into_iter().chain(uri.map(|uri| (methods::RESOURCES_READ, json!({ "uri": uri })))).collect()
+    let prompt = items(methods::PROMPTS_LIST).and_then(|prompts| prompts.iter().find(is_free)?.get("name"));
+    let get = prompt.map(|name| (methods::PROMPTS_GET, json!({ "name": name })));
+    call.into_iter().chain(read).chain(get).chain(listed.iter().map(|(method, _)| (*method, json!({})))).collect()
 }
 
 /// The same with wrong metadata. What is refused of `server/discover` may be served elsewhere.
@@ -220,14 +222,15 @@ async fn misuse(explorer: &mut Explorer<'_>, uses: &[(&'static str, Value)]) {
     for (method, params) in uses {
         let message = explorer.build_message(method, params.clone());
         explorer.send("use-right", Some(method), message).await;
-        for probe in ["use-without-meta", "use-without-capabilities", "use-in-unsupported-version"] {
+        for probe in ["use-without-meta", "use-without-capabilities", "use-without-client-info", "use-in-unsupported-version"] {
             let mut message = explorer.build_message(method, params.clone());
             let Some(params) = message["params"].as_object_mut() else { continue };
             match probe {
                 "use-without-meta" => _ = params.remove("_meta"),
-                "use-without-capabilities" => {
+                "use-without-capabilities" | "use-without-client-info" => {
+                    let key = if probe == "use-without-client-info" { "clientInfo" } else { "clientCapabilities" };
                     if let Some(meta) = params.get_mut("_meta").and_then(Value::as_object_mut) {
-                        meta.remove("io.modelcontextprotocol/clientCapabilities");
+                        meta.remove(&format!("io.modelcontextprotocol/{key}"));
                     }
                 }
                 _ => params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(UNKNOWN_VERSION),
@@ -238,9 +241,11 @@ async fn misuse(explorer: &mut Explorer<'_>, uses: &[(&'static str, Value)]) {
 }
 
 async fn versions(explorer: &mut Explorer<'_>) {
-    let mut message = explorer.build_message(methods::SERVER_DISCOVER, json!({}));
-    message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(UNKNOWN_VERSION);
-    explorer.send("unsupported-version", Some(UNKNOWN_VERSION), message).await;
+    for version in [UNKNOWN_VERSION, FUTURE_VERSION] {
+        let mut message = explorer.build_message(methods::SERVER_DISCOVER, json!({}));
+        message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(version);
+        explorer.send("unsupported-version", Some(version), message).await;
+    }
 }
 
 /// Logs are asked for with each request.

@@ -243,16 +243,22 @@ fn refused(conversation: &ConversationView<'_>, probe: &str, what: &str, expecte
     }
 }
 
-/// The single probe of this name has to be refused.
+/// All probes of this name have to be refused.
 fn judge_single_refusal(conversation: &ConversationView<'_>, probe: &str, what: &str, expected: ExpectedRefusal) -> Judgment {
-    let Some(attempt) = conversation.probe(probe) else { return Judgment::Untestable(format!("{what} was not tried")) };
-    if is_undiscoverable(&attempt) {
-        return Judgment::Untestable("`server/discover`, with which it was tried, does not exist".into());
-    }
-    match flaw_of(&attempt, expected) {
-        None => Judgment::Untestable(format!("{what} got {}", attempt.answer.describe())),
-        Some(None) => Judgment::Pass,
-        Some(Some(flaw)) => Judgment::Broken(vec![Violation::new(format!("{what} got {flaw}"), attempt.frames())]),
+    let judge = |attempt: Attempt<'_, '_>| {
+        if is_undiscoverable(&attempt) {
+            return Judgment::Untestable("`server/discover`, with which it was tried, does not exist".into());
+        }
+        match flaw_of(&attempt, expected) {
+            None => Judgment::Untestable(format!("{what} got {}", attempt.answer.describe())),
+            Some(None) => Judgment::Pass,
+            Some(Some(flaw)) => Judgment::Broken(vec![Violation::new(format!("{what} got {flaw}"), attempt.frames())]),
+        }
+    };
+    let mut judged: Vec<Judgment> = conversation.probes(probe).map(judge).collect();
+    match judged.iter().position(|one| matches!(one, Judgment::Broken(_))) {
+        Some(broken) => judged.swap_remove(broken),
+        None => judged.into_iter().next().unwrap_or_else(|| Judgment::Untestable(format!("{what} was not tried"))),
     }
 }
 
@@ -386,8 +392,9 @@ pub(super) fn identity(item: &Value) -> Option<&str> {
 fn requests_need_no_discovery(conversations: &[&ConversationView<'_>]) -> Judgment {
     let mut missing = "the server lists no items that a first request could use".to_owned();
     let (mut seen, mut violations) = (0, Vec::new());
-    for (position, conversation) in conversations.iter().enumerate() {
-        let Some(first) = conversation.probe("first-message") else { continue };
+    let firsts =
+        conversations.iter().enumerate().flat_map(|(position, one)| one.probes("first-message").map(move |first| (position, *one, first)));
+    for (position, conversation, first) in firsts {
         if conversation.is_over("stdio") && conversation.from_server().next().is_none() {
             "the server did not respond in time, and may still have been starting".clone_into(&mut missing);
             continue;
@@ -417,14 +424,13 @@ fn requests_need_no_discovery(conversations: &[&ConversationView<'_>]) -> Judgme
                 let is_of_calls =
                     || conversations.iter().any(|other| other.probes("list-after-calls").any(|attempt| names(&attempt.answer) == now));
                 let differs = is_stable && now.is_some() && now != all[0] && !is_of_calls();
-                differs
-                    .then(|| format!("`{method}` as the first message of a connection lists other items than later on another connection"))
+                differs.then(|| format!("`{method}` before any discovery lists other items than later on another connection"))
             }
             (AttemptOutcome::Gone | AttemptOutcome::None, _) | (_, false) => {
-                missing = format!("`{method}` as the first message got {}", first.answer.describe());
+                missing = format!("`{method}` before any discovery got {}", first.answer.describe());
                 None
             }
-            (answer, true) => Some(format!("`{method}` as the first message of a connection got {}", answer.describe())),
+            (answer, true) => Some(format!("`{method}` before any discovery got {}", answer.describe())),
         };
         violations.extend(violation.map(|message| Violation { conversation: position, ..Violation::new(message, first.frames()) }));
     }
@@ -433,6 +439,14 @@ fn requests_need_no_discovery(conversations: &[&ConversationView<'_>]) -> Judgme
 
 fn client_info_is_optional(conversation: &ConversationView<'_>) -> Judgment {
     let what = "a request that does not name its client";
+    let is_served = |method: &str| {
+        conversation.probes("use-right").any(|right| right.subject() == method && matches!(right.answer, AttemptOutcome::Result { .. }))
+    };
+    let is_refused = |attempt: &Attempt<'_, '_>| matches!(attempt.answer, AttemptOutcome::Error { .. }) && is_served(attempt.subject());
+    if let Some(refused) = conversation.probes("use-without-client-info").find(is_refused) {
+        let message = format!("{what} got {}, if its method is `{}`", refused.answer.describe(), refused.subject());
+        return Judgment::Broken(vec![Violation::new(message, refused.frames())]);
+    }
     let Some(attempt) = conversation.probe("without-client-info") else {
         return Judgment::Untestable(format!("{what} was not tried"));
     };

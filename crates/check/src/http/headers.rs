@@ -5,7 +5,7 @@ use super::request_variants::{Questions, RequestVariants as _};
 use mcproof_protocol::{Revision, Transport};
 
 /// No revision of the protocol.
-const BAD_VERSIONS: [&str; 2] = ["1900-01-01", "not-a-version"];
+const BAD_VERSIONS: [&str; 3] = ["1900-01-01", "2099-12-31", "not-a-version"];
 
 /// What the HTTP clients of the SDKs send without being told. They undo the encoding, so that nobody sees it until it is wrong.
 const ACCEPTED: &str = "gzip, deflate, br";
