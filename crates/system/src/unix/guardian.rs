@@ -25,7 +25,7 @@ use record::Record;
 use std::collections::HashSet;
 use std::io::{self, PipeReader};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::process::{Child, ChildStdin, Command};
 
 /// Handle to the guardian. Clones share one; it is started with the first server.
@@ -76,9 +76,20 @@ struct Started {
 }
 
 impl Guardian {
-    /// A guardian for a process that starts nothing but servers. It also ends what has left a server's group and lost its
-    /// parent, once the last server has ended (Linux).
+    /// The guardian of a process that starts nothing but servers. It also ends what has left a server's group and lost its
+    /// parent, once the last server has ended (Linux). There is one at a time, whoever asks: to another one, its servers would be orphans.
     pub fn of_whole_process() -> Self {
+        static WHOLE: Mutex<Weak<Mutex<State>>> = Mutex::new(Weak::new());
+        let mut whole = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = whole.upgrade() {
+            return Self(known);
+        }
+        let guardian = Self::adopting();
+        *whole = Arc::downgrade(&guardian.0);
+        guardian
+    }
+
+    fn adopting() -> Self {
         #[cfg(target_os = "linux")]
         let orphans = {
             Mark::of_this_process().put_on(0);
