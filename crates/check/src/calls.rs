@@ -44,8 +44,10 @@ const MOMENT: Duration = Duration::from_millis(200);
 const REST: Duration = Duration::from_millis(1200);
 /// Calls with something unusual that are repeated with that patience, of each kind.
 const MOST_SILENT: usize = 2;
-/// For all calls of a kind together.
+/// For all calls of a kind together, if tools are quick.
 const BUDGET: Duration = Duration::from_secs(3);
+/// If they take their time, and nobody said that they do.
+const LONG_BUDGET: Duration = Duration::from_secs(12);
 
 /// A call that takes longer can be cancelled in its midst.
 const SLOW: Duration = Duration::from_millis(300);
@@ -231,7 +233,7 @@ pub(super) async fn call_as_host<'c>(check_options: &'c CheckOptions, era: EraCh
         Err(failed) => return Some(Host::Refused(failed.0)),
     };
     list(&mut explorer).await;
-    let outcomes = explorer.request_in_parallel(&calls, PATIENCE, Instant::now() + BUDGET).await;
+    let outcomes = explorer.request_in_parallel(&calls, PATIENCE, time_for_calls(check_options)).await;
     if explorer.is_modern() {
         for (call, outcome) in calls.iter().zip(&outcomes).filter(|(_, outcome)| requires_input(outcome)).take(MOST_ASKING) {
             if let Some(Ok(result)) = &outcome.response {
@@ -334,12 +336,12 @@ async fn try_each_odd<'a>(
         // The judges read in the same conversation what the tools claim.
         list(explorer).await;
     }
-    let mut until = Instant::now() + BUDGET;
+    let mut until = time_for_calls(check_options);
     for (unusual, calls) in odd {
         // What comes back of a huge text, on stderr mostly, would crowd out the rest of a transcript.
         let is_apart = unusual == Unusual::Large;
         if is_apart {
-            until = Instant::now() + BUDGET;
+            until = time_for_calls(check_options);
         }
         if Instant::now() >= until {
             continue;
@@ -428,7 +430,7 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> Called<
         calls.extend(others.into_iter().map(|arguments| tool.call("call-other-arguments", arguments)));
     }
     let patience = explorer.pace().clamp(LEAST_PATIENCE, PATIENCE);
-    let read = explorer.request_in_parallel(&calls, patience, Instant::now() + BUDGET).await;
+    let read = explorer.request_in_parallel(&calls, patience, time_for_calls(explorer.check_options)).await;
     let (sent, mut untold): (Vec<_>, Vec<_>) = unanswered(&readers, &read).into_iter().partition(|(_, took)| !took.is_zero());
     let mut silent: Vec<&Callable> = sent.into_iter().map(|(tool, _)| tool).collect();
     untold.extend(silent.split_off(MOST_WAITED_FOR.min(silent.len())).into_iter().map(|tool| (tool, patience)));
@@ -444,11 +446,19 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> Called<
     // Among others a call takes longer than alone.
     let quickest = quick.filter(|(_, outcome)| outcome.took < SLOW).min_by_key(|(_, outcome)| outcome.took).map(|(tool, _)| tool);
     let is_quick = |outcome: &ParallelOutcome| outcome.response.is_some() && outcome.took < SLOW;
-    let talkers: Vec<&Callable> = readers.iter().zip(&read).filter(|(_, outcome)| is_quick(outcome)).map(|(tool, _)| *tool).collect();
+    let answers = |outcome: &ParallelOutcome| outcome.response.is_some() && outcome.took < LEAST_PATIENCE;
+    let talkers: Vec<&Callable> = readers.iter().zip(&read).filter(|(_, outcome)| answers(outcome)).map(|(tool, _)| *tool).collect();
     call_with_logs(explorer, &talkers).await;
     let is_result = |outcome: &ParallelOutcome| matches!(outcome.response, Some(Ok(_))) && is_quick(outcome);
     let quick = readers.iter().zip(&read).filter(|(_, outcome)| is_result(outcome)).map(|(tool, _)| *tool).collect();
     Called { slow: slow.into_iter().map(|(_, tool)| tool).collect(), quick, quickest }
+}
+
+/// When no more calls of a kind are sent.
+fn time_for_calls(check_options: &CheckOptions) -> Instant {
+    let share = check_options.budget.share();
+    // A tool that never answers is waited for again and again: only who says that tools are slow gets all of the time.
+    if check_options.call_patience.is_some() { share } else { share.min(Instant::now() + LONG_BUDGET) }
 }
 
 /// Calls tools again that answered at once, with the same arguments: a lock that was never released, or a connection that was never
@@ -486,7 +496,7 @@ async fn call_with_logs(explorer: &mut Explorer<'_>, tools: &[&Callable]) {
         } else {
             explorer.send_request("set-log-level", Some(level), methods::LOGGING_SET_LEVEL, json!({ "level": level })).await;
         }
-        explorer.request_in_parallel(&calls, LEAST_PATIENCE, Instant::now() + BUDGET).await;
+        explorer.request_in_parallel(&calls, PATIENCE, time_for_calls(explorer.check_options)).await;
     }
 }
 
@@ -620,7 +630,9 @@ fn odd_calls(tools: &[Callable]) -> Vec<(Unusual, Vec<OddCall>)> {
         let all = unusual.iter().map(|unusual| (*unusual, tools.iter().flat_map(|tool| calls(*unusual, tool)).collect::<Vec<_>>()));
         all.filter(|(_, calls)| !calls.is_empty()).collect::<Vec<_>>()
     };
-    on(&small, first).into_iter().chain(on(&small, others)).chain(on(&large, first)).collect()
+    // Each kind on one tool before any kind on all of them.
+    let (one, more) = first.split_at(first.len().min(1));
+    on(&small, one).into_iter().chain(on(&small, more)).chain(on(&small, others)).chain(on(&large, first)).collect()
 }
 
 /// A call with something unusual, and one of the same tool without it.
@@ -644,8 +656,11 @@ async fn survives(explorer: &mut Explorer<'_>, unusual: Unusual, calls: &[OddCal
         // A call that there was no time to wait for says nothing.
         let was_waited_for = outcomes.iter().all(|outcome| outcome.took >= PATIENCE);
         silent.extend((!was_answered && was_waited_for && !call.may_take_long).then_some(call));
+        if silent.len() == MOST_SILENT {
+            break;
+        }
     }
-    for call in silent.into_iter().take(MOST_SILENT) {
+    for call in silent {
         ask_again(explorer, unusual, call).await;
     }
     explorer.is_alive_after(unusual.probe()).await

@@ -271,7 +271,10 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::Untestable("the server logs without a request at any level, which another rule judges".into());
     }
     let until = if conversation.is_modern() { attempt.answer.frame() } else { next };
-    let later = logs().filter(|wire_message| wire_message.frame.id > from && until.is_none_or(|until| wire_message.frame.id < until));
+    let is_later = |frame: FrameId| frame > from && until.is_none_or(|until| frame < until);
+    let later = logs().filter(|wire_message| is_later(wire_message.frame.id));
+    let mut calls = conversation.probes("call-with-logs").filter_map(|attempt| attempt.answer.frame());
+    let is_seen = later.clone().next().is_some() || calls.any(is_later);
     let low: Vec<(&WireMessage<'_>, &Value)> = later
         .filter_map(|wire_message| Some((wire_message, wire_message.param("/level")?)))
         .filter(|(_, level)| rank(level).is_some_and(|rank| rank < wanted))
@@ -283,13 +286,15 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
     if low.is_empty() && !held.is_empty() {
         return Judgment::Untestable("log messages came only when the session was ended: something holds the stream back".into());
     }
-    let Some((first, below)) = low.first() else { return Judgment::Pass };
+    let Some((first, below)) = low.first() else {
+        return if is_seen { Judgment::Pass } else { Judgment::Untestable("no tool was called while a log level was set".into()) };
+    };
     let others = if low.len() > 1 { format!(", the first of {}", low.len()) } else { String::new() };
     let message = format!("a log message of level {below} was sent after the level had been set to {level}{others}");
     Judgment::Broken(vec![Violation::new(message, attempt.frames().into_iter().chain([first.frame.id]))])
 }
 
-/// A log of the modern era below the level of every request that is under way; `None` if there is none.
+/// Whether logs of the modern era are at the level of some request that is under way; `None` if no call requested one.
 fn level_of_call_is_obeyed(conversation: &ConversationView<'_>) -> Option<Judgment> {
     let calls: Vec<(FrameId, FrameId, usize, &Value)> = conversation
         .probes("call-with-logs")
@@ -307,7 +312,7 @@ fn level_of_call_is_obeyed(conversation: &ConversationView<'_>) -> Option<Judgme
             return Some(Judgment::Broken(vec![Violation::new(message, [least.0, log.frame.id])]));
         }
     }
-    None
+    (!calls.is_empty()).then_some(Judgment::Pass)
 }
 
 fn unknown_log_level_is_refused(conversation: &ConversationView<'_>) -> Judgment {
