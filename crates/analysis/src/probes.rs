@@ -1,6 +1,6 @@
 //! Marks that an exploration leaves in its conversations, and that rules look for. Names and bounds only.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Pages of one list that are asked for at most, and the time that they may take.
 pub const MOST_PAGES: usize = 1000;
@@ -12,7 +12,12 @@ pub const LEFT_OUT: &str = "left-out";
 /// Begins the ids of requests that are posted as they stand: only their HTTP response is waited for.
 pub const POSTED: &str = "http ";
 /// Starts the progress token of requests that go out a few at a time, and are given up after a while of our choosing.
-pub const PARALLEL_TOKEN: &str = "mcproof-flock-";
+const PARALLEL_TOKEN: &str = "mcproof-flock-";
+/// Ends it, with what a server that knows only small letters, or only ASCII, does not give back as it came.
+const PARALLEL_TOKEN_END: &str = "-Größe";
+/// The first of these tokens that are numbers. All are below 2^31, and nothing else has them.
+const PARALLEL_TOKENS_FROM: u64 = 1_460_000_000;
+const MOST_PARALLEL_TOKENS: u64 = 100_000_000;
 /// Starts the text that each of several calls at once has for itself.
 pub const AT_ONCE: &str = "mcproof-at-once-";
 /// The numbers of the same purpose: no two are neighbors, so that a server that counts on from one does not name another.
@@ -93,6 +98,47 @@ pub const APP_SCHEME: &str = "ui://";
 /// An ordinary request before anything else: what a server does after abuse tells nothing if it was not well before.
 pub const CONTROL: &str = "control";
 
+/// The JSON types that a progress token may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenType {
+    Number,
+    Text,
+}
+
+impl TokenType {
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Number => Self::Text,
+            Self::Text => Self::Number,
+        }
+    }
+}
+
+/// The progress token of a request that goes out with a few others, by its number among all of them.
+pub fn parallel_token(number: usize, token_type: TokenType) -> Value {
+    match token_type {
+        TokenType::Number => json!(PARALLEL_TOKENS_FROM + number as u64),
+        TokenType::Text => json!(format!("{PARALLEL_TOKEN}{number}{PARALLEL_TOKEN_END}")),
+    }
+}
+
+/// The number of the request that such a token belongs to. Recordings of earlier versions have texts without an end.
+pub fn parallel_number(token: &Value) -> Option<usize> {
+    if let Some(number) = token.as_u64() {
+        let number = number.checked_sub(PARALLEL_TOKENS_FROM).filter(|number| *number < MOST_PARALLEL_TOKENS)?;
+        return usize::try_from(number).ok();
+    }
+    let number = token.as_str()?.strip_prefix(PARALLEL_TOKEN)?;
+    let number = number.strip_suffix(PARALLEL_TOKEN_END).unwrap_or(number);
+    number.bytes().all(|byte| byte.is_ascii_digit()).then(|| number.parse().ok())?
+}
+
+/// Whether a token is one of these as it was sent, to the last letter.
+pub fn is_parallel_token(token: &Value) -> bool {
+    let token_type = if token.is_string() { TokenType::Text } else { TokenType::Number };
+    parallel_number(token).is_some_and(|number| parallel_token(number, token_type) == *token)
+}
+
 /// The page that a tool names, in the form of today or in the deprecated one.
 pub fn page_of(tool: &Value) -> Option<&Value> {
     let meta = tool.get("_meta")?;
@@ -153,6 +199,27 @@ impl MemoryGrowth {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_parallel_token_is_known_in_both_types_and_only_as_it_was_sent() {
+        for number in [0, 7, 4_711] {
+            for token_type in [TokenType::Number, TokenType::Text] {
+                let token = parallel_token(number, token_type);
+                assert_eq!((parallel_number(&token), is_parallel_token(&token)), (Some(number), true), "{token}");
+            }
+        }
+        let check = |token: Value, number: Option<usize>| {
+            assert_eq!((parallel_number(&token), is_parallel_token(&token)), (number, false), "{token}");
+        };
+        check(json!("mcproof-flock-7"), Some(7));
+        check(json!("mcproof-flock-07-Größe"), Some(7));
+        for other in ["mcproof-flock-7-größe", "mcproof-flock-7-Gr??e", "mcproof-flock-", "mcproof-flock-+7", "mine", "1460000007"] {
+            check(json!(other), None);
+        }
+        for other in [json!(0), json!(7), json!(-7), json!(1_459_999_999), json!(1_560_000_000), json!(1.5), Value::Null] {
+            check(other, None);
+        }
+    }
 
     #[test]
     fn memory_that_grows_without_end_is_a_leak_and_what_is_reclaimed_is_none() {

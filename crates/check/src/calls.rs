@@ -229,7 +229,8 @@ pub(super) async fn call_as_host<'c>(check_options: &'c CheckOptions, era: EraCh
     let bounded = if era == EraChoice::Modern { answers.clone() } else { answers.clone().up_to(MOST_QUESTIONS) };
     let options = ConnectOptions { era, answers: bounded, ..check_options.options.clone() };
     let mut explorer = match Explorer::open(check_options, "host", options).await {
-        Ok(explorer) => explorer,
+        // A slow tool may be called only once by others, with a number.
+        Ok(explorer) => explorer.with_texts_as_tokens_first(),
         Err(failed) => return Some(Host::Refused(failed.0)),
     };
     list(&mut explorer).await;

@@ -5,10 +5,11 @@ use super::CheckOptions;
 use super::budget::Waits;
 use super::padding::without_padding;
 use super::processor_waits::ProcessorWaits;
+use super::progress_tokens::{ProgressTokens, number_in};
 use super::readiness;
 use futures_util::StreamExt as _;
 use mcproof_analysis::diagnosis::sentence;
-use mcproof_analysis::probes::{LEFT_OUT, PARALLEL_TOKEN};
+use mcproof_analysis::probes::{LEFT_OUT, TokenType};
 use mcproof_client::{
     CallFailure, ClientProfile, ConnectFailure, ConnectOptions, HeaderCase, Headers, ListenFailure, ProcessSignal, RawHttpRequest,
     RawHttpResponse, Reply, Session, ShutdownTimeouts, SseFailure, Tap, Target, WaitFor, open_bare, open_session, request_elsewhere,
@@ -104,8 +105,8 @@ pub(super) struct Explorer<'a> {
     /// What comes from its frame on had no time.
     left_out: Option<Probed>,
     processor_waits: ProcessorWaits,
-    /// Parallel requests sent so far.
-    parallel_requests_sent: usize,
+    /// Of parallel requests.
+    progress_tokens: ProgressTokens,
     /// A call was given up that the server may still be busy with.
     unfinished_work: bool,
     patience: ShutdownTimeouts,
@@ -318,7 +319,7 @@ impl<'a> Explorer<'a> {
             until,
             left_out: None,
             processor_waits,
-            parallel_requests_sent: 0,
+            progress_tokens: ProgressTokens::beginning_with(TokenType::Number),
             unfinished_work: false,
             patience,
             pace,
@@ -831,8 +832,7 @@ impl<'a> Explorer<'a> {
         }
         let until = until.min(self.until);
         let first = self.tap.mark();
-        let base = self.parallel_requests_sent;
-        self.parallel_requests_sent += requests.len();
+        let tokens: Vec<(usize, Value)> = requests.iter().map(|request| self.progress_tokens.next(&request.params)).collect();
         let session = &self.session;
         let send = async |(index, request): (usize, &ParallelRequest)| {
             let started = Instant::now();
@@ -841,7 +841,7 @@ impl<'a> Explorer<'a> {
                 return (index, None);
             }
             let mut params = request.params.clone();
-            params["_meta"]["progressToken"] = json!(format!("{PARALLEL_TOKEN}{}", base + index));
+            params["_meta"]["progressToken"] = tokens[index].1.clone();
             let outcome = session.request(request.method, params.as_object().cloned(), patience).await;
             (index, Some((outcome, started.elapsed())))
         };
@@ -863,7 +863,7 @@ impl<'a> Explorer<'a> {
                 Err(_) => (None, ProbeOutcome::Gone),
             };
             self.unfinished_work |= outcome == ProbeOutcome::Silent;
-            if let Some(frame) = frames.get(&(base + index)) {
+            if let Some(frame) = frames.get(&tokens[index].0) {
                 let (probe, subject) = (request.probe.into(), Some(request.subject.clone()));
                 self.probes.push(Probed { probe, subject, first: *frame, end: FrameId(frame.0 + 1), outcome });
             }
@@ -874,16 +874,12 @@ impl<'a> Explorer<'a> {
 
     /// The frames of the parallel requests since a frame, by the number in their progress token.
     fn frames_of_parallel_requests(&self, first: FrameId) -> BTreeMap<usize, FrameId> {
-        let start = format!("\"progressToken\":\"{PARALLEL_TOKEN}").into_bytes();
         let sent = (first.0..self.tap.mark().0).filter_map(|id| self.tap.frame(FrameId(id)));
-        let number = |bytes: &[u8]| {
-            let rest = &bytes[memchr::memmem::find(bytes, &start)? + start.len()..];
-            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()
-        };
         sent.filter(|frame| frame.direction == Direction::ToServer)
             .filter_map(|frame| match &frame.body {
-                FrameBody::Line { bytes, .. } | FrameBody::HttpRequest { body: bytes, .. } => Some((number(bytes.as_bytes())?, frame.id)),
+                FrameBody::Line { bytes, .. } | FrameBody::HttpRequest { body: bytes, .. } => {
+                    Some((number_in(bytes.as_bytes())?, frame.id))
+                }
                 _ => None,
             })
             .collect()
@@ -920,6 +916,11 @@ impl<'a> Explorer<'a> {
     fn record_probe(&mut self, probe: &str, subject: Option<&str>, first: FrameId, outcome: ProbeOutcome) {
         let end = self.tap.mark();
         self.probes.push(Probed { probe: probe.into(), subject: subject.map(str::to_owned), first, end, outcome });
+    }
+
+    /// Parallel requests have a text as their progress token at first, no number.
+    pub(super) fn with_texts_as_tokens_first(self) -> Self {
+        Self { progress_tokens: ProgressTokens::beginning_with(TokenType::Text), ..self }
     }
 
     /// The same process, in a conversation of another kind.

@@ -21,6 +21,7 @@ mod padding;
 mod permission;
 mod process;
 mod processor_waits;
+mod progress_tokens;
 mod readiness;
 mod replicas;
 pub mod sdk;

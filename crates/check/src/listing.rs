@@ -97,7 +97,7 @@ async fn walk(explorer: &mut Explorer<'_>, probe: &str, method: &str, key: &str)
 }
 
 /// Tells items apart without keeping them a second time.
-fn fingerprint(item: &Value) -> u64 {
+pub(super) fn fingerprint(item: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     item.to_string().hash(&mut hasher);
     hasher.finish()

@@ -11,7 +11,7 @@ use super::lifecycle::reason_of;
 use super::lost_sessions::{flickering, refusal, short_lived};
 use super::rule_definition::{Area, Judge, Judgment, Rule, Violation};
 use super::sse_sessions::{ON_ITS_STREAM, OWN_STREAM};
-use mcproof_analysis::probes::PARALLEL_TOKEN;
+use mcproof_analysis::probes::parallel_number;
 use mcproof_analysis::{HttpExchange, messages};
 use mcproof_protocol::{Era, error_code::INTERNAL_ERROR, methods};
 use mcproof_record::{Finding, FrameBody, FrameId, Judged, Opened, ProbeOutcome, RuleResult, Severity};
@@ -106,8 +106,8 @@ pub(super) fn all_outcomes<'c>(conversation: &'c ConversationView<'_>) -> (Vec<O
         conversation.from_client().filter(|wire_message| wire_message.is_request() && end.is_none_or(|end| wire_message.frame.id < end))
     {
         let Some(method) = wire_message.method().filter(|method| ORDINARY.contains(method)) else { continue };
-        let token = wire_message.param("/_meta/progressToken").and_then(Value::as_str);
-        if token.is_some_and(|token| token.starts_with(PARALLEL_TOKEN)) || wire_message.param("/cursor").is_some() {
+        let is_parallel = wire_message.param("/_meta/progressToken").and_then(parallel_number).is_some();
+        if is_parallel || wire_message.param("/cursor").is_some() {
             continue;
         }
         let Some(request) = pairing.requests.iter().position(|request| request.frame == wire_message.frame.id) else { continue };

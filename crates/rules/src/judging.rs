@@ -2,7 +2,7 @@
 
 use super::lifecycle::{COULD_NOT_BE_READ, NOT_ALL_KEPT, REFUSES_ACCESS, WANTS_AUTHORIZATION};
 use super::{ConversationView, Judge, Judgment, Rule, Violation, alike, causes, sessions, slow};
-use mcproof_analysis::probes::PARALLEL_TOKEN;
+use mcproof_analysis::probes::parallel_number;
 use mcproof_protocol::{Era, Revision};
 use mcproof_record::{
     Conversation, Direction, Finding, Frame, FrameBody, Judged, Opened, ProbeOutcome, RuleResult, Severity, without_numbers,
@@ -229,8 +229,8 @@ fn was_given_up(conversation: &ConversationView<'_>) -> bool {
     last.len() == MOST_SILENT
         && last.iter().all(|probed| {
             // What goes out beside others is given up sooner.
-            let token = || conversation.attempt(probed).request?.param("/_meta/progressToken")?.as_str();
-            probed.outcome == ProbeOutcome::Silent && token().is_none_or(|token| !token.starts_with(PARALLEL_TOKEN))
+            let number = || parallel_number(conversation.attempt(probed).request?.param("/_meta/progressToken")?);
+            probed.outcome == ProbeOutcome::Silent && number().is_none()
         })
 }
 

@@ -9,7 +9,7 @@ use super::jsonrpc::RESPONSES;
 use super::modern::supports_legacy;
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, negotiated, revisions};
 use mcproof_analysis::diagnosis::{missing_piece, remedy_for_body};
-use mcproof_analysis::probes::{LEGAL_FORM, PARALLEL_TOKEN};
+use mcproof_analysis::probes::{LEGAL_FORM, parallel_number};
 use mcproof_analysis::wording::{excerpt, reason, shortened};
 use mcproof_analysis::{Attempt, AttemptOutcome, HttpExchange, USUAL_PROBES, WireMessage, unusual_headers};
 use mcproof_protocol::error_code::HEADER_MISMATCH;
@@ -551,8 +551,7 @@ fn requests_are_answered(conversation: &ConversationView<'_>) -> Judgment {
     // A tool may take as long as it likes.
     let may_be_silent = |index: usize| {
         let request = &pairing.requests[index];
-        let token = request.value.pointer("/params/_meta/progressToken").and_then(Value::as_str);
-        let is_given_up = token.is_some_and(|token| token.starts_with(PARALLEL_TOKEN));
+        let is_given_up = request.value.pointer("/params/_meta/progressToken").and_then(parallel_number).is_some();
         let is_known = || tools.iter().any(|(tool, _)| tool.get("name") == request.value.pointer("/params/name"));
         is_given_up || request.method() == methods::TOOLS_CALL && is_known()
     };
@@ -776,6 +775,9 @@ mod tests {
         };
         check(r#"{"uri":"a"}"#, "Broken");
         check(r#"{"uri":"a","_meta":{"progressToken":"mcproof-flock-3"}}"#, "Pass");
+        check(r#"{"uri":"a","_meta":{"progressToken":"mcproof-flock-3-Größe"}}"#, "Pass");
+        check(r#"{"uri":"a","_meta":{"progressToken":1460000003}}"#, "Pass");
+        check(r#"{"uri":"a","_meta":{"progressToken":3}}"#, "Broken");
         check(r#"{"uri":"a","_meta":{"progressToken":"mine"}}"#, "Broken");
     }
 

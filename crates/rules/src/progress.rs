@@ -4,7 +4,7 @@
 use super::ConversationView;
 use super::answers::{Meaning, Pairing, ServerMessage, gathered, messages, shown};
 use super::rule_definition::{Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use mcproof_analysis::probes::PARALLEL_TOKEN;
+use mcproof_analysis::probes::is_parallel_token;
 use mcproof_analysis::{Attempt, AttemptOutcome};
 use mcproof_protocol::methods;
 use mcproof_record::{FrameId, Probed};
@@ -128,9 +128,15 @@ const NO_PROGRESS: &str = "the server sent no progress";
 fn owners<'p>(pairing: &'p Pairing<'_>, server_message: &'p ServerMessage<'_>, token: &'p Value) -> impl Iterator<Item = usize> + 'p {
     let brings = move |index: &usize| {
         let request = &pairing.requests[*index];
-        request.frame < server_message.frame && request.value.pointer("/params/_meta/progressToken") == Some(token)
+        let provided = request.value.pointer("/params/_meta/progressToken");
+        request.frame < server_message.frame && provided.is_some_and(|provided| is_same_token(provided, token))
     };
     (0..pairing.requests.len()).filter(brings)
+}
+
+/// Whether two tokens are the same value of the same JSON type. A number is the same with a fraction of zero.
+fn is_same_token(one: &Value, other: &Value) -> bool {
+    one == other || one.as_f64().zip(other.as_f64()).is_some_and(|(one, other)| one.total_cmp(&other).is_eq())
 }
 
 /// The request that provided a token, if no other one did: a client that uses a token twice cannot assign its progress.
@@ -145,11 +151,11 @@ fn tokens_are_known(conversation: &ConversationView<'_>) -> Judgment {
         return Judgment::NotApplicable(NO_PROGRESS.into());
     }
     let pairing = Pairing::of(conversation);
-    // A number after this prefix is from the client: from another conversation with the same process.
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let is_ours = |token: &Value| token.as_str().and_then(|token| token.strip_prefix(PARALLEL_TOKEN)).is_some_and(is_number);
-    let unknown =
-        progress.iter().filter(|(server_message, token)| !is_ours(token) && owners(&pairing, server_message, token).next().is_none());
+    // Such a token is from the client: from another conversation with the same process.
+    let is_known = |server_message: &ServerMessage<'_>, token: &Value| {
+        is_parallel_token(token) || owners(&pairing, server_message, token).next().is_some()
+    };
+    let unknown = progress.iter().filter(|(server_message, token)| !is_known(server_message, token));
     let violations = unknown.map(|(server_message, token)| {
         Violation::new(format!("progress has the token {}, which no request provided", shown(token)), [server_message.frame])
     });
@@ -340,4 +346,40 @@ fn in_midst(conversation: &ConversationView<'_>, cancellation: FrameId) -> bool 
     let usual = conversation.probes("call-slow").filter(|attempt| attempt.subject() == slow).filter_map(took).min();
     let waited = cancelled.request.and_then(|request| conversation.elapsed(request.frame.id, cancellation));
     matches!((usual, waited), (Some(usual), Some(waited)) if waited < usual / 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcproof_analysis::example;
+
+    #[test]
+    fn a_token_keeps_its_value_and_its_type() {
+        let check = |provided: &str, reported: &str, expected: Result<(), &str>| {
+            let call = format!(r#"{{"name":"a","_meta":{{"progressToken":{provided}}}}}"#);
+            let text = format!(
+                r#"> {{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{call}}}
+                < {{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progressToken":{reported},"progress":1}}}}"#
+            );
+            let judged = tokens_are_known(&ConversationView::new(&example::read(&text, "stdio", "2025-11-25")));
+            let seen = match &judged {
+                Judgment::Pass => Ok(()),
+                Judgment::Broken(violations) => Err(violations[0].message.clone()),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(seen, expected.map_err(str::to_owned), "{provided} {reported}");
+        };
+        check("0", "0", Ok(()));
+        check("7", "7.0", Ok(()));
+        check(r#""7""#, r#""7""#, Ok(()));
+        check("0", r#""0""#, Err(r#"progress has the token "0", which no request provided"#));
+        check(r#""7""#, "7", Err("progress has the token 7, which no request provided"));
+        // Of another conversation with the same process, and as it was sent.
+        check(r#""a""#, "1460000003", Ok(()));
+        check(r#""a""#, r#""mcproof-flock-3-Größe""#, Ok(()));
+        let cut = r#"progress has the token "mcproof-flock-3-gr", which no request provided"#;
+        check(r#""mcproof-flock-3-Größe""#, r#""mcproof-flock-3-gr""#, Err(cut));
+        let text = r#"progress has the token "1460000003", which no request provided"#;
+        check("1460000003", r#""1460000003""#, Err(text));
+    }
 }

@@ -355,6 +355,35 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "progress-token-becomes-text",
+        "reports progress with the token as text where the client gave a number",
+        "progress-has-known-token",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|_, mut message| {
+            if message["method"] == "notifications/progress" && message["params"]["progressToken"].is_number() {
+                message["params"]["progressToken"] = json!(message["params"]["progressToken"].to_string());
+            }
+            vec![message]
+        }),
+    ),
+    broken_server(
+        "progress-token-in-ascii",
+        "reports progress with a token whose letters are small, and ASCII",
+        "progress-has-known-token",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|_, mut message| {
+            if message["method"] == "notifications/progress"
+                && let Some(token) = message["params"]["progressToken"].as_str()
+            {
+                let plain = |letter: char| if letter.is_ascii() { letter.to_ascii_lowercase() } else { '?' };
+                message["params"]["progressToken"] = json!(token.chars().map(plain).collect::<String>());
+            }
+            vec![message]
+        }),
+    ),
+    broken_server(
         "progress-stands-still",
         "reports the same progress again and again",
         "progress-increases",

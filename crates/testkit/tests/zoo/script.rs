@@ -128,6 +128,11 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
     steps.push(Step::Send(request("tools/call", json!({}))));
     let patrol = |steps: u8| json!({ "name": "patrol", "arguments": { "steps": steps }, "_meta": { "progressToken": "p" } });
     steps.push(Step::Send(request("tools/call", patrol(2))));
+    for token in [json!(0), json!("Größe")] {
+        let mut other = patrol(1);
+        other["_meta"]["progressToken"] = token;
+        steps.push(Step::Send(request("tools/call", other)));
+    }
     let echo = |text: &str| json!({ "name": "echo", "arguments": { "text": text } });
     steps.push(Step::Together(vec![request("tools/call", echo("first")), request("tools/call", echo("second"))]));
     let mut cancelled = patrol(6);
