@@ -106,6 +106,7 @@ pub enum TokenType {
 }
 
 impl TokenType {
+    /// The one of the two that this is not.
     pub const fn other(self) -> Self {
         match self {
             Self::Number => Self::Text,

@@ -110,15 +110,11 @@ async fn legal_forms(explorer: &mut Explorer<'_>) {
         false if explorer.is_modern() => methods::SERVER_DISCOVER,
         false => methods::PING,
     };
-    let ids = [
-        ("a string id", json!("mcproof-string-id")),
-        ("the id 0", json!(0)),
-        ("a negative id", json!(-7)),
-        ("an id above 32 bits", json!(9_007_199_254_740_991_i64)),
-        ("a numeric string id", json!("9000007")),
-        ("an empty string id", json!("")),
-    ];
-    let mut forms: Vec<(&str, Value)> = ids.into_iter().map(|(form, id)| (form, explorer.build_request(id, method, json!({})))).collect();
+    let ids = legal_ids().into_iter();
+    let mut forms: Vec<(&str, Value)> = ids.map(|(form, id)| (form, explorer.build_request(id, method, json!({})))).collect();
+    let mut from_zero = explorer.build_request(json!("mcproof-with-token-0"), method, json!({}));
+    from_zero["params"]["_meta"]["progressToken"] = json!(0);
+    forms.push(("the progress token 0", from_zero));
     if !explorer.is_modern() {
         let token = json!({ "progressToken": "mcproof-token" });
         forms.push(("a progress token in `_meta`", explorer.build_request(json!("mcproof-with-meta"), method, json!({ "_meta": token }))));
@@ -128,5 +124,43 @@ async fn legal_forms(explorer: &mut Explorer<'_>) {
     }
     for (form, message) in forms {
         explorer.send_briefly(LEGAL_FORM, form, message).await;
+    }
+}
+
+/// Ids of every kind that clients use, and that nothing else in a conversation has.
+fn legal_ids() -> [(&'static str, Value); 8] {
+    [
+        ("a UUID as its id", json!("6F9619FF-8B86-D011-B42D-00CF4FC964FF")),
+        ("an id that is not ASCII", json!("mcproof-größer-日本-🦒")),
+        ("an id between blanks", json!(" mcproof id ")),
+        ("the id 0", json!(0)),
+        ("a negative id", json!(-7)),
+        ("an id above 32 bits", json!(9_007_199_254_740_991_i64)),
+        ("a numeric string id", json!("9000007")),
+        ("an empty string id", json!("")),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn legal_ids_are_of_every_kind_and_no_two_are_alike() {
+        let ids = legal_ids().map(|(_, id)| id);
+        let alike: HashSet<String> = ids.iter().map(|id| id.to_string().trim_matches('"').trim().to_lowercase()).collect();
+        assert_eq!(alike.len(), ids.len());
+        let check = |kind: &str, is_of_kind: &dyn Fn(&str) -> bool| {
+            assert!(ids.iter().filter_map(Value::as_str).any(is_of_kind), "{kind}");
+        };
+        check("longer than a UUID without hyphens", &|id| id.len() > 32 && id.is_ascii());
+        check("capital letters", &|id| id.chars().any(|letter| letter.is_ascii_uppercase()));
+        check("beyond Latin-1", &|id| id.chars().any(|letter| u32::from(letter) > 0xff));
+        check("beyond 16 bits", &|id| id.chars().any(|letter| u32::from(letter) > 0xffff));
+        check("blanks at both ends", &|id| id.starts_with(' ') && id.ends_with(' '));
+        check("digits", &|id| id.parse::<u64>().is_ok());
+        check("empty", &str::is_empty);
+        // More is no longer exact where numbers are floating-point.
+        assert!(ids.iter().filter_map(Value::as_u64).all(|id| id < 1 << 53));
     }
 }

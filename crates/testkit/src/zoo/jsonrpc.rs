@@ -110,6 +110,40 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "long-ids-are-cut",
+        "cuts ids that are strings to 32 characters",
+        "response-id-matches-request",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|_, message| vec![with_string_id(message, |id| id.chars().take(32).collect())]),
+    ),
+    broken_server(
+        "ids-in-small-letters",
+        "gives ids that are strings back in small letters",
+        "response-id-matches-request",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|_, message| vec![with_string_id(message, str::to_ascii_lowercase)]),
+    ),
+    broken_server(
+        "ids-in-ascii",
+        "gives ids back with question marks for what is not ASCII",
+        "response-id-matches-request",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|_, message| {
+            vec![with_string_id(message, |id| id.chars().map(|letter| if letter.is_ascii() { letter } else { '?' }).collect())]
+        }),
+    ),
+    broken_server(
+        "ids-without-blanks",
+        "gives ids back without the blanks around them",
+        "response-id-matches-request",
+        ALL,
+        BOTH,
+        Deviation::Outgoing(|_, message| vec![with_string_id(message, |id| id.trim().to_owned())]),
+    ),
+    broken_server(
         "ignores-id-0",
         "takes a request with the id 0 for a notification",
         "valid-request-is-served",
@@ -453,6 +487,16 @@ const MISNAMED: Deviation = Deviation::Outgoing(|received, message| match messag
     true => vec![refuse(received, -32603, "Internal error")],
     false => vec![message],
 });
+
+/// A response whose id, if it is a string, is changed. Other messages stay as they are.
+fn with_string_id(mut message: Value, change: fn(&str) -> String) -> Value {
+    if message.get("method").is_none()
+        && let Some(id) = message["id"].as_str()
+    {
+        message["id"] = json!(change(id));
+    }
+    message
+}
 
 /// A message with a member that stands there a first time, with null.
 fn doubled(json: &str, name: &str) -> String {

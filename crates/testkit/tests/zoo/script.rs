@@ -102,6 +102,11 @@ pub(crate) fn main(version: &str) -> Vec<Step> {
     let mut named = request("prompts/list", json!({}));
     named["id"] = json!("a name");
     steps.push(Step::Send(named));
+    for id in ["a name of more than 32 characters: Anna", "Größe 🦒", " between blanks "] {
+        let mut named = request("prompts/list", json!({}));
+        named["id"] = json!(id);
+        steps.push(Step::Send(named));
+    }
     for (tool, arguments) in [
         ("echo", json!({ "text": "a" })),
         ("echo", json!({ "text": 1 })),
