@@ -60,6 +60,8 @@ pub const CALL_WITH_INPUT: &str = "call-with-input";
 pub const INPUT_ROUNDS: usize = 4;
 /// A call of a host that can be asked, for what its user and its model say.
 pub const CALL_AS_HOST: &str = "call-as-host";
+/// The same of one that declares only a part of what the server asked for.
+pub const CALL_AS_LIMITED_HOST: &str = "call-as-limited-host";
 /// So often a call that does not end asks for the same, and gets a response, until it is endless.
 pub const SAME_QUESTIONS: usize = 4;
 /// What a host is asked without end gets a response so often.

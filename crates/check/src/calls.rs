@@ -6,13 +6,14 @@ use super::{CheckOptions, Permission, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::fixtures::SAMPLED;
 use mcproof_analysis::probes::{
-    CALL_AS_HOST, CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, MOST_QUESTIONS, SILENT_AGAIN, UNANSWERED_CALL, UNUSUAL_UNANSWERED,
+    CALL_AS_HOST, CALL_AS_LIMITED_HOST, CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, MOST_QUESTIONS, SILENT_AGAIN, UNANSWERED_CALL,
+    UNUSUAL_UNANSWERED,
 };
 use mcproof_analysis::{ConversationView, named};
-use mcproof_client::{Answers, AskedLog, ConnectOptions, Elicitation, Sampling};
-use mcproof_protocol::{EraChoice, Transport, meta, methods};
+use mcproof_client::{Answers, Asked, AskedLog, ConnectOptions, Elicitation, Sampling};
+use mcproof_protocol::{EraChoice, Revision, Transport, meta, methods};
 use mcproof_record::{Conversation, FrameId, Opened};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -58,6 +59,11 @@ const CANCELLED: &str = "mcproof-cancelled";
 
 /// The id of the request that follows the cancellation, but for a number.
 const HEARD: &str = "mcproof-cancellation-heard";
+
+/// What a client may declare that can be asked.
+const ROOTS: &str = "roots";
+const ELICITATION: &str = "elicitation";
+const SAMPLING: &str = "sampling";
 
 /// A tool that may be called, with arguments that its schema accepts.
 #[derive(Clone, Debug)]
@@ -180,21 +186,38 @@ pub(super) async fn explore(check_options: &CheckOptions, mut explorer: Explorer
 pub(super) async fn open(check_options: &CheckOptions, era: EraChoice) -> Result<Explorer<'_>, Option<Conversation>> {
     Explorer::open_in(check_options, NAME, era).await.map_err(|failed| {
         let (conversation, failure) = *failed;
-        let late = || left_out_because("the process that was to call the tools did not start in time".to_owned(), FrameId(0));
-        timed_out(&failure).then(|| Conversation { opened: Opened::Bare, probes: vec![late()], ..conversation })
+        timed_out(&failure).then(|| too_late(conversation, "the process that was to call the tools did not start in time"))
     })
+}
+
+/// A conversation that did not come about in time, where that says nothing of the server.
+fn too_late(conversation: Conversation, reason: &str) -> Conversation {
+    Conversation { opened: Opened::Bare, probes: vec![left_out_because(reason.to_owned(), FrameId(0))], ..conversation }
 }
 
 /// A host that has called all tools that only read, and stays: what a call began may end the process later.
 pub(super) enum Host<'c> {
-    Stays { explorer: Box<Explorer<'c>>, since: Instant },
+    Stays {
+        explorer: Box<Explorer<'c>>,
+        since: Instant,
+        /// What other hosts may declare, of what this one was asked for.
+        limits: Vec<Map<String, Value>>,
+    },
     Refused(Conversation),
 }
 
 impl Host<'_> {
+    /// The capabilities of hosts that can do only a part of what this one was asked for.
+    pub(super) fn limits(&self) -> Vec<Map<String, Value>> {
+        match self {
+            Self::Stays { limits, .. } => limits.clone(),
+            Self::Refused(_) => Vec::new(),
+        }
+    }
+
     pub(super) async fn end(self) -> Conversation {
         let (mut explorer, since) = match self {
-            Self::Stays { explorer, since } => (explorer, since),
+            Self::Stays { explorer, since, .. } => (explorer, since),
             Self::Refused(conversation) => return conversation,
         };
         // Another process has met that by its next conversation.
@@ -209,21 +232,12 @@ impl Host<'_> {
 
 /// A host that can be asked: for what its user says, for what a model says, and for its roots. Some tools ask only then.
 pub(super) async fn call_as_host<'c>(check_options: &'c CheckOptions, era: EraChoice, tools: &Tools) -> Option<Host<'c>> {
-    let readers = tools.0.iter().filter(|tool| tool.reads_only());
-    let calls: Vec<ParallelRequest> = readers.map(|tool| tool.call(CALL_AS_HOST, tool.arguments.clone())).collect();
+    let calls = calls_of_readers(tools, CALL_AS_HOST);
     if calls.is_empty() {
         return None;
     }
     let asked = AskedLog::default();
-    let host = Answers {
-        roots: Some(vec!["file:///mcproof".into()]),
-        // A form may want what nobody knows.
-        elicitation: Some(Elicitation::Decline),
-        sampling: Some(Sampling::Text(SAMPLED.into())),
-        tasks: None,
-        asked: Some(asked.clone()),
-        ..Answers::default()
-    };
+    let host = Answers { asked: Some(asked.clone()), ..answers_of_host(|_| true) };
     let answers = check_options.options.answers.clone().or(&host);
     // What a modern server asks for without end is bounded by its rounds.
     let bounded = if era == EraChoice::Modern { answers.clone() } else { answers.clone().up_to(MOST_QUESTIONS) };
@@ -246,7 +260,72 @@ pub(super) async fn call_as_host<'c>(check_options: &'c CheckOptions, era: EraCh
     }
     // That it is still there is seen by what is no call.
     explorer.send_request("after-calls", None, explorer.any_method(), json!({})).await;
-    Some(Host::Stays { explorer: Box::new(explorer), since: Instant::now() })
+    // In the modern era each request declares what it can do.
+    let limits = if explorer.is_modern() { Vec::new() } else { limits_after(&asked.all(), Revision::at(explorer.revision())) };
+    Some(Host::Stays { explorer: Box::new(explorer), since: Instant::now(), limits })
+}
+
+fn calls_of_readers(tools: &Tools, probe: &'static str) -> Vec<ParallelRequest> {
+    tools.0.iter().filter(|tool| tool.reads_only()).map(|tool| tool.call(probe, tool.arguments.clone())).collect()
+}
+
+/// The answers to what a host declares.
+fn answers_of_host(declares: impl Fn(&str) -> bool) -> Answers {
+    Answers {
+        roots: declares(ROOTS).then(|| vec!["file:///mcproof".into()]),
+        // A form may want what nobody knows.
+        elicitation: declares(ELICITATION).then_some(Elicitation::Decline),
+        sampling: declares(SAMPLING).then(|| Sampling::Text(SAMPLED.into())),
+        ..Answers::default()
+    }
+}
+
+/// What hosts declare that can do only a part of what another one was asked for: forms in both spellings, pages alone, no tools for the
+/// model, no model. Who never asks, or asks for no more than every host can do, meets none of them.
+fn limits_after(asked: &[Asked], revision: Revision) -> Vec<Map<String, Value>> {
+    let needs = |part: &str| asked.iter().any(|asked| asked.part == Some(part));
+    let needs_page = needs("url");
+    // There are modes from this revision on.
+    let needs_form = needs("form") && revision >= Revision::V2025_11_25;
+    let needs_model = asked.iter().any(|asked| asked.method == methods::SAMPLING_CREATE_MESSAGE);
+    let limits = [
+        (needs_page || needs("tools"), json!({ ELICITATION: {}, SAMPLING: {} })),
+        (needs_page, json!({ ROOTS: {}, ELICITATION: { "form": {} } })),
+        (needs_form, json!({ ROOTS: {}, ELICITATION: { "url": {} } })),
+        (needs_model && !needs_form, json!({ ROOTS: {} })),
+    ];
+    limits.into_iter().filter(|(is_due, _)| *is_due).filter_map(|(_, limit)| limit.as_object().cloned()).collect()
+}
+
+/// The same calls by hosts that declare less, each in a conversation of its own: a legacy client declares it once, in the handshake.
+pub(super) async fn call_as_limited_hosts(
+    check_options: &CheckOptions,
+    tools: &Tools,
+    limits: Vec<Map<String, Value>>,
+) -> Vec<Conversation> {
+    let (calls, mut conversations) = (calls_of_readers(tools, CALL_AS_LIMITED_HOST), Vec::new());
+    for limit in limits {
+        let answers = answers_of_host(|capability| limit.contains_key(capability)).up_to(MOST_QUESTIONS);
+        let mut options = ConnectOptions { era: EraChoice::Legacy, answers, ..check_options.options.clone() };
+        options.client.capabilities.retain(|name, _| ![ROOTS, ELICITATION, SAMPLING].contains(&name.as_str()));
+        options.client.capabilities.extend(limit);
+        let conversation = match Explorer::open(check_options, "limited host", options).await {
+            Ok(mut explorer) => {
+                list(&mut explorer).await;
+                explorer.request_in_parallel(&calls, PATIENCE, Instant::now() + BUDGET).await;
+                explorer.with_brief_shutdown().end().await
+            }
+            Err(failed) => {
+                let (conversation, failure) = *failed;
+                match timed_out(&failure) {
+                    true => too_late(conversation, "a process that was to call the tools as a host that can do less did not start in time"),
+                    false => conversation,
+                }
+            }
+        };
+        conversations.push(conversation);
+    }
+    conversations
 }
 
 /// Calls tools by themselves whose calls failed while the user was asked: what is asked over stdio does not say which call it belongs to.
@@ -286,14 +365,23 @@ async fn give_input(explorer: &mut Explorer<'_>, call: &ParallelRequest, result:
             _ => break,
         }
     }
-    let requests = result.get("inputRequests").and_then(Value::as_object).into_iter().flatten();
-    let capability = requests.filter_map(|(_, request)| request.get("method")?.as_str()?.split('/').next()).next();
-    let one = capability.map(|capability| json!({ capability: {} }));
-    for capabilities in one.into_iter().chain([json!({})]) {
+    for capabilities in fewer_capabilities(result) {
         let mut lesser = ParallelRequest { probe: "call-with-fewer-capabilities", ..call.clone() };
         lesser.params["_meta"][meta::CLIENT_CAPABILITIES] = capabilities;
         explorer.request_in_parallel(&[lesser], PATIENCE, Instant::now() + PATIENCE).await;
     }
+}
+
+/// What a client may declare that cannot give all the input that a result requires: the first kind of it, of elicitation each mode that is
+/// not asked for, and nothing.
+fn fewer_capabilities(required: &Value) -> Vec<Value> {
+    let requests = || required.get("inputRequests").and_then(Value::as_object).into_iter().flatten().map(|(_, request)| request);
+    let first = requests().filter_map(|request| request.get("method")?.as_str()?.split('/').next()).next();
+    let mode = |request: &Value| if request.pointer("/params/mode").is_some_and(|mode| mode == "url") { "url" } else { "form" };
+    let asks = |wanted: &str| requests().any(|request| request["method"] == methods::ELICITATION_CREATE && mode(request) == wanted);
+    let modes = [("url", "form"), ("form", "url")].into_iter().filter(|(asked, _)| asks(asked));
+    let modes = modes.map(|(_, other)| json!({ ELICITATION: { other: {} } }));
+    first.map(|capability| json!({ capability: {} })).into_iter().chain(modes).chain([json!({})]).collect()
 }
 
 /// Calls with unusual arguments, in a conversation of their own.
@@ -678,5 +766,48 @@ async fn ask_again(explorer: &mut Explorer<'_>, unusual: Unusual, call: &OddCall
     let is_silent = ask(&again, LONG_PATIENCE).await.is_some_and(|(is_answered, took)| !is_answered && took >= LONG_PATIENCE);
     if is_silent && usual * 10 < LONG_PATIENCE {
         explorer.record_observation(UNUSUAL_UNANSWERED, &format!("{} {}", unusual.probe(), call.unusual.subject));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_that_can_do_less_are_those_of_what_was_asked() {
+        let check = |asked: &[(&str, Option<&'static str>)], revision: Revision, expected: &[Value]| {
+            let asked = asked.iter().map(|(method, part)| Asked { method: (*method).to_owned(), part: *part, fields: Vec::new() });
+            let limits: Vec<Value> = limits_after(&asked.collect::<Vec<_>>(), revision).into_iter().map(Value::Object).collect();
+            assert_eq!(limits, expected);
+        };
+        let (newest, older) = (Revision::LATEST_LEGACY, Revision::V2025_06_18);
+        let (ask, model) = (methods::ELICITATION_CREATE, methods::SAMPLING_CREATE_MESSAGE);
+        let plain = json!({ "elicitation": {}, "sampling": {} });
+        let only_forms = json!({ "roots": {}, "elicitation": { "form": {} } });
+        let only_pages = json!({ "roots": {}, "elicitation": { "url": {} } });
+        check(&[], newest, &[]);
+        check(&[(methods::ROOTS_LIST, None)], newest, &[]);
+        check(&[(ask, Some("url"))], newest, &[plain.clone(), only_forms.clone()]);
+        check(&[(ask, Some("form"))], newest, std::slice::from_ref(&only_pages));
+        check(&[(ask, Some("form"))], older, &[]);
+        check(&[(ask, Some("form")), (ask, Some("url")), (model, None)], newest, &[plain.clone(), only_forms, only_pages]);
+        check(&[(model, None)], older, &[json!({ "roots": {} })]);
+        check(&[(model, Some("tools"))], newest, &[plain, json!({ "roots": {} })]);
+    }
+
+    #[test]
+    fn a_request_declares_less_than_its_input_takes() {
+        let check = |requests: Value, expected: &[Value]| {
+            assert_eq!(fewer_capabilities(&json!({ "inputRequests": requests })), expected, "{requests}");
+        };
+        let asking = |params: Value| json!({ "method": "elicitation/create", "params": params });
+        let (form, page) = (asking(json!({})), asking(json!({ "mode": "url" })));
+        let declaring = |modes: Value| json!({ "elicitation": modes });
+        let (any, forms, pages) = (declaring(json!({})), declaring(json!({ "form": {} })), declaring(json!({ "url": {} })));
+        check(json!({}), &[json!({})]);
+        check(json!({ "a": form }), &[any.clone(), pages.clone(), json!({})]);
+        check(json!({ "a": page }), &[any.clone(), forms.clone(), json!({})]);
+        check(json!({ "a": form, "b": page }), &[any, forms, pages, json!({})]);
+        check(json!({ "a": { "method": "sampling/createMessage" } }), &[json!({ "sampling": {} }), json!({})]);
     }
 }

@@ -252,7 +252,9 @@ async fn explore_in_sequence(check_options: &CheckOptions, found: DetectedServer
         if let (Some(tools), true) = (tools, era == found.era()) {
             conversations.extend(calls::explore_unusual_calls(check_options, era, &tools).await);
             if let Some(host) = calls::call_as_host(check_options, era, &tools).await {
+                let limits = host.limits();
                 conversations.push(host.end().await);
+                conversations.extend(calls::call_as_limited_hosts(check_options, &tools, limits).await);
             }
         }
     }
@@ -313,8 +315,11 @@ async fn explore_pipes(check_options: &CheckOptions) -> Explored {
         let tools = Tools::in_takes(&conversations, &check_options.calls);
         let (tested, host) = match found {
             Some(found) => {
-                let tested = fixtures::explore(check_options, found, &conversations).await;
-                (tested, calls::call_as_host(check_options, found.era(), &tools).await)
+                let mut tested = fixtures::explore(check_options, found, &conversations).await;
+                let host = calls::call_as_host(check_options, found.era(), &tools).await;
+                let limits = host.as_ref().map(calls::Host::limits).unwrap_or_default();
+                tested.extend(calls::call_as_limited_hosts(check_options, &tools, limits).await);
+                (tested, host)
             }
             None => (Vec::new(), None),
         };

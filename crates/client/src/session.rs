@@ -219,6 +219,13 @@ impl Default for ClientProfile {
 }
 
 impl ClientProfile {
+    /// Declares these as well. Where the profile says itself how far it can do something, that stands.
+    fn declare(&mut self, capabilities: Map<String, Value>) {
+        for (name, capability) in capabilities {
+            self.capabilities.entry(name).or_insert(capability);
+        }
+    }
+
     fn info(&self) -> Value {
         json!({ "name": self.name, "version": self.version })
     }
@@ -328,7 +335,7 @@ impl Session {
     /// Who we are, with what the responses of now let us declare.
     fn profile(&self) -> ClientProfile {
         let mut profile = self.client.clone();
-        profile.capabilities.extend(self.policies.get().capabilities());
+        profile.declare(self.policies.get().capabilities());
         profile
     }
 
@@ -416,5 +423,19 @@ impl Session {
             (_, Some(spawned)) => spawned.process.exit(),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_profile_declares_stands_beside_what_responses_let_it_declare() {
+        let object = |value: Value| value.as_object().cloned().unwrap_or_default();
+        let capabilities = object(json!({ "elicitation": { "url": {} }, "experimental": {} }));
+        let mut profile = ClientProfile { capabilities, ..ClientProfile::default() };
+        profile.declare(object(json!({ "elicitation": { "form": {}, "url": {} }, "roots": {} })));
+        assert_eq!(Value::Object(profile.capabilities), json!({ "elicitation": { "url": {} }, "experimental": {}, "roots": {} }));
     }
 }

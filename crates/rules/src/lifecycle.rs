@@ -681,8 +681,9 @@ pub(super) fn was_hung_up(exchange: &HttpExchange<'_>) -> bool {
 }
 
 fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
+    let revision = Revision::at(&conversation.conversation.revision);
     let violations: Vec<Violation> = match conversation.is_modern() {
-        true => undeclared_inputs(conversation),
+        true => undeclared_inputs(conversation, revision),
         false => {
             let Some(initialized) = initialized(conversation) else {
                 return Judgment::Untestable("the handshake was not completed".into());
@@ -702,7 +703,7 @@ fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
             };
             let attempt = messages(conversation).filter(|server_message| server_message.is_request() && !is_early(server_message));
             let missing = attempt.filter_map(|server_message: ServerMessage<'_>| {
-                let missing = undeclared(declared, server_message.method()?, server_message.value.get("params"))?;
+                let missing = undeclared(revision, declared, server_message.method()?, server_message.value.get("params"))?;
                 let message =
                     format!("the server sent the request `{}`, but the client has not declared `{missing}`", server_message.method()?);
                 Some(Violation::new(message, [server_message.frame]))
@@ -718,7 +719,7 @@ fn capabilities_are_respected(conversation: &ConversationView<'_>) -> Judgment {
 }
 
 /// Input that a result asks for (2026-07-28, basic/patterns/mrtr) and that its request has not declared.
-fn undeclared_inputs(conversation: &ConversationView<'_>) -> Vec<Violation> {
+fn undeclared_inputs(conversation: &ConversationView<'_>, revision: Revision) -> Vec<Violation> {
     let pairing = Pairing::of(conversation);
     let answers = pairing.replies.iter().filter_map(|reply| match reply.meaning {
         Meaning::Response { request } => Some((reply, &pairing.requests[request])),
@@ -730,7 +731,7 @@ fn undeclared_inputs(conversation: &ConversationView<'_>) -> Vec<Violation> {
         let inputs = reply.value.pointer("/result/inputRequests").and_then(Value::as_object).into_iter().flatten();
         for (_, input) in inputs {
             let method = input.get("method").and_then(Value::as_str).unwrap_or_default();
-            if let Some(missing) = undeclared(declared, method, input.get("params")) {
+            if let Some(missing) = undeclared(revision, declared, method, input.get("params")) {
                 let message =
                     format!("the response to `{}` requests `{method}`, but the request has not declared `{missing}`", request.method());
                 violations.push(Violation::new(message, [request.frame, reply.frame]));
@@ -740,8 +741,9 @@ fn undeclared_inputs(conversation: &ConversationView<'_>) -> Vec<Violation> {
     violations
 }
 
-/// The capability that a question to the client needs, if it is not declared.
-fn undeclared(declared: Option<&Value>, method: &str, params: Option<&Value>) -> Option<&'static str> {
+/// The capability that a question to the client needs, if it is not declared. Modes of elicitation came with 2025-11-25; without any,
+/// forms are declared (client/elicitation, capabilities).
+fn undeclared(revision: Revision, declared: Option<&Value>, method: &str, params: Option<&Value>) -> Option<&'static str> {
     let has = |path: &str| declared.and_then(|declared| declared.pointer(path)).is_some();
     let param = |key: &str| params.and_then(|params| params.get(key));
     match method {
@@ -749,8 +751,11 @@ fn undeclared(declared: Option<&Value>, method: &str, params: Option<&Value>) ->
         methods::SAMPLING_CREATE_MESSAGE if !has("/sampling") => Some("sampling"),
         methods::SAMPLING_CREATE_MESSAGE => (param("tools").is_some() && !has("/sampling/tools")).then_some("sampling.tools"),
         methods::ELICITATION_CREATE if !has("/elicitation") => Some("elicitation"),
-        methods::ELICITATION_CREATE => {
-            (param("mode").is_some_and(|mode| mode == "url") && !has("/elicitation/url")).then_some("elicitation.url")
+        methods::ELICITATION_CREATE if param("mode").is_some_and(|mode| mode == "url") => {
+            (!has("/elicitation/url")).then_some("elicitation.url")
+        }
+        methods::ELICITATION_CREATE if revision >= Revision::V2025_11_25 => {
+            (has("/elicitation/url") && !has("/elicitation/form")).then_some("elicitation.form")
         }
         _ => None,
     }
@@ -886,13 +891,23 @@ mod tests {
     #[test]
     fn what_a_question_needs_is_looked_for_in_what_was_declared() {
         let check = |declared: Value, method: &str, params: Value, expected: Option<&str>| {
-            assert_eq!(undeclared(Some(&declared), method, Some(&params)), expected, "{declared} {method} {params}");
+            let seen = undeclared(Revision::LATEST_LEGACY, Some(&declared), method, Some(&params));
+            assert_eq!(seen, expected, "{declared} {method} {params}");
         };
         check(json!({}), "roots/list", json!({}), Some("roots"));
         check(json!({ "roots": {} }), "roots/list", json!({}), None);
         check(json!({}), "ping", json!({}), None);
         check(json!({ "elicitation": {} }), "elicitation/create", json!({}), None);
         check(json!({ "elicitation": {} }), "elicitation/create", json!({ "mode": "url" }), Some("elicitation.url"));
+        let (form, url, both) = (json!({ "form": {} }), json!({ "url": {} }), json!({ "form": {}, "url": {} }));
+        for (modes, form, url) in [(form, None, Some("elicitation.url")), (url, Some("elicitation.form"), None), (both, None, None)] {
+            let declared = json!({ "elicitation": modes });
+            check(declared.clone(), "elicitation/create", json!({}), form);
+            check(declared.clone(), "elicitation/create", json!({ "mode": "form" }), form);
+            check(declared, "elicitation/create", json!({ "mode": "url" }), url);
+        }
+        let without_modes = undeclared(Revision::V2025_06_18, Some(&json!({ "elicitation": { "url": {} } })), "elicitation/create", None);
+        assert_eq!(without_modes, None);
         check(json!({ "sampling": {} }), "sampling/createMessage", json!({ "tools": [] }), Some("sampling.tools"));
         check(json!({ "sampling": { "tools": {} } }), "sampling/createMessage", json!({ "tools": [] }), None);
     }

@@ -159,7 +159,7 @@ impl From<ConnectFailure> for HandshakeError {
 impl<'a> Opening<'a> {
     pub(super) fn new(options: &'a ConnectOptions, tap: &'a Tap) -> Self {
         let mut client = options.client.clone();
-        client.capabilities.extend(options.all_answers().capabilities());
+        client.declare(options.all_answers().capabilities());
         Self { options, client, tap, budget: options.timeout.unwrap_or(CONNECT_TIMEOUT), began: Instant::now() }
     }
 

@@ -79,7 +79,7 @@ pub struct ConnectOptions {
     pub authorization: Option<Authorization>,
     pub patience: ShutdownTimeouts,
     pub client: ClientProfile,
-    /// What the server may ask; declared in addition to the profile's capabilities.
+    /// What the server may ask; declared in addition to the profile's capabilities, which stand as they are.
     pub answers: Answers,
     /// Declared as well, for what [`super::Session::set_client_responses`] will say later; until then it is refused.
     pub later_answers: Answers,

@@ -47,6 +47,8 @@ pub(crate) enum InternalDeviation {
     OriginUncheckedForGet,
     /// Only the beginning of an origin is compared with the local ones.
     OriginsByTheirBeginning,
+    /// A call of `echo` sends the user to a page if the client declares elicitation, in whatever mode.
+    PagesForAnyElicitation,
     ParameterExpectedForNull,
     ParameterHeadersUnchecked,
     ParameterInAnyLetters,
@@ -56,6 +58,8 @@ pub(crate) enum InternalDeviation {
     SessionsOutliveTheirEnd,
     /// An event stream stays open after the response.
     StreamsStayOpen,
+    /// A call of `echo` asks the model, with tools, if the client declares sampling, be it without tools.
+    ToolsForAnySampling,
     /// An unknown session id creates a session.
     UnknownSessionsServed,
     UnknownSessionsGet400,

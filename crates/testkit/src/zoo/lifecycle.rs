@@ -2,6 +2,7 @@
 
 use super::changes::{ask, is_handshake, lists_tools, refuse, remove};
 use super::deviation::{Deviation, die};
+use super::internal_deviation::InternalDeviation;
 use super::server::{LEGACY as REVISIONS, result};
 use super::{ALL, BOTH, BrokenServer, LEGACY, MODERN, WEB, broken_server};
 use serde_json::{Value, json};
@@ -235,6 +236,22 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
             }
             Vec::new()
         }),
+    ),
+    broken_server(
+        "pages-for-any-elicitation",
+        "sends users to a page if the client declares elicitation, be it of forms only",
+        "client-capabilities-are-respected",
+        ALL,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::PagesForAnyElicitation),
+    ),
+    broken_server(
+        "tools-for-any-sampling",
+        "gives tools to the model if the client declares sampling, be it without tools",
+        "client-capabilities-are-respected",
+        ALL,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::ToolsForAnySampling),
     ),
     broken_server(
         "needs-what-was-not-declared",

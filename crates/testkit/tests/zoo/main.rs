@@ -82,8 +82,8 @@ fn the_correct_server_is_always_the_same() {
 /// What these do shows only while a second client is there at the same time; `check` has two.
 const OF_TWO_CLIENTS: [&str; 2] = ["delete-ends-all-sessions", "results-by-id"];
 
-/// What these do shows only to a client that can be asked for what its user says; `check` has one.
-const OF_USERS: [&str; 2] = ["declined-form-breaks", "forms-without-end"];
+/// What these do shows only to a client that can be asked for what its user or its model says; `check` has one.
+const OF_USERS: [&str; 4] = ["declined-form-breaks", "forms-without-end", "pages-for-any-elicitation", "tools-for-any-sampling"];
 
 /// What these do shows only in memory, and after many calls.
 const OF_MEMORY: [&str; 1] = ["keeps-memory-for-good"];

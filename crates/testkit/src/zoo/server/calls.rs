@@ -10,6 +10,7 @@ use mcproof_protocol::error_code::INTERNAL_ERROR;
 use serde_json::{Value, json};
 use std::thread::sleep;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// The longest that a call waits at once.
 const STEP: Duration = Duration::from_millis(100);
@@ -46,10 +47,24 @@ fn mistakes(schema: &Value, arguments: &Value) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// Asks the user for a name before `echo`, where the server cannot cope with one who declines. Whether the call is still wanted then.
+/// Asks the client something before `echo`, where the server does that wrongly or cannot cope with a user who declines. Whether the call is
+/// still wanted then.
 fn asks_first(received: &Received, name: &str, ticket: &Ticket, outlet: &dyn Outlet) -> Result<bool, RpcError> {
     let server = &received.server;
     let (is_endless, breaks) = (server.deviates(InternalDeviation::FormsWithoutEnd), server.deviates(InternalDeviation::DeclinesBreak));
+    if name == "echo" && !received.is_modern() {
+        if server.deviates(InternalDeviation::PagesForAnyElicitation) && received.client_can("/elicitation") {
+            let (id, url) = (Uuid::new_v4().to_string(), "https://zoo.example/sign-in");
+            let page = json!({ "mode": "url", "message": "Please sign in", "url": url, "elicitationId": id });
+            server.ask(received, outlet, "elicitation/create", page);
+        }
+        if server.deviates(InternalDeviation::ToolsForAnySampling) && received.client_can("/sampling") {
+            let message = json!({ "role": "user", "content": { "type": "text", "text": "Which animal is hungry?" } });
+            let tool = json!({ "name": "feed", "description": "Feeds an animal", "inputSchema": { "type": "object" } });
+            let params = json!({ "messages": [message], "maxTokens": 100, "tools": [tool] });
+            server.ask(received, outlet, "sampling/createMessage", params);
+        }
+    }
     if name != "echo" || received.is_modern() || !received.client_can("/elicitation") || !(is_endless || breaks) {
         return Ok(true);
     }

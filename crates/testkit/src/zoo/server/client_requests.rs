@@ -48,11 +48,13 @@ impl Server {
 }
 
 impl Received {
-    /// Whether the client has declared this capability.
+    /// Whether the client has declared this capability. Elicitation is that of forms, which one that declares only pages has not.
     pub(super) fn client_can(&self, capability: &str) -> bool {
-        match self.is_modern() {
-            true => self.params()["_meta"][modern::CAPABILITIES].pointer(capability).is_some(),
-            false => self.session.client_capabilities().pointer(capability).is_some(),
-        }
+        let has = |path: &str| match self.is_modern() {
+            true => self.params()["_meta"][modern::CAPABILITIES].pointer(path).is_some(),
+            false => self.session.client_capabilities().pointer(path).is_some(),
+        };
+        let has_pages_only = || has("/elicitation/url") && !has("/elicitation/form");
+        has(capability) && !(capability == "/elicitation" && has_pages_only())
     }
 }
