@@ -313,7 +313,7 @@ pub(super) async fn call_as_limited_hosts(
             Ok(mut explorer) => {
                 list(&mut explorer).await;
                 explorer.request_in_parallel(&calls, PATIENCE, Instant::now() + BUDGET).await;
-                explorer.with_brief_shutdown().end().await
+                explorer.end().await
             }
             Err(failed) => {
                 let (conversation, failure) = *failed;
