@@ -279,23 +279,24 @@ impl Notifier {
         let mut next: Option<Moment> = None;
         let planned = maintenance::announced(&mut *self.store.pool.acquire().await?, now).await?;
         for unanswered in self.store.unanswered().await? {
+            let incident = &unanswered.incident;
             // At other times somebody else is reminded, or nobody.
-            let next_route = config.next_route(unanswered.severity, &unanswered.tags, now);
+            let next_route = config.next_route(incident.severity, &incident.tags, now);
             let Some((route, opens)) = next_route else { continue };
             if opens > now {
                 next = Some(next.map_or(opens, |next| next.min(opens)));
                 continue;
             }
             let Some(every) = route.remind_every else { continue };
-            let due = unanswered.told + every;
-            let is_quiet = self.is_quiet(&config, &planned, &unanswered, now).await?;
-            if due > now || is_quiet {
-                let due = if is_quiet { due.max(now + LOOK_AGAIN) } else { due };
-                next = Some(next.map_or(due, |next| next.min(due)));
-            } else {
-                let mut channels = vec![unanswered.told_by.clone()];
-                channels.extend(route.channels.iter().filter(|channel| **channel != unanswered.told_by).cloned());
-                self.store.remind(&unanswered, &channels, now).await?;
+            let is_quiet = self.is_quiet(&config, &planned, incident, now).await?;
+            for way in unanswered.ways.iter().filter(|way| !way.waits) {
+                let due = way.told + every;
+                if due > now || is_quiet {
+                    let due = if is_quiet { due.max(now + LOOK_AGAIN) } else { due };
+                    next = Some(next.map_or(due, |next| next.min(due)));
+                } else {
+                    self.store.remind(incident, way, &unanswered.reminder_route(way, &route.channels), now).await?;
+                }
             }
         }
         Ok(next)

@@ -44,6 +44,7 @@ const CLAIMS: &[(&str, Claim)] = claims![
     alerts_that_may_be_open_somewhere_are_closed_there_too,
     ways_of_one_incident_do_not_wait_for_each_other,
     people_are_reminded_until_somebody_acknowledges_and_then_told_who,
+    all_that_were_told_are_reminded_each_in_its_time,
     who_comes_next_is_told_until_somebody_acknowledges,
     what_becomes_a_page_later_is_escalated_from_then_on_and_acknowledged_anew,
     nobody_else_is_told_during_maintenance_and_each_once_after_it,
@@ -357,6 +358,23 @@ async fn people_are_reminded_until_somebody_acknowledges_and_then_told_who(addre
     world.settle().await;
     assert_eq!(kinds(&chat)[5..], ["resolve"]);
     assert_eq!(world.events().await.iter().filter(|event| event.starts_with("reminded")).count(), 3);
+}
+
+async fn all_that_were_told_are_reminded_each_in_its_time(address: String) {
+    let (pager, chat, lead) = (Receiver::http().await, Receiver::http().await, Receiver::http().await);
+    let channels = hooks(&[("pager", &pager), ("chat", &chat), ("lead", &lead)]);
+    let route = "{ channels: [pager, chat], remind_every: 10m, escalate: [{ after: 10m, channels: lead }] }";
+    let mut world = World::new(&address, &format!("{channels}routes: [{route}]\n")).await;
+    world.write(Kind::Trigger, &["pager", "chat"]).await;
+    world.until(BEGIN + seconds(1_210)).await;
+    assert_eq!(kinds(&pager), ["trigger", "reminder", "reminder"], "the escalation puts off none");
+    assert_eq!((kinds(&lead), kinds(&chat)), (vec!["escalation".to_owned(), "reminder".to_owned()], Vec::new()));
+    // What its channel refuses goes on, and to nobody twice.
+    pager.will(vec![Reply::Status(400, ""); 50]);
+    world.until(BEGIN + seconds(1_820)).await;
+    assert_eq!((kinds(&lead).len(), kinds(&chat), world.open().await), (3, vec!["reminder".to_owned()], 0));
+    world.until(BEGIN + seconds(2_430)).await;
+    assert_eq!((kinds(&lead).len(), kinds(&chat).len(), world.open().await), (4, 2, 0));
 }
 
 const STEPS: &str = "escalate: [{ after: 10m, channels: lead }, { after: 25m, channels: [boss, chat] }]";

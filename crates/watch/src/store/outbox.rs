@@ -13,6 +13,7 @@ use crate::incident::{Class, Detail, Severity};
 use crate::moment::{Moment, millis, span};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// In the outbox only: sent as a trigger, again and again.
@@ -51,7 +52,7 @@ pub(crate) struct Retry {
     pub(crate) tried_since: Moment,
 }
 
-/// An incident that nobody has acknowledged, and when people were told last, or first.
+/// An incident that nobody has acknowledged, and when people were told first.
 #[derive(Clone, Debug)]
 pub(crate) struct Unacknowledged {
     pub(crate) incident: String,
@@ -62,7 +63,40 @@ pub(crate) struct Unacknowledged {
     pub(crate) tags: Vec<String>,
     pub(crate) muted_until: Moment,
     pub(crate) told: Moment,
+}
+
+/// An incident that nobody has acknowledged, of which everything was told but reminders.
+#[derive(Clone, Debug)]
+pub(crate) struct Unanswered {
+    pub(crate) incident: Unacknowledged,
+    /// Each with its own time, so that an escalation puts off nobody's reminder.
+    pub(crate) ways: Vec<Way>,
+}
+
+/// A way by which people were told of an incident: by the messages that were meant for the same channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// The first of their route.
+    pub(crate) channel: String,
+    /// When the last of them was taken, and by whom.
+    pub(crate) told: Moment,
     pub(crate) told_by: String,
+    /// Whether a reminder is on its way.
+    pub(crate) waits: bool,
+}
+
+impl Unanswered {
+    /// Where a reminder of `way` goes: to its channel, else to the one that took the last message, else on along `route`. Those
+    /// that are reminded on their own are left out.
+    pub(crate) fn reminder_route(&self, way: &Way, route: &[String]) -> Vec<String> {
+        let mut channels = vec![way.channel.clone()];
+        for channel in [&way.told_by].into_iter().chain(route) {
+            if !channels.contains(channel) && self.ways.iter().all(|other| other.channel != *channel) {
+                channels.push(channel.clone());
+            }
+        }
+        channels
+    }
 }
 
 /// The place of a row among those of its incident, for the row `$`.
@@ -360,19 +394,42 @@ impl Store {
         transaction.commit().await
     }
 
-    /// What nobody has acknowledged, and of which everything that was written has been told.
-    pub(crate) async fn unanswered(&self) -> Result<Vec<Unacknowledged>, sqlx::Error> {
+    /// What nobody has acknowledged, and of which everything that was written has been told, but for reminders.
+    pub(crate) async fn unanswered(&self) -> Result<Vec<Unanswered>, sqlx::Error> {
+        let waiting = "SELECT incident, route FROM outbox WHERE kind = 'reminder' AND delivered IS NULL AND recipients IS NULL";
+        let mut reminders: BTreeSet<(String, String)> = BTreeSet::new();
+        for row in sqlx::query(waiting).fetch_all(&self.pool).await? {
+            reminders.insert((row.try_get("incident")?, first_of_route(&row)?));
+        }
+        // Of the messages with the same route, the newest one.
         let statement = "SELECT incident.id, incident.subject, incident.class, incident.detail, incident.severity, \
-                         target.tags, target.muted_until, outbox.delivered, outbox.delivered_by FROM incident \
+                         target.tags, target.muted_until, outbox.delivered, outbox.delivered_by, outbox.route FROM incident \
                          JOIN outbox ON outbox.incident = incident.id AND outbox.delivered_by IS NOT NULL AND outbox.recipients IS NULL \
+                         AND outbox.kind IN ('trigger', 'update', 'escalation', 'reminder') \
                          LEFT JOIN target ON target.name = incident.subject \
                          WHERE incident.resolved IS NULL AND incident.acknowledged IS NULL AND incident.parent IS NULL \
                          AND NOT EXISTS (SELECT 1 FROM outbox open WHERE open.incident = incident.id AND open.delivered IS NULL \
-                         AND open.recipients IS NULL) \
-                         AND NOT EXISTS (SELECT 1 FROM outbox later WHERE later.incident = incident.id \
+                         AND open.recipients IS NULL AND open.kind <> 'reminder') \
+                         AND NOT EXISTS (SELECT 1 FROM outbox later WHERE later.incident = incident.id AND later.route = outbox.route \
+                         AND later.kind IN ('trigger', 'update', 'escalation', 'reminder') \
                          AND later.delivered_by IS NOT NULL AND later.recipients IS NULL AND (later.delivered > outbox.delivered \
-                         OR (later.delivered = outbox.delivered AND later.id > outbox.id)))";
-        sqlx::query(statement).fetch_all(&self.pool).await?.iter().map(unanswered_row).collect()
+                         OR (later.delivered = outbox.delivered AND later.id > outbox.id))) \
+                         ORDER BY incident.id, outbox.delivered, outbox.id";
+        let mut found: Vec<Unanswered> = Vec::new();
+        for row in &sqlx::query(statement).fetch_all(&self.pool).await? {
+            let incident = unanswered_row(row)?;
+            let channel = first_of_route(row)?;
+            let waits = reminders.contains(&(incident.incident.clone(), channel.clone()));
+            let way = Way { channel, told: incident.told, told_by: row.try_get("delivered_by")?, waits };
+            match found.last_mut().filter(|last| last.incident.incident == incident.incident) {
+                Some(last) => {
+                    last.ways.retain(|earlier| earlier.channel != way.channel);
+                    last.ways.push(way);
+                }
+                None => found.push(Unanswered { incident, ways: vec![way] }),
+            }
+        }
+        Ok(found)
     }
 
     /// What nobody has acknowledged, with the time of its first page, taken or not: the first one since it became as severe as it is, if it
@@ -382,7 +439,7 @@ impl Store {
                               AND raised.kind = 'raised'), 0)";
         let statement = format!(
             "SELECT incident.id, incident.subject, incident.class, incident.detail, incident.severity, target.tags, target.muted_until, \
-             MIN(CASE WHEN outbox.created < {RAISED} THEN {RAISED} ELSE outbox.created END) AS delivered, '' AS delivered_by FROM incident \
+             MIN(CASE WHEN outbox.created < {RAISED} THEN {RAISED} ELSE outbox.created END) AS delivered FROM incident \
              JOIN outbox ON outbox.incident = incident.id AND outbox.kind IN ('trigger', 'update') AND outbox.recipients IS NULL \
              AND (outbox.created >= {RAISED} OR outbox.delivered IS NULL OR outbox.delivered >= {RAISED}) \
              LEFT JOIN target ON target.name = incident.subject \
@@ -419,22 +476,23 @@ impl Store {
         transaction.commit().await
     }
 
-    /// Writes a reminder. It is the same row whoever writes it.
-    pub(crate) async fn remind(&self, unanswered: &Unacknowledged, route: &[String], now: Moment) -> Result<(), sqlx::Error> {
+    /// Writes a reminder of one way. It is the same row whoever writes it.
+    pub(crate) async fn remind(&self, unanswered: &Unacknowledged, way: &Way, route: &[String], now: Moment) -> Result<(), sqlx::Error> {
         let mut transaction = self.begin().await?;
-        let told = unanswered.told.0.to_string();
+        let told = way.told.0.to_string();
         let statement =
             "INSERT INTO outbox (id, incident, kind, route, created, due) VALUES ($1, $2, 'reminder', $3, $4, $4) ON CONFLICT DO NOTHING";
         let written = sqlx::query(statement)
             // The time of the last one, so that the clock of whoever is first does not matter.
-            .bind(ids::derived(unanswered.told + Duration::from_millis(1), &[&unanswered.incident, "reminder", &told]))
+            .bind(ids::derived(way.told + Duration::from_millis(1), &[&unanswered.incident, "reminder", &told, &way.channel]))
             .bind(&unanswered.incident)
             .bind(serde_json::to_string(route).expect("names are text"))
             .bind(now.0)
             .execute(&mut *transaction)
             .await?;
         if written.rows_affected() > 0 {
-            note(&mut transaction, &unanswered.incident, now, "reminded", "not acknowledged").await?;
+            let text = format!("not acknowledged; notifying {}", way.channel);
+            note(&mut transaction, &unanswered.incident, now, "reminded", &text).await?;
         }
         transaction.commit().await
     }
@@ -461,8 +519,13 @@ fn unanswered_row(row: &AnyRow) -> Result<Unacknowledged, sqlx::Error> {
         tags: tags.and_then(|tags| serde_json::from_str(&tags).ok()).or_else(of_group).unwrap_or_default(),
         muted_until: Moment(row.try_get::<Option<i64>, _>("muted_until")?.unwrap_or(0)),
         told: Moment(row.try_get("delivered")?),
-        told_by: row.try_get("delivered_by")?,
     })
+}
+
+/// The channel that a message was meant for.
+fn first_of_route(row: &AnyRow) -> Result<String, sqlx::Error> {
+    let route: Vec<String> = serde_json::from_str(&row.try_get::<String, _>("route")?).unwrap_or_default();
+    Ok(route.into_iter().next().unwrap_or_default())
 }
 
 fn leased_row(row: &AnyRow, incident: IncidentRow) -> Result<LeasedDelivery, sqlx::Error> {
