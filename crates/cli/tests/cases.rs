@@ -196,6 +196,11 @@ fn a_profile_swaps_the_server_and_selects_tests() {
     check(text, &[], 3, &["`nosuchserver` was not found", "2 failed"]);
     let ran = run_suite(text, &["--profile", "deno"]);
     assert!(ran.code == Some(2) && ran.stderr.contains("did you mean `demo`?"), "{}", ran.stderr);
+    // What its server cannot do is skipped, if it is chosen at all.
+    let text = "server: { http: \"http://127.0.0.1:9/mcp\" }\nprofiles:\n  all: { server: { stdio: mcproof demo tracker } }\n  some: { server: { stdio: mcproof demo tracker }, tags: [read-only] }\n\
+                tests:\n  - { name: reads, tags: [read-only], steps: [tools] }\n  - { name: asks, steps: [{ http: { method: GET, path: /nowhere }, expect: { status: 404 } }] }\n";
+    check(text, &["--profile", "all"], 0, &["1 passed, 1 skipped", "`http GET /nowhere` needs an HTTP transport"]);
+    check(text, &["--profile", "some"], 0, &["1 passed"]);
 }
 
 #[test]

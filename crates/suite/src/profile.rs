@@ -78,6 +78,7 @@ pub(crate) fn apply(reader: &mut Reader<'_>, tree: Node) -> (Node, Vec<String>) 
         let names_a_server = |entry: &Entry| matches!(entry.key.text.as_str(), "server" | "servers");
         let names: Vec<&str> = entries.iter().filter(|entry| names_a_server(entry)).map(|entry| entry.key.text.as_str()).collect();
         if let (false, Kind::Map(suite)) = (names.is_empty(), &mut tree.kind) {
+            reader.has_other_servers = true;
             // `server` of the suite and `servers` of the profile, or the other way round, are not meant to meet.
             suite.retain(|entry| !names_a_server(entry) || names.contains(&entry.key.text.as_str()));
         }

@@ -40,6 +40,8 @@ pub struct Reader<'a> {
     pub(crate) snapshots_permitted: bool,
     /// Which of `later` is still to come.
     pub(crate) later_from: usize,
+    /// Whether a profile puts other servers in the place of those that the suite was written for.
+    pub(crate) has_other_servers: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -59,6 +61,7 @@ impl<'a> Reader<'a> {
             snapshots: 0,
             snapshots_permitted: false,
             later_from: 0,
+            has_other_servers: false,
         }
     }
 

@@ -129,10 +129,11 @@ pub(super) fn check(reader: &mut Reader<'_>, node: &Node, draft: &StepDraft, act
     }
 }
 
-/// Reports an action that none of the server's transports can do. Where some can, the others are skipped when it is run.
+/// Reports an action that none of the server's transports can do. Where some can, the others are skipped when it is run, and so is a
+/// test whose server was swapped.
 pub(super) fn check_transport(reader: &mut Reader<'_>, name: &str, needs: Option<Needs>, server: &Server, node: &Node) {
-    // A server from the command line may have other transports than the one that the suite was written for.
-    if reader.environment.server.is_some() {
+    // A server from the command line or of a profile may have other transports than the one that the suite was written for.
+    if reader.environment.server.is_some() || reader.has_other_servers {
         return;
     }
     if let Some(needs) = needs.filter(|needs| !server.bindings.iter().any(|binding| binding.offers(*needs))) {
