@@ -4,6 +4,7 @@
 use crate::stdout_lines::{remedy_for_banner, remedy_for_line};
 use crate::wording::{self, shortened};
 use crate::{interpreter, unread};
+use mcproof_client::auth::AuthorizationFailure;
 use mcproof_client::jsonrpc::{Flaw, Malformed};
 use mcproof_client::{
     Bound, CallFailure, Closed, ConnectFailure, Exit, Fault, HttpHead, ListFailure, Session, SseFailure, Stage, StartFailure, Tap, Target,
@@ -53,11 +54,40 @@ impl Audience {
             let why = "the server does not accept this token: it may be expired, revoked, or made for another server";
             return Some(why.to_owned());
         }
+        self.without_credentials()
+    }
+
+    /// The hint for a server that has to be given credentials.
+    fn without_credentials(self) -> Option<String> {
         self.hint(
             "send credentials: `auth: { bearer: \"${env.TOKEN}\" }`, or `auth: { client_id: …, client_secret: \"${env.SECRET}\" }`",
             "send credentials: `headers: { \"Authorization\": \"Bearer …\" }` in `target`, and the token in `secrets`",
             "send a token with --bearer env:NAME, request one with --auth client-credentials, or sign in on a terminal",
         )
+    }
+
+    /// The hint for a token that was not obtained.
+    fn authorization(self, failure: &AuthorizationFailure, transcript: &Transcript) -> Option<String> {
+        use AuthorizationFailure as F;
+        let code = match failure {
+            F::TokenRefused => return self.credentials(transcript),
+            F::NoToken { code, .. } => code.as_deref(),
+            F::Unsigned(_) | F::ScopesRefused { .. } | F::TooMany { .. } => None,
+            _ => return self.without_credentials(),
+        };
+        match code? {
+            "invalid_client" | "unauthorized_client" => self.hint(
+                "the authorization server does not accept the client: check `client_id` and `client_secret` in `auth`",
+                "the authorization server does not accept the client: check its id and its secret",
+                "the authorization server does not accept the client: check --client-id and --client-secret",
+            ),
+            "invalid_scope" => self.hint(
+                "the authorization server does not accept the scopes: check `scope` in `auth`",
+                "the authorization server does not accept the scopes: check those that are requested",
+                "the authorization server does not accept the scopes: check --scope",
+            ),
+            _ => None,
+        }
     }
 
     /// The hint for a server that is started over stdio but serves HTTP.
@@ -205,12 +235,7 @@ fn connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Trans
             ("server-not-started", fixed("raise the limits of this shell (`ulimit -n`, `ulimit -u`), or run less at the same time"))
         }
         F::Start(_) => ("server-not-started", by_hand()),
-        F::Exited { .. } => {
-            let one_at_a_time =
-                if audience == Audience::Suite { "; use --jobs 1 if the server cannot run more than once at the same time" } else { "" };
-            let hint = missing_piece(transcript, |name| audience.variable(name)).or_else(by_hand);
-            ("server-exited", hint.map(|hint| hint + one_at_a_time))
-        }
+        F::Exited { .. } => ("server-exited", missing_piece(transcript, |name| audience.variable(name)).or_else(by_hand)),
         F::OtherListens { .. } => (
             "address-taken",
             fixed("run it again: two programs chose the same port; where the port is fixed, stop the other process, or use `${port}`"),
@@ -268,7 +293,7 @@ fn connect_failure(failure: &ConnectFailure, target: &Target, transcript: &Trans
                 "request a revision that the server supports with `protocol_version`",
             ),
         ),
-        F::Sse(SseFailure::Unauthorized { .. }) => ("unauthorized", audience.credentials(transcript)),
+        F::Sse(SseFailure::Unauthorized { failure, .. }) => ("unauthorized", audience.authorization(failure, transcript)),
         F::Sse(SseFailure::Unreachable(broken) | SseFailure::Ended(Some(broken))) if broken.bound.is_some() => {
             broken.bound.map_or(("no-event-stream", None), |bound| (code_of_bound(bound), audience.bound(bound)))
         }
@@ -351,7 +376,7 @@ pub fn of_call_failure(failure: &CallFailure, method: &str, scene: &Scene) -> Di
             message = format!("{exit}, before responding to `{method}`");
             ("server-exited", missing_piece(&scene.transcript, |name| scene.audience.variable(name)))
         }
-        (CallFailure::Unauthorized { .. }, None) => ("unauthorized", scene.audience.credentials(&scene.transcript)),
+        (CallFailure::Unauthorized { failure, .. }, None) => ("unauthorized", scene.audience.authorization(failure, &scene.transcript)),
         (CallFailure::Cancelled { .. }, None) => ("cancelled", None),
         (CallFailure::Closed(_), None) => ("connection-closed", None),
         (CallFailure::Unanswered(Unanswered::Unreachable(_)), None) => {
@@ -809,6 +834,23 @@ pub fn shell_line(command: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_that_was_not_issued_is_not_called_refused() {
+        let url = || Box::new("https://as.example/token".parse().unwrap());
+        let no_token =
+            |code: Option<&str>| AuthorizationFailure::NoToken { url: url(), reason: String::new(), code: code.map(str::to_owned) };
+        let check = |failure: &AuthorizationFailure, expected: Option<&str>| {
+            let hint = Audience::CommandLine.authorization(failure, &Transcript::default());
+            let is_it = expected.map_or(hint.is_none(), |part| hint.as_ref().is_some_and(|hint| hint.contains(part)));
+            assert!(is_it, "{failure}: {hint:?}");
+        };
+        check(&no_token(Some("invalid_client")), Some("--client-id and --client-secret"));
+        check(&no_token(Some("invalid_scope")), Some("--scope"));
+        check(&no_token(Some("invalid_grant")), None);
+        check(&no_token(None), None);
+        check(&AuthorizationFailure::NoUser("CI is set".into()), Some("--bearer env:NAME"));
+    }
 
     #[test]
     fn log_lines_are_distinguished_from_pieces_of_json() {

@@ -300,6 +300,15 @@ fn one_waits_for_the_token_that_another_gets() {
 }
 
 #[test]
+fn a_client_that_is_refused_is_to_check_its_secret() {
+    let world = World::new(Wish { token: (401, serde_json::json!({ "error": "invalid_client" })), ..OauthServers::usual() });
+    let ran = world.ping(&["--auth", "client-credentials", "--client-id", "me", "--client-secret", "env:HOME"]);
+    check(&ran, 3, &["issued no token: `invalid_client`", "check --client-id and --client-secret"]);
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    assert!(!stderr.contains("this token") && !stderr.contains("rule "), "{stderr}");
+}
+
+#[test]
 fn a_machine_gets_a_token_for_itself() {
     let world = World::new(OauthServers::usual());
     let (pem, public) = oauth::key_pair();

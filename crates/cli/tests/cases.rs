@@ -92,6 +92,10 @@ fn one_test_at_a_time_is_one_server_at_a_time() {
     check(&suite("", ""), &["--jobs", "1"], 0, &["6 passed"]);
     let expected = ["locked by another process", "use --jobs 1"];
     check(&suite("era: legacy, ", ", --contended"), &["--jobs", "6"], 1, &expected);
+    // Nobody is told so who has to correct the path first.
+    let ran = run_suite("server: { stdio: python3 nosuchfile.py }\ntests: [{ name: a, steps: [tools] }]\n", &["--jobs", "6"]);
+    assert!(ran.stdout.contains("does not exist: check the path"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("--jobs") && !ran.stdout.contains("likely cause"), "{}", ran.stdout);
 }
 
 #[test]

@@ -5,10 +5,11 @@ use crate::style::count;
 use mcproof_record::{Aftermath, Blame, Branch, CasePlan, Counts, Coverage, ItemKind, Parting, Proof, ServerState, Verdict};
 use std::time::Duration;
 
-/// `shop exited with code 3; likely cause: the server`. Nothing of a server that is still running if that points to no cause.
+/// `shop exited with code 3; likely cause: the server`. Nothing of a server that is still running if that points to no cause,
+/// or of one that did not start, which is what the failure itself says.
 pub(crate) fn aftermath(after: &Aftermath) -> Option<String> {
     let Aftermath { server, state, blame, message } = after;
-    if (*state, *blame) == (ServerState::Answers, Blame::ServerOrSuite) {
+    if matches!((state, blame), (ServerState::Answers, Blame::ServerOrSuite) | (ServerState::NotStarted, Blame::Server)) {
         return None;
     }
     let found = match state {

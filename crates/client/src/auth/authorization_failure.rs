@@ -46,7 +46,12 @@ pub enum AuthorizationFailure {
     #[error("the authorization server refused: {0}")]
     Refused(String),
     #[error("the token endpoint {url} issued no token: {reason}")]
-    NoToken { url: Box<Url>, reason: String },
+    NoToken {
+        url: Box<Url>,
+        reason: String,
+        /// The error code of its response, such as `invalid_client`, unless it is one of an identity provider.
+        code: Option<String>,
+    },
     #[error("cannot sign with the client's key: {0}")]
     Unsigned(String),
     #[error("the server rejects the token that its own authorization server issued")]

@@ -77,8 +77,13 @@ pub(super) async fn redeem(web: &Web, purpose: &Purpose<'_>, ticket: GrantCreden
     form.push(("resource", (*resource).to_owned()));
     let headers = authenticate(web, client, &server.issuer, &mut form)?;
     let answer = web.post_form(step, url, headers, &form).await?;
-    let refused = |reason: String| AuthorizationFailure::NoToken { url: Box::new(url.clone()), reason: web.redacted(reason) };
-    let document = answer.object().filter(|_| answer.status() == 200).ok_or_else(|| refused(answer.complaint()))?;
+    let failure = |reason: String, code: Option<String>| {
+        let reason = web.redacted(reason);
+        AuthorizationFailure::NoToken { url: Box::new(url.clone()), reason, code }
+    };
+    let refused = |reason: String| failure(reason, None);
+    let document = answer.object().filter(|_| answer.status() == 200);
+    let document = document.ok_or_else(|| failure(answer.complaint(), answer.error_code()))?;
     let text = |name: &str| document.get(name).and_then(Value::as_str);
     let access = text("access_token").filter(|token| is_token(token));
     let access = access.ok_or_else(|| refused("its response has no usable `access_token`".into()))?;
@@ -122,7 +127,7 @@ pub(super) async fn vouch(web: &Web, provider: &IdentityProvider, purpose: &Purp
     let client = Client { id: client.clone(), authentication };
     let headers = authenticate(web, &client, url.as_str(), &mut form)?;
     let answer = web.post_form(FlowStep::Assertion, url, headers, &form).await?;
-    let refused = |reason: String| AuthorizationFailure::NoToken { url: Box::new(url.clone()), reason: web.redacted(reason) };
+    let refused = |reason: String| AuthorizationFailure::NoToken { url: Box::new(url.clone()), reason: web.redacted(reason), code: None };
     let document = answer.object().filter(|_| answer.status() == 200).ok_or_else(|| refused(answer.complaint()))?;
     let text = |name: &str| document.get(name).and_then(Value::as_str);
     match (text("issued_token_type"), text("access_token")) {

@@ -182,6 +182,11 @@ impl WebResponse {
         serde_json::from_slice(&self.body).ok()
     }
 
+    /// The code of an OAuth error response, such as `invalid_client` (RFC 6749, 5.2).
+    pub(super) fn error_code(&self) -> Option<String> {
+        self.object()?.get("error")?.as_str().map(str::to_owned)
+    }
+
     /// What an OAuth error response says (RFC 6749, 5.2; RFC 7591, 3.2.2), or else what came.
     pub(super) fn complaint(&self) -> String {
         let text = |name: &str| self.object().and_then(|object| Some(object.get(name)?.as_str()?.to_owned()));

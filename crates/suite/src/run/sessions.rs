@@ -329,7 +329,12 @@ impl<'a> Sessions<'a> {
         injector: Option<&FaultInjector>,
     ) -> Diagnostic {
         let transcript = tap.transcript();
-        let diagnostic = diagnosis::of_connect_failure(failure, target, &transcript, Audience::Suite);
+        let mut diagnostic = diagnosis::of_connect_failure(failure, target, &transcript, Audience::Suite);
+        // Where the server says why it ended, it is not because others run at the same time.
+        let is_explained = || diagnosis::missing_piece(&transcript, |name| Some(name.to_owned())).is_some();
+        if self.options.jobs > 1 && matches!(failure, ConnectFailure::Exited { .. }) && !is_explained() {
+            diagnostic.hint = diagnostic.hint.map(|hint| hint + "; use --jobs 1 if the server cannot run more than once at the same time");
+        }
         self.past.push(EndedSession::never_opened(server, transcript, injector));
         diagnostic.map_text(|text| tap.redacted(text))
     }
