@@ -300,6 +300,21 @@ fn one_waits_for_the_token_that_another_gets() {
 }
 
 #[test]
+fn a_server_that_lets_anybody_in_is_told_to_whoever_gives_a_token() {
+    let home = tempfile::tempdir().unwrap();
+    let url = "http://127.0.0.1:${port}/mcp";
+    let server = ["--", MCPROOF, "demo", "tracker", "--http", "--port", "${port}"];
+    for (flags, warnings) in [(&["--bearer", "env:TOKEN"][..], 1), (&["--header", "Authorization: Basic dTpw"][..], 1), (&[][..], 0)] {
+        let mut command = Command::new(MCPROOF);
+        command.env("XDG_STATE_HOME", home.path()).env("TOKEN", "nobody-gave-this-out").current_dir(home.path()).stdin(Stdio::null());
+        let ran = command.args([&["check", url, "--only", "invalid-token-gets-401"], flags, &server].concat()).output().unwrap();
+        let told = String::from_utf8_lossy(&ran.stdout).into_owned();
+        let is_told = told.contains("credentials were given, but a request without any got a result");
+        assert!(is_told == (warnings > 0) && told.contains(&format!("0 failures, {warnings} warning")), "{flags:?}: {told}");
+    }
+}
+
+#[test]
 fn a_client_that_is_refused_is_to_check_its_secret() {
     let world = World::new(Wish { token: (401, serde_json::json!({ "error": "invalid_client" })), ..OauthServers::usual() });
     let ran = world.ping(&["--auth", "client-credentials", "--client-id", "me", "--client-secret", "env:HOME"]);

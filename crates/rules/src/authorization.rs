@@ -3,7 +3,7 @@
 
 use super::http::{evidence, told};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{Attempt, ConversationView, HttpExchange};
+use super::{Attempt, AttemptOutcome, ConversationView, HttpExchange};
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::auth::{identifies, metadata_hint};
@@ -305,9 +305,26 @@ fn authorization_server_offers_pkce(conversation: &ConversationView<'_>) -> Judg
     }
 }
 
+/// Of a server that serves whoever asks: an invalid token was sent to it only if credentials were given for it.
+fn serves_any_token(conversation: &ConversationView<'_>) -> Option<Judgment> {
+    let (anonymous, intruder) = (conversation.probe("anonymous")?, conversation.probe("bad-token")?);
+    if intruder.status() == Some(401) {
+        return Some(Judgment::Pass);
+    }
+    let is_served = |attempt: &Attempt<'_, '_>| matches!(attempt.answer, AttemptOutcome::Result { .. }) && !attempt.answer.is_refusal();
+    if !is_served(&anonymous) || !is_served(&intruder) {
+        return None;
+    }
+    let message = "credentials were given, but a request without any got a result, and so did one with an invalid token";
+    let violation = Violation::new(message, evidence(&anonymous).into_iter().chain(evidence(&intruder)));
+    Some(Judgment::Broken(vec![Violation { tolerance: Some("authorization is optional, and the server requires none"), ..violation }]))
+}
+
 fn invalid_token_gets_401(conversation: &ConversationView<'_>) -> Judgment {
-    if let Err(judgment) = refusal(conversation) {
-        return judgment;
+    match refusal(conversation) {
+        Ok(_) => {}
+        Err(Judgment::NotApplicable(why)) => return serves_any_token(conversation).unwrap_or(Judgment::NotApplicable(why)),
+        Err(judgment) => return judgment,
     }
     let Some(attempt) = conversation.probe("bad-token") else { return Judgment::Untestable("no invalid token was sent".into()) };
     match attempt.http.and_then(HttpExchange::status) {

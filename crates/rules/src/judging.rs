@@ -135,6 +135,8 @@ const OF_ANY_ERA: [&str; 28] = [
     "sse-lines-are-fields-or-comments",
 ];
 
+const NOT_SPOKEN: &str = "this server was not talked to over a transport and in a revision that has it";
+
 /// The revision whose laws hold for a conversation: a server that does not support an era follows the rules of the other one.
 fn revision(take: &Conversation) -> &str {
     match take.opened {
@@ -153,7 +155,7 @@ pub fn judge_one(rule: &Rule, conversations: &[ConversationView<'_>], strictness
         .filter(|(_, one)| rule.on.includes(&one.conversation.transport) && rule.requirement_in(revision(one.conversation)).is_some())
         .collect();
     let judged = match (concerned.is_empty(), &rule.judge) {
-        (true, _) => Judged::NotApplicable { why: "this server was not talked to over a transport and in a revision that has it".into() },
+        (true, _) => Judged::NotApplicable { why: NOT_SPOKEN.into() },
         (false, Judge::Each(judge)) => {
             let wire_message = concerned.iter().map(|(take, one)| (*take, in_time(one, unless_refused(judge(one), rule, |_| one))));
             merge(rule, conversations, wire_message, strictness)
@@ -245,6 +247,12 @@ fn merge(
     let (mut findings, mut passed, mut untestable, mut not_applicable) = (Vec::new(), false, None, None);
     let mut untestable_beside = None;
     let mut not_tried = None;
+    // Before and beside its sessions a server is asked in revisions that it may not support: what was not tried there is not its concern.
+    let is_spoken = |one: &ConversationView<'_>| {
+        rule.on.includes(&one.conversation.transport) && rule.requirement_in(revision(one.conversation)).is_some()
+    };
+    let mut opened = conversations.iter().filter(|one| one.conversation.opened == Opened::Yes).peekable();
+    let is_foreign = opened.peek().is_some() && !opened.any(is_spoken);
     for (take, judgment) in wire_message {
         match judgment {
             // A valid refusal of another era does not imply that the rest is valid.
@@ -262,6 +270,7 @@ fn merge(
             Judgment::Untestable(why) if conversations[take].conversation.opened == Opened::Yes => untestable = untestable.or(Some(why)),
             Judgment::Untestable(why) => untestable_beside = untestable_beside.or(Some(why)),
             Judgment::NotApplicable(why) => not_applicable = not_applicable.or(Some(why)),
+            Judgment::NotTried(_) if is_foreign => not_applicable = not_applicable.or_else(|| Some(NOT_SPOKEN.to_owned())),
             Judgment::NotTried(why) => not_tried = not_tried.or(Some(why)),
         }
     }
@@ -400,6 +409,39 @@ mod tests {
 
     const HTTP: (&str, &str) = ("http", "2025-11-25");
     const STDIO: (&str, &str) = ("stdio", "2025-11-25");
+
+    #[test]
+    fn what_was_not_tried_in_a_revision_that_is_not_spoken_does_not_concern_the_server() {
+        let check = |of_session: &str, expected: &str| {
+            let session = example::read(&ping(1, None, 200), "http", of_session);
+            let before = Conversation { opened: Opened::Bare, ..example::read(&ping(1, None, 200), "http", "2025-11-25") };
+            let views = [ConversationView::new(&session), ConversationView::new(&before)];
+            let judged = judge_one(find("authorization-server-supports-pkce").unwrap(), &views, Strictness::Tolerant).judged;
+            let (Judged::Untestable { why } | Judged::NotApplicable { why }) = judged else { panic!("{judged:?}") };
+            assert_eq!(why, expected, "{of_session}");
+        };
+        check("2025-06-18", NOT_SPOKEN);
+        check("2025-11-25", "no request was sent without credentials");
+    }
+
+    #[test]
+    fn a_server_for_which_credentials_were_given_is_not_to_serve_an_invalid_token() {
+        let asked = |probe: &str, id: u32, outcome: &str| {
+            let response = match outcome {
+                "" => "< 401".to_owned(),
+                outcome => format!("< 200 content-type: application/json\n< {{\"jsonrpc\":\"2.0\",\"id\":{id},{outcome}}}"),
+            };
+            format!("@ {probe}\n> POST /mcp\n> {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n{response}\n")
+        };
+        let (served, failed) = (r#""result":{}"#, r#""error":{"code":-32001,"message":"no token"}"#);
+        let both = |anonymous: &str, intruder: &str| asked("anonymous", 1, anonymous) + &asked("bad-token", 2, intruder);
+        let rule = "invalid-token-gets-401";
+        assert_eq!(severity(rule, HTTP, &both(served, served)), Some(Severity::Warning));
+        check(rule, HTTP, 0, &both(served, ""), "pass");
+        check(rule, HTTP, 0, &both(served, failed), "not applicable");
+        check(rule, HTTP, 0, &both(failed, served), "not applicable");
+        check(rule, HTTP, 0, &asked("anonymous", 1, served), "not applicable");
+    }
 
     #[test]
     fn a_list_of_subjects_covers_its_parts_and_no_other_sentence() {

@@ -1,11 +1,12 @@
 //! Somebody without a token, with a wrong one, and on the way to where tokens are to be had.
 
+use super::super::CheckOptions;
 use super::super::explorer::Explorer;
 use super::super::listing::UNKNOWN_NAME;
 use super::request_variants::{Questions, RequestVariants as _};
 use mcproof_analysis::read_json;
-use mcproof_client::auth::{metadata_hint, resource_locations, server_locations};
-use mcproof_client::{RawHttpRequest, RawHttpResponse};
+use mcproof_client::auth::{Grant, metadata_hint, resource_locations, server_locations};
+use mcproof_client::{RawHttpRequest, RawHttpResponse, Target};
 use mcproof_protocol::methods;
 use serde_json::{Value, json};
 use url::Url;
@@ -30,10 +31,17 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
             break;
         }
         if !explorer.declares("tools") {
-            return;
+            break;
         }
     }
-    let Some(refused) = refused else { return };
+    let Some(refused) = refused else {
+        // Whoever gives credentials takes the server for one that requires them: then an invalid token has to be refused, too.
+        if are_credentials_given(explorer.check_options) {
+            let intruder = http_requests.plain(explorer).anonymous().with("authorization", BAD_TOKEN);
+            explorer.http("bad-token", None, &intruder).await;
+        }
+        return;
+    };
     let Some(server) = explorer.session().url().cloned() else { return };
     let hint = metadata_hint(&refused.head.headers).and_then(|hint| server.join(&hint).ok());
     let places = match hint {
@@ -51,6 +59,14 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     if let Some(issuer) = issuer.and_then(|issuer| Url::parse(issuer).ok()) {
         fetch(explorer, "server-metadata", server_locations(&issuer)).await;
     }
+}
+
+/// Whether there is an `Authorization` header or a client with a secret, from a flag or a file. An offer to sign in if the server wants it is none.
+fn are_credentials_given(check_options: &CheckOptions) -> bool {
+    let is_authorization = |(name, _): &(String, String)| name.eq_ignore_ascii_case("authorization");
+    let has_header = matches!(&check_options.target, Target::Http { endpoint, .. } if endpoint.headers.iter().any(is_authorization));
+    let authorization = check_options.options.authorization.as_ref();
+    has_header || authorization.is_some_and(|authorization| matches!(authorization.grant, Grant::ClientCredentials))
 }
 
 /// A call of a tool that no server has.
