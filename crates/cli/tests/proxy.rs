@@ -497,6 +497,14 @@ fn each_client_of_a_server_at_a_url_is_a_session_of_its_own() {
         // The second client, although the mock has seen no first one.
         let told = run(&["call", "check_inventory", &product("PROD-456"), "--era", "legacy", "--", MCPROOF, "mock", &trace, "--strict"]);
         assert!(told.contains("\"available\": 0") && !told.contains("another session"), "{told}");
+        // What was not recorded is told with the number by which the trace shows the nearest request.
+        let mut command = Command::new(MCPROOF);
+        command.current_dir(folder.path()).args(["call", "check_inventory", &product("PROD-999"), "--era", "legacy"]);
+        let missed = command.args(["--", MCPROOF, "mock", &trace]).output().unwrap();
+        let missed = String::from_utf8_lossy(&missed.stderr).into_owned();
+        let number: String =
+            missed.split("the nearest is request ").nth(1).unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+        assert!(run(&["trace", "show", &trace, &number]).contains("check_inventory"), "{number}: {missed}");
     }
 }
 

@@ -18,6 +18,8 @@ pub use contract::ContractAnswers;
 pub use http::{HttpKind, serve_http};
 pub use matching::Ignored;
 pub use recorded::{RecordedAnswers, Repetition};
-pub use recording::{Outcome, Question, RecordedNotification, RecordedRequest, RecordedSession, Recording, Step, TimedStep};
+pub use recording::{
+    CallNumbers, Origin, Outcome, Question, RecordedNotification, RecordedRequest, RecordedSession, Recording, Step, TimedStep,
+};
 pub use server::{Mock, MockEvent, MockOptions, ResponseCheck};
 pub use stdio::serve_stdio;

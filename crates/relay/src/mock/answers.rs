@@ -103,8 +103,8 @@ pub enum MissReason {
     Unwritten { nearest: Option<String> },
     /// It was recorded that often, and not once more.
     Exhausted { recorded: usize },
-    /// It is in another session of the recording than the one that this client plays; the request is counted from 1, over all sessions.
-    OtherSession { request: usize },
+    /// It is in another session of the recording than the one that this client plays, with this number.
+    OtherSession { request: u64 },
     /// The server asked something here that this client does not declare to answer.
     CannotAsk { question: String },
     /// The client responded to a question in a way that was not recorded.
@@ -114,8 +114,8 @@ pub enum MissReason {
 /// The recorded request that is most like one that was received.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Nearest {
-    /// Counted from 1, over all sessions.
-    pub number: usize,
+    /// That of the recorded request.
+    pub number: u64,
     pub subject: Option<String>,
     pub pointer: String,
     pub recorded: Option<Value>,

@@ -136,12 +136,6 @@ impl RecordedAnswers {
         self.places.get(key).into_iter().flatten().copied().filter(move |place| place.0 == session)
     }
 
-    /// Counted from 1, over all sessions.
-    fn number(&self, place: (usize, usize)) -> usize {
-        let before: usize = self.recording.sessions[..place.0].iter().map(|session| session.requests.len()).sum();
-        before + place.1 + 1
-    }
-
     fn redacted(&self, method: &str, params: &Value) -> Vec<(usize, usize)> {
         let fits = |place: &(usize, usize)| {
             let request = self.request(*place);
@@ -157,7 +151,7 @@ impl RecordedAnswers {
 
     fn miss(&self, method: &str, params: &Value) -> Miss {
         let mut nearest: Option<(usize, bool, Nearest)> = None;
-        for (number, place) in self.all_places().enumerate() {
+        for place in self.all_places() {
             let request = self.request(place);
             if request.method != method {
                 continue;
@@ -165,7 +159,7 @@ impl RecordedAnswers {
             let Some(mismatch) = matching::difference(&request.params, params, &self.ignored) else { continue };
             let is_other = subject(&request.params) != subject(params);
             let found = Nearest {
-                number: number + 1,
+                number: request.number,
                 subject: subject(&request.params),
                 pointer: mismatch.pointer,
                 recorded: mismatch.recorded,
@@ -251,7 +245,7 @@ impl Answers for RecordedAnswers {
         let is_of_session = !matching::is_of_any_session(method);
         if is_of_session && let Bound::Mixed(better) = self.bind(state, &all, &key) {
             let place = all.iter().copied().find(|place| better.is_none_or(|session| place.0 == session)).unwrap_or(all[0]);
-            let mixed = Miss::new(method, params, MissReason::OtherSession { request: self.number(place) });
+            let mixed = Miss::new(method, params, MissReason::OtherSession { request: self.request(place).number });
             if self.repetition == Repetition::Miss {
                 return Err(mixed);
             }

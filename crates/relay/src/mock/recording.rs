@@ -6,8 +6,8 @@ mod rounds;
 
 use crate::mock::matching;
 use mcproof_protocol::{Era, Revision};
-use mcproof_record::Transcript;
 use mcproof_record::clients::frames_of_clients;
+use mcproof_record::{FrameId, Transcript};
 use messages::{Sender, WireMessage};
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -29,6 +29,9 @@ pub struct RecordedSession {
 /// A request of the client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedRequest {
+    /// By which people find it: that of its call in the trace, or which of all requests it is, from 1.
+    pub number: u64,
+    pub origin: Origin,
     pub method: String,
     /// As it was sent, with `_meta`.
     pub params: Value,
@@ -40,6 +43,17 @@ pub struct RecordedRequest {
     /// What the server said afterwards, before the client sent anything else.
     pub after: Vec<TimedStep>,
 }
+
+/// Where a request stands in its transcript.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    pub frame: FrameId,
+    /// Which of the requests of a batch it is, from 0.
+    pub nth: usize,
+}
+
+/// The numbers of the calls that begin with a frame of a transcript, in their order.
+pub type CallNumbers = HashMap<(usize, FrameId), Vec<u64>>;
 
 /// A notification of the client, and what the server said next.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,9 +126,25 @@ pub(crate) const LISTEN: &str = "subscriptions/listen";
 impl Recording {
     /// The sessions of these transcripts; those in which nothing was requested are left out.
     pub fn of(transcripts: &[Transcript]) -> Self {
-        let clients = transcripts.iter().flat_map(|transcript| frames_of_clients(&transcript.frames));
-        let sessions = clients.map(|frames| RecordedSession::of(&Transcript { frames, dropped: 0 }));
-        Self { sessions: sessions.filter(|session| !session.requests.is_empty()).collect() }
+        Self::numbered(transcripts, &CallNumbers::new())
+    }
+
+    /// The same, with the numbers that requests have elsewhere, by the place of their transcript.
+    pub fn numbered(transcripts: &[Transcript], numbers: &CallNumbers) -> Self {
+        let clients = transcripts.iter().enumerate();
+        let clients =
+            clients.flat_map(|(place, transcript)| frames_of_clients(&transcript.frames).into_iter().map(move |frames| (place, frames)));
+        let (mut sessions, mut count) = (Vec::new(), 0);
+        for (place, frames) in clients {
+            let mut session = RecordedSession::of(&Transcript { frames, dropped: 0 });
+            for request in &mut session.requests {
+                count += 1;
+                let calls = numbers.get(&(place, request.origin.frame));
+                request.number = calls.and_then(|calls| calls.get(request.origin.nth)).copied().unwrap_or(count);
+            }
+            sessions.extend((!session.requests.is_empty()).then_some(session));
+        }
+        Self { sessions }
     }
 
     /// The eras that were recorded.
@@ -198,7 +228,7 @@ impl Builder {
     }
 
     fn take_from_client(&mut self, message: WireMessage) {
-        let WireMessage { at, value, exchange, .. } = message;
+        let WireMessage { frame, at, value, exchange, .. } = message;
         let id = value.get("id").map(Value::to_string);
         let Some(method) = value.get("method").and_then(Value::as_str) else {
             self.respond(id.as_deref(), &value);
@@ -225,9 +255,17 @@ impl Builder {
         self.open.push((id, place));
         self.last.insert(place, at);
         self.anchor = Some((Anchor::Request(place), at));
-        let (steps, after) = (Vec::new(), Vec::new());
-        let request = RecordedRequest { method: method.to_owned(), params, steps, outcome: Outcome::Silence, delay: Duration::ZERO, after };
-        self.session.requests.push(request);
+        let nth = self.session.requests.iter().rev().take_while(|earlier| earlier.origin.frame == frame).count();
+        self.session.requests.push(RecordedRequest {
+            number: 0,
+            origin: Origin { frame, nth },
+            method: method.to_owned(),
+            params,
+            steps: Vec::new(),
+            outcome: Outcome::Silence,
+            delay: Duration::ZERO,
+            after: Vec::new(),
+        });
     }
 
     /// The client responds to a request of the server.

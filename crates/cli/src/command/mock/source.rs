@@ -5,10 +5,11 @@ use crate::command::trace;
 use crate::failure::Failure;
 use crate::faults::told;
 use crate::{contracts, output, settings};
-use mcproof_record::Transcript;
-use mcproof_relay::mock::{Answers, ContractAnswers, Ignored, RecordedAnswers, Recording, Repetition};
+use mcproof_record::{Direction, Transcript};
+use mcproof_relay::mock::{Answers, CallNumbers, ContractAnswers, Ignored, RecordedAnswers, Recording, Repetition};
 use mcproof_suite::Environment;
-use mcproof_trace::{Trace, TraceError, TraceLine, TraceRoom};
+use mcproof_trace::calls::CallKind;
+use mcproof_trace::{CallStream, Item, SessionKey, Trace, TraceError, TraceLine, TraceRoom};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -43,7 +44,7 @@ fn read_base(path: &Path, ignored: &[String], repetition: Repetition) -> Result<
         }
         return Ok(Box::new(answers));
     }
-    let recording = Recording::of(&transcripts(path)?);
+    let recording = recording(path)?;
     if recording.sessions.is_empty() {
         let failure = Failure::bad_input("empty-recording", format!("{} has no request of a client", path.display()));
         return Err(failure.hint("record one with `--trace FILE` of another command, such as `mcproof call`"));
@@ -70,18 +71,36 @@ fn lock_text(path: &Path) -> Result<Option<String>, Failure> {
     Ok(if is_lock { String::from_utf8(bytes).ok() } else { None })
 }
 
-/// The sessions of a trace.
-fn transcripts(path: &Path) -> Result<Vec<Transcript>, Failure> {
+/// The sessions of a trace. Its requests have the numbers that `mcproof trace show` gives them.
+fn recording(path: &Path) -> Result<Recording, Failure> {
     let cannot = |error: TraceError| match error {
         TraceError::TooLarge { .. } => trace::unreadable(path, &error),
         _ => Failure::bad_input("cannot-read", format!("cannot read {}: {error}", path.display()))
             .hint("a mock takes a trace (`--trace FILE` of other commands) or a lock (`mcproof lock`)"),
     };
-    let mut sessions: BTreeMap<u32, Transcript> = BTreeMap::new();
+    let mut sessions: BTreeMap<SessionKey, Transcript> = BTreeMap::new();
     for line in Trace::open(path).map_err(cannot)?.within(TraceRoom::default()) {
         if let TraceLine::Frame(frame) = line.map_err(cannot)? {
-            sessions.entry(frame.session.0).or_default().frames.push(frame.into_frame());
+            sessions.entry(frame.session).or_default().frames.push(frame.into_frame());
         }
     }
-    Ok(sessions.into_values().collect())
+    let mut numbers = CallNumbers::new();
+    let keys: Vec<SessionKey> = sessions.keys().copied().collect();
+    let transcripts: Vec<Transcript> = sessions.into_values().collect();
+    // A pipe can be read only once.
+    if !path.is_file() {
+        return Ok(Recording::of(&transcripts));
+    }
+    for item in CallStream::new(Trace::open(path).map_err(cannot)?.within(TraceRoom::default())) {
+        let Item::Call(call) = item.map_err(cannot)? else { continue };
+        // A further client of a proxy has a session there that is not in the file.
+        let place = keys.iter().position(|key| *key == call.session).or_else(|| (transcripts.len() == 1).then_some(0));
+        if let (CallKind::Request, Direction::ToServer, Some(place), Some(first)) = (call.kind, call.direction, place, call.frames.first())
+        {
+            numbers.entry((place, *first)).or_default().push(call.key.0);
+        }
+    }
+    // They come as they end.
+    numbers.values_mut().for_each(|calls| calls.sort_unstable());
+    Ok(Recording::numbered(&transcripts, &numbers))
 }

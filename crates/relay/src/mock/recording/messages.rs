@@ -1,6 +1,6 @@
 //! The messages in a transcript, in order, with what HTTP says of them. Knows frames, no sessions.
 
-use mcproof_record::{Direction, Frame, FrameBody, Transcript};
+use mcproof_record::{Direction, Frame, FrameBody, FrameId, Transcript};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,6 +14,7 @@ pub(super) enum Sender {
 }
 
 pub(super) struct WireMessage {
+    pub(super) frame: FrameId,
     pub(super) at: Duration,
     pub(super) sender: Sender,
     pub(super) value: Value,
@@ -49,7 +50,7 @@ pub(super) fn read(transcript: &Transcript) -> Vec<WireMessage> {
             let messages = values(bytes);
             let is_message = !messages.is_empty();
             for value in messages {
-                found.push(WireMessage { at: frame.at, sender, value, exchange, status, plain: None });
+                found.push(WireMessage { frame: frame.id, at: frame.at, sender, value, exchange, status, plain: None });
             }
             is_message
         };
@@ -66,7 +67,7 @@ pub(super) fn read(transcript: &Transcript) -> Vec<WireMessage> {
                     && let Some((status, headers)) = head
                     && !is_acknowledgement(status, is_sse)
                 {
-                    found.push(plain(frame.at, exchange.0, status, &headers, bytes.as_bytes()));
+                    found.push(plain(frame, exchange.0, status, &headers, bytes.as_bytes()));
                 }
             }
             FrameBody::SseEvent { exchange, event, data: Some(data), .. } if event.as_deref() != Some("endpoint") => {
@@ -76,12 +77,12 @@ pub(super) fn read(transcript: &Transcript) -> Vec<WireMessage> {
             FrameBody::HttpEnd { exchange, error } => {
                 let head = heads.remove(&exchange.0);
                 match (error, head) {
-                    (Some(_), _) => found.push(nobody(frame.at, Some(exchange.0))),
-                    (None, Some((status, headers))) if status >= 400 => found.push(plain(frame.at, exchange.0, status, &headers, b"")),
+                    (Some(_), _) => found.push(nobody(frame, Some(exchange.0))),
+                    (None, Some((status, headers))) if status >= 400 => found.push(plain(frame, exchange.0, status, &headers, b"")),
                     (None, _) => {}
                 }
             }
-            FrameBody::Exited { .. } => found.push(nobody(frame.at, None)),
+            FrameBody::Exited { .. } => found.push(nobody(frame, None)),
             _ => {}
         }
     }
@@ -93,14 +94,22 @@ fn is_acknowledgement(status: u16, is_sse: bool) -> bool {
     status == 202 || (is_sse && (200..300).contains(&status))
 }
 
-fn plain(at: Duration, exchange: u64, status: u16, headers: &[(String, String)], body: &[u8]) -> WireMessage {
+fn plain(frame: &Frame, exchange: u64, status: u16, headers: &[(String, String)], body: &[u8]) -> WireMessage {
     let kept = headers.iter().filter(|(name, _)| HEADERS_KEPT.iter().any(|known| name.eq_ignore_ascii_case(known)));
     let plain = PlainResponse { status, headers: kept.cloned().collect(), body: body.to_vec() };
-    WireMessage { at, sender: Sender::Server, value: Value::Null, exchange: Some(exchange), status: None, plain: Some(plain) }
+    WireMessage {
+        frame: frame.id,
+        at: frame.at,
+        sender: Sender::Server,
+        value: Value::Null,
+        exchange: Some(exchange),
+        status: None,
+        plain: Some(plain),
+    }
 }
 
-fn nobody(at: Duration, exchange: Option<u64>) -> WireMessage {
-    WireMessage { at, sender: Sender::Nobody, value: Value::Null, exchange, status: None, plain: None }
+fn nobody(frame: &Frame, exchange: Option<u64>) -> WireMessage {
+    WireMessage { frame: frame.id, at: frame.at, sender: Sender::Nobody, value: Value::Null, exchange, status: None, plain: None }
 }
 
 /// The messages in some bytes: none, one, or a batch of them.
