@@ -9,6 +9,7 @@ use crate::whole_file::WholeFile;
 use mcproof_client::redaction::Redactor;
 use mcproof_client::{Tap, Target, given_secrets};
 use mcproof_record::{Conversation, FORMAT_VERSION, Frame, FrameBody, Transcript};
+use mcproof_system::files;
 use mcproof_trace::calls::CallTracker;
 use mcproof_trace::{Manifest, SessionInfo, SessionKey, TraceWriter};
 use std::borrow::Cow;
@@ -117,7 +118,7 @@ pub(crate) fn add_transcript(writer: &TraceWriter, session: SessionInfo, transcr
 }
 
 pub(crate) fn create(path: &Path, manifest: Manifest) -> Result<TraceWriter, Failure> {
-    TraceWriter::create(path, manifest).map_err(|error| Failure::cannot_write(path, &error))
+    files::make_folder_of(path).and_then(|()| TraceWriter::create(path, manifest)).map_err(|error| Failure::cannot_write(path, &error))
 }
 
 pub(crate) fn finish(writer: TraceWriter, path: &Path) -> Result<(), Failure> {

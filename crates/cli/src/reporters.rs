@@ -16,6 +16,7 @@ use mcproof_report::junit::Junit;
 use mcproof_report::tap::Tap;
 use mcproof_report::terminal::{Detail, Progress, Terminal};
 use mcproof_report::{Color, Repeat, Reporter, Style, diagnostic};
+use mcproof_system::files;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, ErrorKind, Write};
@@ -302,7 +303,7 @@ fn reporter(
 }
 
 fn open_summary(path: &Path) -> Result<File, Failure> {
-    let opened = OpenOptions::new().append(true).create(true).open(path);
+    let opened = files::make_folder_of(path).and_then(|()| OpenOptions::new().append(true).create(true).open(path));
     opened.map_err(|error| Failure::cannot_write(path, &error))
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum WholeFile {
 }
 
 impl WholeFile {
-    /// Begins a file. One that exists keeps its permissions; others may read a new one, as far as the user's mask lets them.
+    /// Begins a file, and makes its folder. One that exists keeps its permissions; others may read a new one, as far as the user's mask lets them.
     ///
     /// # Errors
     /// It is a folder, or nothing can be written there.
@@ -31,6 +31,7 @@ impl WholeFile {
             _ => {}
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        files::make_folder_of(&path)?;
         let mut builder = tempfile::Builder::new();
         if let Some(permissions) = present.as_ref().map(fs::Metadata::permissions).or_else(files::shared_permissions) {
             builder.permissions(permissions);
@@ -89,6 +90,9 @@ mod tests {
         write(&path, "second").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+        let deeper = folder.path().join("not/there/yet.yaml");
+        write(&deeper, "third").unwrap();
+        assert_eq!(fs::read(&deeper).unwrap(), b"third");
         let refused = write(folder.path(), "").unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::IsADirectory);
         write(Path::new("/dev/null"), "what is no plain file is written to").unwrap();

@@ -256,7 +256,7 @@ fn results_go_to_a_file_when_asked() {
     };
     assert_eq!(serde_json::from_str::<Value>(&written(&[])).unwrap()["content"][0]["text"], "text");
     assert_eq!(written(&["--output-format", "raw"]), "text");
-    with_tracker(&["tools", "--output", "/no/such/folder/x"]).check_failed(2, &["cannot write"]);
+    with_tracker(&["tools", "--output", "/dev/null/folder/x"]).check_failed(2, &["cannot write"]);
     with_tracker(&["tools", "--output-format", "raw"]).check_failed(2, &["--output"]);
 }
 
@@ -441,7 +441,7 @@ fn a_trace_is_written_without_secrets_even_on_failure() {
     ran.check(0, "echo", "[redacted]");
     assert!(!ran.stderr.contains("hunter22"));
     assert!(!std::fs::read_to_string(&file).unwrap().contains("hunter22"));
-    with_tracker(&["tools", "--trace", "/no/such/folder/x"]).check_failed(2, &["cannot write /no/such/folder/x"]);
+    with_tracker(&["tools", "--trace", "/dev/null/folder/x"]).check_failed(2, &["cannot write /dev/null/folder/x"]);
 }
 
 #[test]

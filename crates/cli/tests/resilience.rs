@@ -148,7 +148,7 @@ fn retries_that_are_used_up_are_counted_and_each_attempt_is_an_exchange() {
 #[test]
 fn an_attempt_that_had_to_be_repeated_passed_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let (suite, file) = (folder.path().join("s.mcproof.yaml"), folder.path().join("audit.jsonl"));
+    let (suite, file) = (folder.path().join("s.mcproof.yaml"), folder.path().join("new/audit.jsonl"));
     let test = format!("faults: {{ status: 503, tool: echo, first: 1 }}\n    retry: {{ max: 2, delay: 10ms }}\n    steps: [{ECHO}]");
     std::fs::write(&suite, tracker(&test)).unwrap();
     let ran = running::run(&[suite.to_str().unwrap(), "--transport", "http", "--audit", file.to_str().unwrap()]);
@@ -277,10 +277,7 @@ fn every_request_is_audited_without_secrets_and_without_torn_lines() {
         assert_eq!(audit(&other).len(), 16 * runs);
     }
     assert_eq!(audit(&folder.path().join("audit.jsonl")).len(), 48);
-    let nowhere = format!("{TRACKER}audit: no/such/folder/a.jsonl\ntests: [{{ name: a, steps: [ping] }}]\n");
-    let refused = run_suite(&nowhere, &[]);
-    assert!(refused.code == Some(2) && refused.stderr.contains("does not exist"), "{}", refused.stderr);
-    let refused = running::run(&[suite.to_str().unwrap(), "--audit", "/no/such/folder/a.jsonl"]);
+    let refused = running::run(&[suite.to_str().unwrap(), "--audit", "/dev/null/folder/a.jsonl"]);
     assert!(refused.code == Some(2) && refused.stderr.contains("--audit"), "{}", refused.stderr);
 }
 

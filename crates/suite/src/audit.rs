@@ -5,7 +5,6 @@ use super::format::{Fault, Key, Object, Presence, Shape};
 use super::plan::Audit;
 use super::reader::Reader;
 use super::test::TMP;
-use mcproof_record::Diagnostic;
 
 /// `audit:`, or its `file` alone.
 pub static AUDIT: Object<AuditDraft> = Object {
@@ -58,12 +57,5 @@ pub(crate) fn read_audit(reader: &mut Reader<'_>, node: &Node) -> Result<Audit, 
     readable?;
     let base = reader.folder;
     reader.permit(node.span, |restriction| restriction.template_path(base, &draft.file))?;
-    let path = base.join(&draft.file);
-    let folder = path.parent().filter(|folder| !folder.is_dir() && !draft.file.contains("${"));
-    if let Some(folder) = folder {
-        let diagnostic = Diagnostic::error("no-such-folder", format!("the folder of the audit, `{}`, does not exist", folder.display()));
-        reader.report(diagnostic.hint("create it, or write to `${tmp}`"), node.span);
-        return Err(Fault::Reported);
-    }
     Ok(Audit { file: draft.file, redact: draft.redact })
 }

@@ -6,6 +6,7 @@
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere;
+mod folders;
 #[cfg(target_os = "linux")]
 mod linux;
 mod process_tree;
@@ -45,6 +46,7 @@ pub mod errors {
 
 /// Files and folders of one user, or of everybody.
 pub mod files {
+    pub use crate::folders::make_folder_of;
     pub use crate::system::files::{
         identity, is_open_to_others, link, make_public, private_file, private_folder, public_permissions, shared_permissions,
     };

@@ -169,7 +169,8 @@ impl Arguments {
     fn given(&self) -> Result<CommonOptions, Failure> {
         check_offer(self.protocol_version.as_deref(), self.era.unwrap_or_default())?;
         if let Some(file) = &self.audit {
-            let opened = std::fs::OpenOptions::new().create(true).append(true).open(file);
+            let open = || std::fs::OpenOptions::new().create(true).append(true).open(file);
+            let opened = mcproof_system::files::make_folder_of(file).and_then(|()| open());
             opened.map_err(|error| Failure::bad_input("audit-not-written", format!("--audit {}: {error}", file.display())))?;
         }
         let network = Network { destinations: self.suites.destinations()?, ..self.network.network()? };

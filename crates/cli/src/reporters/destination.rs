@@ -3,7 +3,8 @@
 use super::Writer;
 use crate::failure::Failure;
 use crate::whole_file::WholeFile;
-use std::fs::{self, File, OpenOptions};
+use mcproof_system::files;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
@@ -16,15 +17,13 @@ pub(super) enum Destination {
 impl Destination {
     /// A file that holds what was written so far.
     pub(super) fn growing(path: &Path) -> Result<Self, Failure> {
-        make_folder_of(path)?;
-        let opened = OpenOptions::new().write(true).create(true).truncate(true).open(path);
+        let opened = files::make_folder_of(path).and_then(|()| OpenOptions::new().write(true).create(true).truncate(true).open(path));
         let file = opened.map_err(|error| Failure::cannot_write(path, &error))?;
         Ok(Self::Growing { path: path.to_owned(), file })
     }
 
     /// A file that is there, or is written over, only when all of it is written.
     pub(super) fn whole(path: &Path) -> Result<Self, Failure> {
-        make_folder_of(path)?;
         let file = WholeFile::begin(path).map_err(|error| Failure::cannot_write(path, &error))?;
         Ok(Self::Whole { path: path.to_owned(), file })
     }
@@ -46,10 +45,4 @@ impl Destination {
             Self::Stdout | Self::Growing { .. } => Ok(()),
         }
     }
-}
-
-/// Reports mostly go to a folder that only reports go to, and that no fresh checkout has.
-fn make_folder_of(path: &Path) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.map_or(Ok(()), |folder| fs::create_dir_all(folder).map_err(|error| Failure::cannot_write(path, &error)))
 }

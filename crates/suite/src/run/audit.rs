@@ -56,8 +56,9 @@ impl Audits {
         let file = match files.get(&path) {
             Some(file) => Arc::clone(file),
             None => {
-                let opened = OpenOptions::new().create(true).append(true).open(&path).map_err(|error| unwritable(&path, &error))?;
-                let file = Arc::new(Mutex::new(opened));
+                let opened =
+                    mcproof_system::files::make_folder_of(&path).and_then(|()| OpenOptions::new().create(true).append(true).open(&path));
+                let file = Arc::new(Mutex::new(opened.map_err(|error| unwritable(&path, &error))?));
                 files.insert(path.clone(), Arc::clone(&file));
                 file
             }

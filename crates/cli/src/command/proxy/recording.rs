@@ -172,6 +172,7 @@ fn file_name() -> String {
 fn create(path: &Path, server: &str) -> std::io::Result<TraceWriter> {
     let started_at = jiff::Timestamp::try_from(settings::now()).ok().map(|now| now.to_string());
     let command = vec!["mcproof".into(), "proxy".into(), server.to_owned()];
+    files::make_folder_of(path)?;
     TraceWriter::create(path, Manifest { mcproof: env!("CARGO_PKG_VERSION").into(), command, started_at, ..Manifest::default() })
 }
 
