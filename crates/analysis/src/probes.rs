@@ -52,6 +52,9 @@ pub const RELATED: &str = "io.modelcontextprotocol/related-task";
 pub const BEFORE_OTHER_ENDS: &str = "before-other-session-ends";
 pub const OTHER_ENDS: &str = "other-session-ends";
 pub const AFTER_OTHER_ENDED: &str = "after-other-session-ended";
+/// A GET and a DELETE with a protocol version that does not exist.
+pub const BAD_VERSION_GET: &str = "bad-version-get";
+pub const BAD_VERSION_DELETE: &str = "bad-version-delete";
 /// Of a message to an endpoint that no stream has.
 pub const UNKNOWN_STREAM: &str = "unknown-stream";
 /// A call with the input that the result before required, as a user who declines gives it.

@@ -5,6 +5,7 @@ use super::connections::unanswered_posts;
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
 use super::{Attempt, AttemptOutcome, ConversationView, HttpExchange};
 use mcproof_analysis::diagnosis::remedy_for_body;
+use mcproof_analysis::probes::{BAD_VERSION_DELETE, BAD_VERSION_GET};
 use mcproof_analysis::read_json;
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::is_gateway;
@@ -576,7 +577,28 @@ fn unknown_version_gets_400(conversation: &ConversationView<'_>) -> Judgment {
         wrong.iter().map(|attempt| format!("`{}` got {}", attempt.probed.subject.as_deref().unwrap_or_default(), told(attempt))).collect();
     let frames = wrong.iter().flat_map(|attempt| evidence(attempt));
     let violation = (!wrong.is_empty()).then(|| Violation::new(format!("the version {}", told.join(", and ")), frames));
+    let violation = violation.or_else(|| unknown_version_is_served(conversation));
     Judgment::of(violation.into_iter().collect(), tried.len(), "no response came")
+}
+
+/// Why an unknown version on a GET or a DELETE counts one step less.
+const NO_MESSAGE: &str = "some SDKs compare the version of a POST only, and a GET and a DELETE carry no message that could be misread";
+
+/// That a GET or a DELETE did its work in an unknown version. A refusal may have other reasons, such as that there is no such method.
+fn unknown_version_is_served(conversation: &ConversationView<'_>) -> Option<Violation> {
+    let opened = conversation.probe(BAD_VERSION_GET).filter(|attempt| {
+        attempt.status() == Some(200) && attempt.http.and_then(HttpExchange::media_type).as_deref() == Some("text/event-stream")
+    });
+    let ended = conversation.probe(BAD_VERSION_DELETE).filter(|attempt| attempt.status().is_some_and(is_success));
+    let served = opened.map(|attempt| ("a GET", "an event stream".to_owned(), attempt)).into_iter();
+    let served: Vec<_> = served.chain(ended.map(|attempt| ("a DELETE", told(&attempt), attempt))).collect();
+    let sentences = served.iter().map(|(what, outcome, attempt)| {
+        let version = attempt.http.and_then(|http| http.request_header("mcp-protocol-version")).unwrap_or_default();
+        format!("{what} with the version `{}` got {outcome}", excerpt(version))
+    });
+    let message = sentences.collect::<Vec<_>>().join(", and ");
+    let violation = Violation::new(message, served.iter().flat_map(|(.., attempt)| evidence(attempt)));
+    (!served.is_empty()).then_some(Violation { tolerance: Some(NO_MESSAGE), ..violation })
 }
 
 fn version_header_is_optional(conversation: &ConversationView<'_>) -> Judgment {
@@ -705,5 +727,33 @@ fn serves_trailing_slash(conversation: &ConversationView<'_>) -> Judgment {
             one(format!("`{path}` redirects to `{}` with status {status}", excerpt(location)), &attempt)
         }
         Some(_) => Judgment::Pass,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mcproof_analysis::example;
+
+    #[test]
+    fn an_unknown_version_is_served_by_a_stream_or_the_end_of_a_session() {
+        let check = |rest: &str, expected: &str| {
+            let refused = "@ bad-version 1900-01-01\n> POST /mcp mcp-protocol-version: 1900-01-01\n< 400";
+            let text = format!("@ plain\n> POST /mcp\n< 200\n{refused}\n{rest}");
+            let judged = unknown_version_gets_400(&ConversationView::new(&example::read(&text, "http", "2025-11-25")));
+            match &judged {
+                Judgment::Broken(violations) => assert_eq!(violations[0].message, expected),
+                judged => assert_eq!((judged, expected), (&Judgment::Pass, ""), "{rest}"),
+            }
+        };
+        let get = |response: &str| format!("@ bad-version-get\n> GET /mcp mcp-protocol-version: 1900-01-01\n< {response}");
+        let delete = |status: u16| format!("@ bad-version-delete\n> DELETE /mcp mcp-protocol-version: 1900-01-01\n< {status}");
+        check(&get("200 content-type: text/event-stream"), "a GET with the version `1900-01-01` got an event stream");
+        check(&delete(204), "a DELETE with the version `1900-01-01` got status 204");
+        // What is refused may be refused for another reason.
+        for refusal in ["400", "405 allow: POST", "409", "200 content-type: text/html"] {
+            check(&get(refusal), "");
+        }
+        [400, 404, 405].into_iter().for_each(|status| check(&delete(status), ""));
     }
 }

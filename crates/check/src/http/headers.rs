@@ -1,11 +1,19 @@
 //! Headers that are legal, wrong, or missing, and another spelling of the path.
 
 use super::super::explorer::Explorer;
+use super::super::modern::FUTURE_VERSION;
 use super::request_variants::{Questions, RequestVariants as _};
+use mcproof_analysis::probes::BAD_VERSION_GET;
+use mcproof_client::{RawHttpRequest, Reads};
 use mcproof_protocol::{Revision, Transport};
+use std::time::Duration;
 
 /// No revision of the protocol.
-const BAD_VERSIONS: [&str; 3] = ["1900-01-01", "2099-12-31", "not-a-version"];
+pub(super) const BAD_VERSION: &str = "1900-01-01";
+const BAD_VERSIONS: [&str; 3] = [BAD_VERSION, FUTURE_VERSION, "not-a-version"];
+
+/// How long the head of a stream may be waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the HTTP clients of the SDKs send without being told. They undo the encoding, so that nobody sees it until it is wrong.
 const ACCEPTED: &str = "gzip, deflate, br";
@@ -36,6 +44,8 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
         }
         let http_request = http_requests.plain(explorer).without("mcp-protocol-version");
         explorer.http("no-version", None, &http_request).await;
+        let stream = RawHttpRequest { reads: Reads::Head, ..http_requests.stream().with("mcp-protocol-version", BAD_VERSION) };
+        explorer.http_within(BAD_VERSION_GET, &stream, PATIENCE).await;
     }
 }
 

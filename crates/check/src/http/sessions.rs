@@ -1,9 +1,10 @@
 //! Sessions of other clients, unknown sessions and ended sessions. Everything that is opened here is closed again.
 
 use super::super::explorer::Explorer;
+use super::headers::BAD_VERSION;
 use super::request_variants::{Questions, RequestVariants as _};
-use mcproof_analysis::probes::{AFTER_OTHER_ENDED, BEFORE_OTHER_ENDS, OTHER_ENDS};
-use mcproof_protocol::Transport;
+use mcproof_analysis::probes::{AFTER_OTHER_ENDED, BAD_VERSION_DELETE, BEFORE_OTHER_ENDS, OTHER_ENDS};
+use mcproof_protocol::{Revision, Transport};
 use serde_json::json;
 
 /// An id as servers give them out, and none did.
@@ -44,7 +45,15 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
         let http_request = http_requests.plain(explorer);
         explorer.http("deleted-session", None, &http_request).await;
     }
-    for id in ids.iter().skip(1).filter(|id| *id != first) {
+    let mut left: Vec<&str> = ids.iter().skip(1).map(String::as_str).filter(|id| *id != first).collect();
+    if let Some(id) = left.last().copied().filter(|_| Revision::at(explorer.revision()).has_version_header()) {
+        let http_request = http_requests.bare("DELETE").with("mcp-session-id", id).with("mcp-protocol-version", BAD_VERSION);
+        let ended = explorer.http(BAD_VERSION_DELETE, None, &http_request).await;
+        if ended.is_some_and(|answer| (200..300).contains(&answer.head.status)) {
+            left.pop();
+        }
+    }
+    for id in left {
         let http_request = http_requests.bare("DELETE").with("mcp-session-id", id);
         explorer.http("tidy-up", None, &http_request).await;
     }

@@ -186,6 +186,9 @@ impl Visit<'_> {
         if !Accepts::of(&self.headers).events {
             return Ok(text(406, "a GET opens an event stream: accept text/event-stream"));
         }
+        if let Some(refused) = self.refuse_version(&Value::Null) {
+            return Ok(refused);
+        }
         let session = match self.session() {
             Ok(session) => session,
             Err(refused) => return Ok(refused),
@@ -196,6 +199,9 @@ impl Visit<'_> {
     fn delete(&self) -> Response<Body> {
         if self.is_modern() {
             return not_allowed();
+        }
+        if let Some(refused) = self.refuse_version(&Value::Null) {
+            return refused;
         }
         match self.session() {
             Ok(session) => {
@@ -253,10 +259,8 @@ impl Visit<'_> {
 
     async fn post_legacy(&self, message: Value, kind: MessageKind, accepts: Accepts) -> Responded {
         let mock = &self.site.mock;
-        if let Some(version) = self.header("mcp-protocol-version")
-            && !Revision::LEGACY.iter().any(|revision| revision.as_str() == version)
-        {
-            return Ok(self.refuse(INVALID_REQUEST, &format!("unsupported protocol version: {version}"), &readable_id(&message)));
+        if let Some(refused) = self.refuse_version(&readable_id(&message)) {
+            return Ok(refused);
         }
         let opens = kind == MessageKind::Request && message["method"] == "initialize";
         let session = match opens {
@@ -321,6 +325,13 @@ impl Visit<'_> {
     fn session(&self) -> Result<Arc<Session>, Response<Body>> {
         let id = self.header("mcp-session-id").ok_or_else(|| text(400, "the header Mcp-Session-Id is missing"))?;
         self.site.session(id).ok_or_else(|| text(404, "this session is unknown or has ended"))
+    }
+
+    /// 400 for a request in a version that does not exist, or that has no sessions.
+    fn refuse_version(&self, id: &Value) -> Option<Response<Body>> {
+        let version = self.header("mcp-protocol-version")?;
+        let is_known = Revision::LEGACY.iter().any(|revision| revision.as_str() == version);
+        (!is_known).then(|| self.refuse(INVALID_REQUEST, &format!("unsupported protocol version: {version}"), id))
     }
 
     /// 400, with an error where the revision has errors without an id.

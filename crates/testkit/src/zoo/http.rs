@@ -355,6 +355,22 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Internal(InternalDeviation::VersionHeaderUnchecked),
     ),
     broken_server(
+        "any-version-header-on-get",
+        "opens a stream for any MCP-Protocol-Version",
+        "http-unknown-version-gets-400",
+        HTTP,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::VersionHeaderUncheckedForGet),
+    ),
+    broken_server(
+        "any-version-header-on-delete",
+        "ends a session for any MCP-Protocol-Version",
+        "http-unknown-version-gets-400",
+        HTTP,
+        LEGACY,
+        Deviation::Internal(InternalDeviation::VersionHeaderUncheckedForDelete),
+    ),
+    broken_server(
         "version-header-demanded",
         "refuses requests of a session without MCP-Protocol-Version",
         "http-version-header-is-optional",

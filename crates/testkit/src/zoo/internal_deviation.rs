@@ -65,4 +65,6 @@ pub(crate) enum InternalDeviation {
     UnknownSessionsGet400,
     EndedSessionsGet400,
     VersionHeaderUnchecked,
+    VersionHeaderUncheckedForDelete,
+    VersionHeaderUncheckedForGet,
 }

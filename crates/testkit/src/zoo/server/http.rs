@@ -135,6 +135,9 @@ impl Exchange<'_> {
         if !self.accepts().events {
             return self.send(Response::text(406, "a GET opens an event stream"));
         }
+        if let Err(fault) = self.check_version() {
+            return self.refuse(&fault, None);
+        }
         let session = match self.session() {
             Ok(session) => session,
             Err(response) => return self.send(response),
@@ -159,6 +162,9 @@ impl Exchange<'_> {
     fn delete(&self) -> io::Result<bool> {
         if self.speaks_modern() {
             return self.not_allowed();
+        }
+        if let Err(fault) = self.check_version() {
+            return self.refuse(&fault, None);
         }
         match self.session() {
             Ok(session) => {
@@ -299,11 +305,20 @@ impl Exchange<'_> {
     /// (2025-06-18, basic/transports). A missing one means 2025-03-26.
     fn check_version(&self) -> Result<(), RpcError> {
         match self.request.header("mcp-protocol-version") {
-            Some(version) if !LEGACY.contains(&version) && !self.server.deviates(InternalDeviation::VersionHeaderUnchecked) => {
+            Some(version) if !LEGACY.contains(&version) && !self.takes_any_version() => {
                 Err(RpcError::new(INVALID_REQUEST, format!("unsupported protocol version: {version}")))
             }
             _ => Ok(()),
         }
+    }
+
+    fn takes_any_version(&self) -> bool {
+        let of_method = match self.request.method.as_str() {
+            "GET" => InternalDeviation::VersionHeaderUncheckedForGet,
+            "DELETE" => InternalDeviation::VersionHeaderUncheckedForDelete,
+            _ => InternalDeviation::VersionHeaderUnchecked,
+        };
+        self.server.deviates(of_method) || self.server.deviates(InternalDeviation::VersionHeaderUnchecked)
     }
 
     /// Whether the request says in its head that it is of the modern era, or could be of no other.
