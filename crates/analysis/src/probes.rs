@@ -52,6 +52,8 @@ pub const RELATED: &str = "io.modelcontextprotocol/related-task";
 pub const BEFORE_OTHER_ENDS: &str = "before-other-session-ends";
 pub const OTHER_ENDS: &str = "other-session-ends";
 pub const AFTER_OTHER_ENDED: &str = "after-other-session-ended";
+/// A request whose `Accept` lists both media types in another form: its subject is the value.
+pub const ACCEPT_FORM: &str = "accept-form";
 /// A GET and a DELETE with a protocol version that does not exist.
 pub const BAD_VERSION_GET: &str = "bad-version-get";
 pub const BAD_VERSION_DELETE: &str = "bad-version-delete";

@@ -3,11 +3,11 @@
 use super::{
     Rule, apps, asking_users, authorization, calls, capabilities, causes, connections, cors, disclosure, discovery, events, fields,
     fixtures, heads, hosts, http, http_messages, identifiers, jsonrpc, lifecycle, lists, media, members, modern, modern_headers,
-    modern_results, poisoning, process, progress, prompts, replicas, resources, robustness, sampling, schema, scopes, security, sessions,
-    sse_posts, sse_sessions, state, stdio, subscriptions, tasks, tools, trace_context, traversal, utilities,
+    modern_results, poisoning, process, progress, prompts, replicas, request_forms, resources, robustness, sampling, schema, scopes,
+    security, sessions, sse_posts, sse_sessions, state, stdio, subscriptions, tasks, tools, trace_context, traversal, utilities,
 };
 
-const AREAS: [&[Rule]; 50] = [
+const AREAS: [&[Rule]; 51] = [
     causes::RULES,
     lifecycle::RULES,
     utilities::RULES,
@@ -19,6 +19,7 @@ const AREAS: [&[Rule]; 50] = [
     media::RULES,
     events::RULES,
     http::RULES,
+    request_forms::RULES,
     heads::RULES,
     fields::RULES,
     discovery::RULES,

@@ -52,6 +52,7 @@ mod process;
 mod progress;
 mod prompts;
 mod replicas;
+mod request_forms;
 pub mod requirements;
 mod resources;
 pub(crate) mod robustness;

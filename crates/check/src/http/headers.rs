@@ -3,7 +3,7 @@
 use super::super::explorer::Explorer;
 use super::super::modern::FUTURE_VERSION;
 use super::request_variants::{Questions, RequestVariants as _};
-use mcproof_analysis::probes::BAD_VERSION_GET;
+use mcproof_analysis::probes::{ACCEPT_FORM, BAD_VERSION_GET};
 use mcproof_client::{RawHttpRequest, Reads};
 use mcproof_protocol::{Revision, Transport};
 use std::time::Duration;
@@ -14,6 +14,14 @@ const BAD_VERSIONS: [&str; 3] = [BAD_VERSION, FUTURE_VERSION, "not-a-version"];
 
 /// How long the head of a stream may be waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Another order, a weight and no blank at once; and each of them alone.
+const ACCEPT_FORMS: [&str; 4] = [
+    "text/event-stream;q=0.9,application/json",
+    "text/event-stream, application/json",
+    "application/json, text/event-stream;q=0.9",
+    "application/json,text/event-stream",
+];
 
 /// What the HTTP clients of the SDKs send without being told. They undo the encoding, so that nobody sees it until it is wrong.
 const ACCEPTED: &str = "gzip, deflate, br";
@@ -28,6 +36,14 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     }
     let wildcard = http_requests.plain(explorer).with("accept", "*/*");
     explorer.http("accept-wildcard", None, &wildcard).await;
+    for accept in ACCEPT_FORMS {
+        let http_request = http_requests.plain(explorer).with("accept", accept);
+        let answer = explorer.http(ACCEPT_FORM, Some(accept), &http_request).await;
+        // Who takes the first one takes the others.
+        if accept == ACCEPT_FORMS[0] && answer.is_none_or(|answer| answer.head.status < 400) {
+            break;
+        }
+    }
     let named = http_requests.plain(explorer).with("content-type", "application/json; charset=utf-8");
     explorer.http("charset-named", None, &named).await;
     let compressed = http_requests.plain(explorer).with("accept-encoding", ACCEPTED);

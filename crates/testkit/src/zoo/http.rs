@@ -531,6 +531,30 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         }),
     ),
     broken_server(
+        "accept-order-demanded",
+        "refuses a client that names event streams before JSON in what it accepts",
+        "http-accept-is-a-list",
+        HTTP,
+        BOTH,
+        Deviation::Rejects(|request| refuse_accept(request, |accept| accept.starts_with("text/") && accept.contains("json"))),
+    ),
+    broken_server(
+        "accept-weights-refused",
+        "refuses a client that gives a weight to a media type",
+        "http-accept-is-a-list",
+        HTTP,
+        BOTH,
+        Deviation::Rejects(|request| refuse_accept(request, |accept| accept.contains(";q="))),
+    ),
+    broken_server(
+        "accept-blank-demanded",
+        "refuses a client that puts no blank between two media types",
+        "http-accept-is-a-list",
+        HTTP,
+        BOTH,
+        Deviation::Rejects(|request| refuse_accept(request, |accept| accept.contains(",a") || accept.contains(",t"))),
+    ),
+    broken_server(
         "charset-refused",
         "refuses a JSON body whose charset is named",
         "http-accepts-charset",
@@ -699,6 +723,12 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
 pub(super) fn asks(request: &Request, method: &str) -> bool {
     let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     message["method"] == method
+}
+
+/// Refuses a POST for what it accepts.
+fn refuse_accept(request: &Request, is_wrong: fn(&str) -> bool) -> Option<Response> {
+    let is_refused = request.method == "POST" && request.header("accept").is_some_and(is_wrong);
+    is_refused.then(|| Response::text(406, "accept application/json, text/event-stream"))
 }
 
 fn is_malformed(request: &Request) -> bool {

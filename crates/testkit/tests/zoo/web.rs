@@ -109,6 +109,13 @@ impl Web {
         self.look_at_modern_headers(kinds);
         self.look_at_bodies("/mcp", kinds);
         self.look_at_connections(kinds);
+        if self.era == Era::Legacy {
+            // What a stream begins with is enough.
+            let held = self.hold("GET", "/mcp", "accept: text/event-stream\r\nmcp-protocol-version: 1900-01-01\r\n");
+            held.wait_until(|text| text.contains("\r\n\r\n"));
+            self.record.push(held.end().lines().next().unwrap_or_default().to_owned());
+            self.exchange("DELETE", "/mcp", "mcp-protocol-version: 1900-01-01\r\n", b"");
+        }
         self.exchange("DELETE", "/mcp", "", b"");
         self.exchange("POST", "/mcp", kinds, &list);
         self.session = Some("0b7c1f52-0000-4a36-9c55-3f0e8d2a6b91".to_owned());
@@ -301,16 +308,18 @@ impl Web {
     }
 
     fn odd_headers(&self) -> Vec<&'static str> {
-        match self.era {
-            Era::Legacy => vec![
-                "",
-                "origin: http://localhost:1\r\n",
-                "mcp-protocol-version: 1900-01-01\r\n",
-                "mcp-protocol-version: 2025-11-25\r\n",
-                "accept: */*\r\n",
-            ],
-            Era::Modern => vec!["", "origin: http://localhost:1\r\n", "accept: */*\r\n"],
+        let mut odd = vec![
+            "",
+            "origin: http://localhost:1\r\n",
+            "accept: */*\r\n",
+            "accept: text/event-stream, application/json\r\n",
+            "accept: application/json, text/event-stream;q=0.9\r\n",
+            "accept: application/json,text/event-stream\r\n",
+        ];
+        if self.era == Era::Legacy {
+            odd.extend(["mcp-protocol-version: 1900-01-01\r\n", "mcp-protocol-version: 2025-11-25\r\n"]);
         }
+        odd
     }
 
     fn initialize(&mut self, version: &str) -> Option<String> {
