@@ -19,7 +19,7 @@ pub use secrets::{given_secrets, inherited_secrets, is_secret, url_holds_secret}
 pub use session::{
     CallFailure, Called, Canceler, Cancellation, ClientProfile, ConnectFailure, ConnectOptions, Deadline, EraEvidence, Fault, Handshake,
     Headers, ListFailure, Listed, ListenFailure, Notification, NotificationFailure, ParamHeaders, RawHttpRequest, RawHttpResponse, Reading,
-    Reads, Reply, Sent, Session, SessionEnd, Startup, Subscription, SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd,
+    Reads, Reply, Sends, Sent, Session, SessionEnd, Startup, Subscription, SubscriptionEnd, SubscriptionFailure, Target, Task, TaskEnd,
     TaskFailure, TaskState, TaskStatus, UrlFinder, WaitFor, WaitOptions, check_param_headers, is_gateway, open_bare, open_in_memory,
     open_relayed, open_session, param_headers, request_elsewhere, request_headers, search_endpoint,
 };

@@ -31,7 +31,7 @@ pub use listing::{ListFailure, Listed};
 pub use notifications::{Notification, NotificationFailure};
 pub use open::{is_gateway, open_in_memory, open_relayed, open_session};
 pub use param_headers::{ParamHeaders, check_param_headers, param_headers};
-pub use raw::{RawHttpRequest, RawHttpResponse, Reads, WaitFor, request_elsewhere};
+pub use raw::{RawHttpRequest, RawHttpResponse, Reads, Sends, WaitFor, request_elsewhere};
 pub use renew::SessionEnd;
 pub use sent::Sent;
 pub use subscription::{ListenFailure, Subscription, SubscriptionEnd, SubscriptionFailure};

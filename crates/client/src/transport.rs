@@ -2,6 +2,7 @@
 
 mod command;
 mod connection_timing;
+mod cut_body;
 mod decode;
 mod destinations;
 mod direct_channel;

@@ -38,6 +38,19 @@ pub struct RawHttpRequest {
     /// Whether the headers of the endpoint and the token stay behind.
     pub is_anonymous: bool,
     pub reads: Reads,
+    pub sends: Sends,
+}
+
+/// How the body goes out over HTTP/1.1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sends {
+    /// With its length.
+    #[default]
+    Whole,
+    /// In the chunked transfer coding, as one chunk, which ends a moment later. HTTP/2 has no such coding: there it goes out as usual.
+    Chunked,
+    /// With its length, in two writes, the second of which begins with this byte, a moment later.
+    InTwo { at: usize },
 }
 
 /// How much of an event stream is read that answers a question. Other bodies are read to their end.
@@ -100,19 +113,33 @@ impl Session {
         self.dispatcher.expect_nothing_of(messages.iter().filter_map(id_of), wait_for == WaitFor::Nothing);
         if wait_for == WaitFor::Nothing {
             let (done, taken) = oneshot::channel();
-            self.deliver(bytes, Purpose::Anything(done), headers);
+            self.deliver(bytes, None, Purpose::Anything(done), headers);
             let _ = timeout(deadline, taken).await;
             return Ok(None);
         }
         let mut waiting = self.dispatcher.expect_response_to(awaited.as_ref().and_then(id_of))?;
-        waiting.sent(self.deliver(bytes, Purpose::Request(waiting.id.clone()), headers));
+        waiting.sent(self.deliver(bytes, None, Purpose::Request(waiting.id.clone()), headers));
         waiting.answer(deadline.into()).await.unwrap_or_else(|| Err(silent("the bytes", deadline))).map(|reply| Some(reply.read()))
     }
 
-    fn deliver(&self, bytes: Vec<u8>, purpose: Purpose, headers: Headers) -> mcproof_record::FrameId {
+    /// Sends a request as it stands, on stdio in two writes, the second of which begins with the byte `at`, a moment later.
+    ///
+    /// # Errors
+    /// As [`Session::request`].
+    pub async fn send_in_two(&self, message: &Map<String, Value>, at: usize, deadline: Duration) -> Result<Option<Reply>, CallFailure> {
+        let headers = self.headers_of(Some(message));
+        let mut bytes = Value::Object(message.clone()).to_string().into_bytes();
+        bytes.push(b'\n');
+        let mut waiting = self.dispatcher.expect_response_to(id_of(message))?;
+        waiting.sent(self.deliver(bytes, Some(at), Purpose::Request(waiting.id.clone()), headers));
+        waiting.answer(deadline.into()).await.unwrap_or_else(|| Err(silent("the raw message", deadline))).map(|reply| Some(reply.read()))
+    }
+
+    /// `cut`: the byte with which a second write begins, on stdio.
+    fn deliver(&self, bytes: Vec<u8>, cut: Option<usize>, purpose: Purpose, headers: Headers) -> mcproof_record::FrameId {
         match &self.wire.connection {
-            Connection::Stdio(stdio) => stdio.send_bytes(bytes, purpose),
-            Connection::InMemory(channel) => channel.send_bytes(bytes, purpose),
+            Connection::Stdio(stdio) => stdio.send_bytes(bytes, cut, purpose),
+            Connection::InMemory(channel) => channel.send_bytes(bytes, cut, purpose),
             http => http.send(Envelope { body: bytes, purpose, headers, resume: Resume::Never }),
         }
     }

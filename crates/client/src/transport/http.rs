@@ -2,6 +2,7 @@
 //! Source: 2025-11-25 and 2026-07-28, basic/transports, Streamable HTTP. Knows no methods and no versions: what a
 //! request's headers say is decided by the session.
 
+use super::cut_body::CutBody;
 use super::decode::{Coding, DECODED_AT_ONCE, DecodeFailure};
 use super::faults::{Admission, DisturbedBody, FaultInjector, Reading, Refusal, admit};
 use super::pool::{AddressFailure, HeaderCase, Lease, Pool, Way};
@@ -12,7 +13,7 @@ use super::{Bound, Broken, Envelope, HttpHead, Inbox, Limits, Network, Resume, U
 use crate::Tap;
 use crate::auth::{Bearer, wants_authorization};
 use crate::jsonrpc::{self, RequestId};
-use crate::session::{Headers, RawHttpRequest, Reads};
+use crate::session::{Headers, RawHttpRequest, Reads, Sends};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -104,7 +105,7 @@ impl Exchanger {
         all.extend(self.bearer.as_ref().and_then(Bearer::header));
         // What the user requests replaces what we would send.
         replace(&mut all, &self.headers);
-        self.record(method, url, all, body)
+        self.record(method, url, all, body, Sends::Whole)
     }
 
     fn record(
@@ -113,10 +114,14 @@ impl Exchanger {
         url: &Url,
         mut all: Vec<(String, String)>,
         body: Vec<u8>,
+        sends: Sends,
     ) -> (ExchangeId, FrameId, Result<Request<Full<Bytes>>, String>) {
         let exchange = self.tap.next_exchange();
         if !body.is_empty() {
-            all.push(("content-length".into(), body.len().to_string()));
+            all.push(match sends {
+                Sends::Chunked => ("transfer-encoding".into(), "chunked".into()),
+                Sends::Whole | Sends::InTwo { .. } => ("content-length".into(), body.len().to_string()),
+            });
         }
         let frame = self.tap.record(
             Direction::ToServer,
@@ -139,7 +144,7 @@ impl Exchanger {
     /// One request that belongs to no message; its headers win over all others. Of an event stream the data of its
     /// first event is given, and as much read as the request says, since it may never end.
     pub(crate) async fn ask(&self, question: &RawHttpRequest, url: &Url, way: Way) -> Result<(Arc<HttpHead>, Vec<u8>), Broken> {
-        let RawHttpRequest { method, headers, body, is_anonymous, reads, .. } = question;
+        let RawHttpRequest { method, headers, body, is_anonymous, reads, sends, .. } = question;
         let method = Method::from_bytes(method.as_bytes()).map_err(|_| format!("`{method}` is not a valid HTTP method"))?;
         let mut all: Vec<(String, String)> = vec![("host".into(), authority(url))];
         if !is_anonymous {
@@ -147,14 +152,23 @@ impl Exchanger {
             replace(&mut all, &self.headers);
         }
         replace(&mut all, headers);
-        let (exchange, _, request) = self.record(method, url, all, body.clone());
-        let open = match way {
-            Way::Any => self.open(exchange, request?).await?,
-            way => {
+        let (exchange, _, request) = self.record(method, url, all, body.clone(), *sends);
+        // What a server makes of a body in an unusual form may be left on its connection, which is closed after the response.
+        let (open, _lease) = match (way, sends) {
+            (Way::Any, Sends::Chunked | Sends::InTwo { .. }) => {
+                let at = if let Sends::InTwo { at } = sends { *at } else { body.len() };
+                let request = request?.map(|_| CutBody::new(body.clone(), at));
+                let sent = self.pool.apart().send(request, &Progress::default()).await;
+                let (response, lease) = sent.inspect_err(|error| self.end(exchange, Some(error)))?;
+                let (head, body) = self.head(exchange, response);
+                (OpenExchange { head, body: Reading::Plain(body), lease: None, progress: Arc::default() }, Some(lease))
+            }
+            (Way::Any, _) => (self.open(exchange, request?).await?, None),
+            (way, _) => {
                 let sent = self.pool.send_by(way, request?, &Progress::default()).await;
                 let (response, lease) = sent.inspect_err(|error| self.end(exchange, Some(error)))?;
                 let (head, body) = self.head(exchange, response);
-                OpenExchange { head, body: Reading::Plain(body), lease: Some(lease), progress: Arc::default() }
+                (OpenExchange { head, body: Reading::Plain(body), lease: Some(lease), progress: Arc::default() }, None)
             }
         };
         let head = Arc::clone(&open.head);

@@ -1,6 +1,7 @@
 //! Messages as lines over a pair of byte streams: pipes of a process, or any other pair in memory. Knows newlines and the
 //! tap, not JSON.
 
+use super::cut_body::BETWEEN_PIECES;
 use super::faults::{DisturbedLines, FaultInjector};
 use super::lines::{Line, LineReader};
 use super::process::exited;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, consume_budget};
-use tokio::time::{interval, timeout};
+use tokio::time::{interval, sleep, timeout};
 
 /// How the end of the peer's stream is explained.
 pub(crate) enum Ending {
@@ -23,8 +24,14 @@ pub(crate) enum Ending {
     Stream,
 }
 
-/// A line, and who wants to know when it is out.
-type Outgoing = (Vec<u8>, Purpose);
+/// A line on its way out.
+struct Outgoing {
+    bytes: Vec<u8>,
+    /// The byte with which a second write begins, a moment after the first one.
+    cut: Option<usize>,
+    /// Who wants to know when it is out.
+    purpose: Purpose,
+}
 
 pub(crate) struct LineChannel {
     /// `None` once the output was closed.
@@ -98,27 +105,27 @@ impl LineChannel {
             None => {
                 let mut line = envelope.body;
                 line.push(b'\n');
-                self.queue(line, envelope.purpose);
+                self.queue(Outgoing { bytes: line, cut: None, purpose: envelope.purpose });
             }
         }
         id
     }
 
-    /// Queues bytes as they stand, whatever they are.
-    pub(crate) fn send_bytes(&self, bytes: Vec<u8>, purpose: Purpose) -> FrameId {
+    /// Queues bytes as they stand, whatever they are. `cut`: the byte with which a second write begins, over streams.
+    pub(crate) fn send_bytes(&self, bytes: Vec<u8>, cut: Option<usize>, purpose: Purpose) -> FrameId {
         let line = bytes.strip_suffix(b"\n");
         let body = FrameBody::Line { bytes: line.unwrap_or(&bytes).into(), unterminated: line.is_none() };
         let id = self.tap.record(Direction::ToServer, body);
         match &self.shortcut {
             Some(shortcut) => self.unless_finished(|_| shortcut.carrier().carry_bytes(&bytes)),
-            None => self.queue(bytes, purpose),
+            None => self.queue(Outgoing { bytes, cut, purpose }),
         }
         id
     }
 
-    fn queue(&self, bytes: Vec<u8>, purpose: Purpose) {
+    fn queue(&self, line: Outgoing) {
         // This fails only after the writer has ended, which the tap and the reader tell better.
-        self.unless_finished(|outgoing| drop(outgoing.send((bytes, purpose))));
+        self.unless_finished(|outgoing| drop(outgoing.send(line)));
     }
 
     fn unless_finished(&self, write: impl FnOnce(&mpsc::UnboundedSender<Outgoing>)) {
@@ -158,15 +165,24 @@ impl Drop for LineChannel {
 const LINGER: Duration = Duration::from_millis(500);
 
 async fn write_lines(mut output: impl AsyncWrite + Unpin, mut queue: mpsc::UnboundedReceiver<Outgoing>, tap: Tap) {
-    while let Some((mut bytes, purpose)) = queue.recv().await {
+    while let Some(Outgoing { mut bytes, mut cut, purpose }) = queue.recv().await {
         let mut purposes = vec![purpose];
         // What has queued up meanwhile goes out in one write.
-        while let Ok((more, purpose)) = queue.try_recv() {
-            bytes.extend_from_slice(&more);
-            purposes.push(purpose);
+        while cut.is_none()
+            && let Ok(more) = queue.try_recv()
+        {
+            cut = more.cut.map(|at| bytes.len() + at);
+            bytes.extend_from_slice(&more.bytes);
+            purposes.push(more.purpose);
         }
+        let (first, second) = bytes.split_at(cut.unwrap_or(bytes.len()).min(bytes.len()));
         let written = async {
-            output.write_all(&bytes).await?;
+            output.write_all(first).await?;
+            output.flush().await?;
+            if !second.is_empty() {
+                sleep(BETWEEN_PIECES).await;
+                output.write_all(second).await?;
+            }
             output.flush().await
         };
         if let Err(error) = written.await {

@@ -164,7 +164,12 @@ impl<B: RequestBody> Pool<B> {
 
     /// Connections of their own to the same origin, on which headers are written in another way.
     pub(crate) fn spelled(&self, spelling: HeaderCase) -> Self {
-        Self {
+        Self { spelling, ..self.apart() }
+    }
+
+    /// Connections of their own to the same origin, for bodies of any kind.
+    pub(crate) fn apart<C: RequestBody>(&self) -> Pool<C> {
+        Pool {
             host: self.host.clone(),
             port: self.port,
             proxy: self.proxy.clone(),
@@ -173,7 +178,7 @@ impl<B: RequestBody> Pool<B> {
             destinations: self.destinations.clone(),
             head_limit: self.head_limit,
             tap: self.tap.clone(),
-            spelling,
+            spelling: self.spelling,
             idle: Mutex::default(),
             shared: Mutex::default(),
             turn: tokio::sync::Mutex::default(),

@@ -35,8 +35,9 @@ impl StdioConnection {
         self.channel.send(envelope)
     }
 
-    pub(crate) fn send_bytes(&self, bytes: Vec<u8>, purpose: Purpose) -> FrameId {
-        self.channel.send_bytes(bytes, purpose)
+    /// As [`LineChannel::send_bytes`].
+    pub(crate) fn send_bytes(&self, bytes: Vec<u8>, cut: Option<usize>, purpose: Purpose) -> FrameId {
+        self.channel.send_bytes(bytes, cut, purpose)
     }
 
     /// Asks the server to end, and goes on reading what it says.
