@@ -75,6 +75,8 @@ pub const MOST_QUESTIONS: usize = 100;
 pub const UNANSWERED_CALL: &str = "call-unanswered";
 /// A tool that answers what is usual, and not what is unusual: a mark for the judges, with its name and what is unusual.
 pub const UNUSUAL_UNANSWERED: &str = "call-unusual-unanswered";
+/// A tool that answers, unless another call is canceled meanwhile: a mark for the judges, with its name.
+pub const SILENT_BESIDE_CANCELED: &str = "call-silent-beside-canceled";
 /// A tool that answered at once, and never again: a mark for the judges, with its name.
 pub const SILENT_AGAIN: &str = "call-silent-again";
 

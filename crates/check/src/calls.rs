@@ -6,8 +6,8 @@ use super::{CheckOptions, Permission, growth, tasks};
 use mcproof_analysis::arguments::{self, Unusual};
 use mcproof_analysis::probes::fixtures::SAMPLED;
 use mcproof_analysis::probes::{
-    CALL_AS_HOST, CALL_AS_LIMITED_HOST, CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, MOST_QUESTIONS, SILENT_AGAIN, UNANSWERED_CALL,
-    UNUSUAL_UNANSWERED,
+    CALL_AS_HOST, CALL_AS_LIMITED_HOST, CALL_WITH_INPUT, EXPLORED_IN_PART, INPUT_ROUNDS, MOST_QUESTIONS, SILENT_AGAIN,
+    SILENT_BESIDE_CANCELED, UNANSWERED_CALL, UNUSUAL_UNANSWERED,
 };
 use mcproof_analysis::{ConversationView, named};
 use mcproof_client::{Answers, Asked, AskedLog, ConnectOptions, Elicitation, Sampling};
@@ -50,8 +50,10 @@ const BUDGET: Duration = Duration::from_secs(3);
 /// If they take their time, and nobody said that they do.
 const LONG_BUDGET: Duration = Duration::from_secs(12);
 
-/// A call that takes longer can be cancelled in its midst.
+/// What takes longer is not called any number of times.
 const SLOW: Duration = Duration::from_millis(300);
+/// A call that takes longer can be cancelled in its midst.
+const CANCELABLE: Duration = Duration::from_millis(120);
 /// How often one is cancelled until it is certain what came of it.
 const CANCELLATIONS: usize = 5;
 /// The id of the call that is, but for a number.
@@ -526,7 +528,7 @@ async fn call<'t>(explorer: &mut Explorer<'_>, tools: &'t [Callable]) -> Called<
     wait_for(explorer, silent).await;
     record_untold(explorer, &names(untold));
     let outcomes = || readers.iter().zip(&read).chain(writers.iter().zip(&written)).map(|(tool, outcome)| (*tool, outcome));
-    let slow = outcomes().filter(|(_, outcome)| matches!(outcome.response, Some(Ok(_))) && outcome.took > SLOW);
+    let slow = outcomes().filter(|(_, outcome)| matches!(outcome.response, Some(Ok(_))) && outcome.took > CANCELABLE);
     let mut slow: Vec<_> = slow.map(|(tool, outcome)| (outcome.took, tool)).collect();
     slow.sort_by_key(|(took, _)| *took);
     let quick = outcomes().filter(|(tool, outcome)| {
@@ -644,7 +646,7 @@ async fn cancel(explorer: &mut Explorer<'_>, tool: &Callable) -> bool {
         let alone = explorer.request_in_parallel(&[call], PATIENCE, Instant::now() + PATIENCE).await;
         match alone.first().map(|outcome| (&outcome.response, outcome.took)) {
             // What is slow only once is not: the machine was busy.
-            Some((Some(Ok(_)), took)) if took > SLOW => times.push(took),
+            Some((Some(Ok(_)), took)) if took > CANCELABLE => times.push(took),
             // That no response came in time says that it is slow, and not how slow.
             Some((None, took)) if !took.is_zero() => {}
             _ => return false,
@@ -657,7 +659,40 @@ async fn cancel(explorer: &mut Explorer<'_>, tool: &Callable) -> bool {
         }
     }
     explorer.send_request("after-cancel", None, explorer.any_method(), json!({})).await;
+    if tool.reads_only() && !spares_others(explorer, tool, took).await && !explorer.is_over() {
+        explorer.record_observation(SILENT_BESIDE_CANCELED, &tool.name);
+    }
     true
+}
+
+/// Whether a call gets its response although another one is cancelled meanwhile; what happened once may be chance.
+async fn spares_others(explorer: &mut Explorer<'_>, tool: &Callable, took: Duration) -> bool {
+    /// For the other call, which may have to wait for its turn.
+    const KEPT: Duration = Duration::from_secs(3);
+    for turn in 1..=2 {
+        let call = |explorer: &Explorer<'_>, id: &Value| {
+            explorer.build_request(id.clone(), methods::TOOLS_CALL, json!({ "name": tool.name, "arguments": tool.arguments }))
+        };
+        let ids = [json!(format!("{CANCELLED}-beside-{turn}")), json!(format!("mcproof-beside-cancelled-{turn}"))];
+        let [Value::Object(canceled), Value::Object(kept)] = ids.each_ref().map(|id| call(explorer, id)) else { return true };
+        let mut cancellation = explorer.build_request(Value::Null, methods::notifications::CANCELLED, json!({ "requestId": ids[0] }));
+        cancellation.as_object_mut().and_then(|members| members.shift_remove("id"));
+        let Value::Object(cancellation) = cancellation else { return true };
+        let answer = explorer
+            .together("cancel-beside", async |session, deadline| {
+                let withdraw = async {
+                    sleep(took / 4).await;
+                    session.send_message(&cancellation, deadline).await
+                };
+                let answered = session.send_message(&kept, (took * 4 + KEPT).min(deadline));
+                tokio::join!(session.send_message(&canceled, took * 2), answered, withdraw).1
+            })
+            .await;
+        if matches!(answer, Ok(Some(_))) || explorer.is_over() {
+            return true;
+        }
+    }
+    false
 }
 
 /// Whether an answer tells that the cancellation was not obeyed.

@@ -8,7 +8,9 @@ use super::{ConversationView, Strictness, broken_tools, prompts, unanswered};
 use crate::sdk;
 use mcproof_analysis::arguments::Unusual;
 use mcproof_analysis::diagnosis::remedy_for_silence;
-use mcproof_analysis::probes::{EXPLORED_IN_PART, LEFT_OUT, SILENT_AGAIN, UNANSWERED_CALL, UNKNOWN_CALL, UNUSUAL_UNANSWERED};
+use mcproof_analysis::probes::{
+    EXPLORED_IN_PART, LEFT_OUT, SILENT_AGAIN, SILENT_BESIDE_CANCELED, UNANSWERED_CALL, UNKNOWN_CALL, UNUSUAL_UNANSWERED,
+};
 use mcproof_analysis::{AttemptOutcome, MOST_NOTIFICATIONS, TooMuch, did_you_mean, named};
 use mcproof_protocol::{Era, error_code, methods};
 use mcproof_record::{
@@ -90,6 +92,7 @@ fn gaps(conversations: &[ConversationView<'_>], results: &[RuleResult]) -> Vec<G
         gaps.extend(calls_without_response(conversations));
         gaps.extend(calls_answered_once(conversations));
         gaps.extend(unusual_calls_without_response(conversations));
+        gaps.extend(calls_lost_by_cancellations(conversations));
         gaps.extend(calls_that_all_fail(conversations));
         gaps.extend(broken_tools::gap(conversations));
         gaps.extend(unexplained_end(conversations, results));
@@ -200,6 +203,15 @@ fn calls_answered_once(conversations: &[ConversationView<'_>]) -> Option<Gap> {
     let tools: Vec<String> = silent().map(|(_, attempt)| attempt.subject().to_owned()).collect::<BTreeSet<_>>().into_iter().collect();
     let message = format!("{} responded at once, and then to no further call with the same arguments", named(&tools));
     let hint = "a lock that is not released looks like this, and so does a tool that waits for something to happen: call it twice in one session, such as in a suite";
+    Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(take) })
+}
+
+/// Tools of which all calls under way are lost if one is canceled.
+fn calls_lost_by_cancellations(conversations: &[ConversationView<'_>]) -> Option<Gap> {
+    let mut marks = conversations.iter().enumerate().filter_map(|(take, one)| Some((take, one.probe(SILENT_BESIDE_CANCELED)?)));
+    let (take, mark) = marks.next()?;
+    let message = format!("`{}` responds, but not if another call is canceled meanwhile", mark.subject());
+    let hint = "stop only the work of the request that `requestId` names";
     Some(Gap { kind: GapKind::NotJudged, message, hint: hint.into(), conversation: Some(take) })
 }
 
