@@ -50,10 +50,9 @@ pub(super) fn find(named: Option<&Path>, name: &str, restriction: Option<&Restri
     }
     let unknown = Failure::bad_input("unknown-server", unknown(name, &files));
     let names: Vec<&str> = files.iter().flat_map(|file| file.servers.keys()).map(String::as_str).collect();
-    let hint = suggest::hint(name, &names).unwrap_or_else(|| match name.contains([':', '/']) {
-        _ if [".lock", ".json", ".yaml", ".yml"].iter().any(|end| name.ends_with(end)) => {
-            format!("file `{name}` does not exist: check the path")
-        }
+    let is_file = [".lock", ".json", ".yaml", ".yml", ".mcptrace"].iter().any(|end| name.ends_with(end));
+    let near = if is_file { Some(format!("file `{name}` does not exist: check the path")) } else { suggest::hint(name, &names) };
+    let hint = near.unwrap_or_else(|| match name.contains([':', '/']) {
         _ if interpreter(Path::new(name)).is_some() || name.contains(' ') => {
             format!("to start a command, put `--` before it: -- {}", started(name))
         }
