@@ -20,8 +20,17 @@ const CONSTANTS: [&str; 3] = [".rodata", "__const", ".rdata"];
 /// Bytes that are read of one section.
 const MOST: u64 = 16 << 20;
 
+/// Commands of mcproof that pass on or play back what other servers say, although an SDK is compiled into it.
+const RELAYS: [&str; 2] = ["proxy", "mock"];
+
 pub(super) fn sdks(program: &Program) -> Vec<Sdk> {
-    read(&program.executable).into_iter().collect()
+    if is_relay(program) { Vec::new() } else { read(&program.executable).into_iter().collect() }
+}
+
+fn is_relay(program: &Program) -> bool {
+    let is_mcproof = program.executable.file_stem().is_some_and(|name| name == "mcproof");
+    let mut own = program.arguments.iter().skip(1).take_while(|argument| *argument != "--");
+    is_mcproof && own.any(|argument| RELAYS.contains(&argument.as_str()))
 }
 
 fn read(file: &Path) -> Option<Sdk> {
@@ -76,14 +85,16 @@ fn text(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     None
 }
 
-/// From the folder that Cargo unpacks the crate into.
+/// From the folder that Cargo unpacks the crate into. The part of it that makes servers is in no program that is only a client.
 fn rust_sdk(constants: &[u8]) -> Option<Sdk> {
     const CRATE: &[u8] = b"/rmcp-";
+    const OF_SERVERS: [&[u8]; 2] = [b"/src/service/server", b"/src/handler/server"];
     let version_at = |start: usize| {
         let rest = &constants[start + CRATE.len()..];
-        let end = rest.iter().take(32).position(|byte| *byte == b'/')?;
-        let version = std::str::from_utf8(&rest[..end]).ok()?;
-        version.starts_with(|first: char| first.is_ascii_digit()).then(|| sdk("Rust SDK", "crates.io", "rmcp", version))
+        let (version, file) = rest.split_at(rest.iter().take(32).position(|byte| *byte == b'/')?);
+        let version = std::str::from_utf8(version).ok()?;
+        let is_of_a_server = OF_SERVERS.iter().any(|part| file.starts_with(part));
+        (is_of_a_server && version.starts_with(|first: char| first.is_ascii_digit())).then(|| sdk("Rust SDK", "crates.io", "rmcp", version))
     };
     memmem::find_iter(constants, CRATE).find_map(version_at)
 }
@@ -131,11 +142,29 @@ mod tests {
 
     #[test]
     fn rust_tells_the_version_in_the_paths_of_the_crate() {
-        let path =
-            b"x/registry/src/index.crates.io-1949/rmcp-macros-0.1.0/src/lib.rs/registry/src/index.crates.io-1949/rmcp-0.9.0/src/a.rs";
-        check(rust_sdk(path), Some("crates.io:rmcp 0.9.0"));
-        check(rust_sdk(&path[..path.len() - 14]), None);
+        let before = "x/registry/src/index.crates.io-1949/rmcp-macros-0.1.0/src/lib.rs";
+        let path = |file: &str| format!("{before}/registry/src/index.crates.io-1949/rmcp-0.9.0/src/{file}.rs").into_bytes();
+        let server = path("handler/server");
+        check(rust_sdk(&server), Some("crates.io:rmcp 0.9.0"));
+        check(rust_sdk(&[path("service"), path("service/server/handshake")].concat()), Some("crates.io:rmcp 0.9.0"));
+        check(rust_sdk(&[path("service"), path("service/client"), path("handler/client")].concat()), None);
+        for length in 0..server.len() - ".rs".len() {
+            check(rust_sdk(&server[..length]), None);
+        }
         check(rust_sdk(b"nothing"), None);
+    }
+
+    #[test]
+    fn what_passes_on_another_server_is_not_made_with_an_sdk() {
+        let is_relay = |executable: &str, arguments: &str| {
+            let arguments = arguments.split(' ').map(str::to_owned).collect();
+            is_relay(&Program { executable: executable.into(), arguments, ..Program::default() })
+        };
+        assert!(is_relay("/usr/bin/mcproof", "mcproof proxy -- python server.py"));
+        assert!(is_relay("/usr/bin/mcproof", "mcproof --no-color mock session.mcptrace"));
+        assert!(!is_relay("/usr/bin/mcproof", "mcproof demo tracker"));
+        assert!(!is_relay("/usr/bin/mcproof", "mcproof demo tracker -- proxy"));
+        assert!(!is_relay("/usr/bin/server", "server proxy"));
     }
 
     #[test]
