@@ -65,9 +65,9 @@ pub(crate) fn explain(results: &mut [RuleResult], recorded: &[Conversation], str
     }
 }
 
-/// Whether some version of some SDK causes such a finding.
+/// Whether some version of some SDK causes such a finding, and a server that stays with it can do nothing about it.
 pub fn may_be_of_an_sdk(rule: &str, message: &str) -> bool {
-    TABLE.iter().any(|known| known.rule == rule && message.contains(known.message_part))
+    TABLE.iter().any(|known| known.rule == rule && known.advice.is_none() && message.contains(known.message_part))
 }
 
 fn known(sdk: &Sdk, version: &Version, rule: &str, message: &str) -> Option<&'static KnownDefect> {
@@ -176,7 +176,29 @@ mod tests {
         let advice_of_major = Some("fixed in 2.0.0, a new major version of `mcp`, which may need changes to the server");
         check(migration, told_earlier, Strictness::Tolerant, (Severity::Warning, advice_of_major));
         check(migration, told_earlier, Strictness::Strict, (Severity::Error, advice_of_major));
+        let (told_by_rust, ended) = ("malformed-json-is-survived", "after a message that is not valid JSON the process ended with code 0");
+        let advice_of_rust = Some("fixed in 1.7.0, a new major version of `rmcp`, which may need changes to the server");
+        check(("crates.io:rmcp", "0.17.0"), (told_by_rust, ended), Strictness::Tolerant, (Severity::Warning, advice_of_rust));
+        let update = Some("fixed in 1.7.0: update `rmcp`");
+        check(("crates.io:rmcp", "1.6.0"), (told_by_rust, ended), Strictness::Tolerant, (Severity::Error, update));
+        check(("crates.io:rmcp", "1.7.0"), (told_by_rust, ended), Strictness::Tolerant, (Severity::Error, None));
+        // Behind a zero, a new minor version is one of them.
+        let (of_sessions, status) = ("session-unknown-gets-404", "a request with a session that does not exist got status 401");
+        let advice_of_zero = Some("fixed in 0.17.0, a new major version of `rmcp`, which may need changes to the server");
+        check(("crates.io:rmcp", "0.16.0"), (of_sessions, status), Strictness::Tolerant, (Severity::Warning, advice_of_zero));
         // No newer version was tested, but the message is the same.
         check((SERVER.0, "2.99.0"), told, Strictness::Tolerant, (Severity::Warning, advice));
+    }
+
+    #[test]
+    fn a_defect_with_a_workaround_keeps_its_severity_and_fails_tests() {
+        let told = ("sse-event-ids-are-unique", "two events of a session have the id `0` (and 36 more)");
+        let advice = Some("not fixed in 3.11.0: set `sse_retry` of `StreamableHttpServerConfig` to `None`");
+        check(("crates.io:rmcp", "3.11.0"), told, Strictness::Tolerant, (Severity::Error, advice));
+        let told = ("mime-type-is-valid", "`mimeType` is `text`");
+        let advice = Some("fixed in 2.2.0: update `rmcp`, or set the `mime_type` of what `ResourceContents::text` makes");
+        check(("crates.io:rmcp", "2.1.0"), told, Strictness::Tolerant, (Severity::Error, advice));
+        assert!(!may_be_of_an_sdk(told.0, told.1));
+        assert!(may_be_of_an_sdk("list-unknown-cursor-is-refused", "an unknown cursor got a page of `tools/list`"));
     }
 }

@@ -24,9 +24,14 @@ impl Version {
         Some(Self { numbers, is_release })
     }
 
-    /// Whether whoever has the other one can take this one without a migration, as far as numbers tell.
+    /// Whether whoever has the other one can take this one without a migration, as far as numbers tell. Behind a zero, the second
+    /// number counts, as Cargo and npm have it.
     pub(super) fn is_compatible_with(&self, other: &Self) -> bool {
-        self.numbers.first() == other.numbers.first()
+        let leading = |version: &Self| {
+            let number = |index: usize| version.numbers.get(index).copied().unwrap_or_default();
+            (number(0), if number(0) == 0 { number(1) } else { 0 })
+        };
+        leading(self) == leading(other)
     }
 }
 
@@ -44,5 +49,17 @@ mod tests {
         assert_eq!(Version::parse("1.2.3+build"), Version::parse("1.2.3"));
         assert_eq!(Version::parse("(devel)"), None);
         assert_eq!(Version::parse(""), None);
+    }
+
+    #[test]
+    fn a_new_major_version_is_a_migration_and_so_is_a_new_minor_version_behind_a_zero() {
+        let check = |new: &str, old: &str, expected: bool| {
+            assert_eq!(Version::parse(new).unwrap().is_compatible_with(&Version::parse(old).unwrap()), expected, "{new} {old}");
+        };
+        check("1.7.0", "1.0.0", true);
+        check("2.0.0", "1.30.0", false);
+        check("1.0.0", "0.17.0", false);
+        check("0.12.0", "0.8.5", false);
+        check("0.8.5", "0.8.0", true);
     }
 }
