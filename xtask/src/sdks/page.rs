@@ -11,9 +11,9 @@ const HEAD: &str = "\
 # SDKs: what mcproof finds on the smallest correct server
 
 Written by `cargo xtask sdks`; not to be edited. Each version of each SDK runs the server of `sdks/servers`, which has one tool, one
-resource and one prompt and whose author wrote nothing wrong. What `mcproof check` finds on it is the SDK's doing, and stands in
-`crates/rules/src/sdk/known.tsv`. On any server that is made with such a version, findings of the same rule with the same message are
-folded: they are told in one paragraph at the end of the report.
+resource and one prompt (in Rust no resource: its SDK leaves all of the responses to the author) and whose author wrote nothing wrong.
+What `mcproof check` finds on it is the SDK's doing, and stands in `crates/rules/src/sdk/known.tsv`. On any server that is made with such
+a version, findings of the same rule with the same message are folded: they are told in one paragraph at the end of the report.
 
 A version is known from outside: from the packages whose modules a Node.js script or a Python interpreter has loaded, from the build
 information of a Go executable, and from the paths of crates in a Rust executable. That takes Linux, and a server that mcproof started
