@@ -272,10 +272,11 @@ fn log_level_is_obeyed(conversation: &ConversationView<'_>) -> Judgment {
     }
     let until = if conversation.is_modern() { attempt.answer.frame() } else { next };
     let is_later = |frame: FrameId| frame > from && until.is_none_or(|until| frame < until);
-    let later = logs().filter(|wire_message| is_later(wire_message.frame.id));
+    let later: Vec<&WireMessage<'_>> = logs().filter(|wire_message| is_later(wire_message.frame.id)).collect();
     let mut calls = conversation.probes("call-with-logs").filter_map(|attempt| attempt.answer.frame());
-    let is_seen = later.clone().next().is_some() || calls.any(is_later);
+    let is_seen = !later.is_empty() || calls.any(is_later);
     let low: Vec<(&WireMessage<'_>, &Value)> = later
+        .into_iter()
         .filter_map(|wire_message| Some((wire_message, wire_message.param("/level")?)))
         .filter(|(_, level)| rank(level).is_some_and(|rank| rank < wanted))
         .collect();
