@@ -54,6 +54,13 @@ pub const OTHER_ENDS: &str = "other-session-ends";
 pub const AFTER_OTHER_ENDED: &str = "after-other-session-ended";
 /// A request whose `Accept` lists both media types in another form: its subject is the value.
 pub const ACCEPT_FORM: &str = "accept-form";
+/// The name of a tool that no server has, in characters of several bytes.
+pub const WIDE_NAME: &str = "mcproof-道具";
+/// A request with that name, and one whose bytes arrive in two pieces, cut within the name.
+pub const IN_ONE_PIECE: &str = "in-one-piece";
+pub const IN_PIECES: &str = "in-pieces";
+/// A POST whose body is in the chunked transfer coding.
+pub const CHUNKED_BODY: &str = "chunked-body";
 /// A GET and a DELETE with a protocol version that does not exist.
 pub const BAD_VERSION_GET: &str = "bad-version-get";
 pub const BAD_VERSION_DELETE: &str = "bad-version-delete";

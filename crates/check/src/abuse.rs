@@ -2,7 +2,7 @@
 //! survive is started again for what comes next.
 
 use super::explorer::Explorer;
-use super::{CheckOptions, process};
+use super::{CheckOptions, pieces, process};
 use mcproof_analysis::probes::CONTROL;
 use mcproof_client::WaitFor;
 use mcproof_protocol::{EraChoice, Transport, methods};
@@ -56,6 +56,8 @@ const NAME: &str = "abuse";
 pub(super) async fn explore<'a>(check_options: &'a CheckOptions, era: EraChoice, mut under_way: Option<Explorer<'a>>) -> Vec<Conversation> {
     let mut conversations = Vec::new();
     let (mut next, mut is_repeated) = (0, false);
+    // Before the abuse, because it is none: a server that does not survive it is to have another chance.
+    let mut tries_in_pieces = pieces::TRIES;
     loop {
         let opened = match under_way.take() {
             Some(explorer) => Ok(explorer.renamed(NAME)),
@@ -69,10 +71,18 @@ pub(super) async fn explore<'a>(check_options: &'a CheckOptions, era: EraChoice,
             }
         };
         let abuses = abuses(&explorer);
+        let is_in_pieces = explorer.kind() == Transport::Stdio && tries_in_pieces > 0;
+        if is_in_pieces {
+            let is_told = pieces::send_line(&mut explorer).await;
+            tries_in_pieces = if is_told { 0 } else { tries_in_pieces - 1 };
+        }
         // Whoever is not well before says nothing by being ill afterwards.
         let mut is_alive = explorer.is_alive_after(CONTROL).await;
         if !is_alive {
             conversations.push(explorer.end().await);
+            if is_in_pieces {
+                continue;
+            }
             return conversations;
         }
         while let (true, Some((probe, messages))) = (is_alive, abuses.get(next)) {

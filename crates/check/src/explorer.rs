@@ -495,6 +495,15 @@ impl<'a> Explorer<'a> {
         self.conclude(probe, subject, &method, first, outcome)
     }
 
+    /// A request as it stands, as a line that is written in two pieces: the second one begins with the byte `at`.
+    pub(super) async fn send_in_two(&mut self, probe: &str, message: &Value, at: usize) -> ResponseOutcome {
+        let method = message["method"].as_str().unwrap_or_default().to_owned();
+        let patience = self.patience(&method)?.min(self.sign_of_life());
+        let first = self.tap.mark();
+        let outcome = self.session.send_in_two(message.as_object()?, at, patience).await;
+        self.conclude(probe, None, &method, first, outcome)
+    }
+
     /// A request of the era as it stands, for an id of the caller's.
     pub(super) fn build_request(&self, id: Value, method: &str, params: Value) -> Value {
         let mut params = params;

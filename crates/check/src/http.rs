@@ -5,6 +5,7 @@ mod abort;
 mod attack;
 mod authorization;
 mod bodies;
+mod body_forms;
 mod browser;
 mod headers;
 mod methods;

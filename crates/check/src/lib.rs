@@ -19,6 +19,7 @@ mod modern;
 mod modern_headers;
 mod padding;
 mod permission;
+mod pieces;
 mod process;
 mod processor_waits;
 mod progress_tokens;

@@ -1,28 +1,61 @@
-//! Forms that a client may give to an ordinary request, of which most clients use one only.
-//! Source: RFC 9110.
+//! Forms that a client may give to an ordinary request, of which most clients use one only: another `Accept`, a body in chunks, a message
+//! whose bytes arrive in two pieces.
+//! Source: RFC 9110, RFC 9112; basic/transports.
 
 use super::http::{evidence, is_served, is_success, told};
 use super::rule_definition::{AppliesTo, Area, Judge, Judgment, RequirementLevel, RequirementSource, Rule, Violation, revisions};
-use super::{Attempt, ConversationView};
-use mcproof_analysis::probes::ACCEPT_FORM;
+use super::{Attempt, AttemptOutcome, ConversationView};
+use mcproof_analysis::probes::{ACCEPT_FORM, CHUNKED_BODY, IN_ONE_PIECE, IN_PIECES, WIDE_NAME};
 use mcproof_analysis::wording::excerpt;
 use mcproof_client::is_gateway;
+use mcproof_protocol::error_code::PARSE_ERROR;
 
-pub(super) const RULES: &[Rule] = &[Rule {
-    id: "http-accept-is-a-list",
-    area: Area::Http,
-    requirement: "an `Accept` that lists both media types is accepted in any order, with weights, and without blanks",
-    sources: &[RequirementSource {
-        revisions: revisions::ALL,
-        level: RequirementLevel::Should,
-        source: "https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1",
-    }],
-    on: AppliesTo::Http,
-    judge: Judge::Each(accept_is_a_list),
-    why: "HTTP libraries and proxies join and order the values in their own way, so such a client can send nothing",
-    remedy: "split `Accept` at its commas, cut each range at its first semicolon, and look for both media types",
-    ..Rule::DEFAULT
-}];
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "http-accept-is-a-list",
+        area: Area::Http,
+        requirement: "an `Accept` that lists both media types is accepted in any order, with weights, and without blanks",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Should,
+            source: "https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1",
+        }],
+        on: AppliesTo::Http,
+        judge: Judge::Each(accept_is_a_list),
+        why: "HTTP libraries and proxies join and order the values in their own way, so such a client can send nothing",
+        remedy: "split `Accept` at its commas, cut each range at its first semicolon, and look for both media types",
+        ..Rule::DEFAULT
+    },
+    Rule {
+        id: "http-accepts-chunked-body",
+        area: Area::Http,
+        requirement: "a body in the chunked transfer coding is read, or refused with status 411",
+        sources: &[RequirementSource {
+            revisions: revisions::ALL,
+            level: RequirementLevel::Should,
+            source: "https://www.rfc-editor.org/rfc/rfc9112#section-7.1",
+        }],
+        on: AppliesTo::Http,
+        judge: Judge::Each(chunked_body_is_read),
+        why: "HTTP libraries and proxies that write a body before they know its length send chunks, so such a client can send nothing",
+        remedy: "read bodies with an HTTP library, which knows both forms, or respond with 411 where `Content-Length` is missing",
+        ..Rule::DEFAULT
+    },
+    Rule {
+        id: "message-in-pieces-is-read",
+        area: Area::Robustness,
+        requirement: "a message that arrives in two pieces, cut within a character, is read like one that arrives at once",
+        sources: &[
+            RequirementSource { revisions: revisions::LEGACY, level: RequirementLevel::Must, source: "basic/transports" },
+            RequirementSource { revisions: revisions::MODERN, level: RequirementLevel::Must, source: "basic/transports#messages" },
+        ],
+        judge: Judge::Together(message_in_pieces_is_read),
+        why: "pipes and networks cut a longer message anywhere: it is lost, or its text is changed without an error",
+        remedy: "collect the bytes of a whole message before decoding them, or use a decoder that keeps the rest of a character",
+        sdks: &[("TypeScript", "`stream.setEncoding('utf8')` or `Buffer.concat(chunks).toString()` instead of `text += chunk`")],
+        ..Rule::DEFAULT
+    },
+];
 
 /// Why a refused weight counts one step less.
 const WEIGHTS: &str = "few clients send weights, and some SDKs compare media types together with them";
@@ -57,6 +90,99 @@ fn accept_is_a_list(conversation: &ConversationView<'_>) -> Judgment {
     Judgment::Broken(vec![Violation { tolerance: has_weights.then_some(WEIGHTS), ..violation }])
 }
 
+fn chunked_body_is_read(conversation: &ConversationView<'_>) -> Judgment {
+    let tried: Vec<Attempt<'_, '_>> = conversation.probes(CHUNKED_BODY).collect();
+    let Some(last) = tried.last() else { return Judgment::NotTried("it was not tried".into()) };
+    if !is_served(conversation) {
+        return Judgment::Untestable("even a plain request was refused, so refusals are not conclusive".into());
+    }
+    let is_unread = last.answer.code() == Some(PARSE_ERROR);
+    match last.status() {
+        Some(411) => Judgment::Pass,
+        Some(status) if is_success(status) && !is_unread => Judgment::Pass,
+        Some(status) if is_unread || is_refusal(status) => broken(format!("a body in chunks got {}", told(last)), last),
+        None if tried.len() > 1 => broken("a body in chunks got no response".to_owned(), last),
+        _ => Judgment::Untestable(format!("a body in chunks got {}", told(last))),
+    }
+}
+
+fn broken(message: String, attempt: &Attempt<'_, '_>) -> Judgment {
+    Judgment::Broken(vec![Violation::new(message, evidence(attempt))])
+}
+
+/// What became of a message in pieces, beside the same one as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Reading {
+    Same,
+    /// Says how it differs.
+    Other(String),
+    /// There was no response.
+    Lost,
+    /// What came tells nothing.
+    Unknown,
+}
+
+fn reading(whole: &Attempt<'_, '_>, pieces: &Attempt<'_, '_>) -> Reading {
+    use AttemptOutcome::{Error, Gone, Result, Silence};
+    let is_quoted = |answer: &AttemptOutcome<'_>| match answer {
+        Result { value: said, .. } | Error { error: said, .. } => said.to_string().contains(WIDE_NAME),
+        _ => false,
+    };
+    let is_unread = pieces.answer.code() == Some(PARSE_ERROR) && whole.answer.code() != Some(PARSE_ERROR);
+    match (&whole.answer, &pieces.answer) {
+        (Result { .. } | Error { .. }, Silence | Gone) => Reading::Lost,
+        (Result { .. }, Result { .. }) | (Error { .. }, Error { .. }) if !is_unread => {
+            match is_quoted(&whole.answer) && !is_quoted(&pieces.answer) {
+                true => Reading::Other(format!("its text came back changed{}", changed(&pieces.answer))),
+                false => Reading::Same,
+            }
+        }
+        (Result { .. } | Error { .. }, Result { .. } | Error { .. }) => Reading::Other(format!("it got {}", told(pieces))),
+        (Result { .. } | Error { .. }, AttemptOutcome::Status { status, .. }) if is_refusal(*status) => {
+            Reading::Other(format!("it got {}", told(pieces)))
+        }
+        _ => Reading::Unknown,
+    }
+}
+
+/// The message of an error in which a text came back.
+fn changed(answer: &AttemptOutcome<'_>) -> String {
+    let AttemptOutcome::Error { error, .. } = answer else { return String::new() };
+    error.get("message").and_then(serde_json::Value::as_str).map(|message| format!(": `{}`", excerpt(message))).unwrap_or_default()
+}
+
+/// That no response came counts if it happened twice, and if none came in that conversation.
+fn message_in_pieces_is_read(all: &[&ConversationView<'_>]) -> Judgment {
+    let (mut same, mut is_tried, mut others, mut lost) = (0, false, Vec::new(), Vec::new());
+    for (position, conversation) in all.iter().enumerate() {
+        let Some(whole) = conversation.probe(IN_ONE_PIECE) else { continue };
+        let (mut is_read, mut unanswered) = (false, Vec::new());
+        for pieces in conversation.probes(IN_PIECES) {
+            is_tried = true;
+            let violation = |how: &str| Violation {
+                conversation: position,
+                ..Violation::new(format!("a message arrived in two pieces, cut within a character, and {how}"), evidence(&pieces))
+            };
+            match reading(&whole, &pieces) {
+                Reading::Same => is_read = true,
+                Reading::Other(how) => others.push(violation(&how)),
+                Reading::Lost => unanswered.push(violation("it got no response")),
+                Reading::Unknown => {}
+            }
+        }
+        same += usize::from(is_read);
+        lost.extend(unanswered.into_iter().filter(|_| !is_read));
+    }
+    if lost.len() > 1 {
+        others.append(&mut lost);
+    }
+    others.truncate(1);
+    match is_tried {
+        false => Judgment::NotTried("it was not tried".into()),
+        true => Judgment::of(others, same, "even as a whole, the message got no response that tells"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,5 +213,55 @@ mod tests {
         check(&[(all, 400), (order, 200), (weight, 400), (blank, 200)], &[weight], true);
         check(&[(all, 406), (order, 406), (weight, 406), (blank, 406)], &[order, weight, blank], false);
         check(&[(all, 500), (order, 200), (weight, 200), (blank, 200)], &[all], true);
+    }
+
+    #[test]
+    fn a_body_in_chunks_is_read_or_its_length_is_demanded() {
+        let check = |rest: &str, expected: &str| {
+            let text = format!("@ plain\n> POST /mcp\n< 200\n{rest}");
+            let judged = chunked_body_is_read(&ConversationView::new(&example::read(&text, "http", "2025-11-25")));
+            assert!(format!("{judged:?}").starts_with(expected), "{rest} {judged:?}");
+        };
+        let request = r#"> {"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+        let tried = |response: &str| format!("@ chunked-body\n> POST /mcp transfer-encoding: chunked\n{request}\n< {response}");
+        for (response, expected) in
+            [("200", "Pass"), ("411", "Pass"), ("400", "Broken"), ("501", "Broken"), ("502", "Untestable"), ("429", "Untestable")]
+        {
+            check(&tried(response), expected);
+        }
+        let unread = r#"200 content-type: application/json
+            < {"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#;
+        check(&tried(unread), "Broken");
+        // For one silence a busy machine may be to blame.
+        let silent = format!("@ chunked-body! \n> POST /mcp transfer-encoding: chunked\n{request}\n");
+        check(&silent, "Untestable");
+        check(&silent.repeat(2), "Broken");
+        check(&format!("{silent}{}", tried("200")), "Pass");
+    }
+
+    #[test]
+    fn a_message_in_pieces_is_compared_with_the_whole_one() {
+        let call = |id: u32| format!(r#"> {{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{WIDE_NAME}"}}}}"#);
+        let error =
+            |id: u32, code: i64, text: &str| format!(r#"< {{"jsonrpc":"2.0","id":{id},"error":{{"code":{code},"message":"{text}"}}}}"#);
+        let check = |whole: &str, pieces: &[&str], expected: &str| {
+            let mut text = format!("@ in-one-piece\n{}\n{whole}\n", call(1));
+            for response in pieces {
+                let mark = if response.is_empty() { "@ in-pieces! " } else { "@ in-pieces" };
+                text += &format!("{mark}\n{}\n{response}\n", call(2));
+            }
+            let take = example::read(&text, "stdio", "2025-11-25");
+            let judged = message_in_pieces_is_read(&[&ConversationView::new(&take)]);
+            assert!(format!("{judged:?}").starts_with(expected), "{text} {judged:?}");
+        };
+        let quoting = error(1, -32602, &format!("Unknown tool: {WIDE_NAME}"));
+        let silent = error(1, -32602, "Unknown tool");
+        check(&quoting, &[&error(2, -32602, &format!("Unknown tool: {WIDE_NAME}"))], "Pass");
+        check(&quoting, &[&error(2, -32602, "Unknown tool: mcproof-\u{fffd}\u{fffd}具")], "Broken");
+        check(&silent, &[&error(2, -32602, "Unknown tool")], "Pass");
+        check(&silent, &[&error(2, -32700, "Parse error")], "Broken");
+        check(&silent, &[r#"< {"jsonrpc":"2.0","id":2,"result":{}}"#], "Broken");
+        check(&silent, &[""], "Untestable");
+        check("", &[&error(2, -32602, "Unknown tool")], "Untestable");
     }
 }

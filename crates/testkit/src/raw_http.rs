@@ -2,6 +2,8 @@
 //! Knows no MCP.
 
 use std::io::{self, BufRead, Read as _, Write};
+use std::net::TcpStream;
+use std::time::Duration;
 
 /// The largest head, in bytes.
 const LARGEST_HEAD: u64 = 64 << 10;
@@ -39,6 +41,18 @@ impl Request {
 /// # Errors
 /// The connection broke, or, as `InvalidData`, the bytes are not a request.
 pub(crate) fn read(reader: &mut impl BufRead, writer: &mut impl Write) -> io::Result<Option<Request>> {
+    read_up_to_pause(reader, writer, None)
+}
+
+/// The same with a body that ends at the first pause of this connection, if there is one.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_up_to_pause(
+    reader: &mut impl BufRead,
+    writer: &mut impl Write,
+    connection: Option<&TcpStream>,
+) -> io::Result<Option<Request>> {
     let mut head = reader.by_ref().take(LARGEST_HEAD);
     let first = line(&mut head)?;
     if first.is_empty() {
@@ -67,7 +81,10 @@ pub(crate) fn read(reader: &mut impl BufRead, writer: &mut impl Write) -> io::Re
         Some(_) => chunks(reader)?,
         None => {
             let length = request.header("content-length").unwrap_or("0").parse().map_err(|_| invalid("no length"))?;
-            body(reader, length)?
+            match connection {
+                Some(connection) => body_up_to_pause(reader, length, connection)?,
+                None => body(reader, length)?,
+            }
         }
     };
     Ok(Some(request))
@@ -88,6 +105,21 @@ fn body(reader: &mut impl BufRead, length: u64) -> io::Result<Vec<u8>> {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(body)
+}
+
+/// Shorter than the pause between two segments.
+const PAUSE: Duration = Duration::from_millis(20);
+
+fn body_up_to_pause(reader: &mut impl BufRead, length: u64, connection: &TcpStream) -> io::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    connection.set_read_timeout(Some(PAUSE))?;
+    // What has come is there, whether the rest comes or not.
+    let read = reader.take(length).read_to_end(&mut body);
+    connection.set_read_timeout(None)?;
+    match read {
+        Err(error) if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => Err(error),
+        _ => Ok(body),
+    }
 }
 
 fn chunks(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {

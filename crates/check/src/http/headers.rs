@@ -2,6 +2,7 @@
 
 use super::super::explorer::Explorer;
 use super::super::modern::FUTURE_VERSION;
+use super::body_forms;
 use super::request_variants::{Questions, RequestVariants as _};
 use mcproof_analysis::probes::{ACCEPT_FORM, BAD_VERSION_GET};
 use mcproof_client::{RawHttpRequest, Reads};
@@ -31,6 +32,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     explorer.http("text-body", None, &text).await;
     let (first, second) = (http_requests.notification(explorer), http_requests.notification(explorer));
     explorer.http_in_row("kept-connection", [&first, &second]).await;
+    body_forms::take_in_pieces(explorer, http_requests).await;
     if explorer.kind() != Transport::Http {
         return;
     }
@@ -46,6 +48,7 @@ pub(super) async fn take(explorer: &mut Explorer<'_>, http_requests: &Questions)
     }
     let named = http_requests.plain(explorer).with("content-type", "application/json; charset=utf-8");
     explorer.http("charset-named", None, &named).await;
+    body_forms::take_in_chunks(explorer, http_requests).await;
     let compressed = http_requests.plain(explorer).with("accept-encoding", ACCEPTED);
     explorer.http("compressed", None, &compressed).await;
     if let Some(path) = other_spelling(explorer) {

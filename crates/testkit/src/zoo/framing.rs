@@ -3,6 +3,7 @@
 
 use super::changes::{is_handshake, lists_tools};
 use super::deviation::{Deviation, line};
+use super::internal_deviation::InternalDeviation;
 use super::{BOTH, BrokenServer, STDIO, broken_server};
 use serde_json::Value;
 use std::io::{self, Write as _};
@@ -135,6 +136,14 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         STDIO,
         BOTH,
         Deviation::Line(|_: &Value, json| format!("{json}\n\n").into_bytes()),
+    ),
+    broken_server(
+        "decodes-each-read",
+        "decodes what each read of stdin brings, also where that ends within a character",
+        "message-in-pieces-is-read",
+        STDIO,
+        BOTH,
+        Deviation::Internal(InternalDeviation::DecodesEachRead),
     ),
 ];
 

@@ -555,6 +555,25 @@ pub(super) const BROKEN_SERVERS: &[BrokenServer] = &[
         Deviation::Rejects(|request| refuse_accept(request, |accept| accept.contains(",a") || accept.contains(",t"))),
     ),
     broken_server(
+        "chunks-refused",
+        "refuses a body in chunks with 400",
+        "http-accepts-chunked-body",
+        HTTP,
+        BOTH,
+        Deviation::Rejects(|request| {
+            let is_chunked = request.header("transfer-encoding").is_some();
+            is_chunked.then(|| Response::text(400, "Content-Length is missing"))
+        }),
+    ),
+    broken_server(
+        "first-segment-only",
+        "reads of a body what has come with its first segment",
+        "message-in-pieces-is-read",
+        HTTP,
+        BOTH,
+        Deviation::Internal(InternalDeviation::BodiesEndAtPauses),
+    ),
+    broken_server(
         "charset-refused",
         "refuses a JSON body whose charset is named",
         "http-accepts-charset",

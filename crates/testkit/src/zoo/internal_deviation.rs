@@ -14,6 +14,8 @@ pub(crate) enum InternalDeviation {
     /// Over HTTP+SSE every response goes to all clients.
     AnswersGoToAll,
     Base64Undecoded,
+    /// A body over HTTP ends where nothing comes for a moment, whatever its length.
+    BodiesEndAtPauses,
     /// The newest revision of the server is 2025-03-26, and it rejects batches.
     BatchesRefused,
     /// A call over HTTP ends its connection, and gets no response.
@@ -24,6 +26,8 @@ pub(crate) enum InternalDeviation {
     ContentTypeUnchecked,
     /// Cursors are valid only in the process that issued them.
     CursorsOfOneProcess,
+    /// Each read of stdin is decoded by itself.
+    DecodesEachRead,
     /// A call of `echo` asks the user for a name, and breaks if the user declines.
     DeclinesBreak,
     /// A DELETE ends the sessions of all clients.

@@ -24,6 +24,7 @@ pub(crate) fn look(name: &str, era: Era) -> Record {
     let version = if era == Era::Modern { MODERN } else { "2025-11-25" };
     let mut pipe = Pipe::open(name, era);
     pipe.run(&script::main(version));
+    pipe.send_in_two(&script::wide_call(version));
     let held = opened(&pipe.child);
     let (said, ended) = pipe.close();
     record.extend(said);
@@ -99,6 +100,17 @@ impl Pipe {
     fn send(&mut self, bytes: &[u8]) {
         // Whether the server is still there is seen at its end.
         let _ = self.input.write_all(&[bytes, b"\n"].concat());
+    }
+
+    /// A request in two writes, the first of which ends within a character.
+    fn send_in_two(&mut self, request: &Value) {
+        let line = format!("{request}\n").into_bytes();
+        let (first, second) = line.split_at(line.iter().position(|byte| !byte.is_ascii()).unwrap() + 1);
+        // As above.
+        let _ = self.input.write_all(first);
+        thread::sleep(Duration::from_millis(50));
+        let _ = self.input.write_all(second);
+        self.wait_for(&[request]);
     }
 
     fn wait_for(&mut self, requests: &[&Value]) {

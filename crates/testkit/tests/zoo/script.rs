@@ -42,6 +42,16 @@ pub(crate) fn era(version: &str) -> Era {
     if version == MODERN { Era::Modern } else { Era::Legacy }
 }
 
+/// A call of a tool that is not there, in characters of several bytes.
+pub(crate) fn wide_call(version: &str) -> Value {
+    let mut params = json!({ "name": "no-such-道具", "arguments": {} });
+    if version == MODERN {
+        params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(version);
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    }
+    json!({ "jsonrpc": "2.0", "id": "wide", "method": "tools/call", "params": params })
+}
+
 /// The conversation in that revision.
 pub(crate) fn main(version: &str) -> Vec<Step> {
     let modern = version == MODERN;

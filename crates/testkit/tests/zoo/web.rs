@@ -108,6 +108,7 @@ impl Web {
         }
         self.look_at_modern_headers(kinds);
         self.look_at_bodies("/mcp", kinds);
+        self.look_at_framing(kinds);
         self.look_at_connections(kinds);
         if self.era == Era::Legacy {
             // What a stream begins with is enough.
@@ -245,6 +246,23 @@ impl Web {
         self.exchange("POST", path, &format!("{other}{own}"), initialized);
         let named = kinds.replace("application/json\r\n", "application/json; charset=utf-8\r\n");
         self.exchange("POST", path, &format!("{named}{own}"), initialized);
+    }
+
+    /// A body in chunks, and one in two segments, cut within a character.
+    fn look_at_framing(&mut self, kinds: &str) {
+        let body = self.request("tools/call", json!({ "name": "no-such-道具", "arguments": {} }));
+        let head = self.head("POST", "/mcp", &format!("{kinds}{}", self.headers_of("tools/call", Some("=?base64?bm8tc3VjaC3pgZPlhbc=?="))));
+        let chunked = [format!("{:x}\r\n", body.len()).as_bytes(), &body, b"\r\n0\r\n\r\n"].concat();
+        let (first, second) = body.split_at(body.iter().position(|byte| !byte.is_ascii()).unwrap() + 1);
+        let length = format!("content-length: {}", body.len());
+        for (framing, first, second) in [("transfer-encoding: chunked", &chunked[..], &b""[..]), (length.as_str(), first, second)] {
+            let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)) else { continue };
+            // A server that dies of this does not read it all.
+            let _ = stream.write_all(&[format!("{head}{framing}\r\n\r\n").as_bytes(), first].concat());
+            sleep(GLANCE);
+            let _ = stream.write_all(second);
+            self.record.push(read_all(stream, self.patience));
+        }
     }
 
     fn look_at_modern_headers(&mut self, kinds: &str) {
@@ -445,6 +463,15 @@ impl Web {
 
     fn open(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Option<TcpStream> {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).ok()?;
+        let mut head = self.head(method, path, headers);
+        head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
+        // A server that dies of this does not read it all.
+        let _ = stream.write_all(&[head.as_bytes(), body].concat());
+        Some(stream)
+    }
+
+    /// All but the header that tells where the body ends.
+    fn head(&self, method: &str, path: &str, headers: &str) -> String {
         let mut head = format!("{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{}\r\nconnection: close\r\n{headers}", self.port);
         if self.token && !headers.contains("authorization") {
             head.push_str(&format!("authorization: Bearer {TOKEN}\r\n"));
@@ -452,10 +479,7 @@ impl Web {
         if let Some(session) = self.session.as_ref().filter(|_| !path.contains("session=")) {
             head.push_str(&format!("mcp-session-id: {session}\r\n"));
         }
-        head.push_str(&format!("content-length: {}\r\n\r\n", body.len()));
-        // A server that dies of this does not read it all.
-        let _ = stream.write_all(&[head.as_bytes(), body].concat());
-        Some(stream)
+        head
     }
 }
 

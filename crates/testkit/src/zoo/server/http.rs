@@ -46,7 +46,8 @@ fn converse(server: &Arc<Server>, connection: &TcpStream, transport: Transport) 
     let mut reader = BufReader::new(connection.try_clone()?);
     loop {
         let mut writer = connection;
-        let request = match raw_http::read(&mut reader, &mut writer) {
+        let paused = server.deviates(InternalDeviation::BodiesEndAtPauses).then_some(connection);
+        let request = match raw_http::read_up_to_pause(&mut reader, &mut writer, paused) {
             Ok(Some(request)) => Arc::new(request),
             Ok(None) => return Ok(()),
             Err(error) => {

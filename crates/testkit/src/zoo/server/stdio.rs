@@ -3,9 +3,10 @@
 use super::message::{INVALID_REQUEST, MessageKind, PARSE_ERROR, kind, readable_id};
 use super::session::{MODERN, Session};
 use super::{Outlet, Received, RpcError, Server, batch, dispatch, modern, note};
+use crate::zoo::InternalDeviation;
 use mcproof_protocol::Era;
 use serde_json::Value;
-use std::io::{self, BufRead as _, Write as _};
+use std::io::{self, BufRead, Write as _};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -26,7 +27,7 @@ pub(super) fn serve(server: &Arc<Server>) -> io::Result<()> {
     let mut input = io::stdin().lock();
     let mut line = Vec::new();
     let mut working: Vec<JoinHandle<()>> = Vec::new();
-    while input.read_until(b'\n', &mut line)? > 0 {
+    while read_line(server, &mut input, &mut line)? > 0 {
         working.retain(|thread| !thread.is_finished());
         working.extend(hear(server, &session, line.trim_ascii(), &outlet));
         line.clear();
@@ -38,6 +39,25 @@ pub(super) fn serve(server: &Arc<Server>) -> io::Result<()> {
     }
     server.deviation.end();
     Ok(())
+}
+
+/// Adds the next line, and says how many bytes it has.
+fn read_line(server: &Server, input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> {
+    if !server.deviates(InternalDeviation::DecodesEachRead) {
+        return input.read_until(b'\n', line);
+    }
+    let mut count = 0;
+    loop {
+        let read = input.fill_buf()?;
+        let end = read.iter().position(|byte| *byte == b'\n').map(|end| end + 1);
+        let used = end.unwrap_or(read.len());
+        line.extend_from_slice(String::from_utf8_lossy(&read[..used]).as_bytes());
+        input.consume(used);
+        count += used;
+        if end.is_some() || used == 0 {
+            return Ok(count);
+        }
+    }
 }
 
 fn hear(server: &Arc<Server>, session: &Arc<Session>, line: &[u8], outlet: &Arc<dyn Outlet>) -> Option<JoinHandle<()>> {
